@@ -12,10 +12,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pintle_restate::{Engine, IdentityKeys, serve};
+use pintle_restate::{IdentityKeys, RestateEngine, serve};
 use pintle_store::{FileStore, SessionId};
-use pintle_workflow::testing::{OnePerformer, Scripted, contract};
-use pintle_workflow::{Desk, Ending, LocalHost};
+use pintle_workflow::testing::{ScriptedPerformer, SinglePerformerFactory, contract};
+use pintle_workflow::{LocalTaskHost, TaskEnd, TaskSupervisor};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -49,7 +49,10 @@ pub(crate) fn run(wanted: &str) -> Report {
     let store = |name: &str| Arc::new(FileStore::open(directory.path().join(name)).expect("it is new"));
     let engine = LocalEngine::start(&runtime, Path::new(&program), &directory.path().join("engine"));
     let here = store("here");
-    let worker = Arc::new(Desk::new(store("there"), Arc::new(OnePerformer(Arc::new(Scripted::default())))));
+    let worker = Arc::new(TaskSupervisor::new(
+        store("there"),
+        Arc::new(SinglePerformerFactory(Arc::new(ScriptedPerformer::default()))),
+    ));
     engine.add_worker(&runtime, worker);
     let number = Cell::new(0_u32);
     let id = || {
@@ -60,15 +63,16 @@ pub(crate) fn run(wanted: &str) -> Report {
         || {
             let (store, id) = (Arc::clone(&here), id());
             crate::on_a_worker(&runtime, async move {
-                let mut host = LocalHost::create(store.as_ref(), id, contract()).await.expect("it is new");
-                host.run(Arc::new(Scripted::default())).await.expect("the store holds it")
+                let mut host =
+                    LocalTaskHost::create(store.as_ref(), id, contract()).await.expect("it is new");
+                host.run(Arc::new(ScriptedPerformer::default())).await.expect("the store holds it")
             })
         },
         || {
             let (client, id) = (engine.client(), id());
             crate::on_a_worker(&runtime, async move {
                 let ending = client.run(&id, Some(contract())).await.expect("the engine answers");
-                assert_eq!(ending, Some(Ending::Done));
+                assert_eq!(ending, Some(TaskEnd::Done));
             });
         },
     );
@@ -105,20 +109,20 @@ impl LocalEngine {
         engine
     }
 
-    fn client(&self) -> Engine {
-        Engine::new(&format!("http://127.0.0.1:{}", self.ingress)).expect("it is an address")
+    fn client(&self) -> RestateEngine {
+        RestateEngine::new(&format!("http://127.0.0.1:{}", self.ingress)).expect("it is an address")
     }
 
-    /// Serves the tasks of a desk until the runtime ends.
-    fn add_worker(&self, runtime: &Runtime, desk: Arc<Desk>) {
+    /// Serves the tasks of a supervisor until the runtime ends.
+    fn add_worker(&self, runtime: &Runtime, supervisor: Arc<TaskSupervisor>) {
         runtime.block_on(async {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
             let address = listener.local_addr().expect("it listens");
             runtime.spawn(async move {
-                serve(listener, desk, &IdentityKeys::default(), std::future::pending()).await;
+                serve(listener, supervisor, &IdentityKeys::default(), std::future::pending()).await;
             });
             let admin = format!("http://127.0.0.1:{}", self.admin);
-            until(async || Engine::register(&admin, &format!("http://{address}")).await.is_ok()).await;
+            until(async || RestateEngine::register(&admin, &format!("http://{address}")).await.is_ok()).await;
         });
     }
 }

@@ -1,6 +1,6 @@
 // Pages in Chromium, with a record of what they report and of the origins that they ask.
 //
-// CHROMIUM names the executable, and TIMEOUT the milliseconds that a page has for each step; a busy machine needs more.
+// CHROMIUM names the executable, and TIMEOUT the milliseconds that a page has for each step.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { createRequire } from "node:module";
 const require = createRequire(import.meta.url);
 const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
-const TIMEOUT = Number(process.env.TIMEOUT ?? 20_000);
+const TIMEOUT = Number(process.env.TIMEOUT ?? 120_000);
 
 // Answers that a page expects, and connections that a test cuts.
 const EXPECTED = /40[149]|ERR_INCOMPLETE|ERR_CONNECTION|ERR_EMPTY/;

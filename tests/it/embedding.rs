@@ -24,13 +24,13 @@ fn the_library_has_every_layer_of_the_readme() {
         type_name::<pintle::patch::Patch>(),
         type_name::<pintle::postgres::PostgresStore>(),
         type_name::<pintle::providers::Anthropic>(),
-        type_name::<pintle::restate::Engine>(),
+        type_name::<pintle::restate::RestateEngine>(),
         type_name::<pintle::server::Server>(),
         type_name::<pintle::store::MemoryStore>(),
         type_name::<pintle::testkit::ScriptedServer>(),
         type_name::<pintle::tools::ToolRegistry>(),
         type_name::<pintle::web::HttpWebClient>(),
-        type_name::<pintle::workflow::LocalHost>(),
+        type_name::<pintle::workflow::LocalTaskHost>(),
     ];
     let reached = items.iter().map(|item| item.split("::").next().unwrap().replace('_', "-"));
     let rows = README.lines().filter_map(|line| line.strip_prefix("| [`pintle-")?.split('`').next());

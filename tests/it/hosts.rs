@@ -14,7 +14,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use pintle_agent::SessionId;
-use pintle_postgres::{Options, PostgresStore};
+use pintle_postgres::{PostgresOptions, PostgresStore};
 use pintle_store::{SessionStore as _, read_record};
 use tempfile::TempDir;
 
@@ -145,7 +145,7 @@ impl Cluster {
 
     /// Returns the conversation as text, after the session was verified.
     async fn history(&self) -> String {
-        let options = Options::new().with_schema(self.schema.clone()).with_lease(LEASE);
+        let options = PostgresOptions::new().with_schema(self.schema.clone()).with_lease(LEASE);
         let store = PostgresStore::connect(&self.connection, options).await.unwrap();
         let verified = store.verify(&program::id(), None).await.unwrap();
         assert!(verified.is_intact(), "{verified:?}");

@@ -26,8 +26,10 @@ const GATEWAY_KEY: &str = "gw-Unmistakable9876543210Tail";
 /// Fragments that must not be seen: the starts, which remain after truncation, and the ends.
 const FRAGMENTS: [&str; 4] = ["sk-Recog", "gw-Unmis", "0123456789Tail", "9876543210Tail"];
 
-/// Long enough for loopback, short enough to wait for.
-const SHORT: Duration = Duration::from_millis(150);
+/// How long a client waits for a server that does not answer.
+const SILENCE: Duration = Duration::from_millis(150);
+/// How long it waits for others, also on a busy machine.
+const ANSWER: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn openai_leaks_no_key() {
@@ -54,8 +56,8 @@ async fn leaks_no_key(dialect: Dialect) {
     let mut observed = ObservedOutput::default();
     success(dialect, &mut observed).await;
     for fault in faults() {
-        let server = FaultServer::start([fault.script]).await.unwrap();
-        let client = client(dialect, &server.url(), &mut observed);
+        let server = FaultServer::start([fault.script.clone()]).await.unwrap();
+        let client = client(dialect, &server.url(), fault.wait(), &mut observed);
         let kinds = fail(&client, dialect, &fault.name, &mut observed).await;
         assert!(
             fault.kinds.is_empty() || kinds.iter().all(|kind| fault.kinds.contains(kind)),
@@ -64,8 +66,8 @@ async fn leaks_no_key(dialect: Dialect) {
         );
     }
     let refusing = FaultServer::refusing().unwrap();
-    let kinds =
-        fail(&client(dialect, &refusing.url(), &mut observed), dialect, "refused", &mut observed).await;
+    let client = client(dialect, &refusing.url(), ANSWER, &mut observed);
+    let kinds = fail(&client, dialect, "refused", &mut observed).await;
     assert_eq!(kinds, [ErrorKind::Network; 2]);
     misconfigured(dialect, &mut observed);
 
@@ -134,6 +136,11 @@ struct Fault {
 impl Fault {
     fn new(name: impl Into<String>, script: FaultScript, kinds: &'static [ErrorKind]) -> Self {
         Self { name: name.into(), script, kinds }
+    }
+
+    /// Returns how long a client waits for each part of the response.
+    fn wait(&self) -> Duration {
+        if self.kinds == [ErrorKind::RequestTimeout] { SILENCE } else { ANSWER }
     }
 
     /// Creates a response with these bytes.
@@ -281,7 +288,7 @@ async fn fail(
 async fn success(dialect: Dialect, observed: &mut ObservedOutput) {
     let script = Script::new("two answers").with_turn(Turn::text("Fine.")).with_turn(Turn::text("Fine."));
     let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
-    let client = client(dialect, &server.base_url(dialect), observed);
+    let client = client(dialect, &server.base_url(dialect), ANSWER, observed);
     let response = client.complete(question(dialect)).await.unwrap();
     observed.debug("a response", &response);
     let mut stream = client.stream(question(dialect)).await.unwrap();
@@ -292,8 +299,8 @@ async fn success(dialect: Dialect, observed: &mut ObservedOutput) {
 }
 
 /// Returns a client with every middleware, and records the debug output of its parts. The key is the same in each.
-fn client(dialect: Dialect, url: &str, observed: &mut ObservedOutput) -> Client {
-    let adapter = adapter(dialect, url, KEY, observed).unwrap();
+fn client(dialect: Dialect, url: &str, wait: Duration, observed: &mut ObservedOutput) -> Client {
+    let adapter = adapter(dialect, url, KEY, wait, observed).unwrap();
     observed.debug("an adapter", &adapter);
     let client = Client::builder()
         .shared_provider(adapter)
@@ -315,23 +322,25 @@ fn adapter(
     dialect: Dialect,
     url: &str,
     key: &str,
+    wait: Duration,
     observed: &mut ObservedOutput,
 ) -> Result<Arc<dyn ProviderAdapter>, Error> {
     fn build<A: ProviderAdapter + 'static>(
         builder: AdapterBuilder<A>,
         url: &str,
+        wait: Duration,
         observed: &mut ObservedOutput,
     ) -> Result<Arc<dyn ProviderAdapter>, Error> {
-        let limits = AdapterTimeout::default().with_first_byte(SHORT).with_stream_read(SHORT);
+        let limits = AdapterTimeout::default().with_first_byte(wait).with_stream_read(wait);
         let builder = builder.base_url(url).timeout(limits).default_header("x-gateway-key", GATEWAY_KEY);
         observed.debug("an adapter's builder", &builder);
         Ok(Arc::new(builder.build()?))
     }
     match dialect {
-        Dialect::OpenAiResponses => build(OpenAi::builder(key), url, observed),
-        Dialect::AnthropicMessages => build(Anthropic::builder(key), url, observed),
-        Dialect::Gemini => build(Gemini::builder(key), url, observed),
-        Dialect::ChatCompletions => build(OpenAiCompatible::builder(url).api_key(key), url, observed),
+        Dialect::OpenAiResponses => build(OpenAi::builder(key), url, wait, observed),
+        Dialect::AnthropicMessages => build(Anthropic::builder(key), url, wait, observed),
+        Dialect::Gemini => build(Gemini::builder(key), url, wait, observed),
+        Dialect::ChatCompletions => build(OpenAiCompatible::builder(url).api_key(key), url, wait, observed),
     }
 }
 
@@ -346,7 +355,7 @@ fn misconfigured(dialect: Dialect, observed: &mut ObservedOutput) {
         (KEY.to_owned(), format!("ftp://{KEY}@127.0.0.1/")),
     ];
     for (key, url) in rows {
-        let error = adapter(dialect, &url, &key, observed).expect_err(&url);
+        let error = adapter(dialect, &url, &key, ANSWER, observed).expect_err(&url);
         assert_eq!(error.kind(), ErrorKind::Configuration);
         observed.error("a wrong configuration", &error);
     }

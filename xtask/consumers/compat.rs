@@ -1,6 +1,6 @@
 //! Reads both command lines, and refuses what would restrict.
 
-use pintle_compat::claude::{Incoming, StreamOptions};
+use pintle_compat::claude::{IncomingLine, StreamOptions};
 use pintle_compat::codex::ExecOptions;
 
 fn main() {
@@ -10,5 +10,5 @@ fn main() {
     let refused = StreamOptions::parse(&["--tool-policy", "strict"]).expect_err("an unknown restriction");
     assert!(refused.to_string().contains("may restrict"), "{refused}");
     let line = r#"{"type": "user", "message": {"role": "user", "content": "Hello."}}"#;
-    assert!(matches!(Incoming::parse(line), Ok(Incoming::User(user)) if user.message.text == "Hello."));
+    assert!(matches!(IncomingLine::parse(line), Ok(IncomingLine::User(user)) if user.message.text == "Hello."));
 }

@@ -3,10 +3,11 @@
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use pintle_postgres::{Options, PostgresStore};
+use pintle_postgres::{PostgresOptions, PostgresStore};
 
 fn main() {
-    let connect = pin!(PostgresStore::connect("host=db.example.com", Options::new().with_schema("agents")));
+    let connect =
+        pin!(PostgresStore::connect("host=db.example.com", PostgresOptions::new().with_schema("agents")));
     let Poll::Ready(Err(error)) = connect.poll(&mut Context::from_waker(Waker::noop())) else {
         panic!("the connection was not refused at once");
     };

@@ -1,8 +1,8 @@
 //! Judges what a test runner has printed, and begins a task.
 
-use pintle_workflow::contract::{AnchorPlan, Check, Contract};
+use pintle_workflow::contract::{AnchorPlan, Contract, TaskCheck};
 use pintle_workflow::results::{ResultsFormat, TestStatus};
-use pintle_workflow::task::{Order, Task};
+use pintle_workflow::task::{StepOrder, Task};
 
 fn main() {
     let results = ResultsFormat::Tap.parse("1..2\nok 1 - adds\nnot ok 2 - subtracts\n");
@@ -10,7 +10,7 @@ fn main() {
     let because = "it is about documents".to_owned();
     let contract = Contract::new("Say how to begin.")
         .with_anchor(AnchorPlan::None { because })
-        .with_check(Check::new("links", "make links"));
+        .with_check(TaskCheck::new("links", "make links"));
     let task = Task::new(contract).expect("the contract can be kept");
-    assert_eq!(task.wants().steps[0].order, Order::Baseline);
+    assert_eq!(task.pending().steps[0].order, StepOrder::Baseline);
 }

@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use pintle_acp::{
-    AcpAgent, AgentHost, AgentInfo, Choice, Client, EditorEnvironment, HostError, ListSessions, Modes,
-    NewSession, OpenSession, SessionControls, SessionPage, SessionSettings, SessionSummary, SlashCommand,
-    TerminalSwitch,
+    AcpAgent, AgentHost, AgentInfo, Client, EditorEnvironment, HostError, NamedChoice, NewSession,
+    OpenSession, SessionControls, SessionModes, SessionPage, SessionQuery, SessionSettings, SessionSummary,
+    SlashCommand, TerminalSwitch,
 };
 use pintle_agent::{ApprovalRequest, EventKind, ProviderProfile, Record, Session, SessionEvent, SessionId};
 use pintle_env::{ExecutionEnvironment, LocalEnvironment};
@@ -143,7 +143,7 @@ impl Host {
 #[async_trait]
 impl AgentHost for Host {
     fn info(&self) -> AgentInfo {
-        let script = Choice::new("script", "Script").with_description("A script needs no key.");
+        let script = NamedChoice::new("script", "Script").with_description("A script needs no key.");
         AgentInfo::new("acp_agent", env!("CARGO_PKG_VERSION"))
             .with_auth_methods([script])
             .with_loading(true)
@@ -183,7 +183,7 @@ impl AgentHost for Host {
         self.open(&request.directory, Some(record), client)
     }
 
-    async fn list_sessions(&self, _request: ListSessions) -> Result<SessionPage, HostError> {
+    async fn list_sessions(&self, _request: SessionQuery) -> Result<SessionPage, HostError> {
         let closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(SessionPage::new(
             closed.iter().map(|(id, (_, directory))| SessionSummary::new(id, directory)).collect(),
@@ -194,7 +194,8 @@ impl AgentHost for Host {
 #[async_trait]
 impl SessionControls for Controls {
     fn settings(&self) -> SessionSettings {
-        let modes = Modes { current: "ask".to_owned(), available: vec![Choice::new("ask", "Ask")] };
+        let modes =
+            SessionModes { current: "ask".to_owned(), available: vec![NamedChoice::new("ask", "Ask")] };
         SessionSettings::default()
             .with_modes(modes)
             .with_commands([SlashCommand::new("help", "Says what this agent does")])
@@ -235,7 +236,7 @@ impl SessionControls for Controls {
         _input: &str,
         _session: &pintle_agent::SessionHandle,
     ) -> Result<pintle_acp::CommandResult, HostError> {
-        Ok(pintle_acp::CommandResult::Said("I follow a script: write, run or wait.".to_owned()))
+        Ok(pintle_acp::CommandResult::Text("I follow a script: write, run or wait.".to_owned()))
     }
 
     async fn close(&self, session: Session) {

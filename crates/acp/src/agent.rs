@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 
 use crate::client::Client;
-use crate::connection::Connection;
+use crate::connection::ClientConnection;
 use crate::error::ServeError;
 use crate::host::AgentHost;
-use crate::lines::Lines;
+use crate::line_reader::LineReader;
 use crate::outbox::{Outbox, write};
 
 /// Default maximum length of a client's line, in bytes. A prompt with many images has about ten million.
@@ -58,8 +58,8 @@ impl AcpAgent {
     ) -> Result<(), ServeError> {
         let (outbox, outgoing) = Outbox::new();
         let client = Client::new(outbox.clone());
-        let mut connection = Connection::new(Arc::clone(&self.host), client.clone());
-        let mut lines = Lines::new(BufReader::new(reader), self.max_line);
+        let mut connection = ClientConnection::new(Arc::clone(&self.host), client.clone());
+        let mut lines = LineReader::new(BufReader::new(reader), self.max_line);
         let mut writing = std::pin::pin!(write(outgoing, writer));
         let mut written = None;
         let read = tokio::select! {

@@ -7,7 +7,7 @@ use pintle_env::Output;
 use pintle_tools::{ChangeKind, FileChange, named_paths};
 use serde_json::Value;
 
-use crate::wire::{CallContent, Location, PlanEntry, ToolKind};
+use crate::wire::{CallContent, FileLocation, PlanEntry, ToolKind};
 
 /// Maximum bytes of output in an update. The model may get more or less.
 const MAX_OUTPUT: usize = 64 << 10;
@@ -96,20 +96,23 @@ fn one_line(text: &str) -> String {
 }
 
 /// Returns the files that the arguments name.
-pub(crate) fn locations(arguments: &Value, directory: &Path) -> Vec<Location> {
+pub(crate) fn locations(arguments: &Value, directory: &Path) -> Vec<FileLocation> {
     let path = PATHS.iter().find_map(|field| arguments.get(field)?.as_str());
     let line = ["offset", "line"].iter().find_map(|field| arguments.get(field)?.as_u64());
     let line = line.and_then(|line| u32::try_from(line).ok()).filter(|line| *line > 0);
     if let Some(path) = path {
-        return vec![Location { path: absolute(path, directory), line }];
+        return vec![FileLocation { path: absolute(path, directory), line }];
     }
     let paths = patched_paths(arguments);
-    paths.iter().map(|path| Location { path: absolute(path, directory), line: None }).collect()
+    paths.iter().map(|path| FileLocation { path: absolute(path, directory), line: None }).collect()
 }
 
 /// Returns the changed files.
-pub(crate) fn changed_locations(changes: &[FileChange], directory: &Path) -> Vec<Location> {
-    changes.iter().map(|change| Location { path: absolute(&change.path, directory), line: None }).collect()
+pub(crate) fn changed_locations(changes: &[FileChange], directory: &Path) -> Vec<FileLocation> {
+    changes
+        .iter()
+        .map(|change| FileLocation { path: absolute(&change.path, directory), line: None })
+        .collect()
 }
 
 /// Returns the path below the directory, without `.` and `..`.
@@ -140,7 +143,7 @@ fn diff(change: &FileChange, directory: &Path) -> Vec<CallContent> {
     }
     let path = absolute(&change.path, directory);
     let is_new = matches!(change.kind, ChangeKind::Added);
-    let shown = |Hunk { old, new }| CallContent::Diff {
+    let shown = |DiffHunk { old, new }| CallContent::Diff {
         path: path.clone(),
         old_text: (!is_new).then_some(old),
         new_text: new,
@@ -150,21 +153,21 @@ fn diff(change: &FileChange, directory: &Path) -> Vec<CallContent> {
 
 /// Lines of a unified diff between two of its headers.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Hunk {
+struct DiffHunk {
     old: String,
     new: String,
 }
 
-fn hunks(diff: &str) -> Vec<Hunk> {
-    let mut hunks: Vec<Hunk> = Vec::new();
+fn hunks(diff: &str) -> Vec<DiffHunk> {
+    let mut hunks: Vec<DiffHunk> = Vec::new();
     let mut last = '\n';
     for line in diff.split_inclusive('\n') {
         if line.starts_with("@@") {
-            hunks.push(Hunk::default());
+            hunks.push(DiffHunk::default());
             continue;
         }
         // File names precede the first hunk.
-        let Some(Hunk { old, new }) = hunks.last_mut() else { continue };
+        let Some(DiffHunk { old, new }) = hunks.last_mut() else { continue };
         let (mark, text) = (line.chars().next().unwrap_or(' '), line.get(1..).unwrap_or_default());
         match mark {
             '-' => old.push_str(text),
@@ -282,7 +285,7 @@ mod tests {
 
     #[test]
     fn locations_are_absolute() {
-        let at = |path: &str, line| vec![Location { path: path.into(), line }];
+        let at = |path: &str, line| vec![FileLocation { path: path.into(), line }];
         let cases = [
             (json!({"file_path": "src/../a.rs"}), at("/w/a.rs", None)),
             (json!({"path": "/x/b", "offset": 7}), at("/x/b", Some(7))),
@@ -298,7 +301,7 @@ mod tests {
 
     #[test]
     fn hunks_have_both_sides() {
-        let hunk = |old: &str, new: &str| Hunk { old: old.into(), new: new.into() };
+        let hunk = |old: &str, new: &str| DiffHunk { old: old.into(), new: new.into() };
         let cases = [
             ("--- a\n+++ b\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n", vec![hunk("one\ntwo\n", "one\n2\n")]),
             ("@@ -1 +1 @@\n-a\n+b\n@@ -9 +9 @@\n-c\n", vec![hunk("a\n", "b\n"), hunk("c\n", "")]),

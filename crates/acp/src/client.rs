@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::error::ClientError;
 use crate::outbox::{Disconnected, Outbox};
-use crate::rpc::{self, Id, RpcError};
+use crate::rpc::{self, RequestId, RpcError};
 use crate::wire::{ClientCapabilities, SessionUpdate};
 
 /// Client of a connection: an editor, for example. Cheap to clone.
@@ -21,7 +21,7 @@ use crate::wire::{ClientCapabilities, SessionUpdate};
 /// client.
 #[derive(Clone, Debug)]
 pub struct Client {
-    shared: Arc<Shared>,
+    shared: Arc<ClientShared>,
 }
 
 /// Capabilities of the client.
@@ -40,14 +40,14 @@ pub struct ClientFeatures {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ClientShared {
     outbox: Outbox,
     next_id: AtomicI64,
-    state: Mutex<State>,
+    state: Mutex<ClientState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ClientState {
     features: ClientFeatures,
     waiting: HashMap<i64, oneshot::Sender<Result<Value, RpcError>>>,
     /// Sessions that the client knows. It refuses requests about other sessions.
@@ -68,7 +68,7 @@ pub(crate) struct TerminalQuestion {
 
 impl Client {
     pub(crate) fn new(outbox: Outbox) -> Self {
-        let shared = Shared { outbox, next_id: AtomicI64::new(1), state: Mutex::default() };
+        let shared = ClientShared { outbox, next_id: AtomicI64::new(1), state: Mutex::default() };
         Self { shared: Arc::new(shared) }
     }
 
@@ -116,7 +116,7 @@ impl Client {
         let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
         self.state().waiting.insert(id, sender);
-        let mut waiting = Waiting { client: self, id, is_sent: false };
+        let mut waiting = PendingResponse { client: self, id, is_sent: false };
         self.shared.outbox.send(&rpc::request(id, method, params)).await?;
         waiting.is_sent = true;
         let result = receiver.await.map_err(|_dropped| ClientError::Disconnected)?;
@@ -132,8 +132,8 @@ impl Client {
     }
 
     /// Handles the response to a request. Drops it if no caller waits for it any more.
-    pub(crate) fn answered(&self, id: &Id, result: Result<Value, RpcError>) {
-        let Id::Number(id) = id else { return };
+    pub(crate) fn resolve_response(&self, id: &RequestId, result: Result<Value, RpcError>) {
+        let RequestId::Number(id) = id else { return };
         if let Some(waiting) = self.state().waiting.remove(id) {
             // The waiting future may have been dropped.
             let _ = waiting.send(result);
@@ -150,7 +150,11 @@ impl Client {
         self.shared.outbox.send(&rpc::notification("session/update", &params)).await
     }
 
-    pub(crate) async fn reply(&self, id: &Id, result: Result<Value, RpcError>) -> Result<(), Disconnected> {
+    pub(crate) async fn reply(
+        &self,
+        id: &RequestId,
+        result: Result<Value, RpcError>,
+    ) -> Result<(), Disconnected> {
         self.shared.outbox.send(&rpc::reply(id, result)).await
     }
 
@@ -190,19 +194,19 @@ impl Client {
         is_asked && answer.await.unwrap_or(false)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ClientState> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Pending request. Dropping it before the response arrives cancels it at the client.
-struct Waiting<'a> {
+struct PendingResponse<'a> {
     client: &'a Client,
     id: i64,
     is_sent: bool,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingResponse<'_> {
     fn drop(&mut self) {
         let was_waiting = self.client.state().waiting.remove(&self.id).is_some();
         if was_waiting && self.is_sent {

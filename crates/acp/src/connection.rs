@@ -1,7 +1,7 @@
 //! One connection, which reads and dispatches the client's messages.
 
-mod table;
-mod task;
+mod host_request;
+mod session_table;
 
 use std::collections::HashMap;
 use std::io;
@@ -13,45 +13,45 @@ use tokio::io::AsyncBufRead;
 use tokio::task::{Id as TaskId, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use self::table::Table;
-use self::task::{Ask, Asking};
+use self::host_request::{HostRequest, HostRequestTask};
+use self::session_table::SessionTable;
 use crate::client::Client;
 use crate::host::AgentHost;
-use crate::lines::Lines;
+use crate::line_reader::LineReader;
 use crate::prompt;
-use crate::requests::{Open, Requests};
-use crate::rpc::{self, Id, Incoming, RpcError};
+use crate::requests::{ClientRequests, RequestCancellation};
+use crate::rpc::{self, IncomingMessage, RequestId, RpcError};
 use crate::session::SessionTask;
-use crate::turns::{Entry, Input};
+use crate::session_entry::{PromptInput, SessionEntry};
 use crate::wire::{
-    Cancel, CancelRequest, Capabilities, Implementation, Initialize, Initialized, Named, PROTOCOL_VERSION,
-    Prompt, SessionMethods, Supported,
+    AgentCapabilities, CancelParams, CancelRequestParams, Implementation, InitializeParams, InitializeResult,
+    NamedItem, PROTOCOL_VERSION, PromptParams, SessionMethods, SupportedCapability,
 };
 
 /// Connection of a client.
-pub(crate) struct Connection {
+pub(crate) struct ClientConnection {
     host: Arc<dyn AgentHost>,
     client: Client,
-    requests: Requests,
-    table: Table,
+    requests: ClientRequests,
+    table: SessionTable,
     is_initialized: bool,
     /// Tasks of requests. A task that opens a session returns it.
     asking: JoinSet<Option<Box<SessionTask>>>,
     /// Requests of `asking`, to be answered if the host panics.
-    asked: HashMap<TaskId, Id>,
+    asked: HashMap<TaskId, RequestId>,
     /// Tasks of sessions.
     sessions: JoinSet<()>,
     /// Sessions of `sessions`.
-    running: HashMap<TaskId, Arc<Entry>>,
+    running: HashMap<TaskId, Arc<SessionEntry>>,
 }
 
-impl Connection {
+impl ClientConnection {
     pub(crate) fn new(host: Arc<dyn AgentHost>, client: Client) -> Self {
         Self {
             host,
-            requests: Requests::new(client.clone()),
+            requests: ClientRequests::new(client.clone()),
             client,
-            table: Table::default(),
+            table: SessionTable::default(),
             is_initialized: false,
             asking: JoinSet::new(),
             asked: HashMap::new(),
@@ -61,15 +61,18 @@ impl Connection {
     }
 
     /// Handles messages until the client closes its end.
-    pub(crate) async fn read<R: AsyncBufRead + Unpin>(&mut self, lines: &mut Lines<R>) -> io::Result<()> {
+    pub(crate) async fn read<R: AsyncBufRead + Unpin>(
+        &mut self,
+        lines: &mut LineReader<R>,
+    ) -> io::Result<()> {
         loop {
             tokio::select! {
-                Some(ended) = self.asking.join_next_with_id() => self.answered(ended).await,
-                Some(ended) = self.sessions.join_next_with_id() => self.closed(ended).await,
+                Some(ended) = self.asking.join_next_with_id() => self.finish_request(ended).await,
+                Some(ended) = self.sessions.join_next_with_id() => self.finish_session(ended).await,
                 line = lines.next() => match line? {
                     Some(Ok(line)) => self.handle(rpc::parse(&line)).await,
                     Some(Err(LineTooLong { .. })) => {
-                        self.refuse(&Id::Null, RpcError::invalid_request("the line is too long")).await;
+                        self.refuse(&RequestId::Null, RpcError::invalid_request("the line is too long")).await;
                     }
                     None => return Ok(()),
                 },
@@ -83,24 +86,24 @@ impl Connection {
         // A session that is being opened is closed by its host or with its task.
         self.asking.shutdown().await;
         while let Some(ended) = self.sessions.join_next_with_id().await {
-            self.closed(ended).await;
+            self.finish_session(ended).await;
         }
     }
 
-    async fn handle(&mut self, incoming: Incoming) {
+    async fn handle(&mut self, incoming: IncomingMessage) {
         match incoming {
-            Incoming::Request { id, method, params } => {
+            IncomingMessage::Request { id, method, params } => {
                 if let Err(error) = self.request(&id, &method, params).await {
                     self.refuse(&id, error).await;
                 }
             }
-            Incoming::Notification { method, params } => self.notified(&method, params),
-            Incoming::Response { id, result } => self.client.answered(&id, result),
-            Incoming::Invalid { id, error } => self.refuse(&id, error).await,
+            IncomingMessage::Notification { method, params } => self.handle_notification(&method, params),
+            IncomingMessage::Response { id, result } => self.client.resolve_response(&id, result),
+            IncomingMessage::Invalid { id, error } => self.refuse(&id, error).await,
         }
     }
 
-    async fn refuse(&self, id: &Id, error: RpcError) {
+    async fn refuse(&self, id: &RequestId, error: RpcError) {
         tracing::debug!(%id, code = error.code, message = error.message, "a message is refused");
         // If the client is gone, the response is dropped.
         let _ = self.client.reply(id, Err(error)).await;
@@ -111,10 +114,10 @@ impl Connection {
     /// # Errors
     ///
     /// The error of the response, if the request was not accepted.
-    async fn request(&mut self, id: &Id, method: &str, params: Value) -> Result<(), RpcError> {
+    async fn request(&mut self, id: &RequestId, method: &str, params: Value) -> Result<(), RpcError> {
         if method == "initialize" {
             let initialized = self.initialize(&rpc::params(params)?);
-            self.requests.take(id, Open::Other(CancellationToken::new()))?;
+            self.requests.register(id, RequestCancellation::Other(CancellationToken::new()))?;
             self.requests.answer(id, Ok(initialized)).await;
             return Ok(());
         }
@@ -124,10 +127,10 @@ impl Connection {
         if method == "session/prompt" {
             return self.prompt(id, rpc::params(params)?);
         }
-        let ask = Ask::parse(method, params, &self.host.info())?;
+        let ask = HostRequest::parse(method, params, &self.host.info())?;
         let cancel = CancellationToken::new();
-        self.requests.take(id, Open::Other(cancel.clone()))?;
-        let asking = Asking {
+        self.requests.register(id, RequestCancellation::Other(cancel.clone()))?;
+        let asking = HostRequestTask {
             host: Arc::clone(&self.host),
             client: self.client.clone(),
             requests: self.requests.clone(),
@@ -139,33 +142,37 @@ impl Connection {
         Ok(())
     }
 
-    fn initialize(&mut self, params: &Initialize) -> Initialized {
+    fn initialize(&mut self, params: &InitializeParams) -> InitializeResult {
         let info = self.host.info();
         self.client.set_capabilities(&params.client_capabilities);
         self.is_initialized = true;
         let (version, asked) = (PROTOCOL_VERSION, params.protocol_version);
         tracing::debug!(version, asked, "a client has connected");
         let session_capabilities = SessionMethods {
-            close: Supported {},
-            list: info.lists_sessions.then_some(Supported {}),
-            delete: info.deletes_sessions.then_some(Supported {}),
-            resume: info.loads_sessions.then_some(Supported {}),
+            close: SupportedCapability {},
+            list: info.lists_sessions.then_some(SupportedCapability {}),
+            delete: info.deletes_sessions.then_some(SupportedCapability {}),
+            resume: info.loads_sessions.then_some(SupportedCapability {}),
         };
-        Initialized {
+        InitializeResult {
             protocol_version: PROTOCOL_VERSION,
-            agent_capabilities: Capabilities {
+            agent_capabilities: AgentCapabilities {
                 load_session: info.loads_sessions,
                 prompt_capabilities: json!({"image": info.images, "audio": false, "embeddedContext": true}),
                 mcp_capabilities: json!({"http": info.mcp_http, "sse": false}),
                 session_capabilities,
                 auth: info.logs_out.then(|| json!({"logout": {}})),
             },
-            auth_methods: info.auth_methods.iter().map(Named::by_id).collect(),
+            auth_methods: info.auth_methods.iter().map(NamedItem::by_id).collect(),
             agent_info: Implementation { name: info.name, title: info.title, version: info.version },
         }
     }
 
-    fn prompt(&self, id: &Id, Prompt { session_id, prompt }: Prompt) -> Result<(), RpcError> {
+    fn prompt(
+        &self,
+        id: &RequestId,
+        PromptParams { session_id, prompt }: PromptParams,
+    ) -> Result<(), RpcError> {
         let entry = self.table.find(&session_id)?;
         let commands = entry.controls.settings().commands;
         let mut message = prompt::message(&prompt)?;
@@ -174,20 +181,22 @@ impl Connection {
             .map(|(name, input)| (name.to_owned(), input.to_owned()));
         let input = match command {
             Some((name, input)) => {
-                Input::Command { name, input, images: std::mem::take(&mut message.images) }
+                PromptInput::Command { name, input, images: std::mem::take(&mut message.images) }
             }
-            None => Input::Message(message),
+            None => PromptInput::Message(message),
         };
-        self.requests.take(id, Open::Prompt { session: session_id })?;
+        self.requests.register(id, RequestCancellation::Prompt { session: session_id })?;
         entry.prompt(id.clone(), input).inspect_err(|_refused| self.requests.release(id))
     }
 
     /// Handles a notification. Unknown and invalid notifications are ignored, because they have no response.
-    fn notified(&self, method: &str, params: Value) {
+    fn handle_notification(&self, method: &str, params: Value) {
         let handled = match method {
-            "session/cancel" => rpc::params(params).map(|Cancel { session_id }| self.cancel(&session_id)),
+            "session/cancel" => {
+                rpc::params(params).map(|CancelParams { session_id }| self.cancel(&session_id))
+            }
             "$/cancel_request" => {
-                rpc::params(params).map(|CancelRequest { request_id }| self.cancel_request(&request_id))
+                rpc::params(params).map(|CancelRequestParams { request_id }| self.cancel_request(&request_id))
             }
             _ => Err(RpcError::new(RpcError::METHOD_NOT_FOUND, "unknown")),
         };
@@ -202,20 +211,20 @@ impl Connection {
         }
     }
 
-    fn cancel_request(&self, id: &Id) {
+    fn cancel_request(&self, id: &RequestId) {
         match self.requests.find(id) {
-            Some(Open::Prompt { session }) => {
+            Some(RequestCancellation::Prompt { session }) => {
                 if let Ok(entry) = self.table.find(&session) {
                     entry.cancel_prompt(id);
                 }
             }
-            Some(Open::Other(cancel)) => cancel.cancel(),
+            Some(RequestCancellation::Other(cancel)) => cancel.cancel(),
             None => {}
         }
     }
 
     /// Handles the end of a request's task.
-    async fn answered(&mut self, ended: Result<(TaskId, Option<Box<SessionTask>>), JoinError>) {
+    async fn finish_request(&mut self, ended: Result<(TaskId, Option<Box<SessionTask>>), JoinError>) {
         match ended {
             Ok((task, opened)) => {
                 self.asked.remove(&task);
@@ -236,7 +245,7 @@ impl Connection {
     }
 
     /// Handles the end of a session's task.
-    async fn closed(&mut self, ended: Result<(TaskId, ()), JoinError>) {
+    async fn finish_session(&mut self, ended: Result<(TaskId, ()), JoinError>) {
         let (task, has_failed) = match &ended {
             Ok((task, ())) => (*task, false),
             Err(error) => (error.id(), true),
@@ -247,7 +256,7 @@ impl Connection {
             tracing::error!(session = entry.id, "the host panicked");
         }
         entry.closed.cancel();
-        for request in entry.shut() {
+        for request in entry.refuse_requests() {
             let failure = RpcError::new(RpcError::INTERNAL, "the session failed");
             self.requests.answer(&request, Err::<(), _>(failure)).await;
         }

@@ -40,17 +40,17 @@ impl KnownCalls {
 
 /// Returns the updates that show a history.
 pub(crate) fn updates(history: &[Turn], known: &KnownCalls, directory: &Path) -> Vec<SessionUpdate> {
-    let replay = Replay { history, known, directory };
+    let replay = HistoryReplay { history, known, directory };
     (0..history.len()).flat_map(|index| replay.turn(index)).collect()
 }
 
-struct Replay<'a> {
+struct HistoryReplay<'a> {
     history: &'a [Turn],
     known: &'a KnownCalls,
     directory: &'a Path,
 }
 
-impl Replay<'_> {
+impl HistoryReplay<'_> {
     fn turn(&self, index: usize) -> Vec<SessionUpdate> {
         let Some(turn) = self.history.get(index) else { return Vec::new() };
         let message_id = format!("h{index}");

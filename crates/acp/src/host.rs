@@ -10,7 +10,7 @@ use pintle_env::setters;
 
 use crate::client::Client;
 use crate::error::HostError;
-use crate::settings::{Choice, OptionValue, SessionSettings};
+use crate::settings::{NamedChoice, OptionValue, SessionSettings};
 
 /// Opens the sessions that a client requests. Implemented by embedding applications.
 ///
@@ -68,7 +68,7 @@ pub trait AgentHost: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// A [`HostError`], such as [`Invalid`](HostError::Invalid) for a cursor that does not come from an earlier page.
-    async fn list_sessions(&self, request: ListSessions) -> Result<SessionPage, HostError> {
+    async fn list_sessions(&self, request: SessionQuery) -> Result<SessionPage, HostError> {
         let _ = request;
         Err(HostError::Unsupported("lists of sessions".to_owned()))
     }
@@ -184,7 +184,7 @@ pub struct AgentInfo {
     /// Version.
     pub version: String,
     /// Authentication methods. Default none.
-    pub auth_methods: Vec<Choice>,
+    pub auth_methods: Vec<NamedChoice>,
     /// Whether sessions can be loaded. Default false.
     pub loads_sessions: bool,
     /// Whether sessions can be listed. Default false.
@@ -221,7 +221,7 @@ impl AgentInfo {
         /// Sets the display name.
         pub fn with_title(title: impl Into<String>) => title = Some(title.into());
         /// Sets the authentication methods.
-        pub fn with_auth_methods(methods: impl IntoIterator<Item = Choice>) => auth_methods = methods.into_iter().collect();
+        pub fn with_auth_methods(methods: impl IntoIterator<Item = NamedChoice>) => auth_methods = methods.into_iter().collect();
         /// Sets whether sessions can be loaded.
         pub fn with_loading(loads: bool) => loads_sessions = loads;
         /// Sets whether sessions can be listed.
@@ -318,7 +318,7 @@ impl OpenSession {
 /// Query for a page of sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ListSessions {
+pub struct SessionQuery {
     /// Only sessions that work in this directory.
     pub directory: Option<PathBuf>,
     /// [`SessionPage::next`] of the previous page; `None` for the first page.
@@ -384,5 +384,5 @@ pub enum CommandResult {
     /// The model gets this message. The turn ends with its response.
     Prompt(UserMessage),
     /// The turn ends with this text for the user. The model does not get it.
-    Said(String),
+    Text(String),
 }

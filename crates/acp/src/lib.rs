@@ -9,18 +9,18 @@ mod editor;
 mod error;
 mod history;
 mod host;
-mod lines;
+mod line_reader;
 mod outbox;
 mod permission;
 mod prompt;
 mod requests;
 mod rpc;
 mod session;
+mod session_entry;
 mod settings;
 mod stop;
 #[cfg(test)]
 mod tests;
-mod turns;
 mod updates;
 mod wire;
 
@@ -29,9 +29,10 @@ pub use client::{Client, ClientFeatures};
 pub use editor::{EditorEnvironment, TerminalSwitch};
 pub use error::{ClientError, HostError, ServeError};
 pub use host::{
-    AgentHost, AgentInfo, CommandResult, ListSessions, McpServerSpec, McpTransport, NewSession, OpenSession,
-    SessionControls, SessionPage, SessionSummary,
+    AgentHost, AgentInfo, CommandResult, McpServerSpec, McpTransport, NewSession, OpenSession,
+    SessionControls, SessionPage, SessionQuery, SessionSummary,
 };
 pub use settings::{
-    Choice, ConfigOption, Modes, OptionCategory, OptionKind, OptionValue, SessionSettings, SlashCommand,
+    ConfigOption, NamedChoice, OptionCategory, OptionKind, OptionValue, SessionModes, SessionSettings,
+    SlashCommand,
 };

@@ -23,32 +23,33 @@ pub(crate) struct Disconnected;
 #[derive(Clone, Debug)]
 pub(crate) struct Outbox {
     // Bounded by `room`, which counts bytes.
-    queue: mpsc::UnboundedSender<Queued>,
+    queue: mpsc::UnboundedSender<QueuedMessage>,
     room: Arc<Semaphore>,
     finished: CancellationToken,
 }
 
 /// Receiving end, for [`write`].
 #[derive(Debug)]
-pub(crate) struct Outgoing {
-    queue: mpsc::UnboundedReceiver<Queued>,
+pub(crate) struct OutgoingMessages {
+    queue: mpsc::UnboundedReceiver<QueuedMessage>,
     room: Arc<Semaphore>,
     finished: CancellationToken,
 }
 
 #[derive(Debug)]
-struct Queued {
+struct QueuedMessage {
     line: Vec<u8>,
     /// Releases the room once the line is written.
     _room: Option<OwnedSemaphorePermit>,
 }
 
 impl Outbox {
-    pub(crate) fn new() -> (Self, Outgoing) {
+    pub(crate) fn new() -> (Self, OutgoingMessages) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let room = Arc::new(Semaphore::new(CAPACITY as usize));
         let finished = CancellationToken::new();
-        let outgoing = Outgoing { queue: receiver, room: Arc::clone(&room), finished: finished.clone() };
+        let outgoing =
+            OutgoingMessages { queue: receiver, room: Arc::clone(&room), finished: finished.clone() };
         (Self { queue: sender, room, finished }, outgoing)
     }
 
@@ -67,20 +68,20 @@ impl Outbox {
         let line = encode(message);
         let size = u32::try_from(line.len() + OVERHEAD).unwrap_or(CAPACITY).min(CAPACITY);
         let room = Arc::clone(&self.room).acquire_many_owned(size).await.map_err(|_closed| Disconnected)?;
-        self.queue.send(Queued { line, _room: Some(room) }).map_err(|_closed| Disconnected)
+        self.queue.send(QueuedMessage { line, _room: Some(room) }).map_err(|_closed| Disconnected)
     }
 
     /// Sends a short message without waiting, for destructors. Their number is bounded by the pending requests and
     /// terminals.
     pub(crate) fn send_now(&self, message: &Value) {
         // A client that is gone has nothing left to cancel or release.
-        let _ = self.queue.send(Queued { line: encode(message), _room: None });
+        let _ = self.queue.send(QueuedMessage { line: encode(message), _room: None });
     }
 }
 
-impl Outgoing {
+impl OutgoingMessages {
     /// Returns the next message; `None` after the last one.
-    async fn next(&mut self) -> Option<Queued> {
+    async fn next(&mut self) -> Option<QueuedMessage> {
         tokio::select! {
             biased;
             queued = self.queue.recv() => queued,
@@ -100,7 +101,10 @@ fn encode(message: &Value) -> Vec<u8> {
 /// # Errors
 ///
 /// The first error of `writer`. Later messages of senders are refused.
-pub(crate) async fn write(mut outgoing: Outgoing, mut writer: impl AsyncWrite + Unpin) -> io::Result<()> {
+pub(crate) async fn write(
+    mut outgoing: OutgoingMessages,
+    mut writer: impl AsyncWrite + Unpin,
+) -> io::Result<()> {
     let result = async {
         while let Some(queued) = outgoing.next().await {
             writer.write_all(&queued.line).await?;

@@ -9,10 +9,10 @@ use pintle_llm::{Fingerprint, error_chain};
 use crate::calls;
 use crate::client::Client;
 use crate::error::ClientError;
-use crate::turns::Entry;
+use crate::session_entry::SessionEntry;
 use crate::wire::{
-    CallContent, CallStatus, CallUpdate, Permission, PermissionOption, PermissionOutcome, PermissionRequest,
-    Selection,
+    CallContent, CallStatus, CallUpdate, PermissionOption, PermissionOptionKind, PermissionOutcome,
+    PermissionRequest, PermissionSelection,
 };
 
 /// Time that the session has to publish a request after it emitted its event.
@@ -23,7 +23,7 @@ const PUBLISH_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Request for approval, as described by its event.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct PendingPermission {
     pub(crate) call_id: String,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) kind: CallKind,
@@ -35,26 +35,28 @@ pub(crate) struct Asked {
 
 /// Asks the client and submits the decision. The future is dropped once no decision is needed, which cancels the request
 /// at the client.
-pub(crate) async fn ask(client: Client, entry: Arc<Entry>, asked: Asked) {
-    let Some(request) = published(&asked).await else { return };
+pub(crate) async fn ask(client: Client, entry: Arc<SessionEntry>, asked: PendingPermission) {
+    let Some(request) = find_published(&asked).await else { return };
     let is_always_offered = entry.controls.can_allow_always() && !request.suggested_rules.is_empty();
     let params = PermissionRequest {
         session_id: entry.id.clone(),
-        tool_call: described(&request, &asked, &entry),
+        tool_call: describe_call(&request, &asked, &entry),
         options: options(&request, is_always_offered),
     };
     let answer = client.request::<PermissionOutcome>("session/request_permission", &params).await;
     let decision = match answer.map(|answer| answer.outcome) {
-        Ok(Selection::Selected { option_id: Permission::AllowOnce }) => Decision::Approve,
-        Ok(Selection::Selected { option_id: Permission::AllowAlways }) if is_always_offered => {
+        Ok(PermissionSelection::Selected { option_id: PermissionOptionKind::AllowOnce }) => Decision::Approve,
+        Ok(PermissionSelection::Selected { option_id: PermissionOptionKind::AllowAlways })
+            if is_always_offered =>
+        {
             if let Err(error) = entry.controls.allow_always(&request).await {
                 tracing::warn!(session = entry.id, error = error_chain(&error), "the rule was not added");
             }
             Decision::Approve
         }
-        Ok(Selection::Selected { .. }) => Decision::Deny { reason: None },
+        Ok(PermissionSelection::Selected { .. }) => Decision::Deny { reason: None },
         // The client cancels the turn, or is about to.
-        Ok(Selection::Cancelled) => return entry.cancel(),
+        Ok(PermissionSelection::Cancelled) => return entry.cancel(),
         // The session is suspended with the pending request.
         Err(ClientError::Disconnected) => return,
         Err(error) => {
@@ -67,7 +69,7 @@ pub(crate) async fn ask(client: Client, entry: Arc<Entry>, asked: Asked) {
 }
 
 /// Returns the request, which the session publishes soon after its event; `None` if it was decided meanwhile.
-async fn published(asked: &Asked) -> Option<Arc<ApprovalRequest>> {
+async fn find_published(asked: &PendingPermission) -> Option<Arc<ApprovalRequest>> {
     let find = || {
         let fits = |request: &Arc<ApprovalRequest>| {
             request.call_id == asked.call_id && request.fingerprint == asked.fingerprint
@@ -86,7 +88,7 @@ async fn published(asked: &Asked) -> Option<Arc<ApprovalRequest>> {
 }
 
 /// Returns the call with the reason and the dry run of the request.
-fn described(request: &ApprovalRequest, asked: &Asked, entry: &Entry) -> CallUpdate {
+fn describe_call(request: &ApprovalRequest, asked: &PendingPermission, entry: &SessionEntry) -> CallUpdate {
     let mut content = Vec::new();
     if !request.reason.is_empty() {
         content.push(CallContent::text(&request.reason));
@@ -107,7 +109,7 @@ fn described(request: &ApprovalRequest, asked: &Asked, entry: &Entry) -> CallUpd
         content: Some(content),
         locations: (!locations.is_empty()).then_some(locations),
         raw_input: Some(request.arguments.clone()),
-        ..CallUpdate::of(&asked.shown_as)
+        ..CallUpdate::new(&asked.shown_as)
     }
 }
 
@@ -115,10 +117,10 @@ fn options(request: &ApprovalRequest, is_always_offered: bool) -> Vec<Permission
     let option = |kind, name: String| PermissionOption { option_id: kind, kind, name };
     let always = || {
         let rules = request.suggested_rules.join(", ");
-        option(Permission::AllowAlways, format!("Allow {rules} for this session"))
+        option(PermissionOptionKind::AllowAlways, format!("Allow {rules} for this session"))
     };
-    let mut options = vec![option(Permission::AllowOnce, "Allow".to_owned())];
+    let mut options = vec![option(PermissionOptionKind::AllowOnce, "Allow".to_owned())];
     options.extend(is_always_offered.then(always));
-    options.push(option(Permission::RejectOnce, "Reject".to_owned()));
+    options.push(option(PermissionOptionKind::RejectOnce, "Reject".to_owned()));
     options
 }

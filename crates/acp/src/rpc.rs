@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 /// Id of a request, chosen by its sender.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Id {
+pub(crate) enum RequestId {
     Number(i64),
     Text(String),
     /// Allowed and discouraged by JSON-RPC; also the id of a response to a message without an id.
     Null,
 }
 
-impl fmt::Display for Id {
+impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(number) => number.fmt(f),
@@ -71,9 +71,9 @@ impl RpcError {
 
 /// Message of the client.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Incoming {
+pub(crate) enum IncomingMessage {
     Request {
-        id: Id,
+        id: RequestId,
         method: String,
         params: Value,
     },
@@ -82,59 +82,60 @@ pub(crate) enum Incoming {
         params: Value,
     },
     Response {
-        id: Id,
+        id: RequestId,
         result: Result<Value, RpcError>,
     },
     /// Invalid message. The error is the response.
     Invalid {
-        id: Id,
+        id: RequestId,
         error: RpcError,
     },
 }
 
 /// Parses a line.
-pub(crate) fn parse(line: &[u8]) -> Incoming {
-    let invalid = |id, message: &str| Incoming::Invalid { id, error: RpcError::invalid_request(message) };
+pub(crate) fn parse(line: &[u8]) -> IncomingMessage {
+    let invalid =
+        |id, message: &str| IncomingMessage::Invalid { id, error: RpcError::invalid_request(message) };
     let value: Value = match serde_json::from_slice(line) {
         Ok(value) => value,
         Err(error) => {
             let error = RpcError::new(RpcError::PARSE, format!("the line is no JSON: {error}"));
-            return Incoming::Invalid { id: Id::Null, error };
+            return IncomingMessage::Invalid { id: RequestId::Null, error };
         }
     };
     let Value::Object(mut fields) = value else {
         let what = if value.is_array() { "batches are not supported" } else { "a message is a JSON object" };
-        return invalid(Id::Null, what);
+        return invalid(RequestId::Null, what);
     };
-    let id = match fields.remove("id").map(serde_json::from_value::<Id>) {
+    let id = match fields.remove("id").map(serde_json::from_value::<RequestId>) {
         None => None,
         Some(Ok(id)) => Some(id),
-        Some(Err(_)) => return invalid(Id::Null, "`id` is not a string, an integer or null"),
+        Some(Err(_)) => return invalid(RequestId::Null, "`id` is not a string, an integer or null"),
     };
     if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-        return invalid(id.unwrap_or(Id::Null), "`jsonrpc` is not \"2.0\"");
+        return invalid(id.unwrap_or(RequestId::Null), "`jsonrpc` is not \"2.0\"");
     }
     let params = fields.remove("params").unwrap_or(Value::Null);
     match (fields.remove("method"), id) {
-        (Some(Value::String(method)), Some(id)) => Incoming::Request { id, method, params },
-        (Some(Value::String(method)), None) => Incoming::Notification { method, params },
-        (Some(_), id) => invalid(id.unwrap_or(Id::Null), "`method` is not a string"),
+        (Some(Value::String(method)), Some(id)) => IncomingMessage::Request { id, method, params },
+        (Some(Value::String(method)), None) => IncomingMessage::Notification { method, params },
+        (Some(_), id) => invalid(id.unwrap_or(RequestId::Null), "`method` is not a string"),
         (None, id) => response(id, fields.remove("result"), fields.remove("error")),
     }
 }
 
-fn response(id: Option<Id>, result: Option<Value>, error: Option<Value>) -> Incoming {
+fn response(id: Option<RequestId>, result: Option<Value>, error: Option<Value>) -> IncomingMessage {
     let Some(id) = id.filter(|_| result.is_some() || error.is_some()) else {
         let error =
             RpcError::invalid_request("the message has neither `method` nor `id` with `result` or `error`");
-        return Incoming::Invalid { id: Id::Null, error };
+        return IncomingMessage::Invalid { id: RequestId::Null, error };
     };
     let result = match (result, error) {
         (_, Some(error)) => Err(serde_json::from_value(error.clone())
             .unwrap_or_else(|_| RpcError::new(RpcError::INTERNAL, error.to_string()))),
         (result, None) => Ok(result.unwrap_or(Value::Null)),
     };
-    Incoming::Response { id, result }
+    IncomingMessage::Response { id, result }
 }
 
 /// Parses the parameters of a request or a notification. Missing parameters count as an empty object.
@@ -152,7 +153,7 @@ pub(crate) fn notification(method: &str, params: &impl Serialize) -> Value {
     json!({"jsonrpc": "2.0", "method": method, "params": params})
 }
 
-pub(crate) fn reply(id: &Id, result: Result<Value, RpcError>) -> Value {
+pub(crate) fn reply(id: &RequestId, result: Result<Value, RpcError>) -> Value {
     match result {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
         Err(error) => json!({"jsonrpc": "2.0", "id": id, "error": error}),
@@ -165,22 +166,25 @@ mod tests {
 
     #[test]
     fn lines_are_messages_or_answered_with_an_error() {
-        let request = |id| Incoming::Request { id, method: "m".into(), params: json!({"a": 1}) };
+        let request = |id| IncomingMessage::Request { id, method: "m".into(), params: json!({"a": 1}) };
         let cases = [
-            (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1}}"#, request(Id::Number(1))),
-            (r#"{"jsonrpc":"2.0","id":"x","method":"m","params":{"a":1}}"#, request(Id::Text("x".into()))),
-            (r#"{"jsonrpc":"2.0","id":null,"method":"m","params":{"a":1}}"#, request(Id::Null)),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1}}"#, request(RequestId::Number(1))),
+            (
+                r#"{"jsonrpc":"2.0","id":"x","method":"m","params":{"a":1}}"#,
+                request(RequestId::Text("x".into())),
+            ),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"m","params":{"a":1}}"#, request(RequestId::Null)),
             (
                 r#"{"jsonrpc":"2.0","method":"m"}"#,
-                Incoming::Notification { method: "m".into(), params: Value::Null },
+                IncomingMessage::Notification { method: "m".into(), params: Value::Null },
             ),
             (
                 r#"{"jsonrpc":"2.0","id":2,"result":null}"#,
-                Incoming::Response { id: Id::Number(2), result: Ok(Value::Null) },
+                IncomingMessage::Response { id: RequestId::Number(2), result: Ok(Value::Null) },
             ),
             (
                 r#"{"jsonrpc":"2.0","id":2,"error":{"code":-1,"message":"no"}}"#,
-                Incoming::Response { id: Id::Number(2), result: Err(RpcError::new(-1, "no")) },
+                IncomingMessage::Response { id: RequestId::Number(2), result: Err(RpcError::new(-1, "no")) },
             ),
         ];
         for (line, expected) in cases {
@@ -202,7 +206,7 @@ mod tests {
             (br#"{"jsonrpc":"2.0","id":1}"#, -32600, "neither"),
         ];
         for (line, code, word) in cases {
-            let Incoming::Invalid { error, .. } = parse(line) else { panic!("{line:?} was accepted") };
+            let IncomingMessage::Invalid { error, .. } = parse(line) else { panic!("{line:?} was accepted") };
             assert_eq!(error.code, code);
             assert!(error.message.contains(word), "{}", error.message);
         }

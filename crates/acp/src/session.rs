@@ -18,23 +18,28 @@ use crate::client::{Client, TerminalQuestion};
 use crate::error::HostError;
 use crate::history::{self, KnownCalls};
 use crate::host::CommandResult;
-use crate::permission::{self, Asked};
-use crate::requests::Requests;
-use crate::rpc::{Id, RpcError};
+use crate::permission::{self, PendingPermission};
+use crate::requests::ClientRequests;
+use crate::rpc::{RequestId, RpcError};
+use crate::session_entry::{
+    CurrentPrompt, OpenSessionKind, OpenSessionRequest, PromptInput, SessionEntry, session_ended,
+};
 use crate::settings::SessionSettings;
 use crate::stop;
-use crate::turns::{Current, Entry, Input, Opening, OpeningKind, ended};
-use crate::updates::Mapper;
-use crate::wire::{Command, ContentBlock, Cost, Opened, SessionUpdate, StopReason, config_options, modes};
+use crate::updates::UpdateMapper;
+use crate::wire::{
+    AvailableCommand, ContentBlock, OpenSessionResult, SessionCost, SessionUpdate, StopReason,
+    config_options, modes,
+};
 
 /// Interval at which a queued prompt checks for the end of a turn that another client started.
 const BUSY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Future of the current prompt.
-type Work = Pin<Box<dyn Future<Output = Done> + Send>>;
+type PromptFuture = Pin<Box<dyn Future<Output = PromptResult> + Send>>;
 
 /// Result of the current prompt.
-enum Done {
+enum PromptResult {
     Run(Box<Result<Outcome, SessionError>>),
     /// `None` if the command was cancelled.
     Command(Option<Result<CommandResult, HostError>>),
@@ -42,11 +47,11 @@ enum Done {
 
 pub(crate) struct SessionTask {
     session: Session,
-    entry: Arc<Entry>,
+    entry: Arc<SessionEntry>,
     client: Client,
-    requests: Requests,
-    mapper: Mapper,
-    work: Option<Work>,
+    requests: ClientRequests,
+    mapper: UpdateMapper,
+    work: Option<PromptFuture>,
     permissions: JoinSet<()>,
     asked: HashMap<(SessionId, String), AbortHandle>,
     /// Settings that the client knows.
@@ -59,8 +64,13 @@ pub(crate) struct SessionTask {
 }
 
 impl SessionTask {
-    pub(crate) fn new(session: Session, entry: Arc<Entry>, client: Client, requests: Requests) -> Self {
-        let mapper = Mapper::new(session.id().clone(), entry.directory.clone(), client.features());
+    pub(crate) fn new(
+        session: Session,
+        entry: Arc<SessionEntry>,
+        client: Client,
+        requests: ClientRequests,
+    ) -> Self {
+        let mapper = UpdateMapper::new(session.id().clone(), entry.directory.clone(), client.features());
         let (settings, first_new) = (entry.controls.settings(), session.first_new_event());
         Self {
             session,
@@ -78,7 +88,7 @@ impl SessionTask {
         }
     }
 
-    pub(crate) fn entry(&self) -> Arc<Entry> {
+    pub(crate) fn entry(&self) -> Arc<SessionEntry> {
         Arc::clone(&self.entry)
     }
 
@@ -89,8 +99,8 @@ impl SessionTask {
         self.permissions.shutdown().await;
         self.client.forget(&self.entry.id);
         let Self { session, entry, requests, .. } = *self;
-        for request in entry.shut() {
-            requests.answer(&request, Err::<(), _>(ended(&entry.id))).await;
+        for request in entry.refuse_requests() {
+            requests.answer(&request, Err::<(), _>(session_ended(&entry.id))).await;
         }
         entry.controls.close(session).await;
         entry.closed.cancel();
@@ -99,12 +109,12 @@ impl SessionTask {
     async fn drive(&mut self, terminals: &mut mpsc::UnboundedReceiver<TerminalQuestion>) {
         let mut events = self.session.tree_events();
         let entry = Arc::clone(&self.entry);
-        self.chores().await;
+        self.run_chores().await;
         while !entry.is_settled() {
             // The order matters: all events of a run are in the log before its outcome is known.
             tokio::select! {
                 biased;
-                () = entry.asked() => self.chores().await,
+                () = entry.wait_for_work() => self.run_chores().await,
                 event = events.next() => match event {
                     Some(event) => self.event(&event).await,
                     // The session has failed, or was closed elsewhere.
@@ -112,21 +122,21 @@ impl SessionTask {
                 },
                 Some(question) = terminals.recv() => self.terminal(question).await,
                 Some(_ended) = self.permissions.join_next() => {}
-                done = wait(&mut self.work) => self.done(done).await,
-                () = tokio::time::sleep(BUSY_INTERVAL), if entry.is_held_up() => {
+                done = wait(&mut self.work) => self.finish_prompt(done).await,
+                () = tokio::time::sleep(BUSY_INTERVAL), if entry.has_waiting_prompts() => {
                     if self.session.state() == SessionState::Closed {
                         return;
                     }
-                    self.begin();
+                    self.start_next_prompt();
                 }
             }
         }
     }
 
     /// Starts the next prompt and handles the other requests.
-    async fn chores(&mut self) {
-        self.begin();
-        let chores = self.entry.chores();
+    async fn run_chores(&mut self) {
+        self.start_next_prompt();
+        let chores = self.entry.take_chores();
         for request in chores.cancelled {
             self.answer(&request, Ok(StopReason::Cancelled)).await;
         }
@@ -141,15 +151,15 @@ impl SessionTask {
         }
     }
 
-    async fn open(&mut self, Opening { request, kind }: Opening) {
-        if kind == OpeningKind::Load {
+    async fn open(&mut self, OpenSessionRequest { request, kind }: OpenSessionRequest) {
+        if kind == OpenSessionKind::Load {
             for update in self.history() {
                 self.update(&update).await;
             }
         }
         let settings = self.entry.controls.settings();
-        let opened = Opened {
-            session_id: (kind == OpeningKind::New).then(|| self.entry.id.clone()),
+        let opened = OpenSessionResult {
+            session_id: (kind == OpenSessionKind::New).then(|| self.entry.id.clone()),
             modes: settings.modes.as_ref().map(modes),
             config_options: config_options(&settings.options, self.client.features().switches),
         };
@@ -186,7 +196,7 @@ impl SessionTask {
         }
         for mut update in self.mapper.map(event) {
             if let SessionUpdate::UsageUpdate { cost, .. } = &mut update {
-                *cost = self.entry.controls.cost().map(Cost::of_dollars);
+                *cost = self.entry.controls.cost().map(SessionCost::from_dollars);
             }
             self.update(&update).await;
         }
@@ -215,7 +225,7 @@ impl SessionTask {
             self.entry.handle.of_session(session)
         };
         let Some(handle) = handle else { return };
-        let asked = Asked {
+        let asked = PendingPermission {
             call_id: call_id.clone(),
             fingerprint: *fingerprint,
             kind: *call_kind,
@@ -244,33 +254,33 @@ impl SessionTask {
     }
 
     /// Starts the next prompt, unless a turn is in progress or the session has ended.
-    fn begin(&mut self) {
+    fn start_next_prompt(&mut self) {
         // Another client may have started a turn. Prompts of a session that has ended are answered when its task ends.
         let is_resting = matches!(self.session.state(), SessionState::Idle | SessionState::AwaitingInput);
         if self.work.is_some() || !is_resting {
             return;
         }
         let (session, mapper, entry) = (&self.session, &mut self.mapper, &self.entry);
-        self.work = entry.begin(|input, current| match input {
-            Input::Message(message) => submit(session, mapper, message),
-            Input::Command { name, input, images } => command(entry, current, name, input, images),
+        self.work = entry.start_next(|input, current| match input {
+            PromptInput::Message(message) => submit(session, mapper, message),
+            PromptInput::Command { name, input, images } => command(entry, current, name, input, images),
         });
     }
 
-    async fn done(&mut self, done: Done) {
+    async fn finish_prompt(&mut self, done: PromptResult) {
         self.work = None;
         let reason = match done {
-            Done::Run(outcome) => self.outcome(*outcome).await,
-            Done::Command(None) => Ok(StopReason::Cancelled),
-            Done::Command(Some(Err(error))) => Err(error.to_rpc()),
-            Done::Command(Some(Ok(CommandResult::Said(text)))) => {
+            PromptResult::Run(outcome) => self.outcome(*outcome).await,
+            PromptResult::Command(None) => Ok(StopReason::Cancelled),
+            PromptResult::Command(Some(Err(error))) => Err(error.to_rpc()),
+            PromptResult::Command(Some(Ok(CommandResult::Text(text)))) => {
                 self.announce_settings().await;
                 self.say(&text).await;
                 Ok(StopReason::EndTurn)
             }
-            Done::Command(Some(Ok(CommandResult::Prompt(message)))) => {
+            PromptResult::Command(Some(Ok(CommandResult::Prompt(message)))) => {
                 let (session, mapper) = (&self.session, &mut self.mapper);
-                self.work = self.entry.go_on(|| submit(session, mapper, message));
+                self.work = self.entry.continue_current(|| submit(session, mapper, message));
                 if self.work.is_some() {
                     return;
                 }
@@ -290,7 +300,7 @@ impl SessionTask {
                 self.explain_end(&outcome).await;
                 stop::reason(&outcome)
             }
-            Err(SessionError::Closed) => Err(ended(&self.entry.id)),
+            Err(SessionError::Closed) => Err(session_ended(&self.entry.id)),
             Err(error) => Err(RpcError::new(RpcError::INTERNAL, error_chain(&error))),
         }
     }
@@ -309,15 +319,15 @@ impl SessionTask {
     /// Answers the current prompt and starts the next one.
     async fn end(&mut self, reason: Result<StopReason, RpcError>) {
         self.mapper.settle();
-        if let Some(Current { request, cancel }) = self.entry.end() {
+        if let Some(CurrentPrompt { request, cancel }) = self.entry.end() {
             // A cancelled prompt always ends as cancelled, whatever its result.
             let reason = if cancel.is_cancelled() { Ok(StopReason::Cancelled) } else { reason };
             self.answer(&request, reason).await;
         }
-        self.chores().await;
+        self.run_chores().await;
     }
 
-    async fn answer(&mut self, request: &Id, reason: Result<StopReason, RpcError>) {
+    async fn answer(&mut self, request: &RequestId, reason: Result<StopReason, RpcError>) {
         let result = reason.map(|reason| serde_json::json!({"stopReason": reason}));
         self.requests.answer(request, result).await;
     }
@@ -363,37 +373,37 @@ impl SessionTask {
     }
 }
 
-async fn wait(work: &mut Option<Work>) -> Done {
+async fn wait(work: &mut Option<PromptFuture>) -> PromptResult {
     match work {
         Some(work) => work.await,
         None => std::future::pending().await,
     }
 }
 
-fn submit(session: &Session, mapper: &mut Mapper, message: UserMessage) -> Work {
+fn submit(session: &Session, mapper: &mut UpdateMapper, message: UserMessage) -> PromptFuture {
     mapper.expect_input();
     let run = session.submit(message);
-    Box::pin(async move { Done::Run(Box::new(run.outcome().await)) })
+    Box::pin(async move { PromptResult::Run(Box::new(run.outcome().await)) })
 }
 
 fn command(
-    entry: &Arc<Entry>,
-    current: &Current,
+    entry: &Arc<SessionEntry>,
+    current: &CurrentPrompt,
     name: String,
     input: String,
     images: Vec<ImageData>,
-) -> Work {
+) -> PromptFuture {
     let (entry, cancel) = (Arc::clone(entry), current.cancel.clone());
     Box::pin(async move {
         tokio::select! {
             biased;
-            () = cancel.cancelled() => Done::Command(None),
+            () = cancel.cancelled() => PromptResult::Command(None),
             result = entry.controls.run_command(&name, &input, &entry.handle) => {
-                Done::Command(Some(result.map(|result| match result {
+                PromptResult::Command(Some(result.map(|result| match result {
                     CommandResult::Prompt(message) => {
                         CommandResult::Prompt(images.into_iter().fold(message, UserMessage::with_image))
                     }
-                    said @ CommandResult::Said(_) => said,
+                    said @ CommandResult::Text(_) => said,
                 })))
             }
         }
@@ -401,7 +411,7 @@ fn command(
 }
 
 fn commands(settings: &SessionSettings) -> SessionUpdate {
-    let command = |command: &crate::settings::SlashCommand| Command {
+    let command = |command: &crate::settings::SlashCommand| AvailableCommand {
         name: command.name.clone(),
         description: command.description.clone(),
         input: command.input.as_ref().map(|hint| serde_json::json!({"hint": hint})),

@@ -7,7 +7,7 @@ use pintle_env::setters;
 #[non_exhaustive]
 pub struct SessionSettings {
     /// Modes, if the session has any.
-    pub modes: Option<Modes>,
+    pub modes: Option<SessionModes>,
     /// Options, in display order.
     pub options: Vec<ConfigOption>,
     /// Slash commands.
@@ -19,7 +19,7 @@ pub struct SessionSettings {
 impl SessionSettings {
     setters! {
         /// Sets the modes.
-        pub fn with_modes(modes: Modes) => modes = Some(modes);
+        pub fn with_modes(modes: SessionModes) => modes = Some(modes);
         /// Sets the options.
         pub fn with_options(options: impl IntoIterator<Item = ConfigOption>) => options = options.into_iter().collect();
         /// Sets the slash commands.
@@ -31,17 +31,17 @@ impl SessionSettings {
 
 /// Modes of a session and the current mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Modes {
+pub struct SessionModes {
     /// Id of the current mode.
     pub current: String,
     /// All modes, the current one included.
-    pub available: Vec<Choice>,
+    pub available: Vec<NamedChoice>,
 }
 
 /// Item that can be selected: a mode, a value of an option or an authentication method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Choice {
+pub struct NamedChoice {
     /// Id by which the client selects it.
     pub id: String,
     /// Display name.
@@ -50,7 +50,7 @@ pub struct Choice {
     pub description: Option<String>,
 }
 
-impl Choice {
+impl NamedChoice {
     /// Creates a choice without a description.
     #[must_use]
     pub fn new(id: impl Into<String>, name: impl Into<String>) -> Self {
@@ -121,7 +121,7 @@ pub enum OptionKind {
         /// Id of the current choice.
         current: String,
         /// All choices.
-        choices: Vec<Choice>,
+        choices: Vec<NamedChoice>,
     },
     /// On or off. Omitted for clients that do not support switches.
     Switch(bool),

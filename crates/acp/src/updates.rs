@@ -20,13 +20,13 @@ const LIVE_INTERVAL: i64 = 200;
 
 /// Maps the events of a session and of its subagents.
 #[derive(Debug)]
-pub(crate) struct Mapper {
+pub(crate) struct UpdateMapper {
     root: SessionId,
     directory: PathBuf,
     features: ClientFeatures,
-    text: Segment,
-    reasoning: Segment,
-    calls: HashMap<(SessionId, String), Call>,
+    text: StreamedText,
+    reasoning: StreamedText,
+    calls: HashMap<(SessionId, String), ShownCall>,
     /// Names of subagents by their sessions.
     agents: HashMap<SessionId, String>,
     /// Inputs that the client sent, and therefore shows already.
@@ -37,7 +37,7 @@ pub(crate) struct Mapper {
 
 /// Text that the model writes.
 #[derive(Debug, Default)]
-struct Segment {
+struct StreamedText {
     message_id: String,
     /// Bytes sent so far. After a gap, no more are sent before the end of the segment.
     shown: usize,
@@ -45,7 +45,7 @@ struct Segment {
 
 /// Call of a tool.
 #[derive(Debug, Default)]
-struct Call {
+struct ShownCall {
     /// A model may reuse an id. The client gets a different id for each later call.
     uses: usize,
     is_open: bool,
@@ -56,14 +56,14 @@ struct Call {
     shown_at: Option<Timestamp>,
 }
 
-impl Mapper {
+impl UpdateMapper {
     pub(crate) fn new(root: SessionId, directory: PathBuf, features: ClientFeatures) -> Self {
         Self {
             root,
             directory,
             features,
-            text: Segment::default(),
-            reasoning: Segment::default(),
+            text: StreamedText::default(),
+            reasoning: StreamedText::default(),
             calls: HashMap::new(),
             agents: HashMap::new(),
             own_inputs: 0,
@@ -103,24 +103,26 @@ impl Mapper {
                 Vec::new()
             }
             EventKind::ToolCallArgumentsStart { call_id, tool_name, call_kind } => {
-                self.written(event, call_id, tool_name, *call_kind)
+                self.on_call_written(event, call_id, tool_name, *call_kind)
             }
             EventKind::ToolCallStart { call_id, tool_name, call_kind, arguments } => {
-                self.started(event, call_id, tool_name, *call_kind, arguments, CallStatus::InProgress)
+                self.on_call_started(event, call_id, tool_name, *call_kind, arguments, CallStatus::InProgress)
             }
             EventKind::ApprovalRequested { call_id, tool_name, call_kind, arguments, .. } => {
-                self.started(event, call_id, tool_name, *call_kind, arguments, CallStatus::Pending)
+                self.on_call_started(event, call_id, tool_name, *call_kind, arguments, CallStatus::Pending)
             }
-            EventKind::ToolCallOutputDelta { call_id, delta } => self.printed(event, call_id, delta),
-            EventKind::ToolCallEnd { call_id, output, error, exit_code, changes, .. } => {
-                self.ended(event, call_id, &Ending { output, error: *error, exit_code: *exit_code, changes })
-            }
+            EventKind::ToolCallOutputDelta { call_id, delta } => self.on_call_output(event, call_id, delta),
+            EventKind::ToolCallEnd { call_id, output, error, exit_code, changes, .. } => self.on_call_ended(
+                event,
+                call_id,
+                &CallEnd { output, error: *error, exit_code: *exit_code, changes },
+            ),
             // Clients see only the calls of subagents.
             _ if event.depth > 0 => Vec::new(),
             EventKind::UserInput { content, .. } => self.input(event, content),
             EventKind::SteeringInjected { content, .. } => vec![user_chunk(event, content)],
             EventKind::AssistantTextStart {} => {
-                self.text = Segment::of(event);
+                self.text = StreamedText::starting_at(event);
                 Vec::new()
             }
             EventKind::AssistantTextDelta { delta } => {
@@ -132,7 +134,7 @@ impl Mapper {
                 rest.map(|rest| self.text.message(rest)).into_iter().collect()
             }
             EventKind::ReasoningStart {} => {
-                self.reasoning = Segment::of(event);
+                self.reasoning = StreamedText::starting_at(event);
                 Vec::new()
             }
             EventKind::ReasoningDelta { delta } => {
@@ -218,7 +220,7 @@ impl Mapper {
         self.features.compactions.then_some(update).into_iter().collect()
     }
 
-    fn call(&mut self, event: &SessionEvent, call_id: &str) -> &mut Call {
+    fn call(&mut self, event: &SessionEvent, call_id: &str) -> &mut ShownCall {
         self.calls.entry((event.session_id.clone(), call_id.to_owned())).or_default()
     }
 
@@ -228,18 +230,18 @@ impl Mapper {
         if call.is_open {
             return false;
         }
-        *call = Call { uses: call.uses + 1, is_open: true, ..Call::default() };
+        *call = ShownCall { uses: call.uses + 1, is_open: true, ..ShownCall::default() };
         true
     }
 
-    fn titled(&self, event: &SessionEvent, title: String) -> String {
+    fn title_with_agent(&self, event: &SessionEvent, title: String) -> String {
         match self.agents.get(&event.session_id) {
             Some(agent) => format!("{agent}: {title}"),
             None => title,
         }
     }
 
-    fn written(
+    fn on_call_written(
         &mut self,
         event: &SessionEvent,
         call_id: &str,
@@ -252,15 +254,15 @@ impl Mapper {
             return Vec::new();
         }
         vec![SessionUpdate::ToolCall(CallUpdate {
-            title: Some(self.titled(event, tool.to_owned())),
+            title: Some(self.title_with_agent(event, tool.to_owned())),
             name: Some(tool.to_owned()),
             kind: Some(calls::kind(kind)),
             status: Some(CallStatus::Pending),
-            ..CallUpdate::of(self.call_id(&event.session_id, call_id))
+            ..CallUpdate::new(self.call_id(&event.session_id, call_id))
         })]
     }
 
-    fn started(
+    fn on_call_started(
         &mut self,
         event: &SessionEvent,
         call_id: &str,
@@ -284,18 +286,18 @@ impl Mapper {
         self.call(event, call_id).command = command.map(str::to_owned);
         let locations = calls::locations(arguments, &self.directory);
         let update = CallUpdate {
-            title: Some(self.titled(event, calls::title(tool, kind, arguments))),
+            title: Some(self.title_with_agent(event, calls::title(tool, kind, arguments))),
             name: is_new.then(|| tool.to_owned()),
             kind: Some(calls::kind(kind)),
             status: Some(status),
             locations: (!locations.is_empty()).then_some(locations),
             raw_input: Some(arguments.clone()),
-            ..CallUpdate::of(self.call_id(&event.session_id, call_id))
+            ..CallUpdate::new(self.call_id(&event.session_id, call_id))
         };
         vec![if is_new { SessionUpdate::ToolCall(update) } else { SessionUpdate::ToolCallUpdate(update) }]
     }
 
-    fn printed(&mut self, event: &SessionEvent, call_id: &str, delta: &str) -> Vec<SessionUpdate> {
+    fn on_call_output(&mut self, event: &SessionEvent, call_id: &str, delta: &str) -> Vec<SessionUpdate> {
         let call = self.call(event, call_id);
         if call.is_plan || !call.is_open || call.terminal.is_some() {
             return Vec::new();
@@ -311,17 +313,22 @@ impl Mapper {
         call.shown_at = Some(now);
         let content = vec![CallContent::text(calls::fenced(&call.output))];
         let id = self.call_id(&event.session_id, call_id);
-        vec![SessionUpdate::ToolCallUpdate(CallUpdate { content: Some(content), ..CallUpdate::of(id) })]
+        vec![SessionUpdate::ToolCallUpdate(CallUpdate { content: Some(content), ..CallUpdate::new(id) })]
     }
 
-    fn ended(&mut self, event: &SessionEvent, call_id: &str, ending: &Ending<'_>) -> Vec<SessionUpdate> {
+    fn on_call_ended(
+        &mut self,
+        event: &SessionEvent,
+        call_id: &str,
+        ending: &CallEnd<'_>,
+    ) -> Vec<SessionUpdate> {
         let call = self.call(event, call_id);
         (call.is_open, call.output) = (false, String::new());
         if call.is_plan {
             return Vec::new();
         }
         let terminal = call.terminal.take();
-        let Ending { output, error, exit_code, changes } = ending;
+        let CallEnd { output, error, exit_code, changes } = ending;
         let mut content = calls::diffs(changes, &self.directory);
         // The client itself shows the output of its terminal.
         content.extend(terminal.clone().map(|terminal_id| CallContent::Terminal { terminal_id }));
@@ -340,7 +347,7 @@ impl Mapper {
             content: Some(content),
             locations: (!locations.is_empty()).then_some(locations),
             raw_output,
-            ..CallUpdate::of(self.call_id(&event.session_id, call_id))
+            ..CallUpdate::new(self.call_id(&event.session_id, call_id))
         })]
     }
 
@@ -356,11 +363,11 @@ impl Mapper {
         let (session, call_id) = (session.clone(), call_id.clone());
         let content = vec![CallContent::Terminal { terminal_id: terminal_id.to_owned() }];
         let id = self.call_id(&session, &call_id);
-        Some(SessionUpdate::ToolCallUpdate(CallUpdate { content: Some(content), ..CallUpdate::of(id) }))
+        Some(SessionUpdate::ToolCallUpdate(CallUpdate { content: Some(content), ..CallUpdate::new(id) }))
     }
 }
 
-impl Call {
+impl ShownCall {
     /// Returns whether the call is open, has no terminal yet, and runs this command. Tools may wrap the command.
     fn runs(&self, command: &str) -> bool {
         let is_within = |line: &str| !line.trim().is_empty() && command.contains(line);
@@ -369,15 +376,15 @@ impl Call {
 }
 
 /// End of a call.
-struct Ending<'a> {
+struct CallEnd<'a> {
     output: &'a Output,
     error: Option<ToolErrorKind>,
     exit_code: Option<i32>,
     changes: &'a [FileChange],
 }
 
-impl Segment {
-    fn of(event: &SessionEvent) -> Self {
+impl StreamedText {
+    fn starting_at(event: &SessionEvent) -> Self {
         Self { message_id: message_id(event), shown: 0 }
     }
 

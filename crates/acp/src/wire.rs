@@ -9,16 +9,19 @@ mod update;
 
 pub(crate) use self::content::{ContentBlock, ResourceContents};
 pub(crate) use self::received::{
-    Authenticate, Cancel, CancelRequest, ClientCapabilities, Initialize, ListSessions, McpServer, NamedValue,
-    NewSession, OfSession, OpenSession, Prompt, SetConfigOption, SetMode,
+    AuthenticateParams, CancelParams, CancelRequestParams, ClientCapabilities, InitializeParams,
+    ListSessionsParams, McpServerParams, NamedValue, NewSessionParams, OpenSessionParams, PromptParams,
+    SessionIdParams, SetConfigOptionParams, SetModeParams,
 };
 pub(crate) use self::sent::{
-    Capabilities, ConfigOptions, Implementation, Initialized, ListedSession, ListedSessions, Named, Opened,
-    Permission, PermissionOption, PermissionOutcome, PermissionRequest, Selection, SessionMethods,
-    StopReason, Supported, config_options, modes,
+    AgentCapabilities, ConfigOptionsResult, Implementation, InitializeResult, ListSessionsResult,
+    ListedSession, NamedItem, OpenSessionResult, PermissionOption, PermissionOptionKind, PermissionOutcome,
+    PermissionRequest, PermissionSelection, SessionMethods, StopReason, SupportedCapability, config_options,
+    modes,
 };
 pub(crate) use self::update::{
-    CallContent, CallStatus, CallUpdate, Command, Cost, Location, PlanEntry, SessionUpdate, ToolKind,
+    AvailableCommand, CallContent, CallStatus, CallUpdate, FileLocation, PlanEntry, SessionCost,
+    SessionUpdate, ToolKind,
 };
 
 /// Supported version of the protocol.

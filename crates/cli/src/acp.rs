@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_acp::{
-    AcpAgent, AgentHost, AgentInfo, Choice, Client, EditorEnvironment, HostError, ListSessions,
-    McpServerSpec, McpTransport, NewSession, OpenSession, SessionPage, SessionSummary, TerminalSwitch,
+    AcpAgent, AgentHost, AgentInfo, Client, EditorEnvironment, HostError, McpServerSpec, McpTransport,
+    NamedChoice, NewSession, OpenSession, SessionPage, SessionQuery, SessionSummary, TerminalSwitch,
 };
 use pintle_agent::SessionId;
 use pintle_governance::Mode;
 use pintle_mcp::{HttpServer, ServerName, ServerSpec, ServerTransport, StdioServer};
 use pintle_store::{Page, Summary};
 
-use self::controls::{Controls, Surroundings};
+use self::controls::{AcpControls, EditorSessionContext};
 use crate::args::{RunArgs, SessionArgs};
 use crate::attendant::{Attendant, ClientAttendant};
 use crate::config;
@@ -137,7 +137,7 @@ impl EditorHost {
             true => Some(Conversed::open(session.id().clone(), &env_session, process_env).await?),
             false => None,
         };
-        let surroundings = Surroundings {
+        let context = EditorSessionContext {
             id: session.id().clone(),
             handle: session.handle(),
             policy,
@@ -150,7 +150,7 @@ impl EditorHost {
             conversed,
             user_commands: discover(environment.as_ref(), process_env).await,
         };
-        let controls = Controls::new(surroundings, effort, title);
+        let controls = AcpControls::new(context, effort, title);
         Ok(OpenSession::new(session, Arc::new(controls), &request.directory))
     }
 
@@ -202,7 +202,7 @@ impl AgentHost for EditorHost {
             .with_lists(true)
             .with_deletion(true)
             .with_logout(true)
-            .with_auth_methods([Choice::new(KEY, "API key").with_description(KEY_DESCRIPTION)])
+            .with_auth_methods([NamedChoice::new(KEY, "API key").with_description(KEY_DESCRIPTION)])
             .with_mcp_http(true)
     }
 
@@ -258,7 +258,7 @@ impl AgentHost for EditorHost {
         self.load(id, &request, client).await
     }
 
-    async fn list_sessions(&self, request: ListSessions) -> Result<SessionPage, HostError> {
+    async fn list_sessions(&self, request: SessionQuery) -> Result<SessionPage, HostError> {
         let sessions = Sessions::open(&self.process_env).await.map_err(|failure| host_error(&failure))?;
         let first: usize = match &request.cursor {
             None => 0,

@@ -1,6 +1,7 @@
 //! Asks the user at the terminal to approve calls and to answer the model's questions.
 
 mod effect;
+mod prompt;
 mod question;
 mod spending;
 
@@ -13,14 +14,13 @@ use async_trait::async_trait;
 use pintle_agent::{ApprovalRequest, Approver, Decision, Principal};
 use pintle_governance::{APPROVAL_SOURCE, Mode, Policy, PresentPlan};
 use pintle_tools::gate::Permission;
-use pintle_tools::{OUTSIDE_SANDBOX, SandboxSide};
-use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, BufReader, Lines};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::effect::{Detail, effect, title};
+pub(crate) use self::effect::{effect, title};
+pub(crate) use self::prompt::{CallDecision, Choice, inside, side};
 pub(crate) use self::question::Question;
 use crate::attendant::{Attendant, unattended_denial};
 use crate::console;
@@ -269,8 +269,10 @@ impl Approver for Prompter {
                 return std::future::pending().await;
             }
             let added = match Answer::parse(answer.as_deref(), request) {
-                Answer::Decided(decision) => return decision,
-                Answer::Always(rules) => add_rules(policy, &rules, &request.call_id).await,
+                Answer::Decided(CallDecision { decision, rules }) if rules.is_empty() => return decision,
+                Answer::Decided(CallDecision { rules, .. }) => {
+                    add_rules(policy, &rules, &request.call_id).await
+                }
                 Answer::Accepted(Mode::Auto) if !self.shared.allows_auto.load(Ordering::Relaxed) => {
                     Err("mode auto needs a sandbox, and there is none here".to_owned())
                 }
@@ -383,16 +385,10 @@ impl fmt::Debug for Prompter {
     }
 }
 
-fn deny(reason: &str) -> Decision {
-    Decision::Deny { reason: Some(reason.to_owned()) }
-}
-
 /// Answer to the question about a call.
 #[derive(Debug, PartialEq)]
 enum Answer {
-    Decided(Decision),
-    /// The call runs, and so do all calls that these rules match.
-    Always(Vec<String>),
+    Decided(CallDecision),
     /// The plan is accepted and carried out in this mode.
     Accepted(Mode),
 }
@@ -402,33 +398,20 @@ impl Answer {
     /// and the model receives it as the reason.
     fn parse(answer: Option<&str>, request: &ApprovalRequest) -> Self {
         let Some(answer) = answer else {
-            return Self::Decided(deny("the terminal was closed without an answer"));
+            let reason = Some("the terminal was closed without an answer".to_owned());
+            return Self::Decided(CallDecision::once(Decision::Deny { reason }));
         };
         let answer = answer.trim();
-        match answer.to_ascii_lowercase().as_str() {
-            "y" | "yes" => return Self::Decided(Decision::Approve),
-            "" | "n" | "no" => return Self::Decided(deny("the user said no")),
-            "a" | "always" if !request.suggested_rules.is_empty() => {
-                return Self::Always(request.suggested_rules.clone());
-            }
-            "i" | "inside" if request.sandbox == Some(SandboxSide::Outside) => {
-                return Self::Decided(Decision::Change { arguments: inside(&request.arguments) });
-            }
-            word if is_plan(request) => {
-                if let Ok(mode @ (Mode::Ask | Mode::Edit | Mode::Auto)) = word.parse() {
-                    return Self::Accepted(mode);
-                }
-            }
-            _ => {}
+        if let Some(Ok(decision)) = Choice::by_name(answer).map(|choice| choice.decide(request)) {
+            return Self::Decided(decision);
         }
-        let rule = answer.strip_prefix("a ").or_else(|| answer.strip_prefix("always "));
-        match rule.map(str::trim) {
-            // Other text describes what to do instead.
-            Some(rule) if rule.ends_with(')') && rule.contains('(') => Self::Always(vec![rule.to_owned()]),
-            Some(_) | None => {
-                Self::Decided(Decision::Deny { reason: Some(format!("the user says: {answer}")) })
-            }
+        if is_plan(request)
+            && let Ok(mode @ (Mode::Ask | Mode::Edit | Mode::Auto)) = answer.to_ascii_lowercase().parse()
+        {
+            return Self::Accepted(mode);
         }
+        // Other text describes what to do instead.
+        Self::Decided(CallDecision::by_rule(answer).unwrap_or_else(|| CallDecision::denied(answer)))
     }
 }
 
@@ -436,43 +419,36 @@ fn is_plan(request: &ApprovalRequest) -> bool {
     request.tool_kind == PresentPlan::NAME
 }
 
-/// Returns the arguments without the field that requests a run outside the sandbox.
-pub(crate) fn inside(arguments: &Value) -> Value {
-    let mut arguments = arguments.clone();
-    if let Some(fields) = arguments.as_object_mut() {
-        fields.remove(OUTSIDE_SANDBOX);
-    }
-    arguments
-}
-
 /// Formats the approval question for a call, with its effect.
 fn approval_question(request: &ApprovalRequest, size: TerminalSize, style: Style) -> String {
     let head = format!("{} ({})", title(request), request.reason);
-    let mut details: Vec<Section> = effect(request).into_iter().map(section).collect();
+    let mut details = effect(request);
     let rules = request.suggested_rules.join(", ");
-    let side = request.sandbox.map_or_else(String::new, |side| format!(" {}", side.as_words()));
-    let prompt = match rules.chars().count() {
-        _ if is_plan(request) => PLAN_PROMPT.to_owned(),
-        _ if request.sandbox == Some(SandboxSide::Outside) => {
-            format!("Run it{side}? [y]es, [i]nside instead, [n]o, or what to do instead: ")
-        }
-        0 => format!("Run it{side}? [y]es, [n]o, or what to do instead: "),
-        1..=MAX_RULES => format!("Run it{side}? [y]es, [n]o, [a]lways {rules}, or what to do instead: "),
-        _ => {
-            // Show long rules in full, because the answer may accept them.
-            details.push(Section::text(&format!("always: {rules}")));
-            format!("Run it{side}? [y]es, [n]o, [a]lways as above, or what to do instead: ")
-        }
+    let prompt = if is_plan(request) {
+        PLAN_PROMPT.to_owned()
+    } else if rules.chars().count() <= MAX_RULES {
+        prompt_line(request, &rules)
+    } else {
+        // Show long rules in full, because the answer may accept them.
+        details.push(Section::text(&format!("for this session: {rules}")));
+        prompt_line(request, "as above")
     };
     render::question(&head, &details, &prompt, size, style)
 }
 
-fn section(detail: Detail) -> Section {
-    match detail {
-        Detail::Lines(lines) => Section::plain(lines),
-        Detail::Text(text) => Section::text(&text),
-        Detail::Diff(lines) => Section::diff(lines.iter().map(String::as_str)),
-    }
+/// Returns the choices for a call on one line, with their keys in brackets.
+fn prompt_line(request: &ApprovalRequest, rules: &str) -> String {
+    let choices = Choice::for_call(request).map(|choice| {
+        let (key, rest) = choice.word().split_at(choice.key().len());
+        let meaning = match choice {
+            Choice::Yes | Choice::No => String::new(),
+            Choice::Inside => " instead".to_owned(),
+            Choice::Session => format!(" {rules}"),
+        };
+        format!("[{key}]{rest}{meaning}")
+    });
+    let choices: Vec<String> = choices.collect();
+    format!("Run it{}? {}, or what to do instead: ", side(request), choices.join(", "))
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(crate) async fn attach(args: AttachArgs, process_env: &ProcessEnv) -> Result
         }
     };
     let session = interrupts.race(found).await?;
-    terminal::attached::converse(&remote, &session, &args.conversation, process_env, &interrupts).await?;
+    terminal::attach(remote.client, &session, &args.conversation, process_env, &interrupts).await?;
     Ok(Exit::Done)
 }
 

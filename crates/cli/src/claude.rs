@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_agent::SessionId;
-use pintle_compat::claude::{Settings, StreamOptions};
+use pintle_compat::claude::{ClaudeSettings, StreamOptions};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
 
-use self::channel::Channel;
-use self::conversation::Conversation;
+use self::channel::HostChannel;
+use self::conversation::ClaudeConversation;
 use crate::args::{RunArgs, SessionArgs};
 use crate::command_line;
 use crate::config;
@@ -65,11 +65,11 @@ pub(crate) async fn claude(args: RunArgs, process_env: &ProcessEnv) -> Result<Ex
 
     let (lines, unwritten) = unbounded_channel();
     let (sender, events) = unbounded_channel();
-    let channel = Arc::new(Channel::new(lines));
+    let channel = Arc::new(HostChannel::new(lines));
     let (mut reader, mut writer) = (JoinSet::new(), JoinSet::new());
     reader.spawn(channel::read(Arc::clone(&channel), sender));
     writer.spawn(channel::write(Arc::clone(&channel), unwritten));
-    let mut conversation = Conversation::new(
+    let mut conversation = ClaudeConversation::new(
         options,
         args,
         selected,
@@ -92,7 +92,7 @@ fn with_settings(mut options: StreamOptions) -> Result<StreamOptions, Failure> {
     let Some(path) = &options.settings_file else { return Ok(options) };
     let text = process_env::read_text("settings", path)?;
     let mut warnings = Vec::new();
-    let settings = Settings::parse(&text, &mut warnings);
+    let settings = ClaudeSettings::parse(&text, &mut warnings);
     options.settings = settings.or_usage(&format!("--settings {}", path.display()))?;
     warnings.iter().for_each(|warning| console::notice(warning));
     if options.settings.mode.is_some() || options.settings.model.is_some() {

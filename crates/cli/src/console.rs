@@ -93,14 +93,28 @@ pub(crate) fn unwritten(error: &io::Error) -> Failure {
 /// Standard output, flushed after every write.
 #[derive(Debug)]
 pub(crate) struct Console {
-    stdout: Stdout,
+    output: Output,
     is_terminal: bool,
+}
+
+#[derive(Debug)]
+enum Output {
+    Stdout(Stdout),
+    /// Buffer of a test.
+    #[cfg(test)]
+    Captured(std::sync::Arc<Mutex<Vec<u8>>>),
 }
 
 impl Console {
     /// Returns a handle to the standard output of this process.
     pub(crate) fn new() -> Self {
-        Self { stdout: tokio::io::stdout(), is_terminal: io::stdout().is_terminal() }
+        Self { output: Output::Stdout(tokio::io::stdout()), is_terminal: io::stdout().is_terminal() }
+    }
+
+    /// Returns a console that writes to a buffer.
+    #[cfg(test)]
+    pub(crate) fn captured(buffer: std::sync::Arc<Mutex<Vec<u8>>>) -> Self {
+        Self { output: Output::Captured(buffer), is_terminal: false }
     }
 
     /// Writes and flushes `text`, if it is not empty. Waits for a slow reader without blocking other tasks.
@@ -119,8 +133,17 @@ impl Console {
             return Ok(());
         }
         let written = async {
-            self.stdout.write_all(bytes).await?;
-            self.stdout.flush().await
+            match &mut self.output {
+                Output::Stdout(stdout) => {
+                    stdout.write_all(bytes).await?;
+                    stdout.flush().await
+                }
+                #[cfg(test)]
+                Output::Captured(buffer) => {
+                    buffer.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+                    Ok(())
+                }
+            }
         };
         written.await.map_err(|error: io::Error| {
             if self.is_closed(&error) { Failure::silent(FailureKind::Interrupted) } else { unwritten(&error) }

@@ -23,7 +23,8 @@ use crate::follow::{Task, follow};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::process_env::{self, ProcessEnv};
-use crate::render::{DemoResult, Detail, Footer, View};
+use crate::render::{DemoResult, Detail, Footer};
+use crate::run::output_view;
 use crate::testkit_models::start_script;
 
 /// Prompt for the agent.
@@ -143,7 +144,7 @@ async fn run_agent(
         .await
         .or_failed("cannot start the session")?
         .into_session();
-    let mut view = View::new(args.output, Detail::Normal, console::style(process_env));
+    let mut view = output_view(args.output, Detail::Normal, console::style(process_env));
     let mut console = Console::new();
     if args.output == OutputFormat::Text {
         console.write(&introduction(args, directory)).await?;

@@ -189,7 +189,7 @@ async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Co
         #[cfg(feature = "task")]
         Command::Task(args) => task::task(args, process_env).await?,
         #[cfg(feature = "task")]
-        Command::Worker(args) => task::work(*args, process_env).await?,
+        Command::Worker(args) => task::run_worker(*args, process_env).await?,
     };
     Ok(exit)
 }

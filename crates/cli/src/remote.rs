@@ -1,7 +1,7 @@
 //! Client of a session server.
 
 use pintle_agent::SessionId;
-use pintle_client::{Client, ClientError, ListSessions, NewSession, SessionInfo};
+use pintle_client::{Client, ClientError, NewSession, SessionInfo, SessionQuery};
 
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
@@ -31,7 +31,7 @@ impl Remote {
     /// Returns at most `limit` of the newest sessions.
     pub(crate) async fn newest(&self, limit: usize) -> Result<Vec<SessionInfo>, Failure> {
         let mut found: Vec<SessionInfo> = Vec::new();
-        let mut list = ListSessions::default();
+        let mut list = SessionQuery::default();
         while found.len() < limit {
             list.limit = Some((limit - found.len()).min(PAGE));
             let page = self.client.list_sessions(&list).await.map_err(|error| explain(&error))?;

@@ -31,9 +31,7 @@ use std::time::Duration;
 
 use pintle_agent::{EventKind, Outcome, SessionEvent, SessionId};
 use pintle_host::sanitize;
-pub(crate) use pintle_host::sanitize::{
-    Sanitizer, diff_lines, escape_hidden, in_one_line, is_safe, sanitize,
-};
+pub(crate) use pintle_host::sanitize::{Sanitizer, diff_lines, escape_hidden, in_one_line, sanitize};
 use pintle_llm::Usage;
 use serde::Serialize;
 
@@ -54,10 +52,9 @@ use self::subagent_names::call_key_of;
 pub(crate) use self::summary::{amount_of_budget, count, one_line, parse_amount, plural, was_or_were};
 pub(crate) use self::text::Detail;
 use self::text::TextView;
-pub(crate) use self::transcript::Transcript;
+pub(crate) use self::transcript::{Transcript, UNWRAPPED_COLUMNS};
 pub(crate) use self::word_wrap::WordWrapper;
 pub(crate) use self::wrap::{Margins, break_anywhere, expand_tabs, wrap};
-use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -156,13 +153,12 @@ pub(crate) struct DemoResult {
 }
 
 impl View {
-    /// Creates a view for an output format. Detail and style only apply to text.
-    pub(crate) fn new(format: OutputFormat, detail: Detail, style: Style) -> Self {
-        match format {
-            OutputFormat::Text if style.terminal => Self::Live(Box::new(LiveView::new(style, detail))),
-            OutputFormat::Text => Self::Text(Box::new(TextView::new(style, detail))),
-            OutputFormat::Json => Self::Json,
-            OutputFormat::StreamJson => Self::StreamJson,
+    /// Creates a view for text.
+    pub(crate) fn text(detail: Detail, style: Style) -> Self {
+        if style.terminal {
+            Self::Live(Box::new(LiveView::new(style, detail)))
+        } else {
+            Self::Text(Box::new(TextView::new(style, detail)))
         }
     }
 

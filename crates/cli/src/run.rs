@@ -10,7 +10,7 @@ use pintle_llm::AnswerSchema;
 use pintle_tools::builtin::read_image;
 
 use crate::approve::Prompter;
-use crate::args::{PromptArgs, RunArgs, SessionArgs};
+use crate::args::{OutputFormat, PromptArgs, RunArgs, SessionArgs};
 use crate::attendant::Attendant;
 use crate::command_failure::CommandFailure;
 use crate::config;
@@ -407,7 +407,11 @@ impl SessionRun<'_> {
                 true => Some(Conversed::open(session.id().clone(), env_session, process_env).await?),
                 false => None,
             };
-            let begun = Begun { session, prompt, unfinished, is_kept, effort, notes, draft, device };
+            let history =
+                is_kept.then(|| HistoryFile::of(&name, &directory.to_string_lossy(), process_env)).flatten();
+            let flags = &args.conversation;
+            let begun =
+                Begun { flags, session, prompt, unfinished, is_kept, effort, notes, draft, history, device };
             let surroundings = Surroundings {
                 model,
                 policy: &policy,
@@ -418,11 +422,7 @@ impl SessionRun<'_> {
                 conversed,
                 servers: servers.clone(),
                 process_env,
-                history: is_kept
-                    .then(|| HistoryFile::of(&name, &directory.to_string_lossy(), process_env))
-                    .flatten(),
                 has_sandbox: !matches!(env_session.sandbox(), SandboxState::Unavailable { .. }),
-                flags: &args.conversation,
                 notices: console::divert_notices(),
                 questions,
             };
@@ -515,7 +515,16 @@ fn view(args: &RunArgs, style: Style) -> View {
     if args.codex_stream {
         return View::Codex(None);
     }
-    View::new(args.output, detail(args), style)
+    output_view(args.output, detail(args), style)
+}
+
+/// Returns the view for an output format. Detail and style only apply to text.
+pub(crate) fn output_view(format: OutputFormat, detail: Detail, style: Style) -> View {
+    match format {
+        OutputFormat::Text => View::text(detail, style),
+        OutputFormat::Json => View::Json,
+        OutputFormat::StreamJson => View::StreamJson,
+    }
 }
 
 /// Adds images to a prompt. They are files in the environment of the tools.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_governance::Mode;
-use pintle_server::{Scope, Server, ServerLimits, Token};
+use pintle_server::{AccessToken, Server, ServerLimits, TokenScope};
 use tokio::net::{TcpListener, UnixListener};
 
 use self::access::{AuditFile, ServedTokens, TlsFiles, keep_reading};
@@ -66,17 +66,17 @@ pub(crate) async fn serve(mut args: ServeSessionsArgs, process_env: &ProcessEnv)
         }
     };
     let takeover_interval = (kept_in::lease(process_env)? / 3).max(MIN_TAKEOVER_INTERVAL);
-    let taking_up = async {
+    let reopening = async {
         // Sessions in files are adopted once, at the start: servers on other hosts cannot access them.
         if kept_in::database(process_env).is_some() {
-            server.keep_taking_up(takeover_interval).await;
+            server.keep_reopening(takeover_interval).await;
         }
         // The adoption ends first when the server shuts down.
         std::future::pending().await
     };
     tokio::select! {
         served = serving => served.map(|()| Exit::Done),
-        never = taking_up => never,
+        never = reopening => never,
     }
 }
 
@@ -120,7 +120,8 @@ async fn serve_address(
     // On this machine, any process that reads the output has full access.
     let (own, secret) = if is_local {
         let name = process_env.principal().map_or_else(|| "owner".to_owned(), |name| name.to_string());
-        let (token, secret) = Token::generate(name, Scope::ALL).or_failed("cannot make a token")?;
+        let (token, secret) =
+            AccessToken::generate(name, TokenScope::ALL).or_failed("cannot make a token")?;
         (Some(token), Some(secret))
     } else {
         (None, None)
@@ -136,7 +137,7 @@ async fn serve_address(
         IpAddr::V6(ip) => format!("[{ip}]"),
     };
     let server = server.with_tokens(tokens.tokens.clone()).with_hosts(args.host.iter().cloned().chain([ip]));
-    take_up(&server).await?;
+    reopen_sessions(&server).await?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let line = match secret {
         // Browsers do not send the fragment.
@@ -200,7 +201,7 @@ fn check_reach(
 async fn serve_socket(server: &Server, path: &Path, interrupts: &Interrupts) -> Result<(), Failure> {
     let shown = path.display();
     let listener = bind(path).await?;
-    take_up(server).await?;
+    reopen_sessions(server).await?;
     console::print(&format!("listening on {shown}\n")).await?;
     server.serve_unix(listener, interrupts.first_signal()).await;
     remove(path);
@@ -238,15 +239,15 @@ fn remove(path: &Path) {
     let _ = std::fs::remove_file(path);
 }
 
-async fn take_up(server: &Server) -> Result<(), Failure> {
-    let taken = server.take_up().await.or_failed("cannot read the sessions")?;
-    if taken.sessions > 0 {
-        console::notice(&format!("resumed sessions: {}", taken.sessions));
+async fn reopen_sessions(server: &Server) -> Result<(), Failure> {
+    let reopened = server.reopen_sessions().await.or_failed("cannot read the sessions")?;
+    if reopened.sessions > 0 {
+        console::notice(&format!("resumed sessions: {}", reopened.sessions));
     }
-    if taken.waiting > 0 {
-        console::notice(&format!("sessions that resume once there is room: {}", taken.waiting));
+    if reopened.waiting > 0 {
+        console::notice(&format!("sessions that resume once there is room: {}", reopened.waiting));
     }
-    for (id, problem) in &taken.left {
+    for (id, problem) in &reopened.failed {
         console::notice(&format!("session {id} is not resumed: {problem}"));
     }
     Ok(())

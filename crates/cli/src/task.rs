@@ -1,25 +1,25 @@
 //! `pintle task`: tasks that end with evidence.
 
 mod apply;
-mod asked;
 mod draft;
 #[cfg(feature = "restate")]
 mod engine;
-mod keeper;
-mod lanes;
-mod performers;
-mod places;
+mod gate_prompt;
+mod performer_factory;
+mod progress;
 mod run;
+mod session_runner;
 mod show;
 mod signals;
 mod worker;
+mod workspace_factory;
 
 use std::path::{Path, PathBuf};
 
 use pintle_agent::SessionId;
 use pintle_store::{Filter, Page, Summary};
 use pintle_workflow::contract::ContractError;
-use pintle_workflow::report::Report;
+use pintle_workflow::report::TaskReport;
 use pintle_workflow::task::Task;
 use pintle_workflow::{IntactTask, KIND, KIND_TASK, TaskHostError, read_intact_task, read_task};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ use crate::process_env::ProcessEnv;
 use crate::render::{self, sanitize};
 use crate::sessions::{Sessions, beginning_with};
 
-pub(crate) use self::keeper::work;
+pub(crate) use self::worker::run_worker;
 
 /// Runs `pintle task`.
 pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -55,7 +55,7 @@ async fn find(sessions: &Sessions, prefix: &str) -> Result<SessionId, Failure> {
 }
 
 /// Returns the directory of the files of a task.
-fn files_of(id: &SessionId, process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
+fn task_directory(id: &SessionId, process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
     Ok(Sessions::directory(process_env)?.join("worktrees").join(format!("task-{id}")))
 }
 
@@ -138,17 +138,17 @@ async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Fa
 async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
     let id = find(&sessions, &args.task.id).await?;
-    let IntactTask { task, moments, damage, .. } = read_intact(&sessions, &id).await?;
-    let report = Report::of(&task).with_damage(damage.as_ref());
+    let IntactTask { task, inputs, damage, .. } = read_intact(&sessions, &id).await?;
+    let report = TaskReport::from_task(&task).with_damage(damage.as_ref());
     let text = match args.output {
         TaskReportFormat::Markdown => report.to_markdown(),
-        TaskReportFormat::Html => report.to_html(&apply::shown_diffs(&sessions, &id, &task).await?, &moments),
+        TaskReportFormat::Html => report.to_html(&apply::read_diffs(&sessions, &id, &task).await?, &inputs),
         TaskReportFormat::Json => {
             let text = report.with_id(&id).to_json().or_failed("the report cannot be written as JSON")?;
             format!("{text}\n")
         }
         TaskReportFormat::Prediction => {
-            let change = apply::change_of(&sessions, &id, &task, None).await?;
+            let change = apply::read_change(&sessions, &id, &task, None).await?;
             let model = task.contract().candidates.get(change.candidate);
             let model = model.and_then(|plan| plan.model.clone()).unwrap_or_else(|| "pintle".to_owned());
             // The tests of an anchor are ours; a benchmark has its own.

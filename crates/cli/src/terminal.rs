@@ -5,8 +5,6 @@
 //! its outputs are lines and effects.
 
 mod approvals;
-#[cfg(feature = "client")]
-pub(crate) mod attached;
 mod attention;
 mod clipboard;
 pub(crate) mod commands;
@@ -26,6 +24,7 @@ mod next;
 mod outside;
 mod pager;
 mod painter;
+mod port;
 mod questions;
 mod search;
 mod status;
@@ -35,16 +34,21 @@ mod whole;
 use std::path::Path;
 
 use pintle_agent::{Run, Session, Turn, TurnKind};
+#[cfg(feature = "client")]
+use pintle_client::{Client, SessionInfo};
 
 use self::attention::Attention;
 use self::conversation::Conversation;
 pub(crate) use self::device::Device;
 use self::driver::Driver;
-pub(crate) use self::driver::Surroundings;
 use self::history::History;
 pub(crate) use self::history_file::HistoryFile;
 pub(crate) use self::next::{Next, Settings};
 use self::painter::Screen;
+#[cfg(feature = "client")]
+use self::port::RemotePort;
+pub(crate) use self::port::Surroundings;
+use self::port::{LocalPort, PortState, SessionPort};
 use self::status::Status;
 use crate::args::{ConversationArgs, ThemeName};
 use crate::console;
@@ -53,12 +57,17 @@ use crate::interrupt::Interrupts;
 use crate::process_env::ProcessEnv;
 use crate::render::{Depth, Face, Line, plural, sanitize};
 
+/// Environment of a session of a server, in the status line.
+#[cfg(feature = "client")]
+const SERVER: &str = "server";
+
 /// Maximum number of lines of an earlier conversation shown when it is resumed.
 const RECAP: usize = 60;
 
 /// Session to converse in.
 #[derive(Debug)]
-pub(crate) struct Begun {
+pub(crate) struct Begun<'a> {
+    pub(crate) flags: &'a ConversationArgs,
     pub(crate) session: Session,
     /// First input of the user, if any.
     pub(crate) prompt: Option<String>,
@@ -71,8 +80,31 @@ pub(crate) struct Begun {
     pub(crate) notes: Vec<String>,
     /// Input that is not sent yet.
     pub(crate) draft: Option<String>,
+    /// File of the input history, if it is kept.
+    pub(crate) history: Option<HistoryFile>,
     /// Terminal of the previous conversation, if any.
     pub(crate) device: Option<Device>,
+}
+
+/// First output and input of a conversation.
+#[derive(Debug, Default)]
+struct Start {
+    status: Status,
+    /// Lines before those of the conversation.
+    lines: Vec<Line>,
+    draft: Option<String>,
+    prompt: Option<String>,
+    /// Whether no turn is running.
+    is_ready: bool,
+    history: Option<HistoryFile>,
+}
+
+/// Terminal in the modes of a conversation.
+#[derive(Debug)]
+struct Entered {
+    device: Device,
+    screen: Screen,
+    attention: Attention,
 }
 
 /// Checks that there is a terminal to converse in.
@@ -96,60 +128,101 @@ pub(crate) fn require(process_env: &ProcessEnv, flags: &ConversationArgs) -> Res
 /// Runs the conversation until the user leaves or switches to another session, and closes or suspends the session. Returns
 /// the terminal, which keeps the input that was typed meanwhile for the next conversation.
 pub(crate) async fn converse(
-    begun: Begun,
+    begun: Begun<'_>,
     surroundings: Surroundings<'_>,
     process_env: &ProcessEnv,
     interrupts: &Interrupts,
 ) -> Result<(Next, Device), Failure> {
-    let Begun { session, prompt, unfinished, is_kept, effort, notes, draft, device } = begun;
-    let is_plain = surroundings.flags.plain;
-    let depth = depth(surroundings.flags, process_env);
+    let Begun { flags, session, prompt, unfinished, is_kept, effort, notes, draft, history, device } = begun;
+    let entered = enter(flags, surroundings.directory, process_env, device)?;
+    let lines = if notes.is_empty() {
+        recap(&session.history(), entered.screen.size.columns.saturating_sub(1).max(1))
+    } else {
+        notes.iter().map(|note| Line::new(sanitize(note), Face::DIM)).collect()
+    };
+    let is_ready = prompt.is_none() && unfinished.is_none();
+    let environment = surroundings.environment.clone();
+    let window = surroundings.model.profile().context_window_size;
+    let port = LocalPort::new(session, surroundings, unfinished, effort, is_kept);
+    let status = Status { context: Some((0, window)), ..status(port.state(), environment) };
+    let start = Start { status, lines, draft, prompt, is_ready, history };
+    drive(Box::new(port), start, entered, process_env, interrupts).await
+}
+
+/// Runs the conversation in a session of a server until the user leaves. The session continues on the server.
+#[cfg(feature = "client")]
+pub(crate) async fn attach(
+    client: Client,
+    session: &SessionInfo,
+    flags: &ConversationArgs,
+    process_env: &ProcessEnv,
+    interrupts: &Interrupts,
+) -> Result<(), Failure> {
+    let directory = session.directory.clone().unwrap_or_default();
+    let entered = enter(flags, Path::new(&directory), process_env, None)?;
+    let port = RemotePort::new(client, session);
+    let start = Start { status: status(port.state(), SERVER.to_owned()), ..Start::default() };
+    drive(Box::new(port), start, entered, process_env, interrupts).await?;
+    Ok(())
+}
+
+/// Runs the conversation over a port, and closes the port. Returns the terminal, as [`converse`] does.
+async fn drive<'a>(
+    port: Box<dyn SessionPort + 'a>,
+    start: Start,
+    entered: Entered,
+    process_env: &'a ProcessEnv,
+    interrupts: &Interrupts,
+) -> Result<(Next, Device), Failure> {
+    let Start { status, lines, draft, prompt, is_ready, history } = start;
+    let Entered { mut device, screen, attention } = entered;
+    let before = history.as_ref().map(HistoryFile::read).unwrap_or_default();
+    let mut conversation = match screen.moves {
+        true => Conversation::new(screen.size, History::new(before), status),
+        false => Conversation::in_lines(screen.size, History::new(before), status),
+    };
+    conversation.answer(lines);
+    if let Some(draft) = &draft {
+        conversation.restore(draft);
+    }
+    if is_ready {
+        conversation.say_ready();
+    }
+    let mut driver = Driver::new(port, conversation, screen, attention, history, process_env);
+    let left = driver.run(&mut device, prompt, interrupts).await;
+    let closed = driver.into_port().close().await;
+    let next = left?;
+    closed?;
+    Ok((next, device))
+}
+
+/// Enters the modes of a conversation, unless a previous conversation has done so.
+fn enter(
+    flags: &ConversationArgs,
+    directory: &Path,
+    process_env: &ProcessEnv,
+    device: Option<Device>,
+) -> Result<Entered, Failure> {
+    let depth = depth(flags, process_env);
     // Call this before the terminal is entered, because it decides whether the title is saved.
-    let attention = attention(surroundings.flags, surroundings.directory, process_env, depth);
-    let mut device = match device {
+    let attention = attention(flags, directory, process_env, depth);
+    let device = match device {
         Some(device) => device,
-        None if is_plain => Device::lines()?,
+        None if flags.plain => Device::lines()?,
         None => {
             console::modes::restore_on_panic();
             Device::enter()?
         }
     };
     let size = console::size();
-    let status = Status {
-        model: surroundings.model.route.model.clone(),
-        effort,
-        mode: surroundings.policy.mode().to_string(),
-        environment: surroundings.environment.clone(),
-        context: Some((0, surroundings.model.profile().context_window_size)),
-        ..Status::default()
-    };
-    let before = surroundings.history.as_ref().map(HistoryFile::read).unwrap_or_default();
-    let history = History::new(before);
-    let mut conversation = match is_plain {
-        true => Conversation::in_lines(size, history, status),
-        false => Conversation::new(size, history, status),
-    };
-    if notes.is_empty() {
-        conversation.answer(recap(&session.history(), size.columns.saturating_sub(1).max(1)));
-    } else {
-        conversation.answer(notes.iter().map(|note| Line::new(sanitize(note), Face::DIM)));
-    }
-    if let Some(draft) = &draft {
-        conversation.restore(draft);
-    }
-    if prompt.is_none() && unfinished.is_none() {
-        conversation.say_ready();
-    }
-    let screen = Screen { size, depth, reflows: reflows(process_env), moves: !is_plain };
-    let mut driver = Driver::new(&session, surroundings, conversation, screen, attention);
-    let left = driver.run(&mut device, prompt, unfinished, interrupts).await;
-    drop(driver);
-    if is_kept {
-        session.suspend().await;
-    } else {
-        session.close().await;
-    }
-    left.map(|next| (next, device))
+    let screen = Screen { size, depth, reflows: reflows(process_env), moves: !flags.plain };
+    Ok(Entered { device, screen, attention })
+}
+
+/// Returns the status line of a session in this environment.
+fn status(state: PortState, environment: String) -> Status {
+    let PortState { model, effort, mode, .. } = state;
+    Status { model, effort, mode, environment, ..Status::default() }
 }
 
 /// Returns the end of a history: the newest input of the user and the text after it, limited to `RECAP` lines.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pintle_agent::{Clock as _, SystemClock, Timestamp};
-use pintle_server::{Scope, Token};
+use pintle_server::{AccessToken, TokenScope};
 use serde::{Deserialize, Serialize};
 
 use crate::args::{AddTokenArgs, ListFormat, TokensArgs, TokensCommand};
@@ -21,7 +21,7 @@ const STORED: &str = "tokens.json";
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Form {
-    tokens: Vec<Token>,
+    tokens: Vec<AccessToken>,
 }
 
 /// File of the tokens of a server.
@@ -43,7 +43,7 @@ impl TokenFile {
     /// Reads the tokens. A missing file counts as empty.
     ///
     /// A file that other users can read is a usage failure.
-    pub(crate) fn read(&self) -> Result<Vec<Token>, Failure> {
+    pub(crate) fn read(&self) -> Result<Vec<AccessToken>, Failure> {
         let Some(text) = process_env::read_private_if_there("file of tokens", &self.path)? else {
             return Ok(Vec::new());
         };
@@ -54,7 +54,7 @@ impl TokenFile {
         Ok(form.tokens)
     }
 
-    fn write(&self, tokens: Vec<Token>, process_env: &ProcessEnv) -> Result<(), Failure> {
+    fn write(&self, tokens: Vec<AccessToken>, process_env: &ProcessEnv) -> Result<(), Failure> {
         let text =
             serde_json::to_string_pretty(&Form { tokens }).or_failed("the tokens cannot be written")?;
         process_env.write_configuration(&self.path, &format!("{text}\n"))
@@ -94,10 +94,10 @@ fn add(file: &TokenFile, args: AddTokenArgs, process_env: &ProcessEnv) -> Result
         return Err(Failure::usage(format!("there is a token `{name}` already"))
             .with_hint("revoke it first, or take another name"));
     }
-    let mut scopes: Vec<Scope> = scope.into_iter().map(Scope::from).collect();
+    let mut scopes: Vec<TokenScope> = scope.into_iter().map(TokenScope::from).collect();
     scopes.sort_unstable();
     scopes.dedup();
-    let (mut token, secret) = Token::generate(name, scopes).or_failed("cannot make a token")?;
+    let (mut token, secret) = AccessToken::generate(name, scopes).or_failed("cannot make a token")?;
     token.expires = expires.map(|age| after(SystemClock.now(), age));
     token.tenant = tenant;
     tokens.push(token);
@@ -134,14 +134,14 @@ fn revoke(file: &TokenFile, names: &[String], process_env: &ProcessEnv) -> Resul
 #[derive(Debug, Serialize)]
 struct Row<'a> {
     name: &'a str,
-    scopes: &'a [Scope],
+    scopes: &'a [TokenScope],
     tenant: Option<&'a str>,
     expires: Option<String>,
     expired: bool,
 }
 
-fn list(tokens: &[Token], output: ListFormat, now: Timestamp) -> Result<String, Failure> {
-    let row = |token: &'_ Token| -> String {
+fn list(tokens: &[AccessToken], output: ListFormat, now: Timestamp) -> Result<String, Failure> {
+    let row = |token: &'_ AccessToken| -> String {
         let scopes: Vec<_> = token.scopes.iter().map(|scope| scope.as_str()).collect();
         let tenant = token.tenant.as_ref().map(|tenant| format!("  of {}", sanitize(tenant)));
         let expires = token.expires.map(|expires| match now < expires {

@@ -13,7 +13,7 @@ const UNIX: &str = "unix:";
 const UNIX_BASE: &str = "http://pintle/";
 
 /// Address of a server.
-pub(crate) struct Address {
+pub(crate) struct ServerAddress {
     /// Base of all paths, without query and fragment.
     pub(crate) base: Url,
     /// Unix socket to connect to, instead of the host.
@@ -22,11 +22,11 @@ pub(crate) struct Address {
     pub(crate) token: Option<String>,
 }
 
-impl Address {
+impl ServerAddress {
     /// Parses `http://…`, `https://…` or `unix:PATH`. The errors do not quote the fragment, which may contain a token.
     pub(crate) fn parse(text: &str) -> Result<Self, ClientError> {
         if let Some(path) = text.strip_prefix(UNIX) {
-            return Self::of_socket(path.strip_prefix("//").unwrap_or(path));
+            return Self::from_socket(path.strip_prefix("//").unwrap_or(path));
         }
         let (shown, fragment) = text.split_once('#').unwrap_or((text, ""));
         let invalid =
@@ -46,7 +46,7 @@ impl Address {
         Ok(Self { base, socket: None, token })
     }
 
-    fn of_socket(path: &str) -> Result<Self, ClientError> {
+    fn from_socket(path: &str) -> Result<Self, ClientError> {
         let invalid = |reason: String| ClientError::InvalidUrl { url: format!("{UNIX}{path}"), reason };
         if path.is_empty() {
             return Err(invalid("expected the path of a socket".to_owned()));
@@ -81,7 +81,7 @@ mod tests {
             ("unix:///run/a#b", "http://pintle/", Some("/run/a#b"), None),
             ("unix:p.sock", "http://pintle/", Some("p.sock"), None),
         ] {
-            let address = Address::parse(text).unwrap();
+            let address = ServerAddress::parse(text).unwrap();
             let found = (address.base.as_str(), address.socket.as_deref(), address.token.as_deref());
             assert_eq!(found, (base, socket.map(std::path::Path::new), token), "{text}");
         }
@@ -91,7 +91,7 @@ mod tests {
     fn errors_quote_no_secret() {
         for text in ["ftp://host/#token=secret", "host#token=secret", "http://ann:secret@host/", "unix:", ""]
         {
-            let error = Address::parse(text).map(|_| ()).unwrap_err();
+            let error = ServerAddress::parse(text).map(|_| ()).unwrap_err();
             assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
         }
     }

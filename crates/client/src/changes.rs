@@ -9,12 +9,12 @@ use futures_core::Stream;
 use pintle_agent::SessionId;
 use serde::Deserialize;
 
-use crate::error::{ClientError, Problem};
-use crate::follow::{Disconnected, Items, Subscription, follow};
+use crate::error::{ClientError, ServerProblem};
+use crate::follow::{Disconnected, ItemStream, Subscription, follow};
 use crate::operation::FOLLOW_SESSIONS;
 use crate::responses::SessionInfo;
 use crate::session_events::{json, reason};
-use crate::transport::{Request, Transport};
+use crate::transport::{ServerRequest, Transport};
 
 /// Item of the changes of all sessions.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub enum Change {
         reason: String,
     },
     /// A session could not be read.
-    Problem(Problem),
+    Problem(ServerProblem),
     /// All open sessions have been received.
     Ready,
     /// The connection was lost, and the stream is about to restore it.
@@ -39,7 +39,7 @@ pub enum Change {
 
 /// Changes of all sessions, across lost connections. Returned by [`Client::changes`](crate::Client::changes).
 pub struct Changes {
-    items: Items<Change>,
+    items: ItemStream<Change>,
 }
 
 impl Changes {
@@ -67,7 +67,7 @@ struct ChangeSubscription;
 impl Subscription for ChangeSubscription {
     type Item = Change;
 
-    fn request(&self, transport: &Transport) -> Result<Request, ClientError> {
+    fn request(&self, transport: &Transport) -> Result<ServerRequest, ClientError> {
         transport.request(&FOLLOW_SESSIONS, &[])
     }
 
@@ -87,11 +87,11 @@ impl Subscription for ChangeSubscription {
         }))
     }
 
-    fn reconnected(&mut self) -> Option<Change> {
+    fn reconnect_item(&mut self) -> Option<Change> {
         Some(Change::Reset { reason: "the connection was lost".to_owned() })
     }
 
-    fn disconnected(disconnected: Disconnected) -> Change {
+    fn disconnect_item(disconnected: Disconnected) -> Change {
         Change::Disconnected(disconnected)
     }
 }

@@ -13,18 +13,18 @@ use crate::backoff::new_key;
 use crate::changes::Changes;
 use crate::error::ClientError;
 use crate::journal::Journal;
-use crate::operation::{self, Operation};
+use crate::operation::{self, ApiOperation};
 use crate::options::ClientOptions;
 use crate::requests::{
-    AuditFormat, CreateBody, DecisionBody, ExportFormat, ListSessions, MessageBody, NewSession, Restore,
-    RestoreBody, SettingsChange, Since, TurnsBody,
+    AuditFormat, CreateBody, DecisionBody, ExportFormat, FilePoint, MessageBody, NewSession, RestoreBody,
+    RestoreRequest, SessionQuery, SettingsChange, TurnsBody,
 };
 use crate::responses::{
-    Approval, ApprovalList, Checkpoint, CheckpointList, CostReport, Diff, History, ModelInfo, ModelList,
-    RestoreReport, SessionInfo, SessionPage, ToolInfo, ToolInfoList,
+    Approval, ApprovalList, CheckpointInfo, CheckpointList, CostReport, History, ModelInfo, ModelList,
+    RestoreReport, SessionDiff, SessionInfo, SessionPage, ToolInfo, ToolInfoList,
 };
 use crate::session_events::{EventId, SessionEvents};
-use crate::transport::{Failed, Request, Transport};
+use crate::transport::{FailedRequest, ServerRequest, Transport};
 
 /// Range of bytes, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,8 +87,8 @@ impl Client {
     /// # Errors
     ///
     /// [`ClientError`], as for all methods that send a request.
-    pub async fn list_sessions(&self, list: &ListSessions) -> Result<SessionPage, ClientError> {
-        let ListSessions { limit, cursor, search, state, parent } = list;
+    pub async fn list_sessions(&self, list: &SessionQuery) -> Result<SessionPage, ClientError> {
+        let SessionQuery { limit, cursor, search, state, parent } = list;
         let state = state.and_then(|state| serde_json::to_value(state).ok());
         let request = self
             .request(&operation::LIST_SESSIONS, &[])?
@@ -116,7 +116,7 @@ impl Client {
     ///
     /// [`ClientError`].
     pub async fn session(&self, session: &SessionId) -> Result<SessionInfo, ClientError> {
-        self.get(self.of(&operation::READ_SESSION, session)?).await
+        self.get(self.session_request(&operation::READ_SESSION, session)?).await
     }
 
     /// Changes the settings of a session.
@@ -129,7 +129,7 @@ impl Client {
         session: &SessionId,
         change: &SettingsChange,
     ) -> Result<SessionInfo, ClientError> {
-        json(&self.change(self.of(&operation::CHANGE_SESSION, session)?.json(change)?).await?)
+        json(&self.change(self.session_request(&operation::CHANGE_SESSION, session)?.json(change)?).await?)
     }
 
     /// Deletes a session with its record.
@@ -138,7 +138,7 @@ impl Client {
     ///
     /// [`ClientError`].
     pub async fn delete_session(&self, session: &SessionId) -> Result<(), ClientError> {
-        match self.change(self.of(&operation::DELETE_SESSION, session)?).await {
+        match self.change(self.session_request(&operation::DELETE_SESSION, session)?).await {
             Ok(_) => Ok(()),
             // An earlier attempt deleted the session, its response was lost, and the server has restarted since.
             Err(failed) if failed.error.code() == Some("not_found") && failed.attempts > 1 => Ok(()),
@@ -152,7 +152,11 @@ impl Client {
     ///
     /// [`ClientError`].
     pub async fn fork(&self, session: &SessionId, turns: usize) -> Result<SessionInfo, ClientError> {
-        json(&self.change(self.of(&operation::FORK_SESSION, session)?.json(&TurnsBody { turns })?).await?)
+        json(
+            &self
+                .change(self.session_request(&operation::FORK_SESSION, session)?.json(&TurnsBody { turns })?)
+                .await?,
+        )
     }
 
     /// Sends the next message. During a run, the message waits for the end of the run.
@@ -236,7 +240,7 @@ impl Client {
     ///
     /// [`ClientError`].
     pub async fn rewind(&self, session: &SessionId, turns: usize) -> Result<(), ClientError> {
-        self.change(self.of(&operation::REWIND, session)?.json(&TurnsBody { turns })?).await?;
+        self.change(self.session_request(&operation::REWIND, session)?.json(&TurnsBody { turns })?).await?;
         Ok(())
     }
 
@@ -246,7 +250,7 @@ impl Client {
     ///
     /// [`ClientError`].
     pub async fn approvals(&self, session: &SessionId) -> Result<Vec<Approval>, ClientError> {
-        let list: ApprovalList = self.get(self.of(&operation::LIST_APPROVALS, session)?).await?;
+        let list: ApprovalList = self.get(self.session_request(&operation::LIST_APPROVALS, session)?).await?;
         Ok(list.approvals)
     }
 
@@ -275,7 +279,7 @@ impl Client {
     ///
     /// [`ClientError`].
     pub async fn history(&self, session: &SessionId) -> Result<History, ClientError> {
-        self.get(self.of(&operation::READ_HISTORY, session)?).await
+        self.get(self.session_request(&operation::READ_HISTORY, session)?).await
     }
 
     /// Reads the lines `from` to `to` of the journal, both included; the first line is 1. If the connection fails, reading
@@ -309,8 +313,9 @@ impl Client {
     /// # Errors
     ///
     /// [`ClientError`].
-    pub async fn checkpoints(&self, session: &SessionId) -> Result<Vec<Checkpoint>, ClientError> {
-        let list: CheckpointList = self.get(self.of(&operation::LIST_CHECKPOINTS, session)?).await?;
+    pub async fn checkpoints(&self, session: &SessionId) -> Result<Vec<CheckpointInfo>, ClientError> {
+        let list: CheckpointList =
+            self.get(self.session_request(&operation::LIST_CHECKPOINTS, session)?).await?;
         Ok(list.checkpoints)
     }
 
@@ -319,11 +324,11 @@ impl Client {
     /// # Errors
     ///
     /// [`ClientError`].
-    pub async fn diff(&self, session: &SessionId, since: &Since) -> Result<Diff, ClientError> {
-        let request = self.of(&operation::DIFF, session)?;
+    pub async fn diff(&self, session: &SessionId, since: &FilePoint) -> Result<SessionDiff, ClientError> {
+        let request = self.session_request(&operation::DIFF, session)?;
         self.get(match since {
-            Since::Turns(turns) => request.query("turns", Some(&turns.to_string())),
-            Since::Checkpoint(id) => request.query("checkpoint", Some(id)),
+            FilePoint::Turns(turns) => request.query("turns", Some(&turns.to_string())),
+            FilePoint::Checkpoint(id) => request.query("checkpoint", Some(id)),
         })
         .await
     }
@@ -333,9 +338,13 @@ impl Client {
     /// # Errors
     ///
     /// [`ClientError`].
-    pub async fn restore(&self, session: &SessionId, restore: Restore) -> Result<RestoreReport, ClientError> {
+    pub async fn restore(
+        &self,
+        session: &SessionId,
+        restore: RestoreRequest,
+    ) -> Result<RestoreReport, ClientError> {
         let body = RestoreBody::from(restore);
-        json(&self.change(self.of(&operation::RESTORE, session)?.json(&body)?).await?)
+        json(&self.change(self.session_request(&operation::RESTORE, session)?.json(&body)?).await?)
     }
 
     /// Reads the session as a single document.
@@ -344,7 +353,7 @@ impl Client {
     ///
     /// [`ClientError`].
     pub async fn export(&self, session: &SessionId, format: ExportFormat) -> Result<String, ClientError> {
-        let request = self.of(&operation::EXPORT_SESSION, session)?;
+        let request = self.session_request(&operation::EXPORT_SESSION, session)?;
         self.text(request.query("format", Some(format.as_str()))).await
     }
 
@@ -354,7 +363,7 @@ impl Client {
     ///
     /// [`ClientError`].
     pub async fn audit(&self, session: &SessionId, format: AuditFormat) -> Result<String, ClientError> {
-        let request = self.of(&operation::AUDIT_SESSION, session)?;
+        let request = self.session_request(&operation::AUDIT_SESSION, session)?;
         self.text(request.query("format", Some(format.as_str()))).await
     }
 
@@ -410,48 +419,52 @@ impl Client {
         Changes::new(self.transport.clone())
     }
 
-    fn request(&self, operation: &Operation, values: &[&str]) -> Result<Request, ClientError> {
+    fn request(&self, operation: &ApiOperation, values: &[&str]) -> Result<ServerRequest, ClientError> {
         self.transport.request(operation, values)
     }
 
-    fn of(&self, operation: &Operation, session: &SessionId) -> Result<Request, ClientError> {
+    fn session_request(
+        &self,
+        operation: &ApiOperation,
+        session: &SessionId,
+    ) -> Result<ServerRequest, ClientError> {
         self.request(operation, &[session.as_str()])
     }
 
-    async fn get<T: DeserializeOwned>(&self, request: Request) -> Result<T, ClientError> {
+    async fn get<T: DeserializeOwned>(&self, request: ServerRequest) -> Result<T, ClientError> {
         json(&self.transport.call(&request).await?)
     }
 
-    async fn text(&self, request: Request) -> Result<String, ClientError> {
+    async fn text(&self, request: ServerRequest) -> Result<String, ClientError> {
         let body = self.transport.call(&request).await?;
         String::from_utf8(body).map_err(|error| ClientError::unexpected("text", error))
     }
 
     /// Sends a request that changes something, with its idempotency key.
-    async fn change(&self, request: Request) -> Result<Vec<u8>, Failed> {
+    async fn change(&self, request: ServerRequest) -> Result<Vec<u8>, FailedRequest> {
         let keyed = match &self.key {
             Some(key) => request.header("idempotency-key", "idempotency key", key),
             None => new_key().and_then(|key| request.header("idempotency-key", "idempotency key", &key)),
         };
         match keyed {
             Ok(request) => self.transport.call(&request).await,
-            Err(error) => Err(Failed { error, attempts: 0 }),
+            Err(error) => Err(FailedRequest { error, attempts: 0 }),
         }
     }
 
-    async fn order(&self, operation: &Operation, session: &SessionId) -> Result<(), ClientError> {
-        self.change(self.of(operation, session)?).await?;
+    async fn order(&self, operation: &ApiOperation, session: &SessionId) -> Result<(), ClientError> {
+        self.change(self.session_request(operation, session)?).await?;
         Ok(())
     }
 
     async fn send_message(
         &self,
-        operation: &Operation,
+        operation: &ApiOperation,
         session: &SessionId,
         message: UserMessage,
     ) -> Result<(), ClientError> {
         let body = MessageBody::try_from(message)?;
-        self.change(self.of(operation, session)?.json(&body)?).await?;
+        self.change(self.session_request(operation, session)?.json(&body)?).await?;
         Ok(())
     }
 }

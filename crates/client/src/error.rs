@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Problem details of the server (RFC 9457).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Problem {
+pub struct ServerProblem {
     /// Kind of the problem, such as `/problems/not_found`.
     #[serde(rename = "type")]
     pub kind: String,
@@ -22,7 +22,7 @@ pub struct Problem {
     pub detail: String,
 }
 
-impl Problem {
+impl ServerProblem {
     /// Returns the last part of the kind, such as `not_found` or `conflict`.
     #[must_use]
     pub fn code(&self) -> &str {
@@ -30,7 +30,7 @@ impl Problem {
     }
 }
 
-type Source = Box<dyn StdError + Send + Sync>;
+type ErrorSource = Box<dyn StdError + Send + Sync>;
 
 /// Failure of a request, or of a stream that cannot continue. Its text never contains the token.
 #[derive(Debug, thiserror::Error)]
@@ -58,14 +58,14 @@ pub enum ClientError {
     Decision(String),
     /// HTTP, TLS or random numbers are not available on this machine.
     #[error("cannot set up HTTP on this machine")]
-    Setup(#[source] Source),
+    Setup(#[source] ErrorSource),
     /// Connecting to the server failed.
     #[error("cannot connect to {host}")]
     Connect {
         /// Host and port, or the socket.
         host: String,
         /// Cause.
-        source: Source,
+        source: ErrorSource,
     },
     /// The connection failed after it was established.
     #[error("the connection to {host} was lost")]
@@ -73,7 +73,7 @@ pub enum ClientError {
         /// Host and port, or the socket.
         host: String,
         /// Cause.
-        source: Source,
+        source: ErrorSource,
     },
     /// No byte arrived for this time.
     #[error("nothing arrived for {0:?}")]
@@ -85,7 +85,7 @@ pub enum ClientError {
     #[error("{}", problem.detail)]
     Refused {
         /// Problem details.
-        problem: Problem,
+        problem: ServerProblem,
         /// Time after which the request may be repeated, if the server named one.
         retry_after: Option<Duration>,
     },
@@ -103,7 +103,7 @@ pub enum ClientError {
         /// Expected type.
         expected: &'static str,
         /// Cause, if there is one.
-        source: Option<Source>,
+        source: Option<ErrorSource>,
     },
     /// A line, an event or a response is longer than [`ClientOptions::max_bytes`](crate::ClientOptions::max_bytes).
     #[error("the response has more than {0} bytes in one piece")]
@@ -111,17 +111,17 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    pub(crate) fn setup(error: impl Into<Source>) -> Self {
+    pub(crate) fn setup(error: impl Into<ErrorSource>) -> Self {
         Self::Setup(error.into())
     }
 
-    pub(crate) fn unexpected(expected: &'static str, error: impl Into<Source>) -> Self {
+    pub(crate) fn unexpected(expected: &'static str, error: impl Into<ErrorSource>) -> Self {
         Self::Unexpected { expected, source: Some(error.into()) }
     }
 
     /// Returns the problem details of the server.
     #[must_use]
-    pub fn problem(&self) -> Option<&Problem> {
+    pub fn problem(&self) -> Option<&ServerProblem> {
         #[expect(clippy::wildcard_enum_match_arm, reason = "the others have none")]
         match self {
             Self::Refused { problem, .. } => Some(problem),
@@ -133,7 +133,7 @@ impl ClientError {
     /// that has ended, and `rate` for a client that exceeds its rate limit.
     #[must_use]
     pub fn code(&self) -> Option<&str> {
-        self.problem().map(Problem::code)
+        self.problem().map(ServerProblem::code)
     }
 
     /// Returns the HTTP status of the response that reports the failure.

@@ -7,8 +7,8 @@ use eventsource_stream::Event;
 use futures_util::{Stream, StreamExt as _};
 
 use crate::error::ClientError;
-use crate::messages::Messages;
-use crate::transport::{LONGEST_RETRY_AFTER, Request, Transport};
+use crate::messages::ServerMessages;
+use crate::transport::{LONGEST_RETRY_AFTER, ServerRequest, Transport};
 
 /// Lost connection that a stream is about to restore.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) trait Subscription: Send + 'static {
     type Item: Send + 'static;
 
     /// Returns the request that continues the stream.
-    fn request(&self, transport: &Transport) -> Result<Request, ClientError>;
+    fn request(&self, transport: &Transport) -> Result<ServerRequest, ClientError>;
 
     /// Returns the item of a message, if it has one. An error ends the connection.
     fn receive(&mut self, message: Event) -> Result<Option<Self::Item>, ClientError>;
@@ -38,21 +38,21 @@ pub(crate) trait Subscription: Send + 'static {
     }
 
     /// Returns the item that follows a reconnect.
-    fn reconnected(&mut self) -> Option<Self::Item> {
+    fn reconnect_item(&mut self) -> Option<Self::Item> {
         None
     }
 
     /// Returns the item of a lost connection.
-    fn disconnected(disconnected: Disconnected) -> Self::Item;
+    fn disconnect_item(disconnected: Disconnected) -> Self::Item;
 }
 
-pub(crate) type Items<Item> = Pin<Box<dyn Stream<Item = Result<Item, ClientError>> + Send>>;
+pub(crate) type ItemStream<Item> = Pin<Box<dyn Stream<Item = Result<Item, ClientError>> + Send>>;
 
 /// Returns the items of a subscription. The stream ends once its subject has ended or is deleted, and after an
 /// error.
-pub(crate) fn follow<S: Subscription>(transport: Transport, subscription: S) -> Items<S::Item> {
-    let state = State::Waiting(Duration::ZERO);
-    let follower = Follower { transport, subscription, state, failures: 0, has_connected: false };
+pub(crate) fn follow<S: Subscription>(transport: Transport, subscription: S) -> ItemStream<S::Item> {
+    let state = FollowState::Waiting(Duration::ZERO);
+    let follower = StreamFollower { transport, subscription, state, failures: 0, has_connected: false };
     let items = futures_util::stream::unfold(follower, |mut follower| async move {
         let item = follower.next().await?;
         Some((item, follower))
@@ -60,34 +60,34 @@ pub(crate) fn follow<S: Subscription>(transport: Transport, subscription: S) -> 
     Box::pin(items.fuse())
 }
 
-struct Follower<S> {
+struct StreamFollower<S> {
     transport: Transport,
     subscription: S,
-    state: State,
+    state: FollowState,
     /// Number of failures since the last message that `receive` accepted.
     failures: u32,
     has_connected: bool,
 }
 
-enum State {
+enum FollowState {
     Waiting(Duration),
-    Connected(Messages),
+    Connected(ServerMessages),
     Ended,
 }
 
-impl<S: Subscription> Follower<S> {
+impl<S: Subscription> StreamFollower<S> {
     async fn next(&mut self) -> Option<Result<S::Item, ClientError>> {
         loop {
             if self.subscription.has_ended() {
-                self.state = State::Ended;
+                self.state = FollowState::Ended;
             }
             let received = match &mut self.state {
-                State::Ended => return None,
-                State::Waiting(delay) => {
+                FollowState::Ended => return None,
+                FollowState::Waiting(delay) => {
                     tokio::time::sleep(*delay).await;
                     self.connect().await
                 }
-                State::Connected(messages) => match messages.next().await {
+                FollowState::Connected(messages) => match messages.next().await {
                     Ok(Some(message)) => {
                         let received = self.subscription.receive(message);
                         // A connection that delivers only a problem has failed.
@@ -113,26 +113,26 @@ impl<S: Subscription> Follower<S> {
         let silence = self.transport.options.silence;
         let opened = tokio::time::timeout(silence, self.transport.open(&request)).await;
         let response = opened.unwrap_or(Err(ClientError::Silent(silence)))?;
-        self.state = State::Connected(Messages::new(response, &self.transport)?);
+        self.state = FollowState::Connected(ServerMessages::new(response, &self.transport)?);
         let is_again = std::mem::replace(&mut self.has_connected, true);
-        Ok(if is_again { self.subscription.reconnected() } else { None })
+        Ok(if is_again { self.subscription.reconnect_item() } else { None })
     }
 
     fn fail(&mut self, error: ClientError) -> Option<Result<S::Item, ClientError>> {
         // The subject existed earlier, so it has been deleted.
         if error.code() == Some("not_found") && self.has_connected {
-            self.state = State::Ended;
+            self.state = FollowState::Ended;
             return None;
         }
         if !error.is_transient() {
-            self.state = State::Ended;
+            self.state = FollowState::Ended;
             return Some(Err(error));
         }
         self.failures = self.failures.saturating_add(1);
         let failures = self.failures;
         let retry_after = error.retry_after().unwrap_or_default().min(LONGEST_RETRY_AFTER);
         let delay = retry_after + self.transport.options.backoff.delay(failures);
-        self.state = State::Waiting(delay);
-        Some(Ok(S::disconnected(Disconnected { error, failures, delay })))
+        self.state = FollowState::Waiting(delay);
+        Some(Ok(S::disconnect_item(Disconnected { error, failures, delay })))
     }
 }

@@ -10,8 +10,8 @@ use pintle_agent::SessionId;
 use serde::Deserialize;
 
 use crate::error::ClientError;
-use crate::follow::Items;
-use crate::lines::Lines;
+use crate::follow::ItemStream;
+use crate::lines::ResponseLines;
 use crate::operation::READ_JOURNAL;
 use crate::session_events::json;
 use crate::transport::Transport;
@@ -28,13 +28,13 @@ pub struct JournalLine {
 
 /// Lines of a journal. Returned by [`Client::journal`](crate::Client::journal).
 pub struct Journal {
-    lines: Items<JournalLine>,
+    lines: ItemStream<JournalLine>,
 }
 
 impl Journal {
     pub(crate) fn new(transport: Transport, session: SessionId, from: u64, to: Option<u64>) -> Self {
         let reader =
-            Reader { transport, session, next: from, to, lines: None, failures: 0, has_ended: false };
+            JournalReader { transport, session, next: from, to, lines: None, failures: 0, has_ended: false };
         let lines = futures_util::stream::unfold(reader, |mut reader| async move {
             let line = reader.next().await?;
             reader.has_ended = line.is_err();
@@ -58,18 +58,18 @@ impl Stream for Journal {
     }
 }
 
-struct Reader {
+struct JournalReader {
     transport: Transport,
     session: SessionId,
     /// Number of the next line.
     next: u64,
     to: Option<u64>,
-    lines: Option<Lines>,
+    lines: Option<ResponseLines>,
     failures: u32,
     has_ended: bool,
 }
 
-impl Reader {
+impl JournalReader {
     async fn next(&mut self) -> Option<Result<JournalLine, ClientError>> {
         if self.has_ended || self.to.is_some_and(|to| self.next > to) {
             return None;
@@ -109,13 +109,13 @@ impl Reader {
         Ok(Some(JournalLine { seq, text }))
     }
 
-    async fn open(&self) -> Result<Lines, ClientError> {
+    async fn open(&self) -> Result<ResponseLines, ClientError> {
         let request = self.transport.request(&READ_JOURNAL, &[self.session.as_str()])?;
         let request = request.query("from", Some(&self.next.to_string()));
         let request = request.query("to", self.to.map(|to| to.to_string()).as_deref());
         let silence = self.transport.options.silence;
         let opened = tokio::time::timeout(silence, self.transport.open(&request)).await;
         let response = opened.unwrap_or(Err(ClientError::Silent(silence)))?;
-        Ok(Lines::new(response, self.transport.clone()))
+        Ok(ResponseLines::new(response, self.transport.clone()))
     }
 }

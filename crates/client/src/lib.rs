@@ -24,14 +24,17 @@ mod transport;
 
 pub use changes::{Change, Changes};
 pub use client::{ByteRange, Client};
-pub use error::{ClientError, Problem};
+pub use error::{ClientError, ServerProblem};
 pub use follow::Disconnected;
 pub use journal::{Journal, JournalLine};
 pub use options::{Backoff, ClientOptions};
-pub use requests::{AuditFormat, ExportFormat, ListSessions, NewSession, Restore, SettingsChange, Since};
+pub use requests::{
+    AuditFormat, ExportFormat, FilePoint, NewSession, RestoreRequest, SessionQuery, SettingsChange,
+};
 pub use responses::{
-    Approval, ChangeKind, Checkpoint, CostReport, DayCost, Diff, DiffLine, FileDiff, FileLeft, FileStep,
-    History, HistoryEntry, Hunk, LineKind, ModelInfo, RestoreReport, SessionInfo, SessionPage, ToolInfo,
+    Approval, ChangeKind, CheckpointInfo, CostReport, DayCost, DiffLine, FileDiff, FileLeft, FileStep,
+    History, HistoryEntry, Hunk, LineKind, ModelInfo, RestoreReport, SessionDiff, SessionInfo, SessionPage,
+    ToolInfo,
 };
 pub use session_events::{EventId, SessionEvents, SessionItem};
 pub use task_events::{TaskEvents, TaskItem};

@@ -57,14 +57,14 @@ impl LineSplitter {
 
 /// Lines of a response. Reads only the chunks that the next line needs.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub(crate) struct ResponseLines {
     response: Response,
     transport: Transport,
     splitter: LineSplitter,
     complete: VecDeque<Vec<u8>>,
 }
 
-impl Lines {
+impl ResponseLines {
     pub(crate) fn new(response: Response, transport: Transport) -> Self {
         let splitter = LineSplitter::new(transport.options.max_bytes);
         Self { response, transport, splitter, complete: VecDeque::new() }

@@ -9,30 +9,30 @@ use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 
 use crate::error::ClientError;
-use crate::lines::Lines;
+use crate::lines::ResponseLines;
 use crate::transport::Transport;
 
-type Pieces = Pin<Box<dyn Stream<Item = Result<Vec<u8>, ClientError>> + Send>>;
+type ByteStream = Pin<Box<dyn Stream<Item = Result<Vec<u8>, ClientError>> + Send>>;
 
 /// Events of one connection.
-pub(crate) struct Messages {
-    events: EventStream<Pieces>,
+pub(crate) struct ServerMessages {
+    events: EventStream<ByteStream>,
 }
 
-impl fmt::Debug for Messages {
+impl fmt::Debug for ServerMessages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Messages").finish_non_exhaustive()
+        f.debug_struct("ServerMessages").finish_non_exhaustive()
     }
 }
 
 /// Lines, with the length of the unfinished event.
-struct Guarded {
-    lines: Lines,
+struct GuardedLines {
+    lines: ResponseLines,
     length: usize,
     limit: usize,
 }
 
-impl Guarded {
+impl GuardedLines {
     async fn next(mut self) -> Result<Option<(Vec<u8>, Self)>, ClientError> {
         let Some(mut line) = self.lines.next().await? else { return Ok(None) };
         self.length = if line.is_empty() { 0 } else { self.length + line.len() };
@@ -44,15 +44,16 @@ impl Guarded {
     }
 }
 
-impl Messages {
+impl ServerMessages {
     pub(crate) fn new(response: Response, transport: &Transport) -> Result<Self, ClientError> {
         let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         if !media_type.unwrap_or_default().starts_with("text/event-stream") {
             return Err(ClientError::Unexpected { expected: "a stream of events", source: None });
         }
         let limit = transport.options.max_bytes;
-        let guarded = Guarded { lines: Lines::new(response, transport.clone()), length: 0, limit };
-        let pieces: Pieces = Box::pin(futures_util::stream::try_unfold(guarded, Guarded::next));
+        let guarded =
+            GuardedLines { lines: ResponseLines::new(response, transport.clone()), length: 0, limit };
+        let pieces: ByteStream = Box::pin(futures_util::stream::try_unfold(guarded, GuardedLines::next));
         Ok(Self { events: EventStream::new(pieces) })
     }
 

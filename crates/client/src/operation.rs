@@ -6,61 +6,63 @@ use crate::error::ClientError;
 
 /// Operation of the server.
 #[derive(Clone, Debug)]
-pub(crate) struct Operation {
+pub(crate) struct ApiOperation {
     pub(crate) method: Method,
     /// Path with its parameters in braces.
     pub(crate) path: &'static str,
 }
 
-const fn get(path: &'static str) -> Operation {
-    Operation { method: Method::GET, path }
+const fn get(path: &'static str) -> ApiOperation {
+    ApiOperation { method: Method::GET, path }
 }
 
-const fn post(path: &'static str) -> Operation {
-    Operation { method: Method::POST, path }
+const fn post(path: &'static str) -> ApiOperation {
+    ApiOperation { method: Method::POST, path }
 }
 
-pub(crate) const HEALTH: Operation = get("/v1/health");
-pub(crate) const READ_COSTS: Operation = get("/v1/costs");
-pub(crate) const FOLLOW_SESSIONS: Operation = get("/v1/events");
-pub(crate) const READ_METRICS: Operation = get("/v1/metrics");
-pub(crate) const LIST_MODELS: Operation = get("/v1/models");
-pub(crate) const LIST_SESSIONS: Operation = get("/v1/sessions");
-pub(crate) const CREATE_SESSION: Operation = post("/v1/sessions");
-pub(crate) const READ_SESSION: Operation = get("/v1/sessions/{id}");
-pub(crate) const CHANGE_SESSION: Operation = Operation { method: Method::PATCH, path: "/v1/sessions/{id}" };
-pub(crate) const DELETE_SESSION: Operation = Operation { method: Method::DELETE, path: "/v1/sessions/{id}" };
-pub(crate) const ABORT: Operation = post("/v1/sessions/{id}/abort");
-pub(crate) const LIST_APPROVALS: Operation = get("/v1/sessions/{id}/approvals");
-pub(crate) const DECIDE: Operation = post("/v1/sessions/{id}/approvals/{call_id}");
-pub(crate) const AUDIT_SESSION: Operation = get("/v1/sessions/{id}/audit");
-pub(crate) const READ_BLOB: Operation = get("/v1/sessions/{id}/blobs/{hash}");
-pub(crate) const LIST_CHECKPOINTS: Operation = get("/v1/sessions/{id}/checkpoints");
-pub(crate) const COMPACT: Operation = post("/v1/sessions/{id}/compact");
-pub(crate) const DIFF: Operation = get("/v1/sessions/{id}/diff");
-pub(crate) const FOLLOW_SESSION: Operation = get("/v1/sessions/{id}/events");
-pub(crate) const EXPORT_SESSION: Operation = get("/v1/sessions/{id}/export");
-pub(crate) const FOLLOW_UP: Operation = post("/v1/sessions/{id}/follow-up");
-pub(crate) const FORK_SESSION: Operation = post("/v1/sessions/{id}/fork");
-pub(crate) const READ_HISTORY: Operation = get("/v1/sessions/{id}/history");
-pub(crate) const INTERRUPT: Operation = post("/v1/sessions/{id}/interrupt");
-pub(crate) const READ_JOURNAL: Operation = get("/v1/sessions/{id}/journal");
-pub(crate) const RESTORE: Operation = post("/v1/sessions/{id}/restore");
-pub(crate) const REWIND: Operation = post("/v1/sessions/{id}/rewind");
-pub(crate) const SAY: Operation = post("/v1/sessions/{id}/say");
-pub(crate) const STEER: Operation = post("/v1/sessions/{id}/steer");
-pub(crate) const LIST_TOOLS: Operation = get("/v1/sessions/{id}/tools");
-pub(crate) const SUBMIT: Operation = post("/v1/sessions/{id}/submit");
-pub(crate) const LIST_TASKS: Operation = get("/v1/tasks");
-pub(crate) const READ_TASK: Operation = get("/v1/tasks/{id}");
-pub(crate) const CANCEL_TASK: Operation = post("/v1/tasks/{id}/cancel");
-pub(crate) const DIFF_CANDIDATE: Operation = get("/v1/tasks/{id}/candidates/{candidate}/diff");
-pub(crate) const DECIDE_TASK: Operation = post("/v1/tasks/{id}/decide");
-pub(crate) const FOLLOW_TASK: Operation = get("/v1/tasks/{id}/events");
-pub(crate) const REPORT_TASK: Operation = get("/v1/tasks/{id}/report");
-pub(crate) const STEER_TASK: Operation = post("/v1/tasks/{id}/steer");
+pub(crate) const HEALTH: ApiOperation = get("/v1/health");
+pub(crate) const READ_COSTS: ApiOperation = get("/v1/costs");
+pub(crate) const FOLLOW_SESSIONS: ApiOperation = get("/v1/events");
+pub(crate) const READ_METRICS: ApiOperation = get("/v1/metrics");
+pub(crate) const LIST_MODELS: ApiOperation = get("/v1/models");
+pub(crate) const LIST_SESSIONS: ApiOperation = get("/v1/sessions");
+pub(crate) const CREATE_SESSION: ApiOperation = post("/v1/sessions");
+pub(crate) const READ_SESSION: ApiOperation = get("/v1/sessions/{id}");
+pub(crate) const CHANGE_SESSION: ApiOperation =
+    ApiOperation { method: Method::PATCH, path: "/v1/sessions/{id}" };
+pub(crate) const DELETE_SESSION: ApiOperation =
+    ApiOperation { method: Method::DELETE, path: "/v1/sessions/{id}" };
+pub(crate) const ABORT: ApiOperation = post("/v1/sessions/{id}/abort");
+pub(crate) const LIST_APPROVALS: ApiOperation = get("/v1/sessions/{id}/approvals");
+pub(crate) const DECIDE: ApiOperation = post("/v1/sessions/{id}/approvals/{call_id}");
+pub(crate) const AUDIT_SESSION: ApiOperation = get("/v1/sessions/{id}/audit");
+pub(crate) const READ_BLOB: ApiOperation = get("/v1/sessions/{id}/blobs/{hash}");
+pub(crate) const LIST_CHECKPOINTS: ApiOperation = get("/v1/sessions/{id}/checkpoints");
+pub(crate) const COMPACT: ApiOperation = post("/v1/sessions/{id}/compact");
+pub(crate) const DIFF: ApiOperation = get("/v1/sessions/{id}/diff");
+pub(crate) const FOLLOW_SESSION: ApiOperation = get("/v1/sessions/{id}/events");
+pub(crate) const EXPORT_SESSION: ApiOperation = get("/v1/sessions/{id}/export");
+pub(crate) const FOLLOW_UP: ApiOperation = post("/v1/sessions/{id}/follow-up");
+pub(crate) const FORK_SESSION: ApiOperation = post("/v1/sessions/{id}/fork");
+pub(crate) const READ_HISTORY: ApiOperation = get("/v1/sessions/{id}/history");
+pub(crate) const INTERRUPT: ApiOperation = post("/v1/sessions/{id}/interrupt");
+pub(crate) const READ_JOURNAL: ApiOperation = get("/v1/sessions/{id}/journal");
+pub(crate) const RESTORE: ApiOperation = post("/v1/sessions/{id}/restore");
+pub(crate) const REWIND: ApiOperation = post("/v1/sessions/{id}/rewind");
+pub(crate) const SAY: ApiOperation = post("/v1/sessions/{id}/say");
+pub(crate) const STEER: ApiOperation = post("/v1/sessions/{id}/steer");
+pub(crate) const LIST_TOOLS: ApiOperation = get("/v1/sessions/{id}/tools");
+pub(crate) const SUBMIT: ApiOperation = post("/v1/sessions/{id}/submit");
+pub(crate) const LIST_TASKS: ApiOperation = get("/v1/tasks");
+pub(crate) const READ_TASK: ApiOperation = get("/v1/tasks/{id}");
+pub(crate) const CANCEL_TASK: ApiOperation = post("/v1/tasks/{id}/cancel");
+pub(crate) const DIFF_CANDIDATE: ApiOperation = get("/v1/tasks/{id}/candidates/{candidate}/diff");
+pub(crate) const DECIDE_TASK: ApiOperation = post("/v1/tasks/{id}/decide");
+pub(crate) const FOLLOW_TASK: ApiOperation = get("/v1/tasks/{id}/events");
+pub(crate) const REPORT_TASK: ApiOperation = get("/v1/tasks/{id}/report");
+pub(crate) const STEER_TASK: ApiOperation = post("/v1/tasks/{id}/steer");
 
-impl Operation {
+impl ApiOperation {
     /// Returns the URL with the values of the path parameters, in the order of the path.
     pub(crate) fn url(&self, base: &Url, values: &[&str]) -> Result<Url, ClientError> {
         let mut values = values.iter();

@@ -12,7 +12,7 @@ const IMAGE: &str = "image/png";
 
 /// Filter of a list of sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ListSessions {
+pub struct SessionQuery {
     /// Maximum number of sessions on a page, up to 500. Default: 50.
     pub limit: Option<usize>,
     /// Cursor of the page: `next` of the previous page. Default: the first page.
@@ -69,7 +69,7 @@ pub struct SettingsChange {
 
 /// Earlier state of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Since {
+pub enum FilePoint {
     /// State before the first change after this number of history entries.
     Turns(usize),
     /// State of the checkpoint with this id.
@@ -78,9 +78,9 @@ pub enum Since {
 
 /// Restore of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Restore {
+pub struct RestoreRequest {
     /// State to restore.
-    pub to: Since,
+    pub to: FilePoint,
     /// Whether the conversation goes back to `turns` as well.
     pub conversation: bool,
     /// Whether the restore is only planned: the report lists the changes, and no file changes.
@@ -89,10 +89,10 @@ pub struct Restore {
     pub force: bool,
 }
 
-impl Restore {
+impl RestoreRequest {
     /// Creates a restore of the files alone.
     #[must_use]
-    pub fn new(to: Since) -> Self {
+    pub fn new(to: FilePoint) -> Self {
         Self { to, conversation: false, dry_run: false, force: false }
     }
 }
@@ -233,12 +233,12 @@ pub(crate) struct RestoreBody {
     force: bool,
 }
 
-impl From<Restore> for RestoreBody {
-    fn from(restore: Restore) -> Self {
-        let Restore { to, conversation, dry_run, force } = restore;
+impl From<RestoreRequest> for RestoreBody {
+    fn from(restore: RestoreRequest) -> Self {
+        let RestoreRequest { to, conversation, dry_run, force } = restore;
         let (turns, checkpoint) = match to {
-            Since::Turns(turns) => (Some(turns), None),
-            Since::Checkpoint(id) => (None, Some(id)),
+            FilePoint::Turns(turns) => (Some(turns), None),
+            FilePoint::Checkpoint(id) => (None, Some(id)),
         };
         Self { turns, checkpoint, conversation, dry_run, force }
     }

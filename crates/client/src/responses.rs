@@ -114,7 +114,7 @@ pub struct History {
 /// Saved state of the files.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
-pub struct Checkpoint {
+pub struct CheckpointInfo {
     /// Id.
     pub id: String,
     /// Number of history entries at that time.
@@ -133,13 +133,13 @@ pub struct Checkpoint {
 
 #[derive(Deserialize)]
 pub(crate) struct CheckpointList {
-    pub(crate) checkpoints: Vec<Checkpoint>,
+    pub(crate) checkpoints: Vec<CheckpointInfo>,
 }
 
 /// Changes of files.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
-pub struct Diff {
+pub struct SessionDiff {
     /// Id of the checkpoint that the files are compared with; `None` if no call has changed a file since.
     pub checkpoint: Option<String>,
     /// Changed files.

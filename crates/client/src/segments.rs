@@ -19,7 +19,7 @@ enum SegmentKind {
 
 /// Text of an open segment, by its hash.
 #[derive(Debug)]
-struct Segment {
+struct OpenSegment {
     /// Number of its start event.
     seq: u64,
     kind: SegmentKind,
@@ -31,12 +31,12 @@ struct Segment {
 
 /// Open segments of a session.
 #[derive(Debug, Default)]
-pub(crate) struct Segments {
+pub(crate) struct OpenSegments {
     /// The oldest first.
-    open: Vec<Segment>,
+    open: Vec<OpenSegment>,
 }
 
-impl Segments {
+impl OpenSegments {
     /// Adds a delta, and cuts off the text that was already received. Returns whether new text remains.
     pub(crate) fn add(&mut self, event: &mut SessionEvent) -> bool {
         let (seq, offset) = (event.seq, event.offset.unwrap_or_default());
@@ -90,7 +90,7 @@ impl Segments {
         if self.open.len() >= MAX_SEGMENTS {
             self.open.remove(0);
         }
-        self.open.push(Segment { seq, kind, end: 0, hash: Some(SipHasher13::new()) });
+        self.open.push(OpenSegment { seq, kind, end: 0, hash: Some(SipHasher13::new()) });
         self.open.len() - 1
     }
 }
@@ -130,7 +130,7 @@ mod tests {
         serde_json::from_value(event).unwrap()
     }
 
-    fn added(segments: &mut Segments, offset: u64, text: &str) -> Option<(u64, String)> {
+    fn added(segments: &mut OpenSegments, offset: u64, text: &str) -> Option<(u64, String)> {
         let mut event = delta(4, offset, text);
         if !segments.add(&mut event) {
             return None;
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn text_that_is_sent_again_is_cut_off() {
-        let segments = &mut Segments::default();
+        let segments = &mut OpenSegments::default();
         assert_eq!(added(segments, 0, "Grü"), Some((0, "Grü".to_owned())));
         assert_eq!(added(segments, 4, "ße"), Some((4, "ße".to_owned())));
         assert_eq!(added(segments, 0, "Grüße"), None, "nothing is new");
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn another_text_begins_again() {
-        let segments = &mut Segments::default();
+        let segments = &mut OpenSegments::default();
         added(segments, 0, "one");
         assert_eq!(added(segments, 0, "two and more"), Some((0, "two and more".to_owned())));
         assert_eq!(added(segments, 0, "t"), Some((0, "t".to_owned())), "it is shorter");

@@ -11,11 +11,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::error::{ClientError, Problem};
-use crate::follow::{Disconnected, Items, Subscription, follow};
+use crate::error::{ClientError, ServerProblem};
+use crate::follow::{Disconnected, ItemStream, Subscription, follow};
 use crate::operation::FOLLOW_SESSION;
-use crate::segments::Segments;
-use crate::transport::{Request, Transport};
+use crate::segments::OpenSegments;
+use crate::transport::{ServerRequest, Transport};
 
 /// Id of an event of the record. A stream continues after it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -83,15 +83,18 @@ pub enum SessionItem {
 
 /// Events of a session, across lost connections. Returned by [`Client::events`](crate::Client::events).
 pub struct SessionEvents {
-    items: Items<SessionItem>,
+    items: ItemStream<SessionItem>,
 }
 
 impl SessionEvents {
     pub(crate) fn new(transport: Transport, session: SessionId, after: Option<EventId>) -> Self {
         let seq = after.as_ref().and_then(EventId::seq);
-        let last = after.map(|id| Last { id, seq });
+        let last = after.map(|id| LastEvent { id, seq });
         Self {
-            items: follow(transport, SessionSubscription { session, last, segments: Segments::default() }),
+            items: follow(
+                transport,
+                SessionSubscription { session, last, segments: OpenSegments::default() },
+            ),
         }
     }
 }
@@ -111,20 +114,20 @@ impl Stream for SessionEvents {
 }
 
 /// Last event that was received.
-struct Last {
+struct LastEvent {
     id: EventId,
     seq: Option<u64>,
 }
 
 struct SessionSubscription {
     session: SessionId,
-    last: Option<Last>,
-    segments: Segments,
+    last: Option<LastEvent>,
+    segments: OpenSegments,
 }
 
 /// Fields that every kind of event has.
 #[derive(Deserialize)]
-struct AnyEvent {
+struct EventPosition {
     seq: u64,
     offset: Option<u64>,
 }
@@ -132,7 +135,7 @@ struct AnyEvent {
 impl Subscription for SessionSubscription {
     type Item = SessionItem;
 
-    fn request(&self, transport: &Transport) -> Result<Request, ClientError> {
+    fn request(&self, transport: &Transport) -> Result<ServerRequest, ClientError> {
         let request = transport.request(&FOLLOW_SESSION, &[self.session.as_str()])?;
         Ok(request.query("after", self.last.as_ref().map(|last| last.id.as_str())))
     }
@@ -146,13 +149,13 @@ impl Subscription for SessionSubscription {
                 Ok(Some(SessionItem::Reset { reason: reason(&message.data)? }))
             }
             "ready" => Ok(Some(SessionItem::Ready)),
-            "problem" => Err(refused(&message.data)?),
+            "problem" => Err(parse_refusal(&message.data)?),
             // Heartbeats, and messages that later servers may send.
             _ => Ok(None),
         }
     }
 
-    fn disconnected(disconnected: Disconnected) -> SessionItem {
+    fn disconnect_item(disconnected: Disconnected) -> SessionItem {
         SessionItem::Disconnected(disconnected)
     }
 }
@@ -175,7 +178,7 @@ impl SessionSubscription {
 
     /// Receives an event of a later server.
     fn unknown_event(&mut self, message: &Event) -> Result<Option<SessionItem>, ClientError> {
-        let AnyEvent { seq, offset } = json(&message.data)?;
+        let EventPosition { seq, offset } = json(&message.data)?;
         if offset.is_some() {
             return Ok(None);
         }
@@ -190,7 +193,7 @@ impl SessionSubscription {
         }
         let id = if message.id.is_empty() { seq.to_string() } else { message.id.clone() };
         let id = EventId(id);
-        self.last = Some(Last { id: id.clone(), seq: Some(seq) });
+        self.last = Some(LastEvent { id: id.clone(), seq: Some(seq) });
         Some(id)
     }
 }
@@ -209,7 +212,7 @@ pub(crate) fn reason(data: &str) -> Result<String, ClientError> {
 }
 
 /// Returns the error of a problem in a stream.
-pub(crate) fn refused(data: &str) -> Result<ClientError, ClientError> {
-    let problem: Problem = json(data)?;
+pub(crate) fn parse_refusal(data: &str) -> Result<ClientError, ClientError> {
+    let problem: ServerProblem = json(data)?;
     Ok(ClientError::Refused { problem, retry_after: None })
 }

@@ -11,10 +11,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::ClientError;
-use crate::follow::{Disconnected, Items, Subscription, follow};
+use crate::follow::{Disconnected, ItemStream, Subscription, follow};
 use crate::operation::FOLLOW_TASK;
-use crate::session_events::{EventId, json, reason, refused};
-use crate::transport::{Request, Transport};
+use crate::session_events::{EventId, json, parse_refusal, reason};
+use crate::transport::{ServerRequest, Transport};
 
 /// Item of the inputs of a task.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub enum TaskItem {
 
 /// Inputs of a task, across lost connections. Returned by [`Client::task_events`](crate::Client::task_events).
 pub struct TaskEvents {
-    items: Items<TaskItem>,
+    items: ItemStream<TaskItem>,
 }
 
 impl TaskEvents {
@@ -78,7 +78,7 @@ struct TaskSubscription {
 impl Subscription for TaskSubscription {
     type Item = TaskItem;
 
-    fn request(&self, transport: &Transport) -> Result<Request, ClientError> {
+    fn request(&self, transport: &Transport) -> Result<ServerRequest, ClientError> {
         let request = transport.request(&FOLLOW_TASK, &[self.task.as_str()])?;
         Ok(request.query("after", self.last.as_ref().map(EventId::as_str)))
     }
@@ -103,7 +103,7 @@ impl Subscription for TaskSubscription {
                 self.has_ended = true;
                 TaskItem::End { state: json::<End>(&message.data)?.state }
             }
-            "problem" => return Err(refused(&message.data)?),
+            "problem" => return Err(parse_refusal(&message.data)?),
             // Heartbeats, and messages that later servers may send.
             _ => return Ok(None),
         }))
@@ -113,7 +113,7 @@ impl Subscription for TaskSubscription {
         self.has_ended
     }
 
-    fn disconnected(disconnected: Disconnected) -> TaskItem {
+    fn disconnect_item(disconnected: Disconnected) -> TaskItem {
         TaskItem::Disconnected(disconnected)
     }
 }

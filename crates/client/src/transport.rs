@@ -8,9 +8,9 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, Header
 use reqwest::{Client as Http, Method, Response, Url, redirect};
 use serde::Serialize;
 
-use crate::address::Address;
-use crate::error::{ClientError, Problem};
-use crate::operation::Operation;
+use crate::address::ServerAddress;
+use crate::error::{ClientError, ServerProblem};
+use crate::operation::ApiOperation;
 use crate::options::ClientOptions;
 
 /// Maximum `retry-after`. A stream waits no longer, and a request with a longer one fails.
@@ -21,14 +21,14 @@ const MAX_PROBLEM: usize = 256 << 10;
 
 /// Request to the server.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
+pub(crate) struct ServerRequest {
     method: Method,
     url: Url,
     headers: HeaderMap,
     body: Option<Vec<u8>>,
 }
 
-impl Request {
+impl ServerRequest {
     /// Adds a parameter, if it has a value.
     pub(crate) fn query(mut self, name: &str, value: Option<&str>) -> Self {
         if let Some(value) = value {
@@ -59,14 +59,14 @@ impl Request {
 }
 
 /// Failure of a request after all attempts.
-pub(crate) struct Failed {
+pub(crate) struct FailedRequest {
     pub(crate) error: ClientError,
     /// Number of times that the request was sent.
     pub(crate) attempts: u32,
 }
 
-impl From<Failed> for ClientError {
-    fn from(failed: Failed) -> Self {
+impl From<FailedRequest> for ClientError {
+    fn from(failed: FailedRequest) -> Self {
         failed.error
     }
 }
@@ -94,7 +94,7 @@ impl fmt::Debug for Transport {
 
 impl Transport {
     pub(crate) fn new(url: &str, token: Option<&str>, options: ClientOptions) -> Result<Self, ClientError> {
-        let address = Address::parse(url)?;
+        let address = ServerAddress::parse(url)?;
         let authorization = token.or(address.token.as_deref()).map(bearer).transpose()?;
         let http = http_of(&address, &options)?;
         let host = match &address.socket {
@@ -108,14 +108,18 @@ impl Transport {
         Ok(Self { http, base: address.base, host, authorization, options: Arc::new(options) })
     }
 
-    pub(crate) fn request(&self, operation: &Operation, values: &[&str]) -> Result<Request, ClientError> {
+    pub(crate) fn request(
+        &self,
+        operation: &ApiOperation,
+        values: &[&str],
+    ) -> Result<ServerRequest, ClientError> {
         let url = operation.url(&self.base, values)?;
-        Ok(Request { method: operation.method.clone(), url, headers: HeaderMap::new(), body: None })
+        Ok(ServerRequest { method: operation.method.clone(), url, headers: HeaderMap::new(), body: None })
     }
 
     /// Sends a request once. Returns a successful response with an unread body.
-    pub(crate) async fn open(&self, request: &Request) -> Result<Response, ClientError> {
-        let Request { method, url, headers, body } = request.clone();
+    pub(crate) async fn open(&self, request: &ServerRequest) -> Result<Response, ClientError> {
+        let ServerRequest { method, url, headers, body } = request.clone();
         let mut sent = self.http.request(method, url).headers(headers);
         if let Some(authorization) = &self.authorization {
             sent = sent.header(AUTHORIZATION, authorization.clone());
@@ -127,11 +131,11 @@ impl Transport {
         if response.status().is_success() {
             return Ok(response);
         }
-        Err(self.refused(response).await)
+        Err(self.read_refusal(response).await)
     }
 
     /// Sends a request until a response has been read or the request has failed permanently.
-    pub(crate) async fn call(&self, request: &Request) -> Result<Vec<u8>, Failed> {
+    pub(crate) async fn call(&self, request: &ServerRequest) -> Result<Vec<u8>, FailedRequest> {
         let mut attempts = 1;
         loop {
             let attempt = async {
@@ -144,7 +148,7 @@ impl Transport {
                 Err(error) => error,
             };
             let Some(delay) = self.retry_delay(&error, attempts) else {
-                return Err(Failed { error, attempts });
+                return Err(FailedRequest { error, attempts });
             };
             tokio::time::sleep(delay).await;
             attempts += 1;
@@ -172,15 +176,15 @@ impl Transport {
     }
 
     /// Returns the error of an unsuccessful response.
-    async fn refused(&self, response: Response) -> ClientError {
+    async fn read_refusal(&self, response: Response) -> ClientError {
         let status = response.status().as_u16();
         let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         // A date would have to be compared with a clock that may be wrong.
         let retry_after = retry_after.and_then(|value| value.trim().parse().ok()).map(Duration::from_secs);
         // The status suffices if the body is incomplete or too long.
         let body = self.body(response, MAX_PROBLEM).await.unwrap_or_default();
-        match serde_json::from_slice::<Problem>(&body) {
-            Ok(problem) => ClientError::Refused { problem: Problem { status, ..problem }, retry_after },
+        match serde_json::from_slice::<ServerProblem>(&body) {
+            Ok(problem) => ClientError::Refused { problem: ServerProblem { status, ..problem }, retry_after },
             Err(_) => ClientError::Status { status, retry_after },
         }
     }
@@ -206,7 +210,7 @@ fn bearer(token: &str) -> Result<HeaderValue, ClientError> {
 
 /// Builds the HTTP client. Redirects are not followed, since they could carry the token to another host. The proxies of the
 /// environment are used, except for this machine.
-fn http_of(address: &Address, options: &ClientOptions) -> Result<Http, ClientError> {
+fn http_of(address: &ServerAddress, options: &ClientOptions) -> Result<Http, ClientError> {
     let mut builder = Http::builder()
         .redirect(redirect::Policy::none())
         .retry(reqwest::retry::never())

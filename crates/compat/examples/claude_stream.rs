@@ -19,8 +19,9 @@ use std::sync::{Arc, Mutex};
 
 use pintle_agent::{Outcome, OutcomeStatus, Run, Session, SessionConfig, SessionId, UserMessage};
 use pintle_compat::claude::{
-    Event, Formatter, FormatterSettings, HostRequest, InitInfo, Initialize, InitializeAnswer, InputLines,
-    MAX_LINE, McpServerStatus, RewindAnswer, RuleBehavior, RunEnd, StreamOptions, ToolRule, UserLine,
+    ControlEvent, Formatter, FormatterSettings, HostRequest, InitInfo, InitializeAnswer, InitializeRequest,
+    InputLines, MAX_LINE, McpServerStatus, RewindAnswer, RuleBehavior, RunEnd, StreamOptions, ToolRule,
+    UserLine,
 };
 use pintle_env::LocalEnvironment;
 use pintle_llm::{AnswerSchema, Verdict};
@@ -75,7 +76,7 @@ async fn converse(options: &StreamOptions) -> Result<(), Box<dyn Error>> {
 }
 
 /// Reads lines until the input ends.
-async fn read(channel: Arc<Channel>, events: UnboundedSender<Event>) {
+async fn read(channel: Arc<Channel>, events: UnboundedSender<ControlEvent>) {
     let mut input = tokio::io::stdin();
     let mut lines = InputLines::new(MAX_LINE);
     let mut buffer = vec![0; 64 << 10];
@@ -100,8 +101,8 @@ async fn read(channel: Arc<Channel>, events: UnboundedSender<Event>) {
 struct Conversation<'a> {
     options: &'a StreamOptions,
     channel: Arc<Channel>,
-    events: UnboundedReceiver<Event>,
-    initialize: Initialize,
+    events: UnboundedReceiver<ControlEvent>,
+    initialize: InitializeRequest,
     permissions: Permissions,
     model: String,
     /// Messages that arrived during a run.
@@ -110,7 +111,11 @@ struct Conversation<'a> {
 }
 
 impl<'a> Conversation<'a> {
-    fn new(options: &'a StreamOptions, channel: Arc<Channel>, events: UnboundedReceiver<Event>) -> Self {
+    fn new(
+        options: &'a StreamOptions,
+        channel: Arc<Channel>,
+        events: UnboundedReceiver<ControlEvent>,
+    ) -> Self {
         // Rules on some calls of a tool are left to the command; here, all calls are asked about.
         let names = |rules: &[ToolRule], behavior| {
             let whole = rules.iter().filter(|rule| rule.scope.is_none());
@@ -125,7 +130,7 @@ impl<'a> Conversation<'a> {
             options,
             channel,
             events,
-            initialize: Initialize::default(),
+            initialize: InitializeRequest::default(),
             permissions,
             model: options.model.clone().unwrap_or_else(|| MODEL.to_owned()),
             queue: VecDeque::new(),
@@ -140,8 +145,8 @@ impl<'a> Conversation<'a> {
                 Some(message) => message,
                 None => match self.events.recv().await {
                     None => break,
-                    Some(Event::User(message)) => *message,
-                    Some(Event::HandshakeRefused { reason }) => return Err(reason.into()),
+                    Some(ControlEvent::User(message)) => *message,
+                    Some(ControlEvent::HandshakeRefused { reason }) => return Err(reason.into()),
                     Some(event) => {
                         self.handle(
                             event,
@@ -269,7 +274,7 @@ impl<'a> Conversation<'a> {
                     None => return,
                 },
                 event = self.events.recv(), if host_is_there => match event {
-                    Some(Event::User(message)) => self.queue.push_back(*message),
+                    Some(ControlEvent::User(message)) => self.queue.push_back(*message),
                     Some(event) => self.handle(event, Some((session, formatter))),
                     None => host_is_there = false,
                 },
@@ -277,8 +282,8 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    fn handle(&mut self, event: Event, opened: Option<(&Session, &mut Formatter)>) {
-        let Event::Request { id, request } = event else { return };
+    fn handle(&mut self, event: ControlEvent, opened: Option<(&Session, &mut Formatter)>) {
+        let ControlEvent::Request { id, request } = event else { return };
         let answer = self.serve(request, opened).map_err(|error| error.to_string());
         self.channel.answer(&id, answer);
     }

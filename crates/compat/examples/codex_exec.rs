@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use pintle_agent::{Outcome, OutcomeStatus, Session, SessionConfig, SessionId, UserMessage};
 use pintle_compat::Line;
-use pintle_compat::codex::{ExecOptions, Formatter, Resume, SandboxMode};
+use pintle_compat::codex::{ExecOptions, Formatter, ResumeTarget, SandboxMode};
 use pintle_env::{ExecutionEnvironment, LocalEnvironment, ReadOnly};
 use pintle_llm::{AnswerSchema, ImageData, Verdict};
 
@@ -86,8 +86,8 @@ fn session(
     let profile = Host::profile(options.model.as_deref());
     let builder = Session::builder(host.client()?, profile, env).config(config);
     let resume = match &options.resume {
-        Some(Resume::Id(id)) => Some(id.clone()),
-        Some(Resume::Last) => Some(host.newest()?),
+        Some(ResumeTarget::Id(id)) => Some(id.clone()),
+        Some(ResumeTarget::Last) => Some(host.newest()?),
         None => None,
     };
     Ok(host.keep(builder, resume.as_deref(), &SessionId::generate())?.build()?)

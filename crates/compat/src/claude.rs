@@ -2,8 +2,8 @@
 //! `@anthropic-ai/claude-agent-sdk` uses them.
 //!
 //! * [`StreamOptions::parse`] reads the command line.
-//! * [`InputLines`] finds the lines of standard input, and [`Incoming::parse`] reads one of them.
-//! * [`Control`] matches requests with answers, in both directions.
+//! * [`InputLines`] finds the lines of standard input, and [`IncomingLine::parse`] reads one of them.
+//! * [`ControlChannel`] matches requests with answers, in both directions.
 //! * A [`Formatter`] writes the lines of the runs.
 //!
 //! # Names of tools
@@ -55,19 +55,19 @@ mod tool_rule;
 mod usage;
 mod user_line;
 
-pub use control::{Control, ControlError, ControlLimits, Event, Sent, Step};
+pub use control::{ControlChannel, ControlError, ControlEvent, ControlLimits, ControlStep, SentRequest};
 pub use formatter::{Formatter, FormatterSettings};
 pub use hooks::{HookAnswer, HookBase, HookMatcher, HookRegistration};
-pub use incoming::{Incoming, RefusedRequest};
+pub use incoming::{IncomingLine, RefusedRequest};
 pub use info::{InitInfo, McpServerStatus};
 pub use lines::{InputLines, LineError, MAX_LINE};
 pub use mode::PermissionMode;
 pub use options::{SettingSource, StreamOptions, Thinking};
 pub use permission::{PermissionAnswer, PermissionRequest, PermissionUpdate};
 pub use pintle_agent::HookEvent;
-pub use request::{ContextUsage, HostRequest, Initialize, InitializeAnswer, RewindAnswer};
+pub use request::{ContextUsage, HostRequest, InitializeAnswer, InitializeRequest, RewindAnswer};
 pub use result::RunEnd;
-pub use settings::Settings;
+pub use settings::ClaudeSettings;
 pub use tool_names::{claude_tool_name, own_tool_names};
 pub use tool_rule::{InvalidToolRule, RuleBehavior, ToolRule};
 pub use user_line::UserLine;

@@ -12,7 +12,7 @@ mod permissions;
 mod positionals;
 
 pub use formatter::Formatter;
-pub use options::{ApprovalPolicy, ExecOptions, Resume, SandboxMode, WebSearchMode};
+pub use options::{ApprovalPolicy, ExecOptions, ResumeTarget, SandboxMode, WebSearchMode};
 
 #[cfg(test)]
 mod tests;

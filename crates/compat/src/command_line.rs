@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 use thiserror::Error;
 
 use self::authority::attached_value;
-pub(crate) use self::authority::{Authority, find_misspelt};
+pub(crate) use self::authority::{RestrictingNames, find_misspelt};
 
 /// Options of a command line, and warnings about the ignored ones.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parsed<O> {
+pub struct ParsedOptions<O> {
     /// The options.
     pub options: O,
     /// Ignored options with the reason: one message each, for standard error.
@@ -100,7 +100,7 @@ fn in_brackets(texts: &[String]) -> String {
 const MAX_SHOWN: usize = 120;
 
 /// Returns the start of a text for a message.
-pub(crate) fn shortened(text: &str) -> String {
+pub(crate) fn shorten(text: &str) -> String {
     let mut shown: String = text.chars().take(MAX_SHOWN).collect();
     if shown.len() < text.len() {
         shown.push('…');
@@ -110,7 +110,7 @@ pub(crate) fn shortened(text: &str) -> String {
 
 /// A word of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum CommandWord {
     /// `--name`, `--name=value` or `-n`.
     Option(Flag),
     /// Anything else.
@@ -126,25 +126,25 @@ pub(crate) struct Flag {
 
 /// The unread words of a command line.
 #[derive(Debug)]
-pub(crate) struct Words {
+pub(crate) struct CommandWords {
     rest: VecDeque<String>,
     /// Whether `--` was read. Later words are not options.
     options_ended: bool,
-    authority: &'static Authority,
+    authority: &'static RestrictingNames,
     pub(crate) warnings: Vec<String>,
 }
 
-impl Words {
-    pub(crate) fn new<S: AsRef<str>>(arguments: &[S], authority: &'static Authority) -> Self {
+impl CommandWords {
+    pub(crate) fn new<S: AsRef<str>>(arguments: &[S], authority: &'static RestrictingNames) -> Self {
         let rest = arguments.iter().map(|argument| argument.as_ref().to_owned()).collect();
         Self { rest, options_ended: false, authority, warnings: Vec::new() }
     }
 
     /// Reads the next word.
-    pub(crate) fn next(&mut self) -> Option<Word> {
+    pub(crate) fn next(&mut self) -> Option<CommandWord> {
         let word = self.rest.pop_front()?;
         if self.options_ended || !is_option(&word) {
-            return Some(Word::Plain(word));
+            return Some(CommandWord::Plain(word));
         }
         if word == "--" {
             self.options_ended = true;
@@ -154,7 +154,7 @@ impl Words {
             Some((name, value)) => Flag { name: name.to_owned(), value: Some(value.to_owned()) },
             None => Flag { name: word, value: None },
         };
-        Some(Word::Option(flag))
+        Some(CommandWord::Option(flag))
     }
 
     /// Reads the value of an option: the rest of its word, or the next word. An option is not accepted as a value,
@@ -218,13 +218,13 @@ impl Words {
 
     /// Warns that an unknown option is ignored with its value, if it has one.
     pub(crate) fn warn_unknown(&mut self, option: &str, value: Option<&str>) {
-        let value = value.map(|value| format!(" with its value `{}`", shortened(value))).unwrap_or_default();
+        let value = value.map(|value| format!(" with its value `{}`", shorten(value))).unwrap_or_default();
         self.warnings.push(format!("option {option} is ignored{value}: it is unknown"));
     }
 
     /// Warns that an unknown option is ignored, and that the next word is not its value.
     pub(crate) fn warn_without_value(&mut self, option: &str, next: &str) {
-        let next = shortened(next);
+        let next = shorten(next);
         self.warnings
             .push(format!("option {option} is ignored: it is unknown, and `{next}` is not its value"));
     }
@@ -246,11 +246,7 @@ pub(crate) fn choice<T: Copy>(option: &str, value: &str, known: &[(&str, T)]) ->
 }
 
 pub(crate) fn invalid(option: &str, value: &str, expected: impl Into<String>) -> OptionError {
-    OptionError::InvalidValue {
-        option: option.to_owned(),
-        value: shortened(value),
-        expected: expected.into(),
-    }
+    OptionError::InvalidValue { option: option.to_owned(), value: shorten(value), expected: expected.into() }
 }
 
 pub(crate) fn restricting(option: &str, reason: impl Into<String>) -> OptionError {
@@ -258,14 +254,14 @@ pub(crate) fn restricting(option: &str, reason: impl Into<String>) -> OptionErro
 }
 
 pub(crate) fn unexpected(word: &str) -> OptionError {
-    OptionError::UnexpectedWord { word: shortened(word) }
+    OptionError::UnexpectedWord { word: shorten(word) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const AUTHORITY: Authority = Authority {
+    const AUTHORITY: RestrictingNames = RestrictingNames {
         names: &[("--sandbox", "--sandbox"), ("--cd", "--cd")],
         others: &[("--model", "--model")],
         values: &[("read-only", "--sandbox")],
@@ -274,18 +270,18 @@ mod tests {
 
     #[test]
     fn unknown_option_may_have_the_next_word_but_no_command() {
-        let mut words = Words::new(
+        let mut words = CommandWords::new(
             &["--color", "always", "--fancy", "resume", "--x=1", "rest", "--y", "--z"],
             &AUTHORITY,
         );
         let mut found = Vec::new();
         while let Some(word) = words.next() {
             match word {
-                Word::Option(flag) => {
+                CommandWord::Option(flag) => {
                     let next = words.unknown(&flag, &["resume"]).expect("harmless");
                     found.push((flag.name, next.or(flag.value)));
                 }
-                Word::Plain(word) => found.push((word, None)),
+                CommandWord::Plain(word) => found.push((word, None)),
             }
         }
         let expected = [
@@ -330,7 +326,11 @@ mod tests {
             ("-é", "-é", None),
         ] {
             let flag = Flag { name: name.to_owned(), value: value.map(str::to_owned) };
-            assert_eq!(Words::new(&[word], &AUTHORITY).next(), Some(Word::Option(flag)), "{word}");
+            assert_eq!(
+                CommandWords::new(&[word], &AUTHORITY).next(),
+                Some(CommandWord::Option(flag)),
+                "{word}"
+            );
         }
     }
 
@@ -345,8 +345,8 @@ mod tests {
             ("--m", "-m"),
             ("-x=read-only", "--sandbox"),
         ] {
-            let mut words = Words::new(&[word], &AUTHORITY);
-            let Some(Word::Option(flag)) = words.next() else { panic!("{word} is an option") };
+            let mut words = CommandWords::new(&[word], &AUTHORITY);
+            let Some(CommandWord::Option(flag)) = words.next() else { panic!("{word} is an option") };
             let error = words.unknown(&flag, &[]).expect_err(word).to_string();
             assert!(error.ends_with(&format!("did you mean {meant}?")), "{word}: {error}");
         }

@@ -10,5 +10,5 @@ mod outcome;
 #[cfg(test)]
 mod tests;
 
-pub use command_line::{OptionError, Parsed};
+pub use command_line::{OptionError, ParsedOptions};
 pub use line::Line;

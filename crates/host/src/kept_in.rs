@@ -92,7 +92,7 @@ fn password_of_file(process_env: &ProcessEnv) -> Result<Option<String>, Failure>
 pub async fn connect(address: &str, process_env: &ProcessEnv) -> Result<KeptIn, Failure> {
     use std::collections::BTreeMap;
 
-    use pintle_postgres::{Options, PostgresStore};
+    use pintle_postgres::{PostgresOptions, PostgresStore};
 
     use crate::failure::OrFailure as _;
 
@@ -106,7 +106,7 @@ pub async fn connect(address: &str, process_env: &ProcessEnv) -> Result<KeptIn, 
     if let Some(known) = connected.get(&key) {
         return Ok(known.clone());
     }
-    let mut options = Options::new().with_lease(lease(process_env)?);
+    let mut options = PostgresOptions::new().with_lease(lease(process_env)?);
     if let Some(password) = password_of_file(process_env)?.or_else(|| process_env.variable("PGPASSWORD")) {
         options = options.with_password(password);
     }

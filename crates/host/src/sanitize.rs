@@ -178,7 +178,8 @@ fn is_invisible(character: char) -> bool {
     )
 }
 
-fn is_variation_selector(character: char) -> bool {
+/// Returns whether a character selects a variant of the character before it.
+pub fn is_variation_selector(character: char) -> bool {
     matches!(
         character,
         '\u{180B}'..='\u{180D}' | '\u{180F}' | '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}'

@@ -15,10 +15,10 @@ use pintle_agent::protocol::InputKind;
 use pintle_agent::{Count, Ledgers, Record, SessionId, SessionState, Start, Timestamp};
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::RecordedPolicy;
-use pintle_store::checkpoint::{Limits, StoredCheckpoints};
+use pintle_store::checkpoint::{CheckpointLimits, StoredCheckpoints};
 use pintle_store::{
-    FileStore, Filter, Fork, ForkError, IntactRecord, Page, Reached, SessionStore, SessionWriter, StoreError,
-    StoredJournal, Summary, reached, read_intact, read_record,
+    FileStore, Filter, ForkError, IntactRecord, Page, SessionStore, SessionWriter, StoreError, StoredFork,
+    StoredJournal, Summary, WorkspaceMatch, match_workspace, read_intact, read_record,
 };
 use serde_json::Value;
 
@@ -74,7 +74,7 @@ impl Kept {
         notices: &Notices,
     ) -> Result<Self, Failure> {
         if let Origin::Resumed(record) = &self.origin
-            && reached(self.journal.summary(), env).await == Reached::Other
+            && match_workspace(self.journal.summary(), env).await == WorkspaceMatch::Other
         {
             let replay = record.replay().or_failed("the session cannot be read")?;
             let id = &self.id;
@@ -86,8 +86,8 @@ impl Kept {
             }
             notices.report(format!("session {id} worked in another place before: its files may not be here"));
         }
-        self.journal.set_place(env).await;
-        self.checkpoints = self.checkpoints.with_limits(Limits::default().with_excluded(excluded));
+        self.journal.set_workspace(env).await;
+        self.checkpoints = self.checkpoints.with_limits(CheckpointLimits::default().with_excluded(excluded));
         Ok(self)
     }
 }
@@ -444,7 +444,7 @@ impl Selected {
         let described = describe(description, model, place, worktree, grant.as_ref());
         let id = described.id.clone();
         let forked = pintle_store::fork(sessions.store(), &summary.id, turns, described).await;
-        let Fork { start, journal, .. } = forked.map_err(|error| fork_failure(&error, &summary.id))?;
+        let StoredFork { start, journal, .. } = forked.map_err(|error| fork_failure(&error, &summary.id))?;
         Ok(Kept {
             checkpoints: sessions.checkpoints(&id),
             id,

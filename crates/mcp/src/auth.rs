@@ -10,7 +10,7 @@ mod post;
 mod tests;
 mod tokens;
 
-pub(crate) use authority::Authority;
+pub(crate) use authority::TokenAuthority;
 pub(crate) use client::AuthorizedClient;
 pub use login::{LoginError, LoginErrorKind, login};
 pub use tokens::{MemoryTokens, ServerTokens, TokenLock, TokenStore};

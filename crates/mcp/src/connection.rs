@@ -20,16 +20,16 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::changes::Changes;
+use self::changes::ChangeWatcher;
 pub(crate) use self::requests::ListEntry;
 use crate::auth::TokenStore;
-use crate::diary::Diary;
 use crate::elicitation::Elicitor;
 use crate::error::{ServerError, ServerErrorKind};
-use crate::handler::Handler;
+use crate::handler::ConnectionHandler;
 use crate::hidden::hidden_path;
 use crate::http;
 use crate::probe::{LateDiscovery, ProbingTransport};
+use crate::process_log::ProcessLog;
 use crate::spec::{ServerSpec, ServerTransport};
 use crate::stdio::StdioTransport;
 
@@ -46,18 +46,18 @@ const CLOSE_TIME: Duration = Duration::from_secs(10);
 const HIDDEN_PATH_TIME: Duration = Duration::from_secs(5);
 
 /// Connection to a server after the handshake.
-pub(crate) struct Connection {
+pub(crate) struct ServerConnection {
     spec: Arc<ServerSpec>,
     peer: Peer<RoleClient>,
-    handler: Handler,
-    diary: Diary,
+    handler: ConnectionHandler,
+    process_log: ProcessLog,
     /// The task that reads the messages of the server; `None` once it is closed.
-    running: Mutex<Option<RunningService<RoleClient, Handler>>>,
+    running: Mutex<Option<RunningService<RoleClient, ConnectionHandler>>>,
     /// Handles the changes that the server reports; ends with the connection.
-    _changes: Changes,
+    _changes: ChangeWatcher,
 }
 
-impl Connection {
+impl ServerConnection {
     /// Starts a server or connects to it, and completes the handshake.
     ///
     /// # Errors
@@ -69,8 +69,8 @@ impl Connection {
         elicitor: &Arc<dyn Elicitor>,
         tokens: Option<&Arc<dyn TokenStore>>,
     ) -> Result<Self, ServerError> {
-        let diary = Diary::default();
-        match Self::negotiate(spec, env, elicitor, tokens, &diary).await {
+        let process_log = ProcessLog::default();
+        match Self::negotiate(spec, env, elicitor, tokens, &process_log).await {
             Err(error) if error.kind() == ServerErrorKind::Start => {
                 let hidden = tokio::time::timeout(HIDDEN_PATH_TIME, hidden_path(spec, env)).await;
                 Err(match hidden.ok().flatten() {
@@ -87,7 +87,7 @@ impl Connection {
         env: &dyn ExecutionEnvironment,
         elicitor: &Arc<dyn Elicitor>,
         tokens: Option<&Arc<dyn TokenStore>>,
-        diary: &Diary,
+        process_log: &ProcessLog,
     ) -> Result<Self, ServerError> {
         let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
         let newest = ClientLifecycleMode::Auto {
@@ -97,13 +97,14 @@ impl Connection {
         let late = LateDiscovery::default();
         // Each attempt has the whole time for a start.
         let attempt = async |lifecycle: ClientLifecycleMode| {
-            let serving = Self::serve(spec, env, elicitor, tokens, diary, &late, lifecycle);
+            let serving = Self::serve(spec, env, elicitor, tokens, process_log, &late, lifecycle);
             match tokio::time::timeout(spec.start_timeout, serving).await {
                 Ok(served) => served,
                 Err(_elapsed) => {
                     let seconds = spec.start_timeout.as_secs_f64();
                     let what = format!("did not complete the handshake within {seconds} s");
-                    Err(ServerError::new(&spec.name, ServerErrorKind::Start, what).explained(diary))
+                    Err(ServerError::new(&spec.name, ServerErrorKind::Start, what)
+                        .with_process_log(process_log))
                 }
             }
         };
@@ -111,7 +112,7 @@ impl Connection {
             Err(error) if error.auth_challenge().is_some() => Err(error),
             // It has no `initialize`, and its start took longer than the probe waits.
             Err(_error) if late.has_happened() => {
-                diary.clear();
+                process_log.clear();
                 attempt(ClientLifecycleMode::Discover { preferred_versions }).await?
             }
             // Some servers exit at a request before the handshake that they know, or answer it arbitrarily.
@@ -120,16 +121,23 @@ impl Connection {
                 | ClientInitializeError::TransportError { .. }
                 | ClientInitializeError::ExpectedInitResult(_),
             ) => {
-                diary.clear();
+                process_log.clear();
                 attempt(ClientLifecycleMode::Initialize).await?
             }
             served => served,
         };
-        let service = served.map_err(|error| ServerError::handshake(spec, error, diary))?;
+        let service = served.map_err(|error| ServerError::handshake(spec, error, process_log))?;
         let (peer, handler) = (service.peer().clone(), service.service().clone());
         let running = Mutex::new(Some(service));
-        let changes = Changes::watch(&peer, &handler).await;
-        Ok(Self { spec: Arc::clone(spec), peer, handler, running, diary: diary.clone(), _changes: changes })
+        let changes = ChangeWatcher::watch(&peer, &handler).await;
+        Ok(Self {
+            spec: Arc::clone(spec),
+            peer,
+            handler,
+            running,
+            process_log: process_log.clone(),
+            _changes: changes,
+        })
     }
 
     /// Starts a server or connects to it, and makes one attempt at the handshake.
@@ -138,15 +146,16 @@ impl Connection {
         env: &dyn ExecutionEnvironment,
         elicitor: &Arc<dyn Elicitor>,
         tokens: Option<&Arc<dyn TokenStore>>,
-        diary: &Diary,
+        process_log: &ProcessLog,
         late: &LateDiscovery,
         lifecycle: ClientLifecycleMode,
-    ) -> Result<Result<RunningService<RoleClient, Handler>, ClientInitializeError>, ServerError> {
+    ) -> Result<Result<RunningService<RoleClient, ConnectionHandler>, ClientInitializeError>, ServerError>
+    {
         let root = env.working_directory().to_path_buf();
-        let handler = Handler::new(spec.name.clone(), root, Arc::clone(elicitor));
+        let handler = ConnectionHandler::new(spec.name.clone(), root, Arc::clone(elicitor));
         match &spec.transport {
             ServerTransport::Stdio(server) => {
-                let started = StdioTransport::start(server, env, diary.clone()).await;
+                let started = StdioTransport::start(server, env, process_log.clone()).await;
                 let transport = started.map_err(|error| ServerError::spawn(&spec.name, error))?;
                 let transport = ProbingTransport::new(transport, late.clone());
                 Ok(handler.serve_with_lifecycle(transport, lifecycle).await)
@@ -188,7 +197,7 @@ impl Connection {
     }
 
     fn failed(&self, error: ServiceError) -> ServerError {
-        ServerError::service(&self.spec, error, &self.diary)
+        ServerError::service(&self.spec, error, &self.process_log)
     }
 
     /// Sends a request to the server. If the server requires input, the request is repeated with the answers and the
@@ -254,7 +263,7 @@ impl Connection {
                 }
                 () = tokio::time::sleep_until(deadline), if !is_asking => ServiceError::Timeout { timeout },
             };
-            tell(request, &why).await;
+            cancel_at_server(request, &why).await;
             return Err(why);
         }
     }
@@ -297,7 +306,7 @@ fn json_of(value: impl serde::Serialize) -> Result<Value, ServiceError> {
 }
 
 /// Notifies the server that its answer is no longer awaited.
-async fn tell(request: RequestHandle<RoleClient>, why: &ServiceError) {
+async fn cancel_at_server(request: RequestHandle<RoleClient>, why: &ServiceError) {
     // A server that reads no messages does not receive it.
     let _ = tokio::time::timeout(CANCEL_TIME, request.cancel(Some(why.to_string()))).await;
 }

@@ -55,7 +55,7 @@ pub struct DeclaredServers {
 ///
 /// `${NAME}` and `${NAME:-default}` in texts are replaced with variables, as `variable` returns them.
 #[must_use]
-pub fn declared_servers(text: &str, variable: impl Fn(&str) -> Option<String>) -> DeclaredServers {
+pub fn parse_declared_servers(text: &str, variable: impl Fn(&str) -> Option<String>) -> DeclaredServers {
     let mut declared = DeclaredServers::default();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let servers = match serde_json::from_str::<Value>(text) {
@@ -82,8 +82,12 @@ pub fn declared_servers(text: &str, variable: impl Fn(&str) -> Option<String>) -
         }
     };
     for (name, value) in servers {
-        let mut reader =
-            Reader { name: &name, variable: &variable, problems: Vec::new(), warnings: Vec::new() };
+        let mut reader = DeclarationReader {
+            name: &name,
+            variable: &variable,
+            problems: Vec::new(),
+            warnings: Vec::new(),
+        };
         let server = reader.server(value);
         // An invalid declaration could allow a server more than its user intended.
         declared.servers.extend(server.filter(|_| reader.problems.is_empty()).flatten());
@@ -95,14 +99,14 @@ pub fn declared_servers(text: &str, variable: impl Fn(&str) -> Option<String>) -
 }
 
 /// Reads the declaration of one server.
-struct Reader<'a, V> {
+struct DeclarationReader<'a, V> {
     name: &'a str,
     variable: &'a V,
     problems: Vec<String>,
     warnings: Vec<String>,
 }
 
-impl<V: Fn(&str) -> Option<String>> Reader<'_, V> {
+impl<V: Fn(&str) -> Option<String>> DeclarationReader<'_, V> {
     fn problem(&mut self, problem: impl AsRef<str>) {
         self.problems.push(format!("server `{}`: {}", self.name, problem.as_ref()));
     }
@@ -227,14 +231,14 @@ impl<V: Fn(&str) -> Option<String>> Reader<'_, V> {
 
     fn text(&mut self, keys: &mut Map<String, Value>, key: &str) -> Option<String> {
         let value = keys.remove(key)?;
-        self.expanded(key, &value)
+        self.expand_variables(key, &value)
     }
 
     fn texts(&mut self, keys: &mut Map<String, Value>, key: &str) -> Vec<String> {
         match keys.remove(key) {
             None => Vec::new(),
             Some(Value::Array(values)) => {
-                values.iter().filter_map(|value| self.expanded(key, value)).collect()
+                values.iter().filter_map(|value| self.expand_variables(key, value)).collect()
             }
             Some(_) => {
                 self.problem(format!("`{key}`: expected an array of texts"));
@@ -256,8 +260,9 @@ impl<V: Fn(&str) -> Option<String>> Reader<'_, V> {
 
     fn text_table(&mut self, keys: &mut Map<String, Value>, key: &str) -> BTreeMap<String, String> {
         let table = self.table(keys, key);
-        let texts =
-            table.into_iter().map(|(name, value)| (self.expanded(&format!("{key}.{name}"), &value), name));
+        let texts = table
+            .into_iter()
+            .map(|(name, value)| (self.expand_variables(&format!("{key}.{name}"), &value), name));
         texts.filter_map(|(text, name)| Some((name, text?))).collect()
     }
 
@@ -270,7 +275,7 @@ impl<V: Fn(&str) -> Option<String>> Reader<'_, V> {
     }
 
     /// Returns a text with its variables. Its own text may be secret and is not repeated.
-    fn expanded(&mut self, key: &str, value: &Value) -> Option<String> {
+    fn expand_variables(&mut self, key: &str, value: &Value) -> Option<String> {
         let Value::String(text) = value else {
             self.problem(format!("`{key}`: expected a text"));
             return None;
@@ -311,7 +316,7 @@ mod tests {
 
     fn parsed(servers: &Value) -> DeclaredServers {
         let variable = |name: &str| (name == "TOKEN").then(|| "s3cret".to_owned());
-        declared_servers(&json!({"mcpServers": servers}).to_string(), variable)
+        parse_declared_servers(&json!({"mcpServers": servers}).to_string(), variable)
     }
 
     #[test]
@@ -372,7 +377,7 @@ mod tests {
             ("[]", "expected a JSON object with `mcpServers`"),
             ("{}", "expected an object `mcpServers`"),
         ] {
-            let declared = declared_servers(text, |_| None);
+            let declared = parse_declared_servers(text, |_| None);
             assert!(declared.problems[0].starts_with(problem) && declared.servers.is_empty(), "{declared:?}");
         }
         assert!(parsed(&json!({"a__b": {"command": "x"}})).problems[0].contains("invalid server name"));
@@ -402,7 +407,7 @@ mod tests {
             (json!({"mcpServers": server, "mcpserver": server}), 1, Some("mcpserver")),
             (json!({"servers": server}), 0, Some("servers")),
         ] {
-            let declared = declared_servers(&file.to_string(), |_| None);
+            let declared = parse_declared_servers(&file.to_string(), |_| None);
             let warnings: Vec<String> =
                 unknown.iter().map(|key| format!("ignored unknown key `{key}`")).collect();
             assert_eq!(declared.warnings, warnings, "{file}");
@@ -424,7 +429,7 @@ mod tests {
     #[test]
     fn a_byte_order_mark_is_skipped() {
         let text = "\u{feff}{\"mcpServers\": {\"a\": {\"command\": \"x\"}}}";
-        let declared = declared_servers(text, |_| None);
+        let declared = parse_declared_servers(text, |_| None);
         assert!(declared.problems.is_empty() && declared.servers.len() == 1, "{declared:?}");
     }
 

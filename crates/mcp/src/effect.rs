@@ -5,7 +5,7 @@ use rmcp::model::ToolAnnotations;
 
 /// Returns the effect of a tool: the effect that the user declared, or a greater effect if the server's hints require it.
 /// Without a declaration it is [`Effect::Execute`], the greatest: a call may change anything and reach any host.
-pub(crate) fn of_tool(declared: Effect, hints: Option<&ToolAnnotations>) -> Effect {
+pub(crate) fn tool_effect(declared: Effect, hints: Option<&ToolAnnotations>) -> Effect {
     let Some(hints) = hints else { return declared };
     let changes = hints.read_only_hint == Some(false) || hints.destructive_hint == Some(true);
     let destroys = hints.destructive_hint == Some(true);
@@ -40,8 +40,8 @@ mod tests {
             (Effect::Network, hints().read_only(true).open_world(true), Effect::Network),
             (Effect::Network, hints().read_only(false), Effect::Execute),
         ] {
-            assert_eq!(of_tool(declared, Some(&hint)), expected, "{declared:?} {hint:?}");
+            assert_eq!(tool_effect(declared, Some(&hint)), expected, "{declared:?} {hint:?}");
         }
-        assert_eq!(of_tool(Effect::Network, None), Effect::Network);
+        assert_eq!(tool_effect(Effect::Network, None), Effect::Network);
     }
 }

@@ -17,13 +17,13 @@ pub struct Elicitation {
     /// The message for the user, which is untrusted text.
     pub message: String,
     /// The requested input.
-    pub wanted: Wanted,
+    pub request: ElicitationRequest,
 }
 
 /// Input that a server requests from a user.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Wanted {
+pub enum ElicitationRequest {
     /// Values for the properties of this JSON Schema: an object of texts, numbers, truth values and choices.
     Form(Value),
     /// A visit to this URL. It is untrusted text: it is shown, and never opened automatically.
@@ -52,10 +52,10 @@ const _: fn(&dyn Elicitor) = |_| {};
 
 /// Dismisses every question.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Nobody;
+pub struct DismissAll;
 
 #[async_trait]
-impl Elicitor for Nobody {
+impl Elicitor for DismissAll {
     async fn elicit(&self, _question: Elicitation) -> ElicitationAnswer {
         ElicitationAnswer::Cancel
     }
@@ -63,20 +63,22 @@ impl Elicitor for Nobody {
 
 impl Elicitation {
     /// Returns the question of a request; `None` for an unknown kind.
-    pub(crate) fn of(server: &ServerName, params: ElicitRequestParams) -> Option<Self> {
-        let (message, wanted) = match params {
+    pub(crate) fn from_params(server: &ServerName, params: ElicitRequestParams) -> Option<Self> {
+        let (message, request) = match params {
             ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
-                (message, Wanted::Form(serde_json::to_value(requested_schema).ok()?))
+                (message, ElicitationRequest::Form(serde_json::to_value(requested_schema).ok()?))
             }
-            ElicitRequestParams::UrlElicitationParams { message, url, .. } => (message, Wanted::Url(url)),
+            ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
+                (message, ElicitationRequest::Url(url))
+            }
             _ => return None,
         };
-        Some(Self { server: server.clone(), message, wanted })
+        Some(Self { server: server.clone(), message, request })
     }
 
     /// Returns the values, with defaults for missing values.
     pub(crate) fn complete(&self, mut values: Map<String, Value>) -> Map<String, Value> {
-        let Wanted::Form(schema) = &self.wanted else { return Map::new() };
+        let ElicitationRequest::Form(schema) = &self.request else { return Map::new() };
         let properties = schema.get("properties").and_then(Value::as_object);
         for (name, property) in properties.into_iter().flatten() {
             if let Some(default) = property.get("default") {
@@ -92,9 +94,11 @@ impl ElicitationAnswer {
         match self {
             Self::Accept(values) => {
                 let result = ElicitResult::new(ElicitationAction::Accept);
-                match question.wanted {
-                    Wanted::Form(_) => result.with_content(Value::Object(question.complete(values))),
-                    Wanted::Url(_) => result,
+                match question.request {
+                    ElicitationRequest::Form(_) => {
+                        result.with_content(Value::Object(question.complete(values)))
+                    }
+                    ElicitationRequest::Url(_) => result,
                 }
             }
             Self::Decline => ElicitResult::new(ElicitationAction::Decline),
@@ -130,7 +134,7 @@ mod tests {
             "city": {"type": "string"},
         }});
         let (server, message) = ("s".parse().unwrap(), String::new());
-        let question = Elicitation { server, message, wanted: Wanted::Form(schema) };
+        let question = Elicitation { server, message, request: ElicitationRequest::Form(schema) };
         let given = Map::from_iter([("age".to_owned(), json!(40))]);
         let result = ElicitationAnswer::Accept(given).into_result(&question);
         assert_eq!(result.content, Some(json!({"name": "Ada", "age": 40})));

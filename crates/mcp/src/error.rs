@@ -10,7 +10,7 @@ use rmcp::ServiceError;
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::auth::WWWAuthenticateParams;
 
-use crate::diary::{Diary, shortened};
+use crate::process_log::{ProcessLog, shorten};
 use crate::spec::{ServerName, ServerSpec, ServerTransport};
 
 /// Maximum number of characters of a server's own error message.
@@ -56,14 +56,14 @@ impl ServerError {
         Self { server: server.to_string(), kind, what, explanation, source: None }
     }
 
-    fn caused(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
+    fn with_source(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
         self.source = Some(Box::new(source));
         self
     }
 
-    /// Adds the explanations in the diary of the process.
-    pub(crate) fn explained(mut self, diary: &Diary) -> Self {
-        self.explanation = diary.explanation();
+    /// Adds the explanations in the log of the process.
+    pub(crate) fn with_process_log(mut self, process_log: &ProcessLog) -> Self {
+        self.explanation = process_log.explanation();
         self
     }
 
@@ -79,18 +79,22 @@ impl ServerError {
     pub(crate) fn spawn(server: &ServerName, error: EnvError) -> Self {
         let is_lost = matches!(error, EnvError::EnvironmentLost { .. } | EnvError::Unreachable { .. });
         let kind = if is_lost { ServerErrorKind::EnvironmentLost } else { ServerErrorKind::Start };
-        Self::new(server, kind, format!("could not be started: {}", with_cause(&error))).caused(error)
+        Self::new(server, kind, format!("could not be started: {}", with_cause(&error))).with_source(error)
     }
 
-    pub(crate) fn handshake(spec: &ServerSpec, error: ClientInitializeError, diary: &Diary) -> Self {
+    pub(crate) fn handshake(
+        spec: &ServerSpec,
+        error: ClientInitializeError,
+        process_log: &ProcessLog,
+    ) -> Self {
         if let Some(challenge) = error.auth_challenge() {
             return Self::refused(spec, challenge);
         }
-        let why = match diary.how_it_ended() {
+        let why = match process_log.how_it_ended() {
             Some(how) => format!("ended during the handshake: {how}"),
             None => format!("did not complete the handshake: {}", with_cause(&error)),
         };
-        Self::new(&spec.name, ServerErrorKind::Start, why).caused(error).explained(diary)
+        Self::new(&spec.name, ServerErrorKind::Start, why).with_source(error).with_process_log(process_log)
     }
 
     /// Returns the error for a request that the server does not authorize. The transport error is not its source, since
@@ -105,7 +109,7 @@ impl ServerError {
         let what = match challenge_of(spec, challenge) {
             Some(challenge) if challenge.is_insufficient_scope() => match challenge.scope {
                 Some(scope) => {
-                    format!("requires a new login with the scope `{}`", shortened(scope.trim(), MAX_SCOPE))
+                    format!("requires a new login with the scope `{}`", shorten(scope.trim(), MAX_SCOPE))
                 }
                 None => "requires a new login with further scopes".to_owned(),
             },
@@ -119,16 +123,17 @@ impl ServerError {
         Self::new(&spec.name, ServerErrorKind::LoginRequired, what + &hint)
     }
 
-    pub(crate) fn service(spec: &ServerSpec, error: ServiceError, diary: &Diary) -> Self {
+    pub(crate) fn service(spec: &ServerSpec, error: ServiceError, process_log: &ProcessLog) -> Self {
         if let Some(challenge) = error.auth_challenge() {
             return Self::refused(spec, challenge);
         }
         let server = &spec.name;
-        let lost = |what: String| Self::new(server, ServerErrorKind::Lost, what).explained(diary);
+        let lost =
+            |what: String| Self::new(server, ServerErrorKind::Lost, what).with_process_log(process_log);
         #[expect(clippy::wildcard_enum_match_arm, reason = "whatever else fails is the connection")]
         let built = match &error {
             ServiceError::McpError(data) => {
-                let text = shortened(&data.message, MAX_SERVER_TEXT);
+                let text = shorten(&data.message, MAX_SERVER_TEXT);
                 Self::new(
                     server,
                     ServerErrorKind::Answered,
@@ -137,7 +142,7 @@ impl ServerError {
             }
             ServiceError::Timeout { timeout } => {
                 let what = format!("did not answer within {} s", timeout.as_secs_f64());
-                Self::new(server, ServerErrorKind::TimedOut, what).explained(diary)
+                Self::new(server, ServerErrorKind::TimedOut, what).with_process_log(process_log)
             }
             ServiceError::Cancelled { .. } => {
                 Self::new(server, ServerErrorKind::Cancelled, "was told to stop the call")
@@ -152,12 +157,12 @@ impl ServerError {
                 ServerErrorKind::Answered,
                 "answered with something else than the result that was asked for",
             ),
-            other => match diary.how_it_ended() {
+            other => match process_log.how_it_ended() {
                 Some(how) => lost(format!("is gone: {how}")),
                 None => lost(format!("is gone: {}", with_cause(other))),
             },
         };
-        built.caused(error)
+        built.with_source(error)
     }
 
     /// Returns the kind of the error.
@@ -208,5 +213,5 @@ fn with_cause(error: &(dyn StdError + 'static)) -> String {
         }
         next = cause.source();
     }
-    shortened(&text, MAX_SERVER_TEXT)
+    shorten(&text, MAX_SERVER_TEXT)
 }

@@ -8,12 +8,12 @@ use globset::{Glob, GlobMatcher};
 /// A tool is offered if a pattern of `allow` matches its name, or `allow` is empty, and no pattern of `deny` matches.
 #[derive(Clone, Debug, Default)]
 pub struct ToolFilter {
-    allow: Vec<Pattern>,
-    deny: Vec<Pattern>,
+    allow: Vec<ToolPattern>,
+    deny: Vec<ToolPattern>,
 }
 
 #[derive(Clone, Debug)]
-struct Pattern {
+struct ToolPattern {
     text: String,
     matcher: GlobMatcher,
 }
@@ -42,16 +42,16 @@ impl ToolFilter {
     /// Returns whether the tool is offered.
     #[must_use]
     pub fn allows(&self, tool: &str) -> bool {
-        let matches = |pattern: &Pattern| pattern.matcher.is_match(tool);
+        let matches = |pattern: &ToolPattern| pattern.matcher.is_match(tool);
         (self.allow.is_empty() || self.allow.iter().any(matches)) && !self.deny.iter().any(matches)
     }
 }
 
-fn patterns<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<Pattern>, InvalidToolPattern> {
-    texts.into_iter().map(Pattern::new).collect()
+fn patterns<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<ToolPattern>, InvalidToolPattern> {
+    texts.into_iter().map(ToolPattern::new).collect()
 }
 
-impl Pattern {
+impl ToolPattern {
     fn new(text: &str) -> Result<Self, InvalidToolPattern> {
         let invalid = |error: globset::Error| InvalidToolPattern {
             pattern: text.to_owned(),
@@ -63,8 +63,9 @@ impl Pattern {
 
 impl PartialEq for ToolFilter {
     fn eq(&self, other: &Self) -> bool {
-        let texts =
-            |patterns: &[Pattern]| patterns.iter().map(|pattern| pattern.text.clone()).collect::<Vec<_>>();
+        let texts = |patterns: &[ToolPattern]| {
+            patterns.iter().map(|pattern| pattern.text.clone()).collect::<Vec<_>>()
+        };
         texts(&self.allow) == texts(&other.allow) && texts(&self.deny) == texts(&other.deny)
     }
 }

@@ -15,8 +15,8 @@ use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
 use tokio::sync::watch;
 
-use crate::diary::shortened;
 use crate::elicitation::{Elicitation, Elicitor};
+use crate::process_log::shorten;
 use crate::spec::ServerName;
 
 /// Maximum number of characters of a progress message that are forwarded.
@@ -24,7 +24,7 @@ const MAX_MESSAGE: usize = 500;
 
 /// The client's side of a connection.
 #[derive(Clone)]
-pub(crate) struct Handler {
+pub(crate) struct ConnectionHandler {
     server: ServerName,
     root: PathBuf,
     elicitor: Arc<dyn Elicitor>,
@@ -37,7 +37,7 @@ pub(crate) struct Handler {
     progress: Arc<Mutex<HashMap<ProgressToken, OutputSink>>>,
 }
 
-impl Handler {
+impl ConnectionHandler {
     pub(crate) fn new(server: ServerName, root: PathBuf, elicitor: Arc<dyn Elicitor>) -> Self {
         Self {
             server,
@@ -70,28 +70,28 @@ impl Drop for ProgressWatch {
 }
 
 /// Counts a question while it is open.
-struct Asking<'a>(&'a watch::Sender<usize>);
+struct PendingQuestion<'a>(&'a watch::Sender<usize>);
 
-impl<'a> Asking<'a> {
+impl<'a> PendingQuestion<'a> {
     fn begin(questions: &'a watch::Sender<usize>) -> Self {
         questions.send_modify(|number| *number += 1);
         Self(questions)
     }
 }
 
-impl Drop for Asking<'_> {
+impl Drop for PendingQuestion<'_> {
     fn drop(&mut self) {
         self.0.send_modify(|number| *number = number.saturating_sub(1));
     }
 }
 
-impl Handler {
+impl ConnectionHandler {
     /// Answers a question of the server.
     pub(crate) async fn answer(&self, params: ElicitRequestParams) -> Result<ElicitResult, ErrorData> {
-        let Some(question) = Elicitation::of(&self.server, params) else {
+        let Some(question) = Elicitation::from_params(&self.server, params) else {
             return Err(ErrorData::invalid_params("expected an elicitation of mode form or url", None));
         };
-        let _asking = Asking::begin(&self.questions);
+        let _asking = PendingQuestion::begin(&self.questions);
         Ok(self.elicitor.elicit(question.clone()).await.into_result(&question))
     }
 
@@ -101,7 +101,7 @@ impl Handler {
     }
 }
 
-impl ClientHandler for Handler {
+impl ClientHandler for ConnectionHandler {
     fn get_info(&self) -> ClientConfig {
         let elicitation = ElicitationCapability::new()
             .with_form(FormElicitationCapability::default())
@@ -161,7 +161,7 @@ impl ClientHandler for Handler {
 /// Returns a line about progress: `3/10 message`.
 fn progress_line(params: &ProgressNotificationParam) -> String {
     let total = params.total.map(|total| format!("/{total}")).unwrap_or_default();
-    let message = params.message.as_deref().map(|text| format!(" {}", shortened(text.trim(), MAX_MESSAGE)));
+    let message = params.message.as_deref().map(|text| format!(" {}", shorten(text.trim(), MAX_MESSAGE)));
     format!("{}{total}{}\n", params.progress, message.unwrap_or_default())
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
-use crate::auth::{Authority, AuthorizedClient, TokenStore};
+use crate::auth::{AuthorizedClient, TokenAuthority, TokenStore};
 use crate::http_client::{client, within_origin};
 use crate::message::MAX_MESSAGE;
 use crate::spec::HttpServer;
@@ -23,7 +23,7 @@ pub(crate) fn transport(
     tokens: Option<&Arc<dyn TokenStore>>,
 ) -> Result<StreamableHttpClientTransport<AuthorizedClient>, Box<dyn std::error::Error + Send + Sync>> {
     let tokens = tokens.filter(|_| !server.has_authorization());
-    let authority = tokens.map(|store| Authority::new(server.clone(), Arc::clone(store)));
+    let authority = tokens.map(|store| TokenAuthority::new(server.clone(), Arc::clone(store)));
     let config = StreamableHttpClientTransportConfig::with_uri(server.url())
         .custom_headers(server.headers())
         .max_sse_event_size(MAX_MESSAGE)

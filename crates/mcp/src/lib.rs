@@ -4,7 +4,6 @@
 mod auth;
 mod connection;
 mod declared;
-mod diary;
 mod effect;
 mod elicitation;
 mod error;
@@ -15,10 +14,10 @@ mod http;
 mod http_client;
 mod listing;
 mod message;
-mod names;
 mod oauth;
 mod offer;
 mod probe;
+mod process_log;
 mod progress;
 mod prompts;
 mod resources;
@@ -32,10 +31,11 @@ mod stdio;
 #[cfg(test)]
 mod tests;
 mod tool;
+mod tool_names;
 
 pub use auth::{LoginError, LoginErrorKind, MemoryTokens, ServerTokens, TokenLock, TokenStore, login};
-pub use declared::{DeclaredServers, declared_servers};
-pub use elicitation::{Elicitation, ElicitationAnswer, Elicitor, Nobody, Wanted};
+pub use declared::{DeclaredServers, parse_declared_servers};
+pub use elicitation::{DismissAll, Elicitation, ElicitationAnswer, ElicitationRequest, Elicitor};
 pub use error::{ServerError, ServerErrorKind};
 pub use filter::{InvalidToolPattern, ToolFilter};
 pub use listing::ToolListing;

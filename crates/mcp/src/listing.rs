@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::spec::ServerSpec;
-use crate::{effect, names};
+use crate::{effect, tool_names};
 
 /// Maximum number of characters of a tool's description that a model sees.
 const MAX_DESCRIPTION: usize = 8_000;
@@ -24,7 +24,7 @@ const MAX_TRIED: usize = 16;
 /// Tools as a server has listed them. An application can store them, so that the next session knows them without starting
 /// the server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Kept", into = "Kept")]
+#[serde(from = "StoredListing", into = "StoredListing")]
 pub struct ToolListing {
     tools: Vec<ListedTool>,
     has_resources: bool,
@@ -42,7 +42,7 @@ pub(crate) struct MalformedEntry {
 /// Form in which a listing is stored: tools alone are an array.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Kept {
+enum StoredListing {
     Tools(Vec<ListedTool>),
     #[serde(rename_all = "camelCase")]
     All {
@@ -53,16 +53,18 @@ enum Kept {
     },
 }
 
-impl From<Kept> for ToolListing {
-    fn from(kept: Kept) -> Self {
+impl From<StoredListing> for ToolListing {
+    fn from(kept: StoredListing) -> Self {
         match kept {
-            Kept::Tools(tools) => Self { tools, ..Self::default() },
-            Kept::All { tools, has_resources, malformed } => Self { tools, has_resources, malformed },
+            StoredListing::Tools(tools) => Self { tools, ..Self::default() },
+            StoredListing::All { tools, has_resources, malformed } => {
+                Self { tools, has_resources, malformed }
+            }
         }
     }
 }
 
-impl From<ToolListing> for Kept {
+impl From<ToolListing> for StoredListing {
     fn from(ToolListing { tools, has_resources, malformed }: ToolListing) -> Self {
         match has_resources || !malformed.is_empty() {
             true => Self::All { tools, has_resources, malformed },
@@ -151,10 +153,10 @@ impl ToolListing {
 
     /// Returns the tools that a model is offered, sorted by name. Servers list them in any order, and a needless change
     /// of the list invalidates the provider's cache.
-    pub(crate) fn offered(&self, spec: &ServerSpec) -> Vec<OfferedTool> {
-        let names = names::of_tools(spec.name.as_str(), self.names());
+    pub(crate) fn offered_tools(&self, spec: &ServerSpec) -> Vec<OfferedTool> {
+        let names = tool_names::for_tools(spec.name.as_str(), self.names());
         let offered = self.tools.iter().zip(names).filter(|(tool, _)| spec.filter.allows(&tool.name));
-        let mut offered: Vec<OfferedTool> = offered.map(|(tool, name)| tool.offered(name, spec)).collect();
+        let mut offered: Vec<OfferedTool> = offered.map(|(tool, name)| tool.to_offered(name, spec)).collect();
         offered.sort_by(|one, other| one.name.cmp(&other.name));
         offered
     }
@@ -169,12 +171,12 @@ impl MalformedEntry {
     pub(crate) fn check<T: DeserializeOwned>(entry: &Value) -> Result<T, Self> {
         let names = ["name", "uri", "uriTemplate"];
         let name = names.iter().find_map(|name| entry.get(*name)?.as_str()).unwrap_or("without a name");
-        let name = crate::diary::shortened(name, MAX_NAME);
+        let name = crate::process_log::shorten(name, MAX_NAME);
         T::deserialize(entry).map_err(|error| {
             let error = error.to_string();
             let field = wrong_field::<T>(entry, &error);
             let reason = field.map_or_else(|| error.clone(), |field| format!("`{field}`: {error}"));
-            Self { name, reason: crate::diary::shortened(&reason, MAX_REASON) }
+            Self { name, reason: crate::process_log::shorten(&reason, MAX_REASON) }
         })
     }
 }
@@ -195,7 +197,7 @@ fn wrong_field<'a, T: DeserializeOwned>(entry: &'a Value, error: &str) -> Option
 }
 
 impl ListedTool {
-    fn offered(&self, name: String, spec: &ServerSpec) -> OfferedTool {
+    fn to_offered(&self, name: String, spec: &ServerSpec) -> OfferedTool {
         let mut parameters = self.input_schema.clone();
         // A schema without a type matches any value, including arguments.
         parameters.entry("type").or_insert_with(|| Value::from("object"));
@@ -203,9 +205,9 @@ impl ListedTool {
         OfferedTool {
             name,
             tool: self.name.clone(),
-            description: crate::diary::shortened(&self.description, MAX_DESCRIPTION),
+            description: crate::process_log::shorten(&self.description, MAX_DESCRIPTION),
             parameters: Value::Object(parameters),
-            effect: effect::of_tool(declared, self.annotations.as_ref()),
+            effect: effect::tool_effect(declared, self.annotations.as_ref()),
         }
     }
 }
@@ -239,7 +241,7 @@ mod tests {
         let spec =
             spec().with_filter(ToolFilter::new([], ["hid*"]).unwrap()).with_effect_of("read", Effect::Read);
         let listing = listing(&tools);
-        let offered = listing.offered(&spec);
+        let offered = listing.offered_tools(&spec);
         let seen: Vec<_> = offered.iter().map(|tool| (tool.name.as_str(), tool.effect)).collect();
         assert_eq!(seen, [("mcp__s__read", Effect::Read), ("mcp__s__write", Effect::Execute)]);
         assert_eq!(offered[0].parameters, json!({"type": "object"}));

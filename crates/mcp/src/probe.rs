@@ -25,12 +25,12 @@ impl LateDiscovery {
 /// Transport that drops late answers to `server/discover`.
 pub(crate) struct ProbingTransport<T> {
     inner: T,
-    probe: Option<Probe>,
+    probe: Option<DiscoveryProbe>,
     late: LateDiscovery,
 }
 
 /// Pending request `server/discover`.
-struct Probe {
+struct DiscoveryProbe {
     id: RequestId,
     /// Whether another request was sent since.
     is_abandoned: bool,
@@ -44,7 +44,7 @@ impl<T> ProbingTransport<T> {
     fn note_sent(&mut self, message: &TxJsonRpcMessage<RoleClient>) {
         let JsonRpcMessage::Request(request) = message else { return };
         if let ClientRequest::DiscoverRequest(_) = &request.request {
-            self.probe = Some(Probe { id: request.id.clone(), is_abandoned: false });
+            self.probe = Some(DiscoveryProbe { id: request.id.clone(), is_abandoned: false });
         } else if let Some(probe) = &mut self.probe {
             probe.is_abandoned = true;
         }
@@ -60,7 +60,7 @@ impl<T> ProbingTransport<T> {
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => return false,
         };
         // Some servers return numbers as texts. An error without an id answers the oldest request.
-        let answers = |probe: &mut Probe| id.is_none_or(|id| id.to_string() == probe.id.to_string());
+        let answers = |probe: &mut DiscoveryProbe| id.is_none_or(|id| id.to_string() == probe.id.to_string());
         let Some(probe) = self.probe.take_if(answers) else { return false };
         if probe.is_abandoned && is_discovery {
             self.late.0.store(true, Ordering::Release);

@@ -10,7 +10,7 @@ use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::Peer;
 use tokio::sync::watch;
 
-use crate::diary::shortened;
+use crate::process_log::shorten;
 
 /// Maximum number of characters of a reported line.
 const MAX_LINE: usize = 200;
@@ -22,15 +22,15 @@ const PAUSE: Duration = Duration::from_millis(100);
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// Progress of one call: the last line of its output.
-pub(crate) struct Progress {
+pub(crate) struct ProgressReporter {
     token: ProgressToken,
     peer: Peer<RoleServer>,
     line: Arc<watch::Sender<String>>,
     lines: watch::Receiver<String>,
 }
 
-impl Progress {
-    pub(crate) fn of(token: ProgressToken, peer: Peer<RoleServer>) -> Self {
+impl ProgressReporter {
+    pub(crate) fn new(token: ProgressToken, peer: Peer<RoleServer>) -> Self {
         let (line, lines) = watch::channel(String::new());
         Self { token, peer, line: Arc::new(line), lines }
     }
@@ -41,7 +41,7 @@ impl Progress {
         Arc::new(move |chunk| {
             let text = String::from_utf8_lossy(&chunk.bytes);
             if let Some(last) = text.lines().rev().find(|line| !line.trim().is_empty()) {
-                line.send_replace(shortened(last.trim(), MAX_LINE));
+                line.send_replace(shorten(last.trim(), MAX_LINE));
             }
         })
     }

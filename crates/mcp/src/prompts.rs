@@ -7,11 +7,11 @@ use rmcp::model::{Prompt, Role};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::diary::shortened;
 use crate::error::ServerError;
+use crate::process_log::shorten;
 use crate::servers::McpServers;
 use crate::spec::ServerName;
-use crate::{names, result};
+use crate::{result, tool_names};
 
 /// Maximum number of characters of a server's description.
 const MAX_DESCRIPTION: usize = 500;
@@ -73,7 +73,7 @@ impl McpServers {
     ///
     /// The server cannot be started or does not answer.
     pub async fn prompts(&self, server: &ServerName) -> Result<Vec<ServerPrompt>, ServerError> {
-        let entries = self.connected(server, &CancellationToken::new()).await?.prompts().await?;
+        let entries = self.connect(server, &CancellationToken::new()).await?.prompts().await?;
         let mut prompts = Vec::new();
         for entry in entries {
             match entry {
@@ -81,11 +81,12 @@ impl McpServers {
                 Err(malformed) => tracing::warn!(%server, %malformed, "a prompt is left out"),
             }
         }
-        let commands = names::of_tools(server.as_str(), prompts.iter().map(|prompt| prompt.name.as_str()));
+        let commands =
+            tool_names::for_tools(server.as_str(), prompts.iter().map(|prompt| prompt.name.as_str()));
         Ok(prompts
             .into_iter()
             .zip(commands)
-            .map(|(prompt, command)| listed(server, prompt, command))
+            .map(|(prompt, command)| server_prompt(server, prompt, command))
             .collect())
     }
 
@@ -102,7 +103,7 @@ impl McpServers {
     ) -> Result<Vec<PromptMessage>, ServerError> {
         let arguments = arguments.into_iter().map(|(name, value)| (name, Value::from(value))).collect();
         let cancel = CancellationToken::new();
-        let fetched = self.connected(server, &cancel).await?.prompt(name, arguments, &cancel).await?;
+        let fetched = self.connect(server, &cancel).await?.prompt(name, arguments, &cancel).await?;
         let messages = fetched.messages.into_iter().map(|message| {
             let role = match message.role {
                 Role::Assistant => PromptRole::Assistant,
@@ -116,12 +117,12 @@ impl McpServers {
 
     /// Returns the number of times that the running servers reported changed prompts. List them again between two runs.
     pub async fn prompt_changes(&self) -> u64 {
-        self.running().await.iter().map(|connection| connection.prompt_changes()).sum()
+        self.running_connections().await.iter().map(|connection| connection.prompt_changes()).sum()
     }
 }
 
-fn listed(server: &ServerName, prompt: Prompt, command: String) -> ServerPrompt {
-    let described = |text: Option<String>| shortened(text.unwrap_or_default().trim(), MAX_DESCRIPTION);
+fn server_prompt(server: &ServerName, prompt: Prompt, command: String) -> ServerPrompt {
+    let described = |text: Option<String>| shorten(text.unwrap_or_default().trim(), MAX_DESCRIPTION);
     let arguments = prompt.arguments.unwrap_or_default().into_iter().map(|argument| PromptArgument {
         name: argument.name,
         description: described(argument.description),

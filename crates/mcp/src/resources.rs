@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::connection::ListEntry;
-use crate::diary::shortened;
 use crate::error::ServerError;
 use crate::listing::MalformedEntry;
+use crate::process_log::shorten;
 use crate::result;
 use crate::servers::McpServers;
 use crate::spec::ServerName;
@@ -37,7 +37,7 @@ pub(crate) struct ListResources {
 
 /// The arguments of a listing.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct ListInput {
+pub(crate) struct ListResourcesInput {
     /// Only the resources of this server.
     server: Option<String>,
     /// Only resources with this text in their URI, name or description.
@@ -59,7 +59,7 @@ fn describe(servers: &[&str]) -> String {
 }
 
 impl Tool for ListResources {
-    type Input = ListInput;
+    type Input = ListResourcesInput;
 
     fn name(&self) -> &str {
         LIST
@@ -74,9 +74,9 @@ impl Tool for ListResources {
         Effect::Read
     }
 
-    async fn call(&self, input: ListInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+    async fn call(&self, input: ListResourcesInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let (mut lines, mut failures) = (Vec::new(), Vec::new());
-        for name in chosen(&self.servers, input.server.as_deref())? {
+        for name in select_servers(&self.servers, input.server.as_deref())? {
             match list(&self.servers, &name, cx).await {
                 Ok(listed) => {
                     failures.extend(listed.left_out(&name));
@@ -107,7 +107,7 @@ pub(crate) struct ReadResource {
 
 /// The arguments of a read.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct ReadInput {
+pub(crate) struct ReadResourceInput {
     /// The server that has the resource.
     server: String,
     /// The URI of the resource: one of a list, or one that follows a template.
@@ -128,7 +128,7 @@ impl ReadResource {
 }
 
 impl Tool for ReadResource {
-    type Input = ReadInput;
+    type Input = ReadResourceInput;
 
     fn name(&self) -> &str {
         READ
@@ -147,17 +147,17 @@ impl Tool for ReadResource {
         true
     }
 
-    async fn call(&self, input: ReadInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let name = chosen(&self.servers, Some(&input.server))?.into_iter().next();
+    async fn call(&self, input: ReadResourceInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let name = select_servers(&self.servers, Some(&input.server))?.into_iter().next();
         let name = name.ok_or_else(|| ToolError::invalid_arguments("expected the name of a server"))?;
-        let connection = self.servers.connected(&name, &cx.cancel).await?;
+        let connection = self.servers.connect(&name, &cx.cancel).await?;
         let contents = connection.read(&input.uri, &cx.cancel, cx.on_output.as_ref()).await?;
         Ok(result::resource(contents))
     }
 }
 
 /// Returns the server of this name, or all servers that are known to have resources.
-fn chosen(servers: &McpServers, name: Option<&str>) -> Result<Vec<ServerName>, ToolError> {
+fn select_servers(servers: &McpServers, name: Option<&str>) -> Result<Vec<ServerName>, ToolError> {
     let all: Vec<ServerName> = servers.with_resources().cloned().collect();
     let Some(name) = name else { return Ok(all) };
     let named: Vec<ServerName> = all.iter().filter(|server| server.as_str() == name).cloned().collect();
@@ -172,13 +172,13 @@ fn chosen(servers: &McpServers, name: Option<&str>) -> Result<Vec<ServerName>, T
 
 /// Resources and templates of one server.
 #[derive(Default)]
-struct Listed {
+struct ResourceListing {
     /// A line for each of them.
     lines: Vec<String>,
     malformed: Vec<MalformedEntry>,
 }
 
-impl Listed {
+impl ResourceListing {
     fn add<T>(&mut self, entries: Vec<ListEntry<T>>, line: impl Fn(T) -> String) {
         for entry in entries {
             match entry {
@@ -198,9 +198,13 @@ impl Listed {
 }
 
 /// Lists the resources and the templates of a server.
-async fn list(servers: &McpServers, name: &ServerName, cx: &ToolContext) -> Result<Listed, ServerError> {
-    let connection = servers.connected(name, &cx.cancel).await?;
-    let mut listed = Listed::default();
+async fn list(
+    servers: &McpServers,
+    name: &ServerName,
+    cx: &ToolContext,
+) -> Result<ResourceListing, ServerError> {
+    let connection = servers.connect(name, &cx.cancel).await?;
+    let mut listed = ResourceListing::default();
     listed.add(connection.resources().await?, |resource| {
         let size = resource.size.map(|size| format!("{size} bytes"));
         let described = [Some(resource.name), resource.mime_type, size, resource.description];
@@ -218,7 +222,7 @@ fn line(server: &ServerName, uri: &str, described: [Option<String>; 4]) -> Strin
     let mut line = format!("{server}: {uri}");
     for text in described.into_iter().flatten().filter(|text| !text.is_empty()) {
         // Writing to a string cannot fail.
-        let _ = write!(line, ", {}", shortened(&text.replace('\n', " "), MAX_DESCRIPTION));
+        let _ = write!(line, ", {}", shorten(&text.replace('\n', " "), MAX_DESCRIPTION));
     }
     line
 }

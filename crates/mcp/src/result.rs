@@ -10,7 +10,7 @@ use pintle_tools::builtin::image_of;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
 
-use crate::diary::shortened;
+use crate::process_log::shorten;
 
 /// Maximum number of images of one result that a model sees.
 const MAX_IMAGES: usize = 16;
@@ -21,7 +21,7 @@ const MAX_DESCRIPTION: usize = 200;
 /// Converts a result: texts one below the other, images beside them, and a line about each content that a model cannot be
 /// shown.
 pub(crate) fn output(result: CallToolResult) -> ToolOutput {
-    let mut parts = Parts::default();
+    let mut parts = ResultParts::default();
     let is_error = result.is_error.unwrap_or(false);
     // Servers repeat structured content as text for clients without support. The text of an error is often only a
     // message.
@@ -41,7 +41,7 @@ pub(crate) fn output(result: CallToolResult) -> ToolOutput {
 
 /// Converts the contents of a resource.
 pub(crate) fn resource(contents: Vec<ResourceContents>) -> ToolOutput {
-    let mut parts = Parts::default();
+    let mut parts = ResultParts::default();
     // Each of several contents is named.
     let is_named = contents.len() > 1;
     contents.into_iter().for_each(|contents| parts.resource(contents, is_named));
@@ -50,18 +50,18 @@ pub(crate) fn resource(contents: Vec<ResourceContents>) -> ToolOutput {
 
 /// Returns the text and the images of one content.
 pub(crate) fn content(block: ContentBlock) -> (String, Vec<ImageData>) {
-    let mut parts = Parts::default();
+    let mut parts = ResultParts::default();
     parts.block(block);
     (parts.lines.join("\n"), parts.images)
 }
 
 #[derive(Default)]
-struct Parts {
+struct ResultParts {
     lines: Vec<String>,
     images: Vec<ImageData>,
 }
 
-impl Parts {
+impl ResultParts {
     fn line(&mut self, text: impl Into<String>) {
         self.lines.push(text.into());
     }
@@ -80,7 +80,7 @@ impl Parts {
                 let described = [Some(link.name), link.mime_type, link.description];
                 for text in described.into_iter().flatten().filter(|text| !text.is_empty()) {
                     // Writing to a string cannot fail.
-                    let _ = write!(line, ", {}", shortened(&text, MAX_DESCRIPTION));
+                    let _ = write!(line, ", {}", shorten(&text, MAX_DESCRIPTION));
                 }
                 self.line(line + "]");
             }

@@ -38,7 +38,7 @@ pub(crate) struct SearchTools {
 
 /// The arguments of a search.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct SearchInput {
+pub(crate) struct SearchToolsInput {
     /// Words of what the tool is for, or the name of a tool. Empty for the names of all tools.
     query: String,
     /// Only the tools of this server.
@@ -61,7 +61,7 @@ fn describe(servers: &[&str]) -> String {
 }
 
 impl Tool for SearchTools {
-    type Input = SearchInput;
+    type Input = SearchToolsInput;
 
     fn name(&self) -> &str {
         SEARCH
@@ -76,8 +76,8 @@ impl Tool for SearchTools {
         Effect::Read
     }
 
-    async fn call(&self, input: SearchInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let SearchInput { query, server, limit } = input;
+    async fn call(&self, input: SearchToolsInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let SearchToolsInput { query, server, limit } = input;
         let declared: Vec<String> = self.servers.specs().map(|spec| spec.name.to_string()).collect();
         let wanted = |name: &str| server.as_deref().is_none_or(|server| server == name);
         if !declared.iter().any(|name| wanted(name)) {
@@ -89,7 +89,7 @@ impl Tool for SearchTools {
         }
         let (mut tools, mut failures, mut refused) = (Vec::new(), Vec::new(), Vec::new());
         for spec in self.servers.specs().filter(|spec| wanted(spec.name.as_str())) {
-            match self.servers.offered(&spec.name).await {
+            match self.servers.offered_tools(&spec.name).await {
                 Ok(offered) => {
                     for tool in offered {
                         // A call would be refused.
@@ -113,7 +113,7 @@ impl Tool for SearchTools {
 
 /// Returns the matching tools, the best first: the tools with the most words of the query in their names, then in their
 /// descriptions.
-fn found<'a>(tools: &'a [OfferedTool], query: &str) -> Vec<&'a OfferedTool> {
+fn find_tools<'a>(tools: &'a [OfferedTool], query: &str) -> Vec<&'a OfferedTool> {
     let words: Vec<String> = query
         .split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())
@@ -136,7 +136,7 @@ fn found<'a>(tools: &'a [OfferedTool], query: &str) -> Vec<&'a OfferedTool> {
 
 fn report(tools: &[OfferedTool], failures: &[String], query: &str, limit: usize) -> String {
     let mut text = String::new();
-    let fitting = found(tools, query);
+    let fitting = find_tools(tools, query);
     for tool in fitting.iter().take(limit) {
         // Writing to a string cannot fail.
         let _ =
@@ -228,7 +228,7 @@ mod tests {
             tool("mcp__mail__send", "Sends a message about a commit log."),
         ];
         let names =
-            |query: &str| found(&tools, query).iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>();
+            |query: &str| find_tools(&tools, query).iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>();
         assert_eq!(names("commit"), ["mcp__git__commit", "mcp__git__log", "mcp__mail__send"]);
         assert_eq!(names("Git LOG!"), ["mcp__git__log", "mcp__git__commit", "mcp__mail__send"]);
         assert_eq!(names("mcp__mail__send"), ["mcp__mail__send", "mcp__git__commit", "mcp__git__log"]);

@@ -15,7 +15,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::progress::Progress;
+use crate::progress::ProgressReporter;
 
 /// Offers tools to one client. All its calls pass the gates of the options, share the context, and run in its environment.
 ///
@@ -88,12 +88,12 @@ impl ServerHandler for McpServer {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.tools.names().filter_map(|name| self.tools.get(name)).map(|tool| offered(tool));
+        let tools = self.tools.names().filter_map(|name| self.tools.get(name)).map(|tool| to_mcp_tool(tool));
         Ok(ListToolsResult::with_all_items(tools.collect()))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.tools.get(name).map(|tool| offered(tool))
+        self.tools.get(name).map(|tool| to_mcp_tool(tool))
     }
 
     async fn call_tool(
@@ -105,7 +105,7 @@ impl ServerHandler for McpServer {
         let cx = self.context.clone().with_cancel(context.ct.clone());
         let execution = match context.meta.get_progress_token() {
             Some(token) => {
-                let mut progress = Progress::of(token, context.peer.clone());
+                let mut progress = ProgressReporter::new(token, context.peer.clone());
                 let cx = cx.with_on_output(progress.sink());
                 tokio::select! {
                     biased;
@@ -117,12 +117,12 @@ impl ServerHandler for McpServer {
         };
         match execution.error {
             Some(ToolErrorKind::UnknownTool) => Err(ErrorData::invalid_params(execution.result.text(), None)),
-            _ => Ok(CallToolResponse::Complete(result(&execution))),
+            _ => Ok(CallToolResponse::Complete(to_call_result(&execution))),
         }
     }
 }
 
-fn offered(tool: &RegisteredTool) -> Tool {
+fn to_mcp_tool(tool: &RegisteredTool) -> Tool {
     let definition = tool.definition();
     let schema = match &definition.parameters {
         Value::Object(schema) => schema.clone(),
@@ -137,9 +137,9 @@ fn offered(tool: &RegisteredTool) -> Tool {
     Tool::new(definition.name.clone(), definition.description.clone(), schema).with_annotations(hints)
 }
 
-fn result(execution: &Execution) -> CallToolResult {
+fn to_call_result(execution: &Execution) -> CallToolResult {
     let mut content = vec![ContentBlock::text(execution.result.text())];
-    content.extend(execution.result.images.iter().filter_map(image));
+    content.extend(execution.result.images.iter().filter_map(to_image_block));
     match execution.result.is_error {
         true => CallToolResult::error(content),
         false => CallToolResult::success(content),
@@ -147,7 +147,7 @@ fn result(execution: &Execution) -> CallToolResult {
 }
 
 /// Returns an image with its data. Other images are at a URL, which the text names.
-fn image(image: &ImageData) -> Option<ContentBlock> {
+fn to_image_block(image: &ImageData) -> Option<ContentBlock> {
     let MediaSource::Data(bytes) = &image.source else { return None };
     Some(ContentBlock::image(
         bytes.to_base64(),

@@ -10,13 +10,13 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::TokenStore;
-use crate::connection::Connection;
-use crate::elicitation::{Elicitor, Nobody};
+use crate::connection::ServerConnection;
+use crate::elicitation::{DismissAll, Elicitor};
 use crate::error::{ServerError, ServerErrorKind};
 use crate::listing::{OfferedTool, ToolListing};
-use crate::names;
 use crate::spec::{ServerName, ServerSpec, ServerTransport};
 use crate::start_check::StartCheck;
+use crate::tool_names;
 
 /// Maximum number of failed starts in a row before a server is not tried again.
 const MAX_FAILURES: u32 = 3;
@@ -28,33 +28,33 @@ const MAX_FAILURES: u32 = 3;
 /// processes, and so does the death of this process.
 #[derive(Clone)]
 pub struct McpServers {
-    shared: Arc<Shared>,
+    shared: Arc<ServersShared>,
 }
 
-struct Shared {
+struct ServersShared {
     env: Arc<dyn ExecutionEnvironment>,
     elicitor: Arc<dyn Elicitor>,
     tokens: Option<Arc<dyn TokenStore>>,
     start_check: OnceLock<Arc<dyn StartCheck>>,
-    servers: Vec<Server>,
+    servers: Vec<ServerEntry>,
 }
 
-struct Server {
+struct ServerEntry {
     spec: Arc<ServerSpec>,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
     /// The known tools, from this session or an earlier one.
-    known: StdMutex<Option<Arc<Known>>>,
+    known: StdMutex<Option<Arc<KnownTools>>>,
 }
 
 /// Tools of a server, as it lists them and as a model is offered them.
-pub(crate) struct Known {
+pub(crate) struct KnownTools {
     listing: ToolListing,
     pub(crate) offered: Vec<OfferedTool>,
     /// Number of changes that the server had reported before.
     changes: u64,
 }
 
-impl Known {
+impl KnownTools {
     pub(crate) fn has_resources(&self) -> bool {
         self.listing.has_resources()
     }
@@ -62,14 +62,14 @@ impl Known {
     /// Returns the malformed tools, which cannot be offered.
     pub(crate) fn malformed(&self, spec: &ServerSpec) -> Vec<DefinitionError> {
         let wanted = self.listing.malformed().filter(|(name, _)| spec.filter.allows(name));
-        let prefix = names::of_server(spec.name.as_str());
+        let prefix = tool_names::server_prefix(spec.name.as_str());
         wanted.map(|(name, reason)| DefinitionError::refused(format!("{prefix}{name}"), reason)).collect()
     }
 }
 
-enum State {
+enum ConnectionState {
     Idle { failures: u32 },
-    Running(Arc<Connection>),
+    Running(Arc<ServerConnection>),
     Closed,
 }
 
@@ -79,7 +79,7 @@ impl McpServers {
     /// Of two declarations with the same name, the later one counts.
     #[must_use]
     pub fn new(env: Arc<dyn ExecutionEnvironment>, specs: impl IntoIterator<Item = ServerSpec>) -> Self {
-        Self::with_elicitor(env, specs, Arc::new(Nobody))
+        Self::with_elicitor(env, specs, Arc::new(DismissAll))
     }
 
     /// As [`new`](Self::new), with a handler of the questions of servers.
@@ -111,13 +111,15 @@ impl McpServers {
         elicitor: Arc<dyn Elicitor>,
         tokens: Option<Arc<dyn TokenStore>>,
     ) -> Self {
-        let mut servers: Vec<Server> = Vec::new();
+        let mut servers: Vec<ServerEntry> = Vec::new();
         for spec in specs {
             servers.retain(|server| server.spec.name != spec.name);
-            servers.push(Server::new(spec));
+            servers.push(ServerEntry::new(spec));
         }
         servers.sort_by(|one, other| one.spec.name.cmp(&other.spec.name));
-        Self { shared: Arc::new(Shared { env, elicitor, tokens, start_check: OnceLock::new(), servers }) }
+        Self {
+            shared: Arc::new(ServersShared { env, elicitor, tokens, start_check: OnceLock::new(), servers }),
+        }
     }
 
     /// Sets the check that decides right before each start of a process whether it may start. Default: every start is
@@ -137,14 +139,14 @@ impl McpServers {
     /// start. Does nothing if the server is not declared.
     pub fn remember(&self, server: &ServerName, listing: ToolListing) {
         if let Some(server) = self.find(server) {
-            server.know(listing, 0);
+            server.set_known_tools(listing, 0);
         }
     }
 
     /// Returns the known tools of a server; `None` before its first start, unless they were [remembered](Self::remember).
     #[must_use]
     pub fn listing(&self, server: &ServerName) -> Option<ToolListing> {
-        Some(self.find(server)?.known()?.listing.clone())
+        Some(self.find(server)?.known_tools()?.listing.clone())
     }
 
     /// Lists the tools of a server. Starts the server if it does not run.
@@ -163,10 +165,10 @@ impl McpServers {
     pub async fn refresh(&self) -> bool {
         let mut has_changed = false;
         for server in &self.shared.servers {
-            let before = server.known();
+            let before = server.known_tools();
             // A server that does not answer keeps its known tools.
             let _ = server.list_again().await;
-            has_changed |= match (before, server.known()) {
+            has_changed |= match (before, server.known_tools()) {
                 (Some(before), Some(after)) => {
                     before.offered != after.offered || before.has_resources() != after.has_resources()
                 }
@@ -177,9 +179,9 @@ impl McpServers {
     }
 
     /// Returns the tools of a server that a model is offered. Starts the server if they are unknown.
-    pub(crate) async fn offered(&self, name: &ServerName) -> Result<Vec<OfferedTool>, ServerError> {
+    pub(crate) async fn offered_tools(&self, name: &ServerName) -> Result<Vec<OfferedTool>, ServerError> {
         if let Some(server) = self.find(name)
-            && let Some(known) = server.known()
+            && let Some(known) = server.known_tools()
         {
             return Ok(server.list_again().await?.unwrap_or(known).offered.clone());
         }
@@ -188,28 +190,28 @@ impl McpServers {
     }
 
     /// Returns the declaration of each server, with the tools that a model is offered if they are known.
-    pub(crate) fn offers(&self) -> impl Iterator<Item = (&ServerSpec, Option<Arc<Known>>)> {
-        self.shared.servers.iter().map(|server| (server.spec.as_ref(), server.known()))
+    pub(crate) fn offers(&self) -> impl Iterator<Item = (&ServerSpec, Option<Arc<KnownTools>>)> {
+        self.shared.servers.iter().map(|server| (server.spec.as_ref(), server.known_tools()))
     }
 
     /// Returns the names of the servers that are known to have resources.
     pub(crate) fn with_resources(&self) -> impl Iterator<Item = &ServerName> {
-        let known = |server: &&Server| server.known().is_some_and(|known| known.has_resources());
+        let known = |server: &&ServerEntry| server.known_tools().is_some_and(|known| known.has_resources());
         self.shared.servers.iter().filter(known).map(|server| &server.spec.name)
     }
 
     /// Returns whether a server runs now.
     pub async fn is_running(&self, server: &ServerName) -> bool {
         let Some(server) = self.find(server) else { return false };
-        matches!(&*server.state.lock().await, State::Running(connection) if !connection.is_closed())
+        matches!(&*server.state.lock().await, ConnectionState::Running(connection) if !connection.is_closed())
     }
 
     /// Ends all servers: their input is closed, and those that have not exited two seconds later are terminated. No server is
     /// started afterwards.
     pub async fn close(&self) {
         let closing = self.shared.servers.iter().map(|server| async {
-            let state = std::mem::replace(&mut *server.state.lock().await, State::Closed);
-            if let State::Running(connection) = state {
+            let state = std::mem::replace(&mut *server.state.lock().await, ConnectionState::Closed);
+            if let ConnectionState::Running(connection) = state {
                 connection.close().await;
             }
         });
@@ -224,15 +226,15 @@ impl McpServers {
         cancel: &CancellationToken,
         progress: Option<&OutputSink>,
     ) -> Result<CallToolResult, ServerError> {
-        self.connected(server, cancel).await?.call(tool, arguments, cancel, progress).await
+        self.connect(server, cancel).await?.call(tool, arguments, cancel, progress).await
     }
 
     /// Returns the connection to a server, unless `cancel` stops the wait for it.
-    pub(crate) async fn connected(
+    pub(crate) async fn connect(
         &self,
         server: &ServerName,
         cancel: &CancellationToken,
-    ) -> Result<Arc<Connection>, ServerError> {
+    ) -> Result<Arc<ServerConnection>, ServerError> {
         tokio::select! {
             biased;
             () = cancel.cancelled() => {
@@ -243,40 +245,43 @@ impl McpServers {
     }
 
     /// Returns the connections to the servers that run now.
-    pub(crate) async fn running(&self) -> Vec<Arc<Connection>> {
+    pub(crate) async fn running_connections(&self) -> Vec<Arc<ServerConnection>> {
         let mut running = Vec::new();
         for server in &self.shared.servers {
-            if let State::Running(connection) = &*server.state.lock().await {
+            if let ConnectionState::Running(connection) = &*server.state.lock().await {
                 running.push(Arc::clone(connection));
             }
         }
         running
     }
 
-    fn find(&self, name: &ServerName) -> Option<&Server> {
+    fn find(&self, name: &ServerName) -> Option<&ServerEntry> {
         self.shared.servers.iter().find(|server| server.spec.name == *name)
     }
 
     /// Returns the connection to a server. Starts the server if it does not run. Concurrent callers wait for the same
     /// start.
-    async fn connection(&self, name: &ServerName) -> Result<(&Server, Arc<Connection>), ServerError> {
+    async fn connection(
+        &self,
+        name: &ServerName,
+    ) -> Result<(&ServerEntry, Arc<ServerConnection>), ServerError> {
         let failed = |what: &str| ServerError::new(name, ServerErrorKind::Start, what);
         let server = self.find(name).ok_or_else(|| failed("is not declared"))?;
         let mut state = server.state.lock().await;
         let failures = match &*state {
-            State::Running(connection) if !connection.is_closed() => {
+            ConnectionState::Running(connection) if !connection.is_closed() => {
                 return Ok((server, Arc::clone(connection)));
             }
-            State::Running(_) => 0,
-            State::Idle { failures } => *failures,
-            State::Closed => return Err(failed("was ended with its session")),
+            ConnectionState::Running(_) => 0,
+            ConnectionState::Idle { failures } => *failures,
+            ConnectionState::Closed => return Err(failed("was ended with its session")),
         };
         if failures >= MAX_FAILURES {
             let what =
                 format!("has failed to start {MAX_FAILURES} times and is not tried again in this session");
             return Err(failed(&what));
         }
-        let Shared { env, elicitor, tokens, start_check, .. } = self.shared.as_ref();
+        let ServersShared { env, elicitor, tokens, start_check, .. } = self.shared.as_ref();
         if let Some(check) = start_check.get()
             && let ServerTransport::Stdio(_) = server.spec.transport
         {
@@ -284,56 +289,58 @@ impl McpServers {
             // The check runs again when the server is next used.
             checked.map_err(|reason| failed(&format!("cannot be started: {reason}")))?;
         }
-        match Connection::open(&server.spec, env.as_ref(), elicitor, tokens.as_ref()).await {
+        match ServerConnection::open(&server.spec, env.as_ref(), elicitor, tokens.as_ref()).await {
             Ok(connection) => {
                 let connection = Arc::new(connection);
-                *state = State::Running(Arc::clone(&connection));
+                *state = ConnectionState::Running(Arc::clone(&connection));
                 drop(state);
                 Ok((server, connection))
             }
             Err(error) => {
                 // A login solves this, regardless of the number of attempts without a login.
                 let counts = error.kind() != ServerErrorKind::LoginRequired;
-                *state = State::Idle { failures: if counts { failures + 1 } else { 0 } };
+                *state = ConnectionState::Idle { failures: if counts { failures + 1 } else { 0 } };
                 Err(error)
             }
         }
     }
 }
 
-impl Server {
+impl ServerEntry {
     fn new(spec: ServerSpec) -> Self {
         Self {
             spec: Arc::new(spec),
-            state: Mutex::new(State::Idle { failures: 0 }),
+            state: Mutex::new(ConnectionState::Idle { failures: 0 }),
             known: StdMutex::default(),
         }
     }
 
-    fn known(&self) -> Option<Arc<Known>> {
+    fn known_tools(&self) -> Option<Arc<KnownTools>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn know(&self, listing: ToolListing, changes: u64) -> Arc<Known> {
-        let known = Arc::new(Known { offered: listing.offered(&self.spec), listing, changes });
+    fn set_known_tools(&self, listing: ToolListing, changes: u64) -> Arc<KnownTools> {
+        let known = Arc::new(KnownTools { offered: listing.offered_tools(&self.spec), listing, changes });
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&known));
         known
     }
 
-    async fn list(&self, connection: &Connection) -> Result<Arc<Known>, ServerError> {
+    async fn list(&self, connection: &ServerConnection) -> Result<Arc<KnownTools>, ServerError> {
         // A change during the listing counts as a later change.
         let changes = connection.changes();
         let has_resources = connection.capabilities().resources.is_some();
-        Ok(self.know(ToolListing::new(connection.tools().await?, has_resources), changes))
+        Ok(self.set_known_tools(ToolListing::new(connection.tools().await?, has_resources), changes))
     }
 
     /// Lists the tools again if the server runs and has reported changed tools.
-    async fn list_again(&self) -> Result<Option<Arc<Known>>, ServerError> {
+    async fn list_again(&self) -> Result<Option<Arc<KnownTools>>, ServerError> {
         let running = match &*self.state.lock().await {
-            State::Running(connection) if !connection.is_closed() => Arc::clone(connection),
-            State::Running(_) | State::Idle { .. } | State::Closed => return Ok(None),
+            ConnectionState::Running(connection) if !connection.is_closed() => Arc::clone(connection),
+            ConnectionState::Running(_) | ConnectionState::Idle { .. } | ConnectionState::Closed => {
+                return Ok(None);
+            }
         };
-        if self.known().is_some_and(|known| known.changes == running.changes()) {
+        if self.known_tools().is_some_and(|known| known.changes == running.changes()) {
             return Ok(None);
         }
         self.list(&running).await.map(Some)

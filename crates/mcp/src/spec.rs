@@ -13,8 +13,8 @@ use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 
 use crate::filter::ToolFilter;
-use crate::names;
 use crate::oauth::OAuthSettings;
+use crate::tool_names;
 
 /// Maximum length of a server's name, in characters.
 const MAX_NAME: usize = 32;
@@ -39,7 +39,7 @@ impl ServerName {
     /// apply to the other, so a session must not use both.
     #[must_use]
     pub fn shares_tool_names(&self, other: &Self) -> bool {
-        let (one, other) = (names::of_server(&self.0), names::of_server(&other.0));
+        let (one, other) = (tool_names::server_prefix(&self.0), tool_names::server_prefix(&other.0));
         one.starts_with(&other) || other.starts_with(&one)
     }
 }

@@ -18,8 +18,8 @@ use rmcp::transport::Transport;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Mutex;
 
-use crate::diary::Diary;
 use crate::message::{self, MAX_MESSAGE};
+use crate::process_log::ProcessLog;
 use crate::spec::StdioServer;
 
 /// Time for a process to exit after its input is closed, before it is terminated.
@@ -28,15 +28,15 @@ const EXIT_GRACE: Duration = Duration::from_secs(2);
 /// Time for a process to exit after the end of its output, so that its status can be reported.
 const STATUS_WAIT: Duration = Duration::from_millis(500);
 
-type Input = Arc<Mutex<Option<Box<dyn AsyncWrite + Send + Unpin>>>>;
+type ProcessInput = Arc<Mutex<Option<Box<dyn AsyncWrite + Send + Unpin>>>>;
 
 /// Server process with its streams.
 pub(crate) struct StdioTransport {
     process: Box<dyn Process>,
     output: Box<dyn ProcessOutput>,
-    input: Input,
+    input: ProcessInput,
     lines: LineSplitter,
-    diary: Diary,
+    process_log: ProcessLog,
 }
 
 impl StdioTransport {
@@ -48,7 +48,7 @@ impl StdioTransport {
     pub(crate) async fn start(
         server: &StdioServer,
         env: &dyn ExecutionEnvironment,
-        diary: Diary,
+        process_log: ProcessLog,
     ) -> Result<Self, EnvError> {
         let mut command = Command::argv(&server.program, &server.arguments).with_stdin(Stdin::Piped);
         command.env.clone_from(&server.env);
@@ -67,19 +67,19 @@ impl StdioTransport {
             output,
             input: Arc::new(Mutex::new(Some(input))),
             lines: LineSplitter::new(MAX_MESSAGE),
-            diary,
+            process_log,
         })
     }
 
     /// Records how the process ended, if its status is available soon.
     async fn note_end(&mut self) {
         match tokio::time::timeout(STATUS_WAIT, self.process.wait()).await {
-            Ok(Ok(ExitStatus::Exited(code))) => self.diary.end(format!("it exited with code {code}")),
+            Ok(Ok(ExitStatus::Exited(code))) => self.process_log.end(format!("it exited with code {code}")),
             Ok(Ok(ExitStatus::Signaled(signal))) => {
-                self.diary.end(format!("it was killed by signal {signal}"))
+                self.process_log.end(format!("it was killed by signal {signal}"))
             }
-            Ok(Err(error)) => self.diary.end(error.to_string()),
-            Err(_elapsed) => self.diary.end("it closed its standard output"),
+            Ok(Err(error)) => self.process_log.end(error.to_string()),
+            Err(_elapsed) => self.process_log.end("it closed its standard output"),
         }
     }
 }
@@ -111,22 +111,22 @@ impl Transport<RoleClient> for StdioTransport {
                 Some(Ok(line)) if line.trim_ascii().is_empty() => {}
                 Some(Ok(line)) => match message::parse(&line) {
                     Ok(message) => return Some(message),
-                    Err(_) => self.diary.unexpected(&line),
+                    Err(_) => self.process_log.unexpected(&line),
                 },
                 None if !self.lines.is_above_limit() => match self.output.next_chunk().await {
                     Ok(Some(chunk)) if chunk.stream == OutputStream::Stdout => self.lines.push(&chunk.bytes),
-                    Ok(Some(chunk)) => self.diary.stderr(&chunk.bytes),
+                    Ok(Some(chunk)) => self.process_log.stderr(&chunk.bytes),
                     Ok(None) => {
                         self.note_end().await;
                         return None;
                     }
                     Err(error) => {
-                        self.diary.end(error.to_string());
+                        self.process_log.end(error.to_string());
                         return None;
                     }
                 },
                 Some(Err(_)) | None => {
-                    self.diary.end(format!("it sent a message above {} MiB", MAX_MESSAGE >> 20));
+                    self.process_log.end(format!("it sent a message above {} MiB", MAX_MESSAGE >> 20));
                     return None;
                 }
             }
@@ -135,7 +135,7 @@ impl Transport<RoleClient> for StdioTransport {
 
     /// Closes the input, which asks the server to exit, and terminates a server that does not.
     async fn close(&mut self) -> Result<(), io::Error> {
-        self.diary.end("it was ended");
+        self.process_log.end("it was ended");
         // A pending message to a server that does not read fails once the process is gone.
         if let Ok(mut input) = self.input.try_lock() {
             input.take();

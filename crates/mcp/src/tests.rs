@@ -14,8 +14,8 @@ use pintle_tools::{ToolContext, ToolErrorKind, ToolRegistry};
 use serde_json::{Map, json};
 
 use crate::{
-    Elicitation, ElicitationAnswer, Elicitor, McpServers, PromptRole, ServerErrorKind, ServerName,
-    ServerSpec, ServerTransport, StdioServer, Wanted,
+    Elicitation, ElicitationAnswer, ElicitationRequest, Elicitor, McpServers, PromptRole, ServerErrorKind,
+    ServerName, ServerSpec, ServerTransport, StdioServer,
 };
 
 /// Deadline for anything that normally happens at once.
@@ -211,7 +211,7 @@ struct Ada(Duration);
 impl Elicitor for Ada {
     async fn elicit(&self, question: Elicitation) -> ElicitationAnswer {
         assert_eq!((question.server, question.message.as_str()), (name(), "Who?"));
-        assert!(matches!(question.wanted, Wanted::Form(_)));
+        assert!(matches!(question.request, ElicitationRequest::Form(_)));
         tokio::time::sleep(self.0).await;
         ElicitationAnswer::Accept(Map::from_iter([("name".to_owned(), json!("Ada"))]))
     }

@@ -15,7 +15,7 @@ use pintle_llm::{
 };
 use tokio::time::Instant;
 
-use self::circuit::{Circuit, Limits, Permit, Refusal, Verdict};
+use self::circuit::{CallPermit, CallVerdict, Circuit, CircuitLimits, CircuitRefusal};
 
 /// Middleware that refuses calls to a provider for a while after repeated failures.
 ///
@@ -54,12 +54,12 @@ use self::circuit::{Circuit, Limits, Permit, Refusal, Verdict};
 /// ```
 #[derive(Clone, Debug)]
 pub struct CircuitBreaker {
-    inner: Arc<Inner>,
+    inner: Arc<CircuitBreakerInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
-    limits: Limits,
+struct CircuitBreakerInner {
+    limits: CircuitLimits,
     /// Keyed by provider.
     circuits: Mutex<HashMap<String, Circuit>>,
 }
@@ -111,11 +111,13 @@ impl CircuitBreaker {
                 let provider = provider.to_owned();
                 return Ok(AdmittedCall { breaker: self.clone(), provider, permit, responded: false });
             }
-            Err(Refusal::Open(left)) => {
+            Err(CircuitRefusal::Open(left)) => {
                 let count = self.inner.limits.threshold;
                 (format!("the circuit is open for {left:?} after {count} consecutive failures"), Some(left))
             }
-            Err(Refusal::Probing) => ("the circuit is half open and a probe is in flight".to_owned(), None),
+            Err(CircuitRefusal::Probing) => {
+                ("the circuit is half open and a probe is in flight".to_owned(), None)
+            }
         };
         Err(Error::new(ErrorKind::Server, message)
             .with_provider(provider)
@@ -154,7 +156,10 @@ impl CircuitBreakerBuilder {
             ));
         }
         let Self { threshold, cool_down } = self;
-        let inner = Inner { limits: Limits { threshold, cool_down }, circuits: Mutex::default() };
+        let inner = CircuitBreakerInner {
+            limits: CircuitLimits { threshold, cool_down },
+            circuits: Mutex::default(),
+        };
         Ok(CircuitBreaker { inner: Arc::new(inner) })
     }
 }
@@ -171,13 +176,13 @@ impl Middleware for CircuitBreaker {
 struct AdmittedCall {
     breaker: CircuitBreaker,
     provider: String,
-    permit: Permit,
+    permit: CallPermit,
     /// The first event of a stream has arrived.
     responded: bool,
 }
 
 impl AdmittedCall {
-    fn report(&self, verdict: Verdict) {
+    fn report(&self, verdict: CallVerdict) {
         let limits = self.breaker.inner.limits;
         let opens = match self.breaker.lock().get_mut(&self.provider) {
             Some(circuit) => circuit.report(self.permit, verdict, limits, Instant::now()),
@@ -192,18 +197,18 @@ impl AdmittedCall {
 impl CallObserver for AdmittedCall {
     fn on_event(&mut self, _event: &StreamEvent) {
         if !std::mem::replace(&mut self.responded, true) {
-            self.report(Verdict::Responded);
+            self.report(CallVerdict::Responded);
         }
     }
 
     fn on_end(&mut self, end: CallEnd<'_>) {
         self.report(match end {
-            CallEnd::Completed(_) => Verdict::Completed,
-            CallEnd::Failed(error) if is_transient(error) => Verdict::Failed,
+            CallEnd::Completed(_) => CallVerdict::Completed,
+            CallEnd::Failed(error) if is_transient(error) => CallVerdict::Failed,
             // Any other HTTP error shows that the provider is up.
-            CallEnd::Failed(error) if error.status().is_some() => Verdict::Responded,
-            CallEnd::Failed(_) | CallEnd::Dropped => Verdict::Unknown,
-            CallEnd::Truncated => Verdict::Failed,
+            CallEnd::Failed(error) if error.status().is_some() => CallVerdict::Responded,
+            CallEnd::Failed(_) | CallEnd::Dropped => CallVerdict::Unknown,
+            CallEnd::Truncated => CallVerdict::Failed,
         });
     }
 }

@@ -88,7 +88,7 @@ impl KnownModels {
         }
         let hint = match most_similar(model, &known) {
             Some(name) => format!("did you mean `{name}`?"),
-            None => format!("known models: {}", listed(&known)),
+            None => format!("known models: {}", model_list(&known)),
         };
         Some(format!("unknown model `{model}`; {hint}"))
     }
@@ -123,7 +123,7 @@ fn most_similar<'m>(wanted: &str, known: &[&'m ModelInfo]) -> Option<&'m str> {
         .map(|(_, name)| name)
 }
 
-fn listed(known: &[&ModelInfo]) -> String {
+fn model_list(known: &[&ModelInfo]) -> String {
     let names: Vec<&str> = known.iter().take(MAX_LISTED).map(|model| model.id.as_str()).collect();
     let more = if known.len() > MAX_LISTED { ", …" } else { "" };
     format!("{}{more}", names.join(", "))

@@ -15,7 +15,7 @@ use pintle_llm::{
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use self::window::Window;
+use self::window::RateWindow;
 
 /// Middleware that delays calls to keep requests and tokens per time window within limits.
 ///
@@ -56,14 +56,14 @@ use self::window::Window;
 /// ```
 #[derive(Clone, Debug)]
 pub struct RateLimit {
-    inner: Arc<Inner>,
+    inner: Arc<RateLimitInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct RateLimitInner {
     provider: Option<String>,
     max_wait: Duration,
-    window: Mutex<Window>,
+    window: Mutex<RateWindow>,
     /// Held by the call that is next; a fair lock, so calls are let through in order of arrival.
     turn: tokio::sync::Mutex<()>,
     /// Notified when a call used fewer tokens than estimated.
@@ -91,7 +91,7 @@ impl RateLimit {
         RateLimitBuilder { provider: None, requests: None, tokens: None, window: minute, max_wait: minute }
     }
 
-    fn window(&self) -> MutexGuard<'_, Window> {
+    fn window(&self) -> MutexGuard<'_, RateWindow> {
         self.inner.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -100,7 +100,7 @@ impl RateLimit {
         let start = Instant::now();
         let deadline = start.checked_add(self.inner.max_wait).unwrap_or(start + YEAR);
         let Ok(_turn) = timeout_at(deadline, self.inner.turn.lock()).await else {
-            return Err(self.reached(None));
+            return Err(self.limit_error(None));
         };
         loop {
             let entered = self.window().enter(tokens, Instant::now());
@@ -109,14 +109,14 @@ impl RateLimit {
                 Err(free_at) => free_at,
             };
             if free_at > deadline {
-                return Err(self.reached(Some(free_at.duration_since(Instant::now()))));
+                return Err(self.limit_error(Some(free_at.duration_since(Instant::now()))));
             }
             // Woken by the clock or by freed tokens; the next attempt finds out.
             let _ = timeout_at(free_at, self.inner.freed.notified()).await;
         }
     }
 
-    fn reached(&self, wait: Option<Duration>) -> Error {
+    fn limit_error(&self, wait: Option<Duration>) -> Error {
         let message = format!(
             "the client-side limit of {} allows no call within {:?}",
             self.window().limits(),
@@ -183,8 +183,8 @@ impl RateLimitBuilder {
                 self.window
             ));
         }
-        let window = Mutex::new(Window::new(self.requests, self.tokens, self.window));
-        let inner = Inner {
+        let window = Mutex::new(RateWindow::new(self.requests, self.tokens, self.window));
+        let inner = RateLimitInner {
             provider: self.provider,
             max_wait: self.max_wait,
             window,

@@ -15,7 +15,7 @@ use pintle_llm::{
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use self::store::Store;
+use self::store::ResponseStore;
 
 /// Middleware that responds to a repeated request from memory.
 ///
@@ -52,7 +52,7 @@ use self::store::Store;
 /// ```
 #[derive(Clone, Debug)]
 pub struct ResponseCache {
-    store: Arc<Mutex<Store>>,
+    store: Arc<Mutex<ResponseStore>>,
     max_wait: Duration,
 }
 
@@ -98,23 +98,23 @@ impl ResponseCache {
         self.lock().clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Store> {
+    fn lock(&self) -> MutexGuard<'_, ResponseStore> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Looks up the response. After a miss in [`Mode::Complete`], joins or starts a call that others can wait for.
-    fn lookup(&self, key: Fingerprint, mode: Mode) -> Lookup {
+    fn lookup(&self, key: Fingerprint, mode: Mode) -> CacheLookup {
         let mut store = self.lock();
         if let Some(response) = store.get(key, Instant::now()) {
-            return Lookup::Hit(response);
+            return CacheLookup::Hit(response);
         }
         match (mode, store.in_flight.get(&key)) {
-            (Mode::Stream, _) => Lookup::Miss,
-            (Mode::Complete, Some(leader)) => Lookup::Follower(leader.clone()),
+            (Mode::Stream, _) => CacheLookup::Miss,
+            (Mode::Complete, Some(leader)) => CacheLookup::Follower(leader.clone()),
             (Mode::Complete, None) => {
                 let (done, leader) = watch::channel(());
                 store.in_flight.insert(key, leader);
-                Lookup::Leader(LeaderGuard { cache: self.clone(), key, _done: done })
+                CacheLookup::Leader(LeaderGuard { cache: self.clone(), key, _done: done })
             }
         }
     }
@@ -164,7 +164,7 @@ impl ResponseCacheBuilder {
                 ),
             ));
         }
-        let store = Store::new(self.max_entries, self.max_bytes, self.max_age);
+        let store = ResponseStore::new(self.max_entries, self.max_bytes, self.max_age);
         Ok(ResponseCache { store: Arc::new(Mutex::new(store)), max_wait: self.max_wait })
     }
 }
@@ -174,8 +174,8 @@ impl Middleware for ResponseCache {
     async fn handle(&self, request: Request, mode: Mode, next: Next<'_>) -> Result<Reply, Error> {
         let Some(key) = key(next.provider(), &request) else { return next.run(request, mode).await };
         let guard = match self.lookup(key, mode) {
-            Lookup::Hit(response) => return Ok(reply(&response, mode)),
-            Lookup::Follower(mut leader) => {
+            CacheLookup::Hit(response) => return Ok(reply(&response, mode)),
+            CacheLookup::Follower(mut leader) => {
                 // Woken when the leader is dropped. A leader that no task polls never ends, so the wait has a limit.
                 let _ = timeout(self.max_wait, leader.changed()).await;
                 if let Some(response) = self.get(key) {
@@ -183,17 +183,17 @@ impl Middleware for ResponseCache {
                 }
                 None
             }
-            Lookup::Leader(guard) => Some(guard),
-            Lookup::Miss => None,
+            CacheLookup::Leader(guard) => Some(guard),
+            CacheLookup::Miss => None,
         };
         self.lock().misses += 1;
-        let reply = observe(next.run(request, mode), StoreResponse { cache: self.clone(), key }).await;
+        let reply = observe(next.run(request, mode), ResponseRecorder { cache: self.clone(), key }).await;
         drop(guard);
         reply
     }
 }
 
-enum Lookup {
+enum CacheLookup {
     Hit(Arc<Response>),
     /// First of several equal requests; the others wait until the guard is dropped.
     Leader(LeaderGuard),
@@ -217,12 +217,12 @@ impl Drop for LeaderGuard {
 }
 
 /// Stores the response of a call if it is cacheable.
-struct StoreResponse {
+struct ResponseRecorder {
     cache: ResponseCache,
     key: Fingerprint,
 }
 
-impl CallObserver for StoreResponse {
+impl CallObserver for ResponseRecorder {
     fn on_end(&mut self, end: CallEnd<'_>) {
         if let CallEnd::Completed(response) = end
             && matches!(response.finish_reason.reason, Finish::Stop | Finish::Length | Finish::ToolCalls)

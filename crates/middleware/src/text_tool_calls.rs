@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::parse::ParsedCall;
-use self::recognizer::{Recognizer, Segment};
+use self::recognizer::{CallRecognizer, TextSegment};
 
 /// Syntax in which a model writes tool calls as text when its server does not parse them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -149,8 +149,8 @@ struct ResponseParser {
 }
 
 impl ResponseParser {
-    fn recognizer(&self) -> Recognizer {
-        Recognizer::new(&self.forms, self.tools.clone())
+    fn recognizer(&self) -> CallRecognizer {
+        CallRecognizer::new(&self.forms, self.tools.clone())
     }
 
     fn tool_call(&mut self, parsed: ParsedCall) -> ToolCall {
@@ -181,7 +181,7 @@ impl ResponseParser {
         let mut segments = Vec::new();
         recognizer.feed(&data.text, &mut segments);
         recognizer.finish(&mut segments);
-        if !segments.iter().any(|segment| matches!(segment, Segment::Call(_))) {
+        if !segments.iter().any(|segment| matches!(segment, TextSegment::Call(_))) {
             out.push(ContentPart::Text(data));
             return;
         }
@@ -193,8 +193,8 @@ impl ResponseParser {
         };
         for segment in segments {
             match segment {
-                Segment::Text(more) => text.push_str(&more),
-                Segment::Call(parsed) => {
+                TextSegment::Text(more) => text.push_str(&more),
+                TextSegment::Call(parsed) => {
                     flush(&mut text, out);
                     out.push(self.tool_call(parsed).into());
                 }

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use pintle_store::{Blobs, Hash, SessionId, StoreError};
 
 use crate::database::{Database, REMOVALS};
-use crate::failure::unreadable;
-use crate::link::parameters;
+use crate::reconnecting_client::parameters;
+use crate::statement_error::unreadable_row;
 
 const PUT: &str = "WITH owner AS (SELECT key FROM sessions WHERE id = $1 FOR KEY SHARE), \
      content AS (INSERT INTO blobs (hash, bytes) SELECT $2, $3 FROM owner ON CONFLICT DO NOTHING), \
@@ -51,7 +51,7 @@ impl Blobs for PostgresBlobs {
         let id = self.id.as_str();
         let rows = self.database.main.query_repeatable(ACTION, GET, parameters![id, name]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
-        let bytes: Vec<u8> = row.try_get(0).map_err(|error| unreadable(ACTION, &error))?;
+        let bytes: Vec<u8> = row.try_get(0).map_err(|error| unreadable_row(ACTION, &error))?;
         if Hash::of(&bytes) == *hash { Ok(Some(bytes)) } else { Err(StoreError::DamagedBlob(*hash)) }
     }
 }

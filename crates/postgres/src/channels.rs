@@ -7,9 +7,9 @@ use tokio::sync::watch;
 
 /// Receivers of each channel. A notification has no payload: its receivers read again.
 #[derive(Debug, Default)]
-pub(crate) struct Channels(Mutex<HashMap<String, watch::Sender<()>>>);
+pub(crate) struct NotificationChannels(Mutex<HashMap<String, watch::Sender<()>>>);
 
-impl Channels {
+impl NotificationChannels {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, watch::Sender<()>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

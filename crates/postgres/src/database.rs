@@ -9,19 +9,19 @@ use tokio::sync::watch;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-use crate::failure::refused;
-use crate::link::Link;
-use crate::options::Options;
+use crate::options::PostgresOptions;
+use crate::reconnecting_client::ReconnectingClient;
 use crate::schema;
+use crate::statement_error::refused_input;
 
 /// Retries of a statement that failed because of a concurrent change.
 pub(crate) const REMOVALS: u32 = 8;
 
 /// Connections and settings of a store.
 pub(crate) struct Database {
-    pub(crate) main: Link,
+    pub(crate) main: ReconnectingClient,
     /// Connection for leases and notifications, so that they do not queue behind large values.
-    pub(crate) side: Link,
+    pub(crate) side: ReconnectingClient,
     pub(crate) schema: String,
     pub(crate) lease: Duration,
     pub(crate) holder: Holder,
@@ -31,13 +31,13 @@ pub(crate) struct Database {
 
 impl Database {
     /// Connects, and prepares the tables.
-    pub(crate) async fn connect(connection: &str, options: Options) -> Result<Self, StoreError> {
+    pub(crate) async fn connect(connection: &str, options: PostgresOptions) -> Result<Self, StoreError> {
         options.check()?;
         let config = config(connection, &options)?;
-        let Options { schema, lease, .. } = options;
-        let main = Link::new(config.clone(), &schema);
+        let PostgresOptions { schema, lease, .. } = options;
+        let main = ReconnectingClient::new(config.clone(), &schema);
         schema::prepare(&main, &schema).await?;
-        let side = Link::new(config, &schema);
+        let side = ReconnectingClient::new(config, &schema);
         let holder = Holder::this_process();
         Ok(Self { main, side, schema, lease, holder, subscribing: tokio::sync::Mutex::default() })
     }
@@ -66,13 +66,13 @@ impl Database {
 }
 
 /// Parses a connection string. The parser's errors may quote it, so they are discarded.
-fn config(connection: &str, options: &Options) -> Result<Config, StoreError> {
+fn config(connection: &str, options: &PostgresOptions) -> Result<Config, StoreError> {
     const ACTION: &str = "use the connection string";
     let mut config: Config = connection.parse().map_err(|_| {
-        refused(ACTION, "expected `postgresql://…`, or pairs such as `host=localhost dbname=…`")
+        refused_input(ACTION, "expected `postgresql://…`, or pairs such as `host=localhost dbname=…`")
     })?;
     if config.get_ssl_mode() == SslMode::Require {
-        return Err(refused(ACTION, "TLS is not built in, but it asks for `sslmode=require`"));
+        return Err(refused_input(ACTION, "TLS is not built in, but it asks for `sslmode=require`"));
     }
     // The default is `prefer`, so `disable` is an explicit choice.
     let is_plain_meant = config.get_ssl_mode() == SslMode::Disable;
@@ -91,7 +91,7 @@ fn config(connection: &str, options: &Options) -> Result<Config, StoreError> {
         addresses => addresses.iter().all(IpAddr::is_loopback),
     };
     if !is_local && !is_plain_meant && !options.allows_plain_hosts {
-        return Err(refused(
+        return Err(refused_input(
             ACTION,
             "TLS is not built in, and the server is on another host; `sslmode=disable` allows that where the network encrypts",
         ));

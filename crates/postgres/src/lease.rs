@@ -10,14 +10,14 @@ use tokio::time::{sleep, timeout};
 
 use crate::clock;
 use crate::database::Database;
-use crate::link::parameters;
+use crate::reconnecting_client::parameters;
 
 const RENEW: &str = "UPDATE sessions SET lease_until = clock_timestamp() + $3 * interval '1 millisecond' \
                      WHERE key = $1 AND epoch = $2 AND lease_until > clock_timestamp() RETURNING key";
 
 /// Lease of one writer. A lease that has ended never becomes valid again.
 #[derive(Debug)]
-pub(crate) struct Lease {
+pub(crate) struct WriterLease {
     session: SessionId,
     pub(crate) key: i64,
     pub(crate) epoch: i64,
@@ -26,7 +26,7 @@ pub(crate) struct Lease {
     ended: AtomicBool,
 }
 
-impl Lease {
+impl WriterLease {
     /// Creates a lease of `length` that was requested at `asked` on the clock of this process.
     pub(crate) fn new(session: SessionId, key: i64, epoch: i64, asked: Duration, length: Duration) -> Self {
         let lease = Self { session, key, epoch, deadline: AtomicU64::new(0), ended: AtomicBool::new(false) };
@@ -65,7 +65,7 @@ impl Lease {
     }
 
     /// Renews the lease until it ends.
-    pub(crate) async fn keep(self: Arc<Self>, database: Arc<Database>) {
+    pub(crate) async fn renew_until_ended(self: Arc<Self>, database: Arc<Database>) {
         const ACTION: &str = "renew the lease of a session";
         let length = database.lease;
         let mut pause = length / 3;

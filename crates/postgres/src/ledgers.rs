@@ -7,8 +7,8 @@ use pintle_store::{Ledger, Ledgers, StoreError, check_ledger_name};
 
 use crate::PostgresStore;
 use crate::database::{integer, number};
-use crate::failure::unreadable;
-use crate::link::parameters;
+use crate::reconnecting_client::parameters;
+use crate::statement_error::unreadable_row;
 
 const READ: &str = "SELECT version, text FROM ledgers WHERE name = $1";
 
@@ -28,7 +28,7 @@ impl Ledgers for PostgresStore {
         let rows = self.database.main.query_repeatable(ACTION, READ, parameters![name]).await?;
         let Some(row) = rows.first() else { return Ok(Ledger::default()) };
         let ledger = || Ok(Ledger::new(number(row.try_get(0)?), row.try_get::<_, String>(1)?));
-        Ok(ledger().map_err(|error| unreadable(ACTION, &error))?)
+        Ok(ledger().map_err(|error| unreadable_row(ACTION, &error))?)
     }
 
     async fn replace_ledger(&self, name: &str, version: u64, text: &str) -> io::Result<bool> {

@@ -5,20 +5,20 @@ mod blobs;
 mod channels;
 mod clock;
 mod database;
-mod failure;
+mod journal_cursor;
 mod lease;
 mod ledgers;
-mod link;
 mod options;
 mod origins;
 mod reader;
+mod reconnecting_client;
 mod schema;
+mod statement_error;
 mod store;
 mod summary;
 #[cfg(test)]
 mod tests;
-mod walk;
 mod writer;
 
-pub use options::Options;
+pub use options::PostgresOptions;
 pub use store::PostgresStore;

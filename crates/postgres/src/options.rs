@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pintle_store::StoreError;
 
-use crate::failure::refused;
+use crate::statement_error::refused_input;
 
 /// Longest name of a schema. The name of a notification channel contains it and a number, and has at most 63 bytes.
 const MAX_SCHEMA: usize = 40;
@@ -15,14 +15,14 @@ const MIN_LEASE: Duration = Duration::from_millis(500);
 
 /// Options of a [`PostgresStore`](crate::PostgresStore).
 #[derive(Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct PostgresOptions {
     pub(crate) schema: String,
     pub(crate) lease: Duration,
     pub(crate) allows_plain_hosts: bool,
     pub(crate) password: Option<String>,
 }
 
-impl Options {
+impl PostgresOptions {
     /// Creates the default options: schema `pintle`, leases of 30 s, servers on this host only.
     #[must_use]
     pub fn new() -> Self {
@@ -74,18 +74,18 @@ impl Options {
             || !self.schema.bytes().all(is_name)
         {
             let expected = "expected 1 to 40 lower-case letters, digits and `_`, not a digit first";
-            return Err(refused("use the schema", expected));
+            return Err(refused_input("use the schema", expected));
         }
         if self.lease < MIN_LEASE {
-            return Err(refused("use the lease", "expected at least 500 ms"));
+            return Err(refused_input("use the lease", "expected at least 500 ms"));
         }
         Ok(())
     }
 }
 
-impl fmt::Debug for Options {
+impl fmt::Debug for PostgresOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options")
+        f.debug_struct("PostgresOptions")
             .field("schema", &self.schema)
             .field("lease", &self.lease)
             .field("allows_plain_hosts", &self.allows_plain_hosts)
@@ -93,7 +93,7 @@ impl fmt::Debug for Options {
     }
 }
 
-impl Default for Options {
+impl Default for PostgresOptions {
     fn default() -> Self {
         Self::new()
     }

@@ -9,14 +9,14 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::database::Database;
-use crate::walk::Walk;
+use crate::journal_cursor::JournalCursor;
 
 /// Interval at which a waiting reader polls. A notification is only a hint: it is lost with its connection.
 const POLL: Duration = Duration::from_secs(2);
 
 pub(crate) struct PostgresReader {
     pub(crate) database: Arc<Database>,
-    pub(crate) walk: Walk,
+    pub(crate) cursor: JournalCursor,
     /// Channel of the session.
     pub(crate) channel: String,
     /// `None` until the first wait.
@@ -30,11 +30,11 @@ impl Reader for PostgresReader {
             // Cleared before the query: a notification during the query may be for lines that it does not find.
             hints.borrow_and_update();
         }
-        self.walk.next().await
+        self.cursor.next().await
     }
 
     async fn wait(&mut self) {
-        if !self.walk.is_at_end() {
+        if !self.cursor.is_at_end() {
             return;
         }
         match &mut self.hints {
@@ -43,13 +43,13 @@ impl Reader for PostgresReader {
                 Ok(receiver) => *hints = Some(receiver),
                 Err(_) => sleep(POLL).await,
             },
-            Some(hints) => hint(&self.database, hints).await,
+            Some(hints) => wait_for_hint(&self.database, hints).await,
         }
     }
 }
 
 /// Waits for a notification, for no longer than [`POLL`].
-async fn hint(database: &Database, hints: &mut watch::Receiver<()>) {
+async fn wait_for_hint(database: &Database, hints: &mut watch::Receiver<()>) {
     let hint = async {
         // Reopening a lost connection is a hint as well.
         if database.side.client().await.is_err() {
@@ -78,7 +78,7 @@ impl InboxSignal for PostgresInbox {
                 Ok(receiver) => *hints = Some(receiver),
                 Err(_) => sleep(POLL).await,
             },
-            Some(hints) => hint(&self.database, hints).await,
+            Some(hints) => wait_for_hint(&self.database, hints).await,
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use pintle_store::StoreError;
 
-use crate::failure::{refused, unreadable};
-use crate::link::{Link, parameters};
+use crate::reconnecting_client::{ReconnectingClient, parameters};
+use crate::statement_error::{refused_input, unreadable_row};
 
 /// Version of the tables.
 const VERSION: i32 = 2;
 
 /// Ids are compared bytewise, which is the order of lists. `updated_at` is in milliseconds since 1970. `origins` is the
-/// JSON of [`Origins`](crate::origins::Origins).
+/// JSON of [`ForkOrigins`](crate::origins::ForkOrigins).
 const TABLES: &str = r#"
 CREATE TABLE IF NOT EXISTS version (number integer NOT NULL);
 CREATE TABLE IF NOT EXISTS sessions (
@@ -59,8 +59,8 @@ CREATE TABLE IF NOT EXISTS ledgers (
 const ACTION: &str = "prepare the tables of the database";
 
 /// Creates the tables unless they exist, adds tables that an older version lacks, and checks the version.
-pub(crate) async fn prepare(link: &Link, schema: &str) -> Result<(), StoreError> {
-    let found = if exists(link, schema).await? { version(link).await? } else { Some(0) };
+pub(crate) async fn prepare(link: &ReconnectingClient, schema: &str) -> Result<(), StoreError> {
+    let found = if has_tables(link, schema).await? { read_version(link).await? } else { Some(0) };
     if found.is_some_and(|found| found < VERSION) {
         // The lock serialises stores: PostgreSQL reports an error if two create the same table at once, even `IF NOT
         // EXISTS`.
@@ -76,29 +76,29 @@ pub(crate) async fn prepare(link: &Link, schema: &str) -> Result<(), StoreError>
             return Err(failure.into());
         }
     }
-    match version(link).await? {
+    match read_version(link).await? {
         Some(VERSION) => Ok(()),
         Some(later) if later > VERSION => {
-            Err(refused(ACTION, "they were created by a newer version of this program"))
+            Err(refused_input(ACTION, "they were created by a newer version of this program"))
         }
-        Some(_) | None => Err(refused(ACTION, "they have no known version")),
+        Some(_) | None => Err(refused_input(ACTION, "they have no known version")),
     }
 }
 
 /// Returns the version of the tables.
-async fn version(link: &Link) -> Result<Option<i32>, StoreError> {
+async fn read_version(link: &ReconnectingClient) -> Result<Option<i32>, StoreError> {
     let rows = link.query_repeatable(ACTION, "SELECT max(number) FROM version", &[]).await?;
-    rows.first().map_or(Ok(None), |row| row.try_get(0)).map_err(|error| unreadable(ACTION, &error))
+    rows.first().map_or(Ok(None), |row| row.try_get(0)).map_err(|error| unreadable_row(ACTION, &error))
 }
 
 /// Returns whether the tables exist. Fails if the encoding of the database is not UTF-8.
-async fn exists(link: &Link, schema: &str) -> Result<bool, StoreError> {
+async fn has_tables(link: &ReconnectingClient, schema: &str) -> Result<bool, StoreError> {
     const STATEMENT: &str = "SELECT to_regclass(quote_ident($1) || '.version') IS NOT NULL, current_setting('server_encoding') = 'UTF8'";
     let rows = link.query_repeatable(ACTION, STATEMENT, parameters![schema]).await?;
-    let row = rows.first().ok_or_else(|| refused(ACTION, "the server has not answered"))?;
-    let get = |index: usize| row.try_get::<_, bool>(index).map_err(|error| unreadable(ACTION, &error));
+    let row = rows.first().ok_or_else(|| refused_input(ACTION, "the server has not answered"))?;
+    let get = |index: usize| row.try_get::<_, bool>(index).map_err(|error| unreadable_row(ACTION, &error));
     if !get(1)? {
-        return Err(refused(ACTION, "the encoding of the database is not UTF8"));
+        return Err(refused_input(ACTION, "the encoding of the database is not UTF8"));
     }
     get(0)
 }

@@ -7,26 +7,26 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pintle_store::format::{MAX_ID, hashes};
 use pintle_store::{
-    Blobs, Filter, Hash, Holder, LineId, Opened, Page, Position, Posting, Problem, Reader, SessionId,
-    SessionStore, SessionWriter, StoreError, Summary, Verification,
+    Blobs, Filter, Hash, Holder, JournalProblem, LineId, OpenedSession, Page, Position, Posting, Reader,
+    SessionId, SessionStore, SessionWriter, StoreError, Summary, Verification,
 };
 use tokio_postgres::Row;
 
 use crate::blobs::PostgresBlobs;
 use crate::database::{Database, REMOVALS, number};
-use crate::failure::unreadable;
-use crate::link::parameters;
-use crate::options::Options;
-use crate::origins::Origins;
+use crate::journal_cursor::JournalCursor;
+use crate::options::PostgresOptions;
+use crate::origins::ForkOrigins;
 use crate::reader::PostgresReader;
-use crate::summary::{properties, searchable, summary_of};
-use crate::walk::Walk;
-use crate::writer::{PostgresWriter, Prefix};
+use crate::reconnecting_client::parameters;
+use crate::statement_error::unreadable_row;
+use crate::summary::{parse_summary, properties_json, searchable};
+use crate::writer::{ForkPrefix, PostgresWriter};
 
 /// Summaries per query.
 const LIST_BATCH: i64 = 256;
 
-const LOOK: &str = "SELECT key, epoch, head_seq, head_hash, holder_host, holder_pid, \
+const SELECT_SESSION: &str = "SELECT key, epoch, head_seq, head_hash, holder_host, holder_pid, \
                     coalesce(lease_until > clock_timestamp(), false), origins FROM sessions WHERE id = $1";
 
 const SUMMARY: &str = "SELECT summary FROM sessions WHERE id = $1";
@@ -55,8 +55,8 @@ const DELETE: &str = "WITH gone AS (DELETE FROM sessions WHERE id = $1 \
 /// Sessions in a PostgreSQL database, for any number of processes on any number of hosts.
 ///
 /// A session has at most one writer, which holds a lease on the clock of the database. A second writer is refused while the
-/// lease is valid ([`Options::with_lease`]), and takes the session over after it has expired. Clones share two connections,
-/// which are reopened after they were lost: one for statements, one for leases and notifications.
+/// lease is valid ([`PostgresOptions::with_lease`]), and takes the session over after it has expired. Clones share two
+/// connections, which are reopened after they were lost: one for statements, one for leases and notifications.
 ///
 /// It must be used within a Tokio runtime with I/O and time enabled.
 #[derive(Clone)]
@@ -65,11 +65,11 @@ pub struct PostgresStore {
 }
 
 /// Row of a session, without its journal.
-struct Look {
+struct SessionRow {
     key: i64,
     head: Position,
     holder: Option<Holder>,
-    origins: Origins,
+    origins: ForkOrigins,
 }
 
 impl PostgresStore {
@@ -78,28 +78,29 @@ impl PostgresStore {
     /// or to a proxy that keeps one database session per connection: notifications and settings belong to a database
     /// session.
     ///
-    /// TLS is not built in. Servers on other hosts are refused unless [`Options::allow_plain_hosts`] is set, or the string has
-    /// `sslmode=disable`.
+    /// TLS is not built in. Servers on other hosts are refused unless [`PostgresOptions::allow_plain_hosts`] is set, or the
+    /// string has `sslmode=disable`.
     ///
     /// # Errors
     ///
     /// [`StoreError::Service`] if an option or the connection string is refused, if the server cannot be reached, or if it
     /// has tables of a newer version. No error contains the password.
-    pub async fn connect(connection: &str, options: Options) -> Result<Self, StoreError> {
+    pub async fn connect(connection: &str, options: PostgresOptions) -> Result<Self, StoreError> {
         Ok(Self { database: Arc::new(Database::connect(connection, options).await?) })
     }
 
-    async fn look(&self, id: &SessionId) -> Result<Option<Look>, StoreError> {
+    async fn find_row(&self, id: &SessionId) -> Result<Option<SessionRow>, StoreError> {
         const ACTION: &str = "look at a session";
         check_id(id)?;
-        let rows = self.database.main.query_repeatable(ACTION, LOOK, parameters![id.as_str()]).await?;
-        let look = |row: &Row| {
+        let rows =
+            self.database.main.query_repeatable(ACTION, SELECT_SESSION, parameters![id.as_str()]).await?;
+        let row = |row: &Row| {
             let hash: &[u8] = row.try_get(3)?;
             let holder = Holder::new(
                 row.try_get::<_, String>(4)?,
                 u32::try_from(row.try_get::<_, i64>(5)?).unwrap_or(0),
             );
-            Ok(Look {
+            Ok(SessionRow {
                 key: row.try_get(0)?,
                 head: Position::new(
                     number(row.try_get(1)?),
@@ -107,20 +108,20 @@ impl PostgresStore {
                     hash.try_into().map_or(Hash::START, Hash::from_bytes),
                 ),
                 holder: row.try_get::<_, bool>(6)?.then_some(holder),
-                origins: Origins::parse(row.try_get(7)?),
+                origins: ForkOrigins::parse(row.try_get(7)?),
             })
         };
-        rows.first().map(look).transpose().map_err(|error| unreadable(ACTION, &error))
+        rows.first().map(row).transpose().map_err(|error| unreadable_row(ACTION, &error))
     }
 
-    async fn find(&self, id: &SessionId) -> Result<Look, StoreError> {
-        self.look(id).await?.ok_or_else(|| StoreError::NotFound(id.clone()))
+    async fn require_row(&self, id: &SessionId) -> Result<SessionRow, StoreError> {
+        self.find_row(id).await?.ok_or_else(|| StoreError::NotFound(id.clone()))
     }
 
     pub(crate) async fn create_writer(&self, summary: &Summary) -> Result<PostgresWriter, StoreError> {
         // The statement below would report the conflict as well, but it cannot be repeated. This query can, so it detects a
         // lost connection first.
-        if self.look(&summary.id).await?.is_some() {
+        if self.find_row(&summary.id).await?.is_some() {
             return Err(StoreError::Exists(summary.id.clone()));
         }
         let writer = PostgresWriter::create(&self.database, summary).await?;
@@ -128,24 +129,23 @@ impl PostgresStore {
     }
 
     pub(crate) async fn open_writer(&self, id: &SessionId) -> Result<PostgresWriter, StoreError> {
-        let mut look = self.find(id).await?;
-        let mut walk = self.walk(id, &look, 1, None);
+        let mut row = self.require_row(id).await?;
+        let mut cursor = self.open_cursor(id, &row, 1, None);
         loop {
-            if let Some(holder) = look.holder {
+            if let Some(holder) = row.holder {
                 return Err(StoreError::InUse { session: id.clone(), holder });
             }
-            while walk.next().await?.is_some() {}
+            while cursor.next().await?.is_some() {}
             // The journal may have grown since: then its new head is verified first.
-            if walk.head() == look.head
-                && let Some(writer) =
-                    PostgresWriter::take_over(&self.database, id, look.key, look.head).await?
+            if cursor.head() == row.head
+                && let Some(writer) = PostgresWriter::take_over(&self.database, id, row.key, row.head).await?
             {
                 return Ok(writer);
             }
-            let next = self.find(id).await?;
-            if next.key != look.key {
-                walk = self.walk(id, &next, 1, None);
-            } else if next.head == look.head && next.head != walk.head() && next.holder.is_none() {
+            let next = self.require_row(id).await?;
+            if next.key != row.key {
+                cursor = self.open_cursor(id, &next, 1, None);
+            } else if next.head == row.head && next.head != cursor.head() && next.holder.is_none() {
                 let (session, seq) = (id.clone(), next.head.seq);
                 return Err(StoreError::Damaged {
                     session,
@@ -153,12 +153,18 @@ impl PostgresStore {
                     problem: "it is not the head of the journal",
                 });
             }
-            look = next;
+            row = next;
         }
     }
 
-    fn walk(&self, id: &SessionId, look: &Look, next: u64, last: Option<LineId>) -> Walk {
-        Walk::new(Arc::clone(&self.database), id.clone(), look.key, look.origins.clone(), next, last)
+    fn open_cursor(
+        &self,
+        id: &SessionId,
+        row: &SessionRow,
+        next: u64,
+        last: Option<LineId>,
+    ) -> JournalCursor {
+        JournalCursor::new(Arc::clone(&self.database), id.clone(), row.key, row.origins.clone(), next, last)
     }
 
     /// Verifies the journal of `origin` up to line `at`, and copies it within the server.
@@ -169,25 +175,25 @@ impl PostgresStore {
         summary: &Summary,
     ) -> Result<PostgresWriter, StoreError> {
         check_id(&summary.id)?;
-        let look = self.find(origin).await?;
-        let mut walk = self.walk(origin, &look, 1, None);
+        let row = self.require_row(origin).await?;
+        let mut cursor = self.open_cursor(origin, &row, 1, None);
         let mut values = BTreeSet::new();
-        while walk.head().seq < at {
-            let Some(line) = walk.next().await? else { break };
+        while cursor.head().seq < at {
+            let Some(line) = cursor.next().await? else { break };
             values.extend(hashes(&line.object));
         }
-        if at == 0 || walk.head().seq != at {
+        if at == 0 || cursor.head().seq != at {
             return Err(StoreError::NoSuchLine { session: origin.clone(), seq: at });
         }
-        let prefix = Prefix {
-            session: look.origins.session_of(at, origin),
-            key: look.key,
-            head: walk.head(),
-            origins: look.origins.then(origin, at),
+        let prefix = ForkPrefix {
+            session: row.origins.session_of(at, origin),
+            key: row.key,
+            head: cursor.head(),
+            origins: row.origins.fork_after(origin, at),
             values: values.iter().map(|hash| hash.as_bytes().to_vec()).collect(),
         };
         let writer = PostgresWriter::fork(&self.database, &prefix, summary).await?;
-        if writer.is_none() && self.look(&summary.id).await?.is_none() {
+        if writer.is_none() && self.find_row(&summary.id).await?.is_none() {
             return Err(StoreError::NotFound(origin.clone()));
         }
         writer.ok_or_else(|| StoreError::Exists(summary.id.clone()))
@@ -199,11 +205,11 @@ impl PostgresStore {
         next: u64,
         last: Option<LineId>,
     ) -> Result<Box<dyn Reader>, StoreError> {
-        let look = self.find(id).await?;
+        let row = self.require_row(id).await?;
         let database = Arc::clone(&self.database);
-        let channel = database.channel(look.key);
-        let walk = self.walk(id, &look, next, last);
-        Ok(Box::new(PostgresReader { database, walk, channel, hints: None }))
+        let channel = database.channel(row.key);
+        let cursor = self.open_cursor(id, &row, next, last);
+        Ok(Box::new(PostgresReader { database, cursor, channel, hints: None }))
     }
 }
 
@@ -236,9 +242,9 @@ impl SessionStore for PostgresStore {
         Ok(Box::new(self.fork_writer(origin, at, &summary).await?))
     }
 
-    async fn open(&self, id: &SessionId) -> Result<Opened, StoreError> {
+    async fn open(&self, id: &SessionId) -> Result<OpenedSession, StoreError> {
         // A line is written as a whole or not at all, so no journal has a torn end.
-        Ok(Opened::new(Box::new(self.open_writer(id).await?)))
+        Ok(OpenedSession::new(Box::new(self.open_writer(id).await?)))
     }
 
     async fn read(&self, id: &SessionId, from: u64) -> Result<Box<dyn Reader>, StoreError> {
@@ -250,38 +256,40 @@ impl SessionStore for PostgresStore {
     }
 
     async fn verify(&self, id: &SessionId, head: Option<&Position>) -> Result<Verification, StoreError> {
-        let look = self.find(id).await?;
+        let row = self.require_row(id).await?;
         let blobs = self.blobs(id);
-        let mut walk = self.walk(id, &look, 1, None);
-        let mut found = Verification::new(walk.head());
+        let mut cursor = self.open_cursor(id, &row, 1, None);
+        let mut found = Verification::new(cursor.head());
         found.matches_head = head.map(|head| head.seq == 0 && head.hash == Hash::START);
         loop {
-            let line = match walk.next().await {
+            let line = match cursor.next().await {
                 Ok(Some(line)) => line,
                 Ok(None) => break,
                 Err(error @ StoreError::Damaged { seq, .. }) => {
-                    found.problems.push(Problem::from_error(seq, &error));
+                    found.problems.push(JournalProblem::from_error(seq, &error));
                     break;
                 }
                 Err(error) => return Err(error),
             };
             if let Some(head) = head.filter(|head| head.seq == line.seq) {
-                found.matches_head = Some(head.hash == walk.head().hash);
+                found.matches_head = Some(head.hash == cursor.head().hash);
             }
             for hash in hashes(&line.object) {
                 match blobs.get(&hash).await {
                     Ok(Some(_)) => found.blobs += 1,
                     Ok(None) => {
-                        found.problems.push(Problem::from_error(line.seq, &StoreError::MissingBlob(hash)));
+                        found
+                            .problems
+                            .push(JournalProblem::from_error(line.seq, &StoreError::MissingBlob(hash)));
                     }
                     Err(error @ StoreError::DamagedBlob(_)) => {
-                        found.problems.push(Problem::from_error(line.seq, &error));
+                        found.problems.push(JournalProblem::from_error(line.seq, &error));
                     }
                     Err(error) => return Err(error),
                 }
             }
         }
-        (found.head, found.synced) = (walk.head(), walk.synced());
+        (found.head, found.synced) = (cursor.head(), cursor.synced());
         Ok(found)
     }
 
@@ -289,14 +297,14 @@ impl SessionStore for PostgresStore {
         check_id(id)?;
         let rows =
             self.database.main.query_repeatable("read a summary", SUMMARY, parameters![id.as_str()]).await?;
-        Ok(rows.first().and_then(summary_of))
+        Ok(rows.first().and_then(parse_summary))
     }
 
     async fn list(&self, filter: &Filter, page: &Page) -> Result<Vec<Summary>, StoreError> {
         const ACTION: &str = "list sessions";
         let limit = page.limit.unwrap_or(usize::MAX);
         let parent = filter.parent.as_ref().map(|parent| searchable(parent.as_str()));
-        let properties = properties(filter.properties.iter());
+        let properties = properties_json(filter.properties.iter());
         let (mut at, mut id) = match &page.after {
             Some((at, id)) => (Some(at.as_millis()), Some(searchable(id.as_str()))),
             None => (None, None),
@@ -309,17 +317,17 @@ impl SessionStore for PostgresStore {
                 .main
                 .query_repeatable(ACTION, LIST, parameters![parent, properties, at, id, wanted])
                 .await?;
-            let summaries = rows.iter().filter_map(summary_of);
+            let summaries = rows.iter().filter_map(parse_summary);
             found.extend(summaries.filter(|summary| filter.matches(summary)));
             let Some(last) = rows.last().filter(|_| i64::try_from(rows.len()) == Ok(wanted)) else { break };
-            at = last.try_get(1).map_err(|error| unreadable(ACTION, &error))?;
-            id = last.try_get(2).map_err(|error| unreadable(ACTION, &error))?;
+            at = last.try_get(1).map_err(|error| unreadable_row(ACTION, &error))?;
+            id = last.try_get(2).map_err(|error| unreadable_row(ACTION, &error))?;
         }
         Ok(found)
     }
 
     async fn holder(&self, id: &SessionId) -> Result<Option<Holder>, StoreError> {
-        Ok(self.find(id).await?.holder)
+        Ok(self.require_row(id).await?.holder)
     }
 
     async fn post(&self, id: &SessionId, input_id: &str, input: String) -> Result<Posting, StoreError> {
@@ -335,7 +343,7 @@ impl SessionStore for PostgresStore {
             )
             .await?;
         let row = rows.first().ok_or_else(|| StoreError::NotFound(id.clone()))?;
-        let is_new: bool = row.try_get(0).map_err(|error| unreadable(ACTION, &error))?;
+        let is_new: bool = row.try_get(0).map_err(|error| unreadable_row(ACTION, &error))?;
         Ok(if is_new { Posting::Accepted } else { Posting::Known })
     }
 
@@ -344,13 +352,13 @@ impl SessionStore for PostgresStore {
         check_id(id)?;
         let rows = self.database.main.query_repeatable(ACTION, HAS_POSTED, parameters![id.as_str()]).await?;
         let row = rows.first().ok_or_else(|| StoreError::NotFound(id.clone()))?;
-        row.try_get(0).map_err(|error| unreadable(ACTION, &error))
+        row.try_get(0).map_err(|error| unreadable_row(ACTION, &error))
     }
 
     async fn delete(&self, id: &SessionId) -> Result<bool, StoreError> {
         let mut attempts = 0;
         loop {
-            match self.look(id).await?.map(|look| look.holder) {
+            match self.find_row(id).await?.map(|row| row.holder) {
                 None => return Ok(false),
                 Some(Some(holder)) => return Err(StoreError::InUse { session: id.clone(), holder }),
                 Some(None) => {}

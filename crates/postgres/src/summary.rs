@@ -17,13 +17,13 @@ impl SummaryRow {
             parent: summary.parent.as_ref().map(|parent| searchable(parent.as_str())),
             updated_at: summary.updated_at.as_millis(),
             summary: serde_json::to_string(summary).unwrap_or_default(),
-            properties: properties(summary.properties.iter()),
+            properties: properties_json(summary.properties.iter()),
         }
     }
 }
 
 /// Returns properties as a JSON object that can be searched.
-pub(crate) fn properties<'a>(properties: impl Iterator<Item = (&'a String, &'a String)>) -> String {
+pub(crate) fn properties_json<'a>(properties: impl Iterator<Item = (&'a String, &'a String)>) -> String {
     let members = properties.map(|(name, value)| (searchable(name), searchable(value).into()));
     serde_json::Value::Object(members.collect()).to_string()
 }
@@ -34,7 +34,7 @@ pub(crate) fn searchable(text: &str) -> String {
 }
 
 /// Returns the summary of a row, or `None` if it cannot be parsed.
-pub(crate) fn summary_of(row: &Row) -> Option<Summary> {
+pub(crate) fn parse_summary(row: &Row) -> Option<Summary> {
     let text: &str = row.try_get(0).ok()?;
     serde_json::from_str(text).ok()
 }

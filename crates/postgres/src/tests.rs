@@ -18,7 +18,7 @@ use pintle_store::{
 };
 use tokio_postgres::{Client, NoTls};
 
-use crate::{Options, PostgresStore};
+use crate::{PostgresOptions, PostgresStore};
 
 /// Longest wait for something that happens within seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -52,15 +52,15 @@ impl Schema {
         Some(Self { connection, name: format!("test_{}_{}", &id[24..], std::process::id()) })
     }
 
-    fn options(&self) -> Options {
-        Options::new().with_schema(&self.name)
+    fn options(&self) -> PostgresOptions {
+        PostgresOptions::new().with_schema(&self.name)
     }
 
     async fn store(&self) -> PostgresStore {
         self.store_with(self.options()).await
     }
 
-    async fn store_with(&self, options: Options) -> PostgresStore {
+    async fn store_with(&self, options: PostgresOptions) -> PostgresStore {
         PostgresStore::connect(&self.connection, options).await.unwrap()
     }
 

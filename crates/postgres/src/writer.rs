@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pintle_store::format::{CLOSED, Chain, Header, move_to_blobs};
+use pintle_store::format::{CLOSED, HashChain, SegmentHeader, move_to_blobs};
 use pintle_store::{
     Barrier, Fence, Hash, InboxSignal, Position, PostedInput, SessionId, SessionWriter, StoreError, Summary,
 };
@@ -12,11 +12,11 @@ use tokio::task::JoinSet;
 use crate::blobs::PostgresBlobs;
 use crate::clock;
 use crate::database::{Database, integer};
-use crate::failure::{Failure, unreadable};
-use crate::lease::Lease;
-use crate::link::parameters;
-use crate::origins::Origins;
+use crate::lease::WriterLease;
+use crate::origins::ForkOrigins;
 use crate::reader::PostgresInbox;
+use crate::reconnecting_client::parameters;
+use crate::statement_error::{StatementError, unreadable_row};
 use crate::summary::SummaryRow;
 
 /// Creates a session with the first line of its first writer.
@@ -74,8 +74,8 @@ const TAKE_INPUT: &str = "UPDATE inbox SET input = NULL FROM sessions WHERE key 
 #[derive(Debug)]
 pub(crate) struct PostgresWriter {
     database: Arc<Database>,
-    lease: Arc<Lease>,
-    chain: Chain,
+    lease: Arc<WriterLease>,
+    chain: HashChain,
     blobs: PostgresBlobs,
     head: Position,
     /// Highest line that is known to be on disk.
@@ -85,9 +85,9 @@ pub(crate) struct PostgresWriter {
 }
 
 /// Ends the lease when it is dropped, unless it is empty.
-struct EndOnDrop(Option<Arc<Lease>>);
+struct LeaseGuard(Option<Arc<WriterLease>>);
 
-impl Drop for EndOnDrop {
+impl Drop for LeaseGuard {
     fn drop(&mut self) {
         if let Some(lease) = &self.0 {
             lease.end();
@@ -96,7 +96,7 @@ impl Drop for EndOnDrop {
 }
 
 /// Verified prefix of a journal, for a fork.
-pub(crate) struct Prefix<'a> {
+pub(crate) struct ForkPrefix<'a> {
     /// Session whose writer wrote its last line.
     pub(crate) session: &'a SessionId,
     /// Key of the session that is forked.
@@ -104,20 +104,20 @@ pub(crate) struct Prefix<'a> {
     /// Position of the last line of the prefix.
     pub(crate) head: Position,
     /// Origins of the fork.
-    pub(crate) origins: Origins,
+    pub(crate) origins: ForkOrigins,
     /// Hashes of the values that its lines refer to.
     pub(crate) values: Vec<Vec<u8>>,
 }
 
 /// New lines of a journal.
-struct Lines {
+struct NewLines {
     numbers: Vec<i64>,
     texts: Vec<Vec<u8>>,
     head: Position,
 }
 
-impl Lines {
-    fn new(chain: &Chain, objects: &[String], mut head: Position, synced: u64) -> Self {
+impl NewLines {
+    fn new(chain: &HashChain, objects: &[String], mut head: Position, synced: u64) -> Self {
         let (mut numbers, mut texts) = (Vec::new(), Vec::new());
         for object in objects {
             let (line, hash) = chain.line(object, head.seq + 1, synced, &head.hash);
@@ -129,10 +129,10 @@ impl Lines {
     }
 
     /// Returns the first line of a writer.
-    fn first(header: &Header) -> (Vec<u8>, Position) {
-        let Header { session, epoch, follows, .. } = header;
+    fn first(header: &SegmentHeader) -> (Vec<u8>, Position) {
+        let SegmentHeader { session, epoch, follows, .. } = header;
         let before = Position::new(*epoch, follows.seq, follows.hash);
-        let mut lines = Self::new(&Chain::new(session), &[header.object()], before, follows.seq);
+        let mut lines = Self::new(&HashChain::new(session), &[header.object()], before, follows.seq);
         (lines.texts.pop().unwrap_or_default(), lines.head)
     }
 }
@@ -145,8 +145,8 @@ impl PostgresWriter {
     ) -> Result<Option<Self>, StoreError> {
         const ACTION: &str = "create a session";
         let row = SummaryRow::new(summary);
-        let header = Header::new(summary.id.clone(), 1, Position::new(0, 0, Hash::START));
-        let (line, head) = Lines::first(&header);
+        let header = SegmentHeader::new(summary.id.clone(), 1, Position::new(0, 0, Hash::START));
+        let (line, head) = NewLines::first(&header);
         let asked = clock::now();
         let rows = database
             .main
@@ -168,22 +168,23 @@ impl PostgresWriter {
             )
             .await?;
         let Some(row) = rows.first() else { return Ok(None) };
-        let key = row.try_get(0).map_err(|error| unreadable(ACTION, &error))?;
-        let lease = Lease::new(summary.id.clone(), key, 1, asked, database.lease);
+        let key = row.try_get(0).map_err(|error| unreadable_row(ACTION, &error))?;
+        let lease = WriterLease::new(summary.id.clone(), key, 1, asked, database.lease);
         Ok(Some(Self::start(database, summary.id.clone(), lease, head)))
     }
 
     /// Creates a fork. Returns `None` if a session has its id already, or if its origin was deleted.
     pub(crate) async fn fork(
         database: &Arc<Database>,
-        prefix: &Prefix<'_>,
+        prefix: &ForkPrefix<'_>,
         summary: &Summary,
     ) -> Result<Option<Self>, StoreError> {
         const ACTION: &str = "fork a session";
         let row = SummaryRow::new(summary);
         let epoch = prefix.head.epoch + 1;
-        let header = Header::new(summary.id.clone(), epoch, prefix.head).forked_from(prefix.session.clone());
-        let (line, head) = Lines::first(&header);
+        let header =
+            SegmentHeader::new(summary.id.clone(), epoch, prefix.head).forked_from(prefix.session.clone());
+        let (line, head) = NewLines::first(&header);
         let asked = clock::now();
         let rows = database
             .main
@@ -204,14 +205,14 @@ impl PostgresWriter {
                     prefix.key,
                     integer(epoch),
                     integer(prefix.head.seq),
-                    prefix.origins.text(),
+                    prefix.origins.to_json(),
                     prefix.values
                 ],
             )
             .await?;
         let Some(row) = rows.first() else { return Ok(None) };
-        let key = row.try_get(0).map_err(|error| unreadable(ACTION, &error))?;
-        let lease = Lease::new(summary.id.clone(), key, integer(epoch), asked, database.lease);
+        let key = row.try_get(0).map_err(|error| unreadable_row(ACTION, &error))?;
+        let lease = WriterLease::new(summary.id.clone(), key, integer(epoch), asked, database.lease);
         Ok(Some(Self::start(database, summary.id.clone(), lease, head)))
     }
 
@@ -223,7 +224,7 @@ impl PostgresWriter {
         follows: Position,
     ) -> Result<Option<Self>, StoreError> {
         let epoch = follows.epoch + 1;
-        let (line, head) = Lines::first(&Header::new(id.clone(), epoch, follows));
+        let (line, head) = NewLines::first(&SegmentHeader::new(id.clone(), epoch, follows));
         let asked = clock::now();
         let rows = database
             .main
@@ -247,18 +248,18 @@ impl PostgresWriter {
         if rows.is_empty() {
             return Ok(None);
         }
-        let lease = Lease::new(id.clone(), key, integer(epoch), asked, database.lease);
+        let lease = WriterLease::new(id.clone(), key, integer(epoch), asked, database.lease);
         Ok(Some(Self::start(database, id.clone(), lease, head)))
     }
 
-    fn start(database: &Arc<Database>, id: SessionId, lease: Lease, head: Position) -> Self {
+    fn start(database: &Arc<Database>, id: SessionId, lease: WriterLease, head: Position) -> Self {
         let lease = Arc::new(lease);
         let mut renewal = JoinSet::new();
-        renewal.spawn(Arc::clone(&lease).keep(Arc::clone(database)));
+        renewal.spawn(Arc::clone(&lease).renew_until_ended(Arc::clone(database)));
         Self {
             database: Arc::clone(database),
             lease,
-            chain: Chain::new(&id),
+            chain: HashChain::new(&id),
             blobs: PostgresBlobs { database: Arc::clone(database), id },
             head,
             synced: head.seq,
@@ -271,7 +272,7 @@ impl PostgresWriter {
         for object in objects {
             short.push(move_to_blobs(object, &self.blobs).await?);
         }
-        let new = Lines::new(&self.chain, &short, self.head, self.synced);
+        let new = NewLines::new(&self.chain, &short, self.head, self.synced);
         let is_written = match self.write(&new, barrier).await {
             // The connection was lost, so it is unknown whether the lines were written. Only this writer writes after its
             // head, so the repeated statement does nothing if they were.
@@ -292,7 +293,7 @@ impl PostgresWriter {
     }
 
     /// Returns whether the lines were written.
-    async fn write(&self, new: &Lines, barrier: Barrier) -> Result<bool, Failure> {
+    async fn write(&self, new: &NewLines, barrier: Barrier) -> Result<bool, StatementError> {
         let commit = match barrier {
             Barrier::Written => "off",
             Barrier::Synced => "on",
@@ -341,7 +342,7 @@ impl PostgresWriter {
 
     /// Returns the statement that releases the session, unless another writer owns it by now.
     fn release(&self) -> String {
-        let Lease { key, epoch, .. } = self.lease.as_ref();
+        let WriterLease { key, epoch, .. } = self.lease.as_ref();
         format!("UPDATE sessions SET lease_until = NULL WHERE key = {key} AND epoch = {epoch}")
     }
 
@@ -378,7 +379,7 @@ impl SessionWriter for PostgresWriter {
     async fn append(&mut self, objects: Vec<String>, barrier: Barrier) -> Result<Position, StoreError> {
         self.lease.check()?;
         // The lease ends after an error, and if this call is cancelled.
-        let mut end = EndOnDrop(Some(Arc::clone(&self.lease)));
+        let mut end = LeaseGuard(Some(Arc::clone(&self.lease)));
         let position = self.append_now(objects, barrier).await?;
         end.0 = None;
         Ok(position)
@@ -417,7 +418,7 @@ impl SessionWriter for PostgresWriter {
             Ok(PostedInput::new(text(0)?, text(1)?))
         };
         let inputs: Result<_, _> = rows.iter().map(input).collect();
-        inputs.map_err(|error| unreadable(ACTION, &error))
+        inputs.map_err(|error| unreadable_row(ACTION, &error))
     }
 
     fn inbox_signal(&self) -> Box<dyn InboxSignal> {

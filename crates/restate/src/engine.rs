@@ -10,14 +10,14 @@ use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Uri};
 use hyper_util::rt::TokioIo;
 use pintle_store::SessionId;
-use pintle_workflow::Ending;
+use pintle_workflow::TaskEnd;
 use pintle_workflow::contract::Contract;
-use pintle_workflow::task::Decision;
+use pintle_workflow::task::GateAnswer;
 use serde::Serialize;
 use thiserror::Error;
 use tokio::net::TcpStream;
 
-use crate::object::{Begin, NAME, Said, Status, Steer};
+use crate::task_object::{CancelRequest, OBJECT_NAME, RunRequest, StatusResponse, SteerRequest};
 
 /// Time limit of a request, except for a request that waits for the end of a task.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -53,12 +53,12 @@ pub enum EngineError {
     #[error("the response is not from an engine: {0}")]
     Answer(String),
     /// The engine has rejected the request.
-    #[error("the engine refused with {status}: {said}")]
+    #[error("the engine refused with {status}: {response}")]
     Refused {
         /// HTTP status code.
         status: u16,
         /// Its response, truncated.
-        said: String,
+        response: String,
     },
 }
 
@@ -71,11 +71,11 @@ pub enum EngineError {
 /// Dropping the future of a request closes its connection. The engine may have accepted the request already, and
 /// carries it out then.
 #[derive(Clone, Debug)]
-pub struct Engine {
+pub struct RestateEngine {
     ingress: Uri,
 }
 
-impl Engine {
+impl RestateEngine {
     /// Creates a client.
     ///
     /// # Errors
@@ -91,11 +91,11 @@ impl Engine {
     /// # Errors
     ///
     /// [`EngineError`].
-    pub async fn begin(&self, id: &SessionId, contract: Option<Contract>) -> Result<(), EngineError> {
-        self.tell(id, "run/send", &Begin { contract }).await
+    pub async fn start(&self, id: &SessionId, contract: Option<Contract>) -> Result<(), EngineError> {
+        self.send(id, "run/send", &RunRequest { contract }).await
     }
 
-    /// As [`begin`](Self::begin), and waits for the end, without a time limit. Returns `None` if the task continues in
+    /// As [`start`](Self::start), and waits for the end, without a time limit. Returns `None` if the task continues in
     /// a later invocation. If the future is dropped, the task continues.
     ///
     /// # Errors
@@ -105,8 +105,11 @@ impl Engine {
         &self,
         id: &SessionId,
         contract: Option<Contract>,
-    ) -> Result<Option<Ending>, EngineError> {
-        read(&exchange(&self.ingress, Method::POST, &path(id, "run"), &json(&Begin { contract })?).await?)
+    ) -> Result<Option<TaskEnd>, EngineError> {
+        read(
+            &exchange(&self.ingress, Method::POST, &path(id, "run"), &json(&RunRequest { contract })?)
+                .await?,
+        )
     }
 
     /// Sends a message to one candidate, numbered from 0, or to all candidates if `candidate` is `None`. Returns once
@@ -122,7 +125,7 @@ impl Engine {
         candidate: Option<usize>,
         text: &str,
     ) -> Result<(), EngineError> {
-        self.tell(id, "steer", &Steer { candidate, text: text.to_owned() }).await
+        self.send(id, "steer", &SteerRequest { candidate, text: text.to_owned() }).await
     }
 
     /// Answers a task that waits for a decision.
@@ -131,8 +134,8 @@ impl Engine {
     ///
     /// [`EngineError::Refused`] with 409 if the task does not wait for this decision, and other errors as for
     /// [`steer`](Self::steer).
-    pub async fn decide(&self, id: &SessionId, decision: &Decision) -> Result<(), EngineError> {
-        self.tell(id, "decide", decision).await
+    pub async fn decide(&self, id: &SessionId, decision: &GateAnswer) -> Result<(), EngineError> {
+        self.send(id, "decide", decision).await
     }
 
     /// Cancels a task permanently. Returns once the signal is in the store, before the task has ended.
@@ -141,7 +144,7 @@ impl Engine {
     ///
     /// As for [`steer`](Self::steer).
     pub async fn cancel(&self, id: &SessionId, reason: &str) -> Result<(), EngineError> {
-        self.tell(id, "cancel", &Said { reason: reason.to_owned() }).await
+        self.send(id, "cancel", &CancelRequest { reason: reason.to_owned() }).await
     }
 
     /// Wakes a run that waits for a signal, after an input was posted directly to the store. Has no effect if no run
@@ -151,7 +154,7 @@ impl Engine {
     ///
     /// [`EngineError`].
     pub async fn wake(&self, id: &SessionId) -> Result<(), EngineError> {
-        in_time(exchange(&self.ingress, Method::POST, &path(id, "wake"), &[])).await.map(|_| ())
+        limit_time(exchange(&self.ingress, Method::POST, &path(id, "wake"), &[])).await.map(|_| ())
     }
 
     /// Returns the status of a task and its cost.
@@ -159,8 +162,8 @@ impl Engine {
     /// # Errors
     ///
     /// [`EngineError::Refused`] with 404 for an unknown task, and other [`EngineError`]s.
-    pub async fn status(&self, id: &SessionId) -> Result<Status, EngineError> {
-        read(&in_time(exchange(&self.ingress, Method::POST, &path(id, "status"), &[])).await?)
+    pub async fn status(&self, id: &SessionId) -> Result<StatusResponse, EngineError> {
+        read(&limit_time(exchange(&self.ingress, Method::POST, &path(id, "status"), &[])).await?)
     }
 
     /// Checks that the engine accepts invocations.
@@ -169,7 +172,7 @@ impl Engine {
     ///
     /// [`EngineError`], with the reason.
     pub async fn check(&self) -> Result<(), EngineError> {
-        in_time(exchange(&self.ingress, Method::GET, "/restate/health", &[])).await.map(|_| ())
+        limit_time(exchange(&self.ingress, Method::GET, "/restate/health", &[])).await.map(|_| ())
     }
 
     /// Registers a worker at the admin address of an engine (port 9070 by default). The engine discovers the handlers of a
@@ -185,16 +188,18 @@ impl Engine {
             force: bool,
         }
         let deployment = json(&Deployment { uri: worker, force: true })?;
-        in_time(exchange(&address(admin)?, Method::POST, "/deployments", &deployment)).await.map(|_| ())
+        limit_time(exchange(&address(admin)?, Method::POST, "/deployments", &deployment)).await.map(|_| ())
     }
 
-    async fn tell(&self, id: &SessionId, handler: &str, said: &impl Serialize) -> Result<(), EngineError> {
-        in_time(exchange(&self.ingress, Method::POST, &path(id, handler), &json(said)?)).await.map(|_| ())
+    async fn send(&self, id: &SessionId, handler: &str, request: &impl Serialize) -> Result<(), EngineError> {
+        limit_time(exchange(&self.ingress, Method::POST, &path(id, handler), &json(request)?))
+            .await
+            .map(|_| ())
     }
 }
 
 fn path(id: &SessionId, handler: &str) -> String {
-    format!("/{NAME}/{id}/{handler}")
+    format!("/{OBJECT_NAME}/{id}/{handler}")
 }
 
 fn address(text: &str) -> Result<Uri, EngineError> {
@@ -212,7 +217,7 @@ fn read<T: serde::de::DeserializeOwned>(answer: &[u8]) -> Result<T, EngineError>
     serde_json::from_slice(answer).map_err(|error| EngineError::Answer(error.to_string()))
 }
 
-async fn in_time<T>(exchange: impl Future<Output = Result<T, EngineError>>) -> Result<T, EngineError> {
+async fn limit_time<T>(exchange: impl Future<Output = Result<T, EngineError>>) -> Result<T, EngineError> {
     tokio::time::timeout(PATIENCE, exchange).await.unwrap_or(Err(EngineError::TimedOut))
 }
 
@@ -247,6 +252,6 @@ async fn exchange(base: &Uri, method: Method, path: &str, body: &[u8]) -> Result
     if status.is_success() {
         return Ok(body);
     }
-    let said = String::from_utf8_lossy(&body).chars().take(MAX_SHOWN).collect();
-    Err(EngineError::Refused { status: status.as_u16(), said })
+    let response = String::from_utf8_lossy(&body).chars().take(MAX_SHOWN).collect();
+    Err(EngineError::Refused { status: status.as_u16(), response })
 }

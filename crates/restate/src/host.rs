@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_store::{SessionId, StoreError};
-use pintle_workflow::{Desk, DurableHost, TaskHostError};
+use pintle_workflow::{DurableHost, TaskHostError, TaskSupervisor};
 use restate_sdk::context::{
     ContextAwakeables as _, ContextReadState as _, ContextSideEffects as _, ContextTimers as _,
     ContextWriteState as _, ObjectContext, RunFuture as _, SharedObjectContext,
@@ -27,7 +27,7 @@ const BAD_REQUEST: u16 = 400;
 /// A run of the object.
 pub(crate) struct RestateHost<'a, 'ctx> {
     pub(crate) context: &'a ObjectContext<'ctx>,
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) supervisor: Arc<TaskSupervisor>,
     pub(crate) id: SessionId,
 }
 
@@ -53,9 +53,10 @@ impl DurableHost for RestateHost<'_, '_> {
         let (awakeable, woken) = self.context.awakeable::<()>();
         self.context.set(WAITING, awakeable);
         // A signal that was posted before the awakeable was stored could not wake this run.
-        let (desk, id) = (Arc::clone(&self.desk), self.id.clone());
-        let is_posted =
-            self.step("inbox".to_owned(), || async move { Ok(desk.store().has_posted(&id).await?) }).await?;
+        let (supervisor, id) = (Arc::clone(&self.supervisor), self.id.clone());
+        let is_posted = self
+            .step("inbox".to_owned(), || async move { Ok(supervisor.store().has_posted(&id).await?) })
+            .await?;
         if !is_posted {
             let timer = self.context.sleep(at_most);
             restate_sdk::select! {

@@ -63,7 +63,7 @@ static ENGINE_SIGNATURES: CryptoProvider = CryptoProvider {
     jwk_utils: JwkUtils::new_unimplemented(),
 };
 
-struct Ed25519(DecodingKey);
+struct Ed25519Verifier(DecodingKey);
 
 fn verifier(
     algorithm: &Algorithm,
@@ -72,16 +72,16 @@ fn verifier(
     if *algorithm != Algorithm::EdDSA || key.family() != AlgorithmFamily::Ed {
         return Err(ErrorKind::InvalidAlgorithm.into());
     }
-    Ok(Box::new(Ed25519(key.clone())))
+    Ok(Box::new(Ed25519Verifier(key.clone())))
 }
 
-impl JwtVerifier for Ed25519 {
+impl JwtVerifier for Ed25519Verifier {
     fn algorithm(&self) -> Algorithm {
         Algorithm::EdDSA
     }
 }
 
-impl Verifier<Vec<u8>> for Ed25519 {
+impl Verifier<Vec<u8>> for Ed25519Verifier {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), signature::Error> {
         let key = UnparsedPublicKey::new(&ED25519, self.0.as_bytes());
         key.verify(message, signature).map_err(|_| signature::Error::new())

@@ -4,10 +4,10 @@
 mod engine;
 mod host;
 mod identity;
-mod object;
+mod task_object;
 #[cfg(test)]
 mod tests;
 
-pub use engine::{Engine, EngineError};
+pub use engine::{EngineError, RestateEngine};
 pub use identity::{IdentityKeyError, IdentityKeys};
-pub use object::{Begin, NAME, Said, Status, Steer, serve};
+pub use task_object::{CancelRequest, OBJECT_NAME, RunRequest, StatusResponse, SteerRequest, serve};

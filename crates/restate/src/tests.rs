@@ -9,34 +9,34 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pintle_store::{FileStore, MemoryStore, SessionId, SessionStore};
-use pintle_workflow::contract::Gate;
-use pintle_workflow::report::Report;
-use pintle_workflow::task::{Decision, StepKind};
-use pintle_workflow::testing::{OnePerformer, Scripted, contract};
-use pintle_workflow::{Desk, Ending, LocalHost, Standing, read_task};
+use pintle_workflow::contract::DecisionGate;
+use pintle_workflow::report::TaskReport;
+use pintle_workflow::task::{GateAnswer, StepKind};
+use pintle_workflow::testing::{ScriptedPerformer, SinglePerformerFactory, contract};
+use pintle_workflow::{LocalTaskHost, TaskEnd, TaskStatus, TaskSupervisor, read_task};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::engine::{PATIENCE, TestEngine, until};
-use crate::{Engine, EngineError, IdentityKeys, serve};
+use crate::{EngineError, IdentityKeys, RestateEngine, serve};
 
 /// A worker in this process.
-struct Worker {
+struct TestWorker {
     store: Arc<dyn SessionStore>,
-    performer: Arc<Scripted>,
-    engine: Engine,
+    performer: Arc<ScriptedPerformer>,
+    engine: RestateEngine,
     port: u16,
     stop: CancellationToken,
     serving: JoinSet<()>,
 }
 
-impl Worker {
-    async fn start(engine: &TestEngine, performer: Scripted) -> Self {
+impl TestWorker {
+    async fn start(engine: &TestEngine, performer: ScriptedPerformer) -> Self {
         Self::on(engine, Arc::new(MemoryStore::new()), performer).await
     }
 
-    async fn on(engine: &TestEngine, store: Arc<dyn SessionStore>, performer: Scripted) -> Self {
+    async fn on(engine: &TestEngine, store: Arc<dyn SessionStore>, performer: ScriptedPerformer) -> Self {
         let worker = Self::answering(&engine.client(), store, performer, IdentityKeys::default()).await;
         engine.register(worker.port).await;
         worker
@@ -44,24 +44,24 @@ impl Worker {
 
     /// Serves tasks to engines with these keys, which do not know it yet.
     async fn answering(
-        engine: &Engine,
+        engine: &RestateEngine,
         store: Arc<dyn SessionStore>,
-        performer: Scripted,
+        performer: ScriptedPerformer,
         keys: IdentityKeys,
     ) -> Self {
         let performer = Arc::new(performer);
-        let performers = Arc::new(OnePerformer(Arc::clone(&performer)));
-        let desk = Arc::new(Desk::new(Arc::clone(&store), performers));
+        let performers = Arc::new(SinglePerformerFactory(Arc::clone(&performer)));
+        let supervisor = Arc::new(TaskSupervisor::new(Arc::clone(&store), performers));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (stop, mut serving) = (CancellationToken::new(), JoinSet::new());
         let stopped = stop.clone().cancelled_owned();
-        serving.spawn(async move { serve(listener, desk, &keys, stopped).await });
+        serving.spawn(async move { serve(listener, supervisor, &keys, stopped).await });
         Self { store, performer, engine: engine.clone(), port, stop, serving }
     }
 
-    async fn standing(&self, id: &SessionId) -> Standing {
-        self.engine.status(id).await.unwrap().standing
+    async fn status(&self, id: &SessionId) -> TaskStatus {
+        self.engine.status(id).await.unwrap().status
     }
 
     async fn close(mut self) {
@@ -81,10 +81,10 @@ async fn connections_of_a_worker_send_at_once() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let same = listener.try_clone().unwrap();
-    let performers = Arc::new(OnePerformer(Arc::new(Scripted::default())));
-    let desk = Arc::new(Desk::new(Arc::new(MemoryStore::new()), performers));
+    let performers = Arc::new(SinglePerformerFactory(Arc::new(ScriptedPerformer::default())));
+    let supervisor = Arc::new(TaskSupervisor::new(Arc::new(MemoryStore::new()), performers));
     let listener = TcpListener::from_std(listener).unwrap();
-    serve(listener, desk, &IdentityKeys::default(), std::future::ready(())).await;
+    serve(listener, supervisor, &IdentityKeys::default(), std::future::ready(())).await;
     let same = TcpListener::from_std(same).unwrap();
     let address = same.local_addr().unwrap();
     let (_client, accepted) = tokio::join!(TcpStream::connect(address), same.accept());
@@ -95,23 +95,26 @@ async fn connections_of_a_worker_send_at_once() {
 #[tokio::test]
 async fn a_task_ends_as_it_does_without_an_engine() {
     let Some(engine) = TestEngine::start().await else { return };
-    let worker = Worker::start(&engine, Scripted::default()).await;
+    let worker = TestWorker::start(&engine, ScriptedPerformer::default()).await;
     let mut alone = contract();
     alone.candidates.truncate(1);
     for (name, contract) in [("one", alone), ("two", contract())] {
         let id = SessionId::new(name);
         let here = MemoryStore::new();
-        let mut host = LocalHost::create(&here, id.clone(), contract.clone()).await.unwrap();
-        host.run(Arc::new(Scripted::default())).await.unwrap();
+        let mut host = LocalTaskHost::create(&here, id.clone(), contract.clone()).await.unwrap();
+        host.run(Arc::new(ScriptedPerformer::default())).await.unwrap();
         let ending = tokio::time::timeout(PATIENCE, worker.engine.run(&id, Some(contract))).await;
-        assert_eq!(ending.unwrap().unwrap(), Some(Ending::Done));
+        assert_eq!(ending.unwrap().unwrap(), Some(TaskEnd::Done));
         let (there, here) =
             (read_task(worker.store.as_ref(), &id).await.unwrap(), read_task(&here, &id).await.unwrap());
-        assert_eq!(Report::of(&there).to_json().unwrap(), Report::of(&here).to_json().unwrap());
+        assert_eq!(
+            TaskReport::from_task(&there).to_json().unwrap(),
+            TaskReport::from_task(&here).to_json().unwrap()
+        );
         // A task that has ended is not begun again.
-        assert_eq!(worker.engine.run(&id, None).await.unwrap(), Some(Ending::Done));
+        assert_eq!(worker.engine.run(&id, None).await.unwrap(), Some(TaskEnd::Done));
     }
-    assert_eq!(worker.performer.begun().len(), 10 + 10);
+    assert_eq!(worker.performer.started().len(), 10 + 10);
     let unknown = worker.engine.run(&SessionId::new("none"), None).await.unwrap_err();
     assert_eq!(status_of(&unknown), 404);
     let mut wrong = contract();
@@ -131,14 +134,14 @@ async fn a_worker_answers_the_engines_of_its_keys_alone() {
     let Some(stranger) = TestEngine::start().await else { return };
     let keys = IdentityKeys::new([key]).unwrap();
     let store = Arc::new(MemoryStore::new());
-    let worker = Worker::answering(&engine.client(), store, Scripted::default(), keys).await;
+    let worker = TestWorker::answering(&engine.client(), store, ScriptedPerformer::default(), keys).await;
     let address = format!("http://127.0.0.1:{}", worker.port);
-    let refused = Engine::register(&stranger.admin(), &address).await.unwrap_err();
+    let refused = RestateEngine::register(&stranger.admin(), &address).await.unwrap_err();
     assert!(refused.to_string().contains("401"), "{refused}");
     engine.register(worker.port).await;
     let id = SessionId::new("t");
     let ending = tokio::time::timeout(PATIENCE, worker.engine.run(&id, Some(contract()))).await;
-    assert_eq!(ending.unwrap().unwrap(), Some(Ending::Done));
+    assert_eq!(ending.unwrap().unwrap(), Some(TaskEnd::Done));
     worker.close().await;
 }
 
@@ -150,19 +153,19 @@ async fn a_step_costs_some_requests_to_the_engine() {
     let directory = tempfile::tempdir().unwrap();
     let open = |name: &str| Arc::new(FileStore::open(directory.path().join(name)).unwrap());
     let (here, there) = (open("here"), open("there"));
-    let worker = Worker::on(&engine, there, Scripted::default()).await;
+    let worker = TestWorker::on(&engine, there, ScriptedPerformer::default()).await;
     let mut times = [Duration::ZERO; 2];
     for number in 0..TASKS {
         let id = SessionId::new(format!("t{number}"));
-        let begun = Instant::now();
-        let mut host = LocalHost::create(here.as_ref(), id.clone(), contract()).await.unwrap();
-        host.run(Arc::new(Scripted::default())).await.unwrap();
-        times[0] += begun.elapsed();
-        let begun = Instant::now();
+        let started = Instant::now();
+        let mut host = LocalTaskHost::create(here.as_ref(), id.clone(), contract()).await.unwrap();
+        host.run(Arc::new(ScriptedPerformer::default())).await.unwrap();
+        times[0] += started.elapsed();
+        let started = Instant::now();
         let ending = tokio::time::timeout(PATIENCE, worker.engine.run(&id, Some(contract()))).await;
         let ending = ending.unwrap_or_else(|_| panic!("task {number} has not ended within {PATIENCE:?}"));
-        assert_eq!(ending.unwrap(), Some(Ending::Done));
-        times[1] += begun.elapsed();
+        assert_eq!(ending.unwrap(), Some(TaskEnd::Done));
+        times[1] += started.elapsed();
     }
     let [local, engine] = times.map(|time| time.as_secs_f64() * 1_000.0 / f64::from(TASKS * 10));
     eprintln!("a step: {local:.2} ms alone, {engine:.2} ms on the engine, ratio {:.2}", engine / local);
@@ -175,34 +178,34 @@ async fn a_step_costs_some_requests_to_the_engine() {
 #[tokio::test]
 async fn people_decide_steer_and_cancel() {
     let Some(engine) = TestEngine::start().await else { return };
-    let worker = Worker::start(&engine, Scripted::default().with_hanging(StepKind::Work)).await;
+    let worker = TestWorker::start(&engine, ScriptedPerformer::default().with_hanging(StepKind::Work)).await;
     let id = SessionId::new("t");
-    worker.engine.begin(&id, Some(contract().with_gate(Gate::Anchor))).await.unwrap();
+    worker.engine.start(&id, Some(contract().with_gate(DecisionGate::Anchor))).await.unwrap();
     let asked = async || {
         let status = worker.engine.status(&id).await;
-        status.is_ok_and(|status| status.standing == Standing::Asked(Gate::Anchor))
+        status.is_ok_and(|status| status.status == TaskStatus::Asked(DecisionGate::Anchor))
     };
     until("a person is asked", asked).await;
     until("nobody has it", async || worker.store.holder(&id).await.unwrap().is_none()).await;
-    let decision = |gate| Decision { gate, is_approved: true, words: None };
-    let refused = worker.engine.decide(&id, &decision(Gate::Result)).await.unwrap_err();
+    let decision = |gate| GateAnswer { gate, is_approved: true, words: None };
+    let refused = worker.engine.decide(&id, &decision(DecisionGate::Result)).await.unwrap_err();
     assert_eq!(status_of(&refused), 409, "{refused}");
-    worker.engine.decide(&id, &decision(Gate::Anchor)).await.unwrap();
+    worker.engine.decide(&id, &decision(DecisionGate::Anchor)).await.unwrap();
     let working =
-        async || worker.performer.begun().iter().filter(|step| step.starts_with("work")).count() == 2;
+        async || worker.performer.started().iter().filter(|step| step.starts_with("work")).count() == 2;
     until("both work", working).await;
-    let again = worker.engine.decide(&id, &decision(Gate::Anchor)).await.unwrap_err();
+    let again = worker.engine.decide(&id, &decision(DecisionGate::Anchor)).await.unwrap_err();
     assert_eq!(status_of(&again), 409, "{again}");
     worker.engine.steer(&id, Some(1), "use integers").await.unwrap();
     until("it is told", async || worker.performer.steered() == ["work-1-1: use integers"]).await;
     let nobody = worker.engine.steer(&id, Some(2), "no").await.unwrap_err();
     assert_eq!(status_of(&nobody), 409, "{nobody}");
     worker.engine.cancel(&id, "enough").await.unwrap();
-    let ended = async || worker.standing(&id).await == Standing::Ended(Ending::Aborted);
+    let ended = async || worker.status(&id).await == TaskStatus::Ended(TaskEnd::Aborted);
     until("it ends", ended).await;
     until("both are stopped", async || worker.performer.cancelled() == 2).await;
     until("it is cleaned", async || worker.performer.cleaned() == 1).await;
-    assert_eq!(worker.engine.run(&id, None).await.unwrap(), Some(Ending::Aborted));
+    assert_eq!(worker.engine.run(&id, None).await.unwrap(), Some(TaskEnd::Aborted));
     let late = worker.engine.cancel(&id, "again").await.unwrap_err();
     assert_eq!(status_of(&late), 409, "{late}");
     worker.close().await;
@@ -212,20 +215,20 @@ async fn people_decide_steer_and_cancel() {
 #[tokio::test]
 async fn a_decision_in_the_store_counts_as_well() {
     let Some(engine) = TestEngine::start().await else { return };
-    let worker = Worker::start(&engine, Scripted::default()).await;
+    let worker = TestWorker::start(&engine, ScriptedPerformer::default()).await;
     let id = SessionId::new("t");
-    worker.engine.begin(&id, Some(contract().with_gate(Gate::Result))).await.unwrap();
+    worker.engine.start(&id, Some(contract().with_gate(DecisionGate::Result))).await.unwrap();
     let asked = async || {
         let status = worker.engine.status(&id).await;
-        status.is_ok_and(|status| status.standing == Standing::Asked(Gate::Result))
+        status.is_ok_and(|status| status.status == TaskStatus::Asked(DecisionGate::Result))
     };
     until("a person is asked", asked).await;
-    let decision = Decision { gate: Gate::Result, is_approved: true, words: None };
-    let signal = pintle_workflow::task::Signal::Decide(decision);
+    let decision = GateAnswer { gate: DecisionGate::Result, is_approved: true, words: None };
+    let signal = pintle_workflow::task::TaskSignal::Decide(decision);
     pintle_workflow::post_signal(worker.store.as_ref(), &id, "d", &signal, None).await.unwrap();
     // The run may not wait yet; it looks into the inbox before it does.
     worker.engine.wake(&id).await.unwrap();
-    until("it ends", async || worker.standing(&id).await == Standing::Ended(Ending::Done)).await;
+    until("it ends", async || worker.status(&id).await == TaskStatus::Ended(TaskEnd::Done)).await;
     worker.close().await;
 }
 
@@ -233,34 +236,35 @@ async fn a_decision_in_the_store_counts_as_well() {
 #[tokio::test]
 async fn an_engine_that_is_killed_goes_on() {
     let Some(mut engine) = TestEngine::start().await else { return };
-    let worker = Worker::start(&engine, Scripted::default().with_time(Duration::from_millis(300))).await;
+    let worker =
+        TestWorker::start(&engine, ScriptedPerformer::default().with_time(Duration::from_millis(300))).await;
     let id = SessionId::new("t");
-    worker.engine.begin(&id, Some(contract())).await.unwrap();
+    worker.engine.start(&id, Some(contract())).await.unwrap();
     for _ in 0..3 {
-        let begun = worker.performer.begun().len();
+        let started = worker.performer.started().len();
         // The worker keeps running while the engine restarts, which may take longer than all steps.
-        let goes_on = async || worker.performer.begun().len() > begun || begun == 10;
+        let goes_on = async || worker.performer.started().len() > started || started == 10;
         until("another step begins", goes_on).await;
         engine.kill();
         engine.go_on().await;
     }
     let ended = async || {
         let status = worker.engine.status(&id).await;
-        status.is_ok_and(|status| status.standing == Standing::Ended(Ending::Done))
+        status.is_ok_and(|status| status.status == TaskStatus::Ended(TaskEnd::Done))
     };
     until("it ends", ended).await;
     assert_eq!(
         tokio::time::timeout(PATIENCE, worker.engine.run(&id, None)).await.unwrap().unwrap(),
-        Some(Ending::Done)
+        Some(TaskEnd::Done)
     );
-    assert_eq!(worker.performer.begun().len(), 10, "{:?}", worker.performer.begun());
+    assert_eq!(worker.performer.started().len(), 10, "{:?}", worker.performer.started());
     worker.close().await;
 }
 
 #[test]
 fn an_address_is_one() {
     for wrong in ["", "127.0.0.1:8080", "https://engine.example", "unix:/run/engine"] {
-        assert!(matches!(Engine::new(wrong), Err(EngineError::Address(_))), "{wrong}");
+        assert!(matches!(RestateEngine::new(wrong), Err(EngineError::Address(_))), "{wrong}");
     }
-    assert!(Engine::new("http://[::1]:8080/").is_ok());
+    assert!(RestateEngine::new("http://[::1]:8080/").is_ok());
 }

@@ -5,13 +5,13 @@ mod approvals;
 mod costs;
 mod documents;
 mod events;
+mod extractors;
 mod files;
-mod input;
+mod idempotency;
 mod list;
 mod logins;
 mod messages;
 mod metrics;
-mod once;
 mod openapi;
 mod rate;
 mod record;
@@ -33,11 +33,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(crate) use self::access::{Access, Caller};
-pub use self::access::{Scope, Token, TokenError, Tokens};
-pub(crate) use self::logins::Logins;
-pub(crate) use self::once::Answered;
+pub use self::access::{AccessToken, AccessTokens, TokenError, TokenScope};
+pub(crate) use self::idempotency::IdempotentResponses;
+pub(crate) use self::logins::BrowserLogins;
 use self::openapi::Operation;
-pub(crate) use self::rate::Rates;
+pub(crate) use self::rate::RateLimiter;
 use crate::hub::Hub;
 use crate::problem::{METHOD, NOT_FOUND, Problem};
 
@@ -46,7 +46,7 @@ use crate::problem::{METHOD, NOT_FOUND, Problem};
 pub(crate) struct App {
     pub(crate) hub: Arc<Hub>,
     pub(crate) access: Arc<Access>,
-    pub(crate) answered: Arc<Answered>,
+    pub(crate) answered: Arc<IdempotentResponses>,
 }
 
 /// Headers of every response. Pages load nothing from other origins and cannot be framed.
@@ -97,7 +97,7 @@ pub(crate) fn router(app: App) -> Router {
     // The description lists the operations of clients, but not its own route.
     let guarded = guarded
         .route("/v1/openapi.json", get(move || std::future::ready(json_text(&description))))
-        .route_layer(from_fn_with_state(app.clone(), once::carry_out))
+        .route_layer(from_fn_with_state(app.clone(), idempotency::carry_out))
         .route_layer(from_fn_with_state(app.clone(), access::authorize));
     let open = open.route("/", get(crate::console::page)).route("/console/{name}", get(crate::console::file));
     guarded
@@ -165,6 +165,6 @@ fn json_text(text: &str) -> Response {
 }
 
 /// Returns the response to a request that was accepted and is carried out later.
-fn accepted() -> Response {
+fn accepted_response() -> Response {
     StatusCode::ACCEPTED.into_response()
 }

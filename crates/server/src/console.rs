@@ -10,19 +10,19 @@ use axum::response::{IntoResponse as _, Response};
 use crate::problem::{NOT_FOUND, Problem};
 
 /// File of the console.
-struct File {
+struct ConsoleFile {
     name: &'static str,
     bytes: &'static [u8],
 }
 
 macro_rules! file {
     ($name:literal) => {
-        File { name: $name, bytes: include_bytes!(concat!("../console/", $name)) }
+        ConsoleFile { name: $name, bytes: include_bytes!(concat!("../console/", $name)) }
     };
 }
 
 /// All files. A test compares them with the directory.
-const FILES: &[File] = &[
+const FILES: &[ConsoleFile] = &[
     file!("activity.js"),
     file!("ansi.js"),
     file!("api.js"),
@@ -84,8 +84,9 @@ const FILES: &[File] = &[
 
 /// Entity tags of the files, in the same order.
 static TAGS: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let tag =
-        |file: &File| format!("\"{}\"", blake3::hash(file.bytes).to_hex().get(..16).unwrap_or_default());
+    let tag = |file: &ConsoleFile| {
+        format!("\"{}\"", blake3::hash(file.bytes).to_hex().get(..16).unwrap_or_default())
+    };
     FILES.iter().map(tag).collect()
 });
 

@@ -6,7 +6,7 @@ use pintle_agent::EventKind;
 
 /// Counters since the start of the server. All but `streams` only grow.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct ServerCounters {
     /// Responses by the first digit of their status.
     answers: [AtomicU64; 6],
     pub(crate) events: AtomicU64,
@@ -21,22 +21,22 @@ pub(crate) struct Counters {
 
 /// Counts an open stream until it is dropped.
 #[derive(Debug)]
-pub(crate) struct OpenStream(std::sync::Arc<Counters>);
+pub(crate) struct OpenStreamGuard(std::sync::Arc<ServerCounters>);
 
-impl OpenStream {
-    pub(crate) fn new(counters: &std::sync::Arc<Counters>) -> Self {
+impl OpenStreamGuard {
+    pub(crate) fn new(counters: &std::sync::Arc<ServerCounters>) -> Self {
         counters.streams.fetch_add(1, Ordering::Relaxed);
         Self(std::sync::Arc::clone(counters))
     }
 }
 
-impl Drop for OpenStream {
+impl Drop for OpenStreamGuard {
     fn drop(&mut self) {
         self.0.streams.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Counters {
+impl ServerCounters {
     pub(crate) fn count_answer(&self, status: u16) {
         if let Some(count) = self.answers.get(usize::from(status / 100)) {
             count.fetch_add(1, Ordering::Relaxed);

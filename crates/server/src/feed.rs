@@ -15,8 +15,8 @@ use pintle_agent::{SessionEvent, SessionId};
 use pintle_store::{IntactRecord, Reader, StoreError, read_intact};
 use tokio::sync::broadcast;
 
-use self::segments::Segments;
-use crate::hub::{Change, Hub, Live, Watching};
+use self::segments::RecordSegments;
+use crate::hub::{Hub, LiveSession, SessionChange, WatchGuard};
 
 /// Minimum time between two reads of a record that another process writes.
 const READ_INTERVAL: Duration = Duration::from_millis(500);
@@ -31,11 +31,11 @@ pub(crate) struct EventId {
 }
 
 impl EventId {
-    pub(crate) fn of(event: &SessionEvent) -> Self {
+    pub(crate) fn from_event(event: &SessionEvent) -> Self {
         Self { seq: event.seq, millis: Some(event.timestamp.as_millis()) }
     }
 
-    fn is_of(self, event: &SessionEvent) -> bool {
+    fn identifies(self, event: &SessionEvent) -> bool {
         self.seq == event.seq && self.millis.is_none_or(|millis| millis == event.timestamp.as_millis())
     }
 }
@@ -65,7 +65,7 @@ impl FromStr for EventId {
 
 /// Item of a feed.
 #[derive(Debug)]
-pub(crate) enum Item {
+pub(crate) enum FeedItem {
     /// The next event, or a piece of the text of an open segment.
     Event(Box<SessionEvent>),
     /// The client's last event is not in the log. The stream restarts from the first event.
@@ -74,10 +74,10 @@ pub(crate) enum Item {
     Ready,
 }
 
-type EventStream = Pin<Box<dyn Stream<Item = SessionEvent> + Send>>;
+type SessionEventStream = Pin<Box<dyn Stream<Item = SessionEvent> + Send>>;
 
 /// Events of one session. Live events are not read ahead, so that a slow client costs one event.
-pub(crate) struct Feed {
+pub(crate) struct SessionFeed {
     hub: Arc<Hub>,
     id: SessionId,
     /// Session that the hub opens for it: the session itself, or the root of its tree.
@@ -88,19 +88,19 @@ pub(crate) struct Feed {
     /// Damage of the record after the events of the backlog.
     damage: Option<StoreError>,
     /// Segments of the record, as of the last read.
-    segments: Segments,
-    source: Source,
-    changes: broadcast::Receiver<Change>,
+    segments: RecordSegments,
+    source: FeedSource,
+    changes: broadcast::Receiver<SessionChange>,
     is_ready: bool,
 }
 
-enum Source {
+enum FeedSource {
     /// Not determined yet.
     None,
     Live {
-        events: EventStream,
-        live: Arc<Live>,
-        _watching: Watching,
+        events: SessionEventStream,
+        live: Arc<LiveSession>,
+        _watching: WatchGuard,
     },
     /// The session is not open in this process.
     Stored {
@@ -108,7 +108,7 @@ enum Source {
     },
 }
 
-impl Feed {
+impl SessionFeed {
     /// Creates the feed of a session whose root is `root`, after an event.
     pub(crate) fn new(hub: Arc<Hub>, id: SessionId, root: SessionId, after: Option<EventId>) -> Self {
         let changes = hub.changes();
@@ -119,8 +119,8 @@ impl Feed {
             last: after,
             backlog: VecDeque::new(),
             damage: None,
-            segments: Segments::default(),
-            source: Source::None,
+            segments: RecordSegments::default(),
+            source: FeedSource::None,
             changes,
             is_ready: false,
         }
@@ -132,7 +132,7 @@ impl Feed {
     ///
     /// [`StoreError::NotFound`] once the session is deleted, and the errors of reading a record. Damage is returned after
     /// the preceding events.
-    pub(crate) async fn next(&mut self) -> Result<Item, StoreError> {
+    pub(crate) async fn next(&mut self) -> Result<FeedItem, StoreError> {
         match self.advance().await {
             // A deletion removes the files of a session one by one.
             Err(error) if matches!(self.hub.store.summary(&self.id).await, Ok(None)) => {
@@ -143,11 +143,11 @@ impl Feed {
         }
     }
 
-    async fn advance(&mut self) -> Result<Item, StoreError> {
+    async fn advance(&mut self) -> Result<FeedItem, StoreError> {
         loop {
             if let Some(event) = self.backlog.pop_front() {
                 if let Some(event) = self.take(event) {
-                    return Ok(Item::Event(event));
+                    return Ok(FeedItem::Event(event));
                 }
                 continue;
             }
@@ -155,19 +155,19 @@ impl Feed {
                 return Err(damage);
             }
             match &mut self.source {
-                Source::None => {
+                FeedSource::None => {
                     if let Some(reset) = self.find().await? {
                         return Ok(reset);
                     }
                 }
-                Source::Live { events, .. } => {
+                FeedSource::Live { events, .. } => {
                     if !self.is_ready {
                         match events.next().now_or_never() {
                             Some(Some(event)) => self.backlog.push_back(event),
-                            Some(None) => self.source = Source::None,
+                            Some(None) => self.source = FeedSource::None,
                             None => {
                                 self.is_ready = true;
-                                return Ok(Item::Ready);
+                                return Ok(FeedItem::Ready);
                             }
                         }
                         continue;
@@ -178,11 +178,11 @@ impl Feed {
                         None => self.leave().await,
                     }
                 }
-                Source::Stored { .. } if !self.is_ready => {
+                FeedSource::Stored { .. } if !self.is_ready => {
                     self.is_ready = true;
-                    return Ok(Item::Ready);
+                    return Ok(FeedItem::Ready);
                 }
-                Source::Stored { .. } => self.wait().await?,
+                FeedSource::Stored { .. } => self.wait().await?,
             }
         }
     }
@@ -190,29 +190,29 @@ impl Feed {
     /// Returns the event, unless the client already has it or the complete text of its segment.
     fn take(&mut self, event: SessionEvent) -> Option<Box<SessionEvent>> {
         if event.offset.is_some() {
-            if self.segments.have_ended(event.seq) {
+            if self.segments.has_ended(event.seq) {
                 return None;
             }
         } else {
             if self.last.is_some_and(|last| event.seq <= last.seq) {
                 return None;
             }
-            self.last = Some(EventId::of(&event));
+            self.last = Some(EventId::from_event(&event));
         }
         Some(Box::new(event))
     }
 
     /// Waits until a session whose log is closed has ended.
     async fn leave(&mut self) {
-        if let Source::Live { live, .. } = &self.source {
+        if let FeedSource::Live { live, .. } = &self.source {
             let live = Arc::clone(live);
-            live.ended().await;
+            live.wait_until_ended().await;
         }
-        self.source = Source::None;
+        self.source = FeedSource::None;
     }
 
     /// Determines the source of the next events and collects the available ones.
-    async fn find(&mut self) -> Result<Option<Item>, StoreError> {
+    async fn find(&mut self) -> Result<Option<FeedItem>, StoreError> {
         if let Some(live) = self.hub.live(&self.root)
             && let Some((events, first)) = self.events_of(&live)
         {
@@ -227,7 +227,7 @@ impl Feed {
                 self.backlog.clear();
                 self.damage = None;
             } else {
-                self.source = Source::Live { events, live, _watching: watching };
+                self.source = FeedSource::Live { events, live, _watching: watching };
             }
             return Ok(reset);
         }
@@ -243,13 +243,13 @@ impl Feed {
             }
         }
         let reset = self.read_record().await?;
-        self.source = Source::Stored { reader };
+        self.source = FeedSource::Stored { reader };
         Ok(reset)
     }
 
     /// Returns the events of an open session. If the log still has the event that the client saw last, also returns this
     /// event and the preceding pieces of text.
-    fn events_of(&self, live: &Live) -> Option<(EventStream, Option<VecDeque<SessionEvent>>)> {
+    fn events_of(&self, live: &LiveSession) -> Option<(SessionEventStream, Option<VecDeque<SessionEvent>>)> {
         if self.id != self.root {
             let id = self.id.clone();
             let events = live.tree_events()?.filter(move |event| std::future::ready(event.session_id == id));
@@ -275,20 +275,20 @@ impl Feed {
     }
 
     /// Starts with the first events of the log. Returns a reset if they do not contain the event that the client saw last.
-    fn begin_with(&mut self, first: VecDeque<SessionEvent>) -> Option<Item> {
+    fn begin_with(&mut self, first: VecDeque<SessionEvent>) -> Option<FeedItem> {
         let seen = first.iter().find(|event| event.offset.is_none());
         if let (Some(last), Some(seen)) = (self.last, seen)
-            && !last.is_of(seen)
+            && !last.identifies(seen)
         {
             self.last = None;
-            return Some(Item::Reset("the last event that you have is not what happened"));
+            return Some(FeedItem::Reset("the last event that you have is not what happened"));
         }
         self.backlog = first;
         None
     }
 
     /// Reads the events after the client's last event from the record, up to the first damaged line.
-    async fn read_record(&mut self) -> Result<Option<Item>, StoreError> {
+    async fn read_record(&mut self) -> Result<Option<FeedItem>, StoreError> {
         let IntactRecord { record, damage, .. } = match read_intact(self.hub.store.as_ref(), &self.id).await {
             Ok(intact) => intact,
             // The session has not written its first line yet.
@@ -302,14 +302,14 @@ impl Feed {
                 Vec::new()
             }
         };
-        self.segments = Segments::of(&events);
+        self.segments = RecordSegments::from_events(&events);
         self.damage = damage;
         let mut reset = None;
         if let Some(last) = self.last {
             let index = usize::try_from(last.seq).unwrap_or(usize::MAX);
-            if !events.get(index).is_some_and(|event| last.is_of(event)) {
+            if !events.get(index).is_some_and(|event| last.identifies(event)) {
                 self.last = None;
-                reset = Some(Item::Reset("events that you have were lost, or never were"));
+                reset = Some(FeedItem::Reset("events that you have were lost, or never were"));
             }
         }
         let next =
@@ -320,7 +320,7 @@ impl Feed {
 
     /// Waits until a session that is not open in this process may have more events.
     async fn wait(&mut self) -> Result<(), StoreError> {
-        let Source::Stored { reader } = &mut self.source else { return Ok(()) };
+        let FeedSource::Stored { reader } = &mut self.source else { return Ok(()) };
         loop {
             tokio::select! {
                 changed = self.changes.recv() => match changed {
@@ -339,7 +339,7 @@ impl Feed {
                 }
             }
         }
-        self.source = Source::None;
+        self.source = FeedSource::None;
         Ok(())
     }
 }

@@ -1,12 +1,12 @@
 //! Open sessions of a server.
 
 mod following;
-mod live;
+mod live_session;
 mod room;
 mod slot;
 mod state;
 mod takeover;
-mod waiting;
+mod waiting_sessions;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,20 +18,20 @@ use tokio::sync::{Notify, broadcast, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::counters::Counters;
+use crate::counters::ServerCounters;
 use crate::files::{RestoreReport, RestoreRequest};
 use crate::host::{HostError, NewSession, OpenSession, SessionHost};
 use crate::limits::ServerLimits;
 use crate::problem::{CONFLICT, FAILED, Problem};
 
-pub(crate) use self::live::{Live, Watching};
+pub(crate) use self::live_session::{LiveSession, WatchGuard};
 pub(crate) use self::room::TENANT;
 use self::state::HubState;
-pub use self::takeover::TakenUp;
-use self::waiting::Tenant;
+pub use self::takeover::Reopened;
+use self::waiting_sessions::Tenant;
 
 /// Property of the summaries of sessions that a server resumes.
-pub(crate) const SERVED: &str = "served";
+pub(crate) const SERVER_OWNED: &str = "served";
 
 /// Maximum number of changes that wait for a slow subscriber. Beyond it, the subscriber reads the complete state again.
 const CHANGES: usize = 1_024;
@@ -42,14 +42,14 @@ pub(crate) struct Hub {
     pub(crate) host: Arc<dyn SessionHost>,
     pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) limits: ServerLimits,
-    pub(crate) counters: Arc<Counters>,
+    pub(crate) counters: Arc<ServerCounters>,
     /// Never locked across an await.
     state: Mutex<HubState>,
     /// Notified when a session is closed, and when an opening has ended.
     freed: Notify,
     /// Held while a session starts without room, so that at most one session is open beyond the limits.
     beyond: tokio::sync::Mutex<()>,
-    changes: broadcast::Sender<Change>,
+    changes: broadcast::Sender<SessionChange>,
     tasks: Mutex<JoinSet<()>>,
     closing: CancellationToken,
     /// Cancelled once the sessions are closed.
@@ -58,18 +58,18 @@ pub(crate) struct Hub {
 
 /// Change that affects lists of sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum SessionChange {
     /// A session changed.
-    Of(SessionId),
+    Changed(SessionId),
     /// A session of this tenant was deleted.
     Deleted { id: SessionId, tenant: Option<String> },
 }
 
-impl Change {
+impl SessionChange {
     /// Returns the id of the session.
     pub(crate) fn id(&self) -> &SessionId {
         match self {
-            Self::Of(id) | Self::Deleted { id, .. } => id,
+            Self::Changed(id) | Self::Deleted { id, .. } => id,
         }
     }
 }
@@ -95,16 +95,16 @@ impl Hub {
         })
     }
 
-    pub(crate) fn live(&self, id: &SessionId) -> Option<Arc<Live>> {
+    pub(crate) fn live(&self, id: &SessionId) -> Option<Arc<LiveSession>> {
         lock(&self.state).live.get(id).cloned()
     }
 
-    pub(crate) fn all_live(&self) -> Vec<Arc<Live>> {
+    pub(crate) fn all_live(&self) -> Vec<Arc<LiveSession>> {
         lock(&self.state).live.values().cloned().collect()
     }
 
     /// Subscribes to the changes of sessions.
-    pub(crate) fn changes(&self) -> broadcast::Receiver<Change> {
+    pub(crate) fn changes(&self) -> broadcast::Receiver<SessionChange> {
         self.changes.subscribe()
     }
 
@@ -119,9 +119,9 @@ impl Hub {
         &self.drained
     }
 
-    pub(crate) fn changed(&self, id: &SessionId) {
+    pub(crate) fn report_change(&self, id: &SessionId) {
         // Sending fails only without a subscriber.
-        let _ = self.changes.send(Change::Of(id.clone()));
+        let _ = self.changes.send(SessionChange::Changed(id.clone()));
     }
 
     /// Opens a session like [`open`](Self::open), in a task of the hub. The opening continues if the caller is dropped, as a
@@ -130,7 +130,7 @@ impl Hub {
     /// # Errors
     ///
     /// As for [`open`](Self::open).
-    pub(crate) async fn open_detached(self: &Arc<Self>, id: &SessionId) -> Result<Arc<Live>, Problem> {
+    pub(crate) async fn open_detached(self: &Arc<Self>, id: &SessionId) -> Result<Arc<LiveSession>, Problem> {
         if let Some(live) = self.live(id) {
             return Ok(live);
         }
@@ -145,7 +145,7 @@ impl Hub {
     /// # Errors
     ///
     /// A problem, for instance if there is no room, because the request needs the session now.
-    pub(crate) async fn open(self: &Arc<Self>, id: &SessionId) -> Result<Arc<Live>, Problem> {
+    pub(crate) async fn open(self: &Arc<Self>, id: &SessionId) -> Result<Arc<LiveSession>, Problem> {
         if let Some(live) = self.live(id) {
             return Ok(live);
         }
@@ -161,7 +161,7 @@ impl Hub {
     }
 
     /// Opens a session. The caller holds its slot and a reservation.
-    async fn open_now(self: &Arc<Self>, id: &SessionId, tenant: Tenant) -> Result<Arc<Live>, Problem> {
+    async fn open_now(self: &Arc<Self>, id: &SessionId, tenant: Tenant) -> Result<Arc<LiveSession>, Problem> {
         let summary = self.store.summary(id).await?;
         let asks =
             summary.is_some_and(|summary| summary.properties.contains_key(StoredJournal::PENDING_APPROVALS));
@@ -289,15 +289,20 @@ impl Hub {
         lock(&self.state).waiting.remove(id);
         self.host.delete(id).await?;
         // Sending fails only without a subscriber.
-        let _ = self.changes.send(Change::Deleted { id: id.clone(), tenant });
+        let _ = self.changes.send(SessionChange::Deleted { id: id.clone(), tenant });
         Ok(())
     }
 
-    fn add(self: &Arc<Self>, opened: OpenSession, tenant: Tenant, asks_anew: bool) -> Arc<Live> {
-        let live = Arc::new(Live::new(opened, tenant, asks_anew));
+    fn add(
+        self: &Arc<Self>,
+        opened: OpenSession,
+        tenant: Tenant,
+        has_unasked_calls: bool,
+    ) -> Arc<LiveSession> {
+        let live = Arc::new(LiveSession::new(opened, tenant, has_unasked_calls));
         lock(&self.state).add(Arc::clone(&live));
-        self.spawn(Arc::clone(self).keep(Arc::clone(&live)));
-        self.changed(&live.id);
+        self.spawn(Arc::clone(self).follow_and_close(Arc::clone(&live)));
+        self.report_change(&live.id);
         live
     }
 
@@ -319,7 +324,7 @@ impl Hub {
         // The inbox of a session that has ended is never read again.
         Ok(summary.is_session()
             && !has_state(summary, "CLOSED")
-            && (is_under_way(summary) || self.store.has_posted(&summary.id).await?))
+            && (is_unfinished(summary) || self.store.has_posted(&summary.id).await?))
     }
 
     /// Returns whether a request is the first on this server that decides on a call, or a repetition of the first.
@@ -339,7 +344,7 @@ impl Hub {
     /// Withdraws a request's decision on a gate, which could not be posted. Decisions on calls are removed with their
     /// session.
     #[cfg(feature = "tasks")]
-    pub(crate) fn undecided(&self, id: &SessionId, call: &str, ticket: Fingerprint, request: &str) {
+    pub(crate) fn withdraw_decision(&self, id: &SessionId, call: &str, ticket: Fingerprint, request: &str) {
         let key = (id.clone(), call.to_owned(), ticket);
         let mut state = lock(&self.state);
         if state.decided.get(&key).is_some_and(|first| first == request) {
@@ -351,7 +356,7 @@ impl Hub {
     async fn release(&self, id: &SessionId) {
         if let Some(live) = self.live(id) {
             live.leaving.cancel();
-            live.ended().await;
+            live.wait_until_ended().await;
         }
     }
 
@@ -388,7 +393,7 @@ impl Hub {
     }
 }
 
-fn is_under_way(summary: &Summary) -> bool {
+fn is_unfinished(summary: &Summary) -> bool {
     has_state(summary, "PROCESSING") || summary.properties.contains_key(StoredJournal::PENDING_APPROVALS)
 }
 

@@ -18,14 +18,14 @@ mod tests;
 mod tls;
 mod unauthenticated;
 
-pub use api::{Scope, Token, TokenError, Tokens};
+pub use api::{AccessToken, AccessTokens, TokenError, TokenScope};
 pub use audit::{AuditLine, AuditLog};
 pub use files::{FileChanges, FileLeft, FilePoint, FileStep, RestoreReport, RestoreRequest};
 pub use host::{
     DocumentKind, HostError, ModelSummary, NewRules, NewSession, OpenSession, SessionControls, SessionHost,
     SessionSettings, SettingsChange,
 };
-pub use hub::TakenUp;
+pub use hub::Reopened;
 pub use limits::ServerLimits;
 pub use serve::Server;
 #[cfg(feature = "tls")]

@@ -27,50 +27,54 @@ pub(crate) struct Problem {
 
 /// Kind of a problem: its name and status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
+pub(crate) struct ProblemKind {
     name: &'static str,
     status: StatusCode,
     title: &'static str,
 }
 
-const fn kind(name: &'static str, status: StatusCode, title: &'static str) -> Kind {
-    Kind { name, status, title }
+const fn kind(name: &'static str, status: StatusCode, title: &'static str) -> ProblemKind {
+    ProblemKind { name, status, title }
 }
 
-pub(crate) const INVALID: Kind = kind("invalid", StatusCode::BAD_REQUEST, "The request is wrong");
-pub(crate) const UNAUTHORIZED: Kind = kind("unauthorized", StatusCode::UNAUTHORIZED, "A token is needed");
-pub(crate) const FORBIDDEN: Kind = kind("forbidden", StatusCode::FORBIDDEN, "The request is not allowed");
-pub(crate) const UNPROCESSABLE: Kind =
+pub(crate) const INVALID: ProblemKind = kind("invalid", StatusCode::BAD_REQUEST, "The request is wrong");
+pub(crate) const UNAUTHORIZED: ProblemKind =
+    kind("unauthorized", StatusCode::UNAUTHORIZED, "A token is needed");
+pub(crate) const FORBIDDEN: ProblemKind =
+    kind("forbidden", StatusCode::FORBIDDEN, "The request is not allowed");
+pub(crate) const UNPROCESSABLE: ProblemKind =
     kind("unprocessable", StatusCode::UNPROCESSABLE_ENTITY, "The request cannot be processed");
-pub(crate) const NOT_FOUND: Kind = kind("not_found", StatusCode::NOT_FOUND, "There is nothing here");
-pub(crate) const METHOD: Kind =
+pub(crate) const NOT_FOUND: ProblemKind = kind("not_found", StatusCode::NOT_FOUND, "There is nothing here");
+pub(crate) const METHOD: ProblemKind =
     kind("method", StatusCode::METHOD_NOT_ALLOWED, "The method is not supported here");
-pub(crate) const CONFLICT: Kind =
+pub(crate) const CONFLICT: ProblemKind =
     kind("conflict", StatusCode::CONFLICT, "The request conflicts with the current state");
-pub(crate) const HELD: Kind = kind("held", StatusCode::CONFLICT, "Another process has the session");
-pub(crate) const DAMAGED: Kind = kind("damaged", StatusCode::CONFLICT, "The record is damaged");
-pub(crate) const ENDED: Kind = kind("ended", StatusCode::CONFLICT, "The session has ended");
+pub(crate) const HELD: ProblemKind = kind("held", StatusCode::CONFLICT, "Another process has the session");
+pub(crate) const DAMAGED: ProblemKind = kind("damaged", StatusCode::CONFLICT, "The record is damaged");
+pub(crate) const ENDED: ProblemKind = kind("ended", StatusCode::CONFLICT, "The session has ended");
 #[cfg(feature = "tasks")]
-pub(crate) const TASK_ENDED: Kind = kind("ended", StatusCode::CONFLICT, "The task has ended");
+pub(crate) const TASK_ENDED: ProblemKind = kind("ended", StatusCode::CONFLICT, "The task has ended");
 #[cfg(feature = "tasks")]
-pub(crate) const NO_CANDIDATE: Kind =
+pub(crate) const NO_CANDIDATE: ProblemKind =
     kind("no_candidate", StatusCode::UNPROCESSABLE_ENTITY, "The task has no such candidate");
-pub(crate) const TOO_LARGE: Kind =
+pub(crate) const TOO_LARGE: ProblemKind =
     kind("too_large", StatusCode::PAYLOAD_TOO_LARGE, "The request is too large");
-pub(crate) const MEDIA_TYPE: Kind =
+pub(crate) const MEDIA_TYPE: ProblemKind =
     kind("media_type", StatusCode::UNSUPPORTED_MEDIA_TYPE, "The media type is not supported");
-pub(crate) const KEY: Kind =
+pub(crate) const KEY: ProblemKind =
     kind("key", StatusCode::UNPROCESSABLE_ENTITY, "The key was used for another request");
-pub(crate) const RANGE: Kind =
+pub(crate) const RANGE: ProblemKind =
     kind("range", StatusCode::RANGE_NOT_SATISFIABLE, "There is nothing in this range");
-pub(crate) const FULL: Kind = kind("full", StatusCode::TOO_MANY_REQUESTS, "A capacity limit is reached");
-pub(crate) const RATE: Kind = kind("rate", StatusCode::TOO_MANY_REQUESTS, "Requests come too often");
-pub(crate) const FAILED: Kind = kind("failed", StatusCode::INTERNAL_SERVER_ERROR, "The request failed");
-pub(crate) const UNAVAILABLE: Kind =
+pub(crate) const FULL: ProblemKind =
+    kind("full", StatusCode::TOO_MANY_REQUESTS, "A capacity limit is reached");
+pub(crate) const RATE: ProblemKind = kind("rate", StatusCode::TOO_MANY_REQUESTS, "Requests come too often");
+pub(crate) const FAILED: ProblemKind =
+    kind("failed", StatusCode::INTERNAL_SERVER_ERROR, "The request failed");
+pub(crate) const UNAVAILABLE: ProblemKind =
     kind("unavailable", StatusCode::SERVICE_UNAVAILABLE, "The server cannot do this now");
 
 impl Problem {
-    pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
         Self {
             kind: format!("/problems/{}", kind.name),
             title: kind.title,
@@ -85,12 +89,12 @@ impl Problem {
     }
 
     /// Returns whether the problem is of this kind.
-    pub(crate) fn is(&self, kind: Kind) -> bool {
+    pub(crate) fn is(&self, kind: ProblemKind) -> bool {
         self.kind.strip_prefix("/problems/") == Some(kind.name)
     }
 
     /// Returns a problem and logs its cause for the operator.
-    pub(crate) fn internal(kind: Kind, detail: &str, error: &dyn std::error::Error) -> Self {
+    pub(crate) fn internal(kind: ProblemKind, detail: &str, error: &dyn std::error::Error) -> Self {
         tracing::warn!(error = %error_chain(error), "{detail}");
         Self::new(kind, detail)
     }

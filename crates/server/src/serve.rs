@@ -21,10 +21,10 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{self, Access, App, Logins, Rates, Tokens};
+use crate::api::{self, Access, AccessTokens, App, BrowserLogins, RateLimiter};
 use crate::audit::AuditLog;
 use crate::host::SessionHost;
-use crate::hub::{Hub, TakenUp};
+use crate::hub::{Hub, Reopened};
 use crate::limits::ServerLimits;
 use crate::unauthenticated::UnauthenticatedConnections;
 
@@ -44,7 +44,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct Server {
     pub(crate) hub: Arc<Hub>,
-    tokens: Option<Tokens>,
+    tokens: Option<AccessTokens>,
     hosts: Vec<String>,
     clock: Arc<dyn Clock>,
     audit: Option<Arc<dyn AuditLog>>,
@@ -67,7 +67,7 @@ impl Server {
 
     /// Requires one of these tokens from every client. Without tokens, every client that can connect has all scopes.
     #[must_use]
-    pub fn with_tokens(mut self, tokens: Tokens) -> Self {
+    pub fn with_tokens(mut self, tokens: AccessTokens) -> Self {
         self.tokens = Some(tokens);
         self
     }
@@ -91,14 +91,14 @@ impl Server {
     /// # Errors
     ///
     /// [`StoreError`](pintle_store::StoreError) if the store cannot be read. A session that cannot be opened is left.
-    pub async fn take_up(&self) -> Result<TakenUp, pintle_store::StoreError> {
-        self.hub.take_up().await
+    pub async fn reopen_sessions(&self) -> Result<Reopened, pintle_store::StoreError> {
+        self.hub.reopen_sessions().await
     }
 
     /// Resumes sessions of servers that shared the store and died. Checks for such sessions at this interval until the
     /// server shuts down. Their leases must expire first.
-    pub async fn keep_taking_up(&self, interval: Duration) {
-        self.hub.keep_taking_up(interval).await;
+    pub async fn keep_reopening(&self, interval: Duration) {
+        self.hub.keep_reopening(interval).await;
     }
 
     /// Serves the connections of a TCP socket until `stop` completes, then closes the sessions. Runs that exceed
@@ -140,7 +140,7 @@ impl Server {
             async move {
                 let secured = tokio::time::timeout(head_time, accepted).await;
                 let stream = secured.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
-                let protocol = Protocol::negotiated(stream.get_ref().1.alpn_protocol());
+                let protocol = Protocol::from_alpn(stream.get_ref().1.alpn_protocol());
                 Ok::<_, io::Error>((stream, protocol))
             }
         };
@@ -170,8 +170,8 @@ impl Server {
             hosts,
             is_secure,
             clock: Arc::clone(&self.clock),
-            logins: Logins::default(),
-            rates: Rates::new(self.hub.limits.rate),
+            logins: BrowserLogins::default(),
+            rates: RateLimiter::new(self.hub.limits.rate),
             audit: self.audit.clone(),
         };
         App { hub: Arc::clone(&self.hub), access: Arc::new(access), answered: Arc::default() }
@@ -279,7 +279,7 @@ enum Protocol {
 #[cfg(feature = "tls")]
 impl Protocol {
     /// Returns the protocol that a TLS handshake has negotiated (ALPN).
-    fn negotiated(name: Option<&[u8]>) -> Self {
+    fn from_alpn(name: Option<&[u8]>) -> Self {
         if name == Some(crate::tls::HTTP2) { Self::Http2 } else { Self::Http1 }
     }
 }

@@ -38,7 +38,7 @@ impl TlsIdentity {
     ///
     /// [`TlsError`].
     pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, TlsError> {
-        Ok(Self(Arc::new(RwLock::new(certified(certificates, key)?))))
+        Ok(Self(Arc::new(RwLock::new(load_certified_key(certificates, key)?))))
     }
 
     /// Replaces the certificates and the key, from the next connection on.
@@ -47,7 +47,7 @@ impl TlsIdentity {
     ///
     /// [`TlsError`]. The previous certificates and key then stay in use.
     pub fn set(&self, certificates: &[u8], key: &[u8]) -> Result<(), TlsError> {
-        let certified = certified(certificates, key)?;
+        let certified = load_certified_key(certificates, key)?;
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = certified;
         Ok(())
     }
@@ -61,7 +61,7 @@ impl TlsIdentity {
     }
 }
 
-fn certified(certificates: &[u8], key: &[u8]) -> Result<Arc<CertifiedKey>, TlsError> {
+fn load_certified_key(certificates: &[u8], key: &[u8]) -> Result<Arc<CertifiedKey>, TlsError> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificates).collect();
     let chain = chain.map_err(|error| TlsError::Certificates(error.to_string()))?;
     if chain.is_empty() {

@@ -11,12 +11,12 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone, Debug)]
 pub(crate) struct UnauthenticatedConnections {
     limit: usize,
-    waiting: Arc<Mutex<VecDeque<Peer>>>,
+    waiting: Arc<Mutex<VecDeque<UnauthenticatedPeer>>>,
 }
 
 /// The other end of a connection. Clones refer to the same connection.
 #[derive(Clone, Debug)]
-pub(crate) struct Peer {
+pub(crate) struct UnauthenticatedPeer {
     /// Address; `None` on a unix socket.
     pub(crate) address: Option<IpAddr>,
     number: u64,
@@ -31,8 +31,13 @@ impl UnauthenticatedConnections {
     }
 
     /// Adds a connection, with a unique number.
-    pub(crate) fn add(&self, number: u64, address: Option<IpAddr>) -> Peer {
-        let peer = Peer { address, number, close: CancellationToken::new(), unauthenticated: self.clone() };
+    pub(crate) fn add(&self, number: u64, address: Option<IpAddr>) -> UnauthenticatedPeer {
+        let peer = UnauthenticatedPeer {
+            address,
+            number,
+            close: CancellationToken::new(),
+            unauthenticated: self.clone(),
+        };
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push_back(peer.clone());
         if waiting.len() > self.limit
@@ -44,7 +49,7 @@ impl UnauthenticatedConnections {
     }
 }
 
-impl Peer {
+impl UnauthenticatedPeer {
     /// Removes the connection, because its client has authenticated or disconnected.
     pub(crate) fn remove_waiting(&self) {
         let mut waiting = self.unauthenticated.waiting.lock().unwrap_or_else(PoisonError::into_inner);

@@ -175,42 +175,42 @@ struct StringValue {
 
 /// Returns the strings of a JSON text in order. Serde must have written the text.
 fn string_values(text: &str) -> impl Iterator<Item = StringValue> {
-    let mut scanner = Scanner { text, at: 0, path: Vec::new() };
+    let mut scanner = StringScanner { text, at: 0, path: Vec::new() };
     std::iter::from_fn(move || scanner.next_string())
 }
 
-struct Scanner<'a> {
+struct StringScanner<'a> {
     text: &'a str,
     at: usize,
-    path: Vec<Segment<'a>>,
+    path: Vec<PointerSegment<'a>>,
 }
 
 /// Part of a JSON pointer.
-enum Segment<'a> {
+enum PointerSegment<'a> {
     Index(usize),
     /// Literal of the newest name of a member; `None` before the first.
     Name(Option<&'a str>),
 }
 
-impl Scanner<'_> {
+impl StringScanner<'_> {
     fn next_string(&mut self) -> Option<StringValue> {
         while let Some(byte) = self.text.as_bytes().get(self.at) {
             match byte {
-                b'{' => self.path.push(Segment::Name(None)),
-                b'[' => self.path.push(Segment::Index(0)),
+                b'{' => self.path.push(PointerSegment::Name(None)),
+                b'[' => self.path.push(PointerSegment::Index(0)),
                 b'}' | b']' => {
                     self.path.pop();
                 }
                 b',' => match self.path.last_mut() {
-                    Some(Segment::Index(index)) => *index += 1,
-                    Some(Segment::Name(name)) => *name = None,
+                    Some(PointerSegment::Index(index)) => *index += 1,
+                    Some(PointerSegment::Name(name)) => *name = None,
                     None => {}
                 },
                 b'"' => {
                     let range = self.at..self.end_of_string();
                     self.at = range.end;
                     let literal = self.text.get(range.clone())?;
-                    if let Some(Segment::Name(name @ None)) = self.path.last_mut() {
+                    if let Some(PointerSegment::Name(name @ None)) = self.path.last_mut() {
                         *name = Some(literal);
                         continue;
                     }
@@ -237,9 +237,9 @@ impl Scanner<'_> {
     }
 
     fn pointer(&self) -> String {
-        let segment = |segment: &Segment<'_>| match segment {
-            Segment::Index(index) => index.to_string(),
-            Segment::Name(literal) => {
+        let segment = |segment: &PointerSegment<'_>| match segment {
+            PointerSegment::Index(index) => index.to_string(),
+            PointerSegment::Name(literal) => {
                 let name: String = serde_json::from_str(literal.unwrap_or("\"\"")).unwrap_or_default();
                 name.replace('~', "~0").replace('/', "~1")
             }

@@ -29,13 +29,15 @@ mod take;
 mod tests;
 mod verify;
 
-pub use compare::{Change, ChangeKind, Comparison};
-pub use diff::{Diff, DiffLimits, DiffLine, FileDiff, FileDiffs, Hunk, NotShown, file_diffs, unified_diff};
+pub use compare::{ChangeKind, Comparison, EntryChange};
+pub use diff::{
+    DiffHunk, DiffLimits, DiffLine, DiffOmission, FileDiff, FileDiffs, UnifiedDiff, file_diffs, unified_diff,
+};
 pub use error::CheckpointError;
-pub use manifest::{Entry, Gap, Manifest, Presence, State, Unlisted};
-pub use patch::{Patch, RepositoryPosition, git_patch};
-pub use plan::{Action, LeftAlone, LeftReason, RestorePlan, Step, plan_restore};
-pub use restore::{Failure, Restored, restore};
+pub use manifest::{ContentGap, EntryState, ListingLimit, Manifest, ManifestEntry, Presence};
+pub use patch::{GitPatch, RepositoryPosition, git_patch};
+pub use plan::{RestoreAction, RestorePlan, RestoreStep, UnrestoredPath, UnrestoredReason, plan_restore};
+pub use restore::{RestoreFailure, RestoreResult, restore};
 pub use session::StoredCheckpoints;
-pub use take::{Checkpoint, Limits, observe, take};
+pub use take::{Checkpoint, CheckpointLimits, observe, take};
 pub use verify::{VerifiedCheckpoints, verify};

@@ -22,10 +22,10 @@ use async_trait::async_trait;
 use pintle_agent::{SessionId, Timestamp};
 
 use self::blobs::{FileBlobs, create_dir};
-use self::disk::{Disk, LocalDisk, Lock};
-use self::inbox::Inbox;
+use self::disk::{Disk, DiskLock, LocalDisk};
+use self::inbox::FileInbox;
 use self::journal::JournalFiles;
-use self::layout::{Layout, SessionFiles, id_of};
+use self::layout::{SessionFiles, StoreLayout, id_of};
 use self::reader::FileReader;
 use self::segment::START;
 use self::writer::FileWriter;
@@ -34,10 +34,10 @@ use crate::error::StoreError;
 use crate::format::summary_of;
 use crate::hash::Hash;
 use crate::holder::Holder;
-use crate::line::Header;
+use crate::line::SegmentHeader;
 use crate::store::{
-    Filter, LineId, Opened, Page, Position, Posting, Problem, Reader, SessionStore, SessionWriter, Summary,
-    Verification,
+    Filter, JournalProblem, LineId, OpenedSession, Page, Position, Posting, Reader, SessionStore,
+    SessionWriter, Summary, Verification,
 };
 
 /// Prefix of the names of directories that are being removed.
@@ -54,7 +54,7 @@ const NEW: &str = "new-";
 #[derive(Clone, Debug)]
 pub struct FileStore {
     disk: Arc<dyn Disk>,
-    layout: Layout,
+    layout: StoreLayout,
 }
 
 impl FileStore {
@@ -68,7 +68,7 @@ impl FileStore {
     }
 
     fn on(disk: Arc<dyn Disk>, root: PathBuf) -> Result<Self, StoreError> {
-        let layout = Layout::new(root);
+        let layout = StoreLayout::new(root);
         create_dir(disk.as_ref(), layout.root())?;
         create_dir(disk.as_ref(), &layout.sessions())?;
         Ok(Self { disk, layout })
@@ -88,7 +88,7 @@ impl FileStore {
         FileBlobs { disk: Arc::clone(&self.disk), layout: self.layout.clone(), files }
     }
 
-    fn lock(&self, journal: &JournalFiles) -> Result<Box<dyn Lock>, StoreError> {
+    fn lock(&self, journal: &JournalFiles) -> Result<Box<dyn DiskLock>, StoreError> {
         let path = journal.files.lock();
         let text = serde_json::to_string(&Holder::this_process()).unwrap_or_default();
         match self.disk.lock(&path, &text) {
@@ -112,11 +112,11 @@ impl FileStore {
     fn create_now(&self, summary: &Summary) -> Result<FileWriter, StoreError> {
         let (journal, lock) = self.new_journal(&summary.id)?;
         let epoch = journal.newest_epoch()? + 1;
-        self.first_writer(journal, &Header::new(summary.id.clone(), epoch, START), lock, summary)
+        self.first_writer(journal, &SegmentHeader::new(summary.id.clone(), epoch, START), lock, summary)
     }
 
     /// Creates the directory of a session and locks it.
-    fn new_journal(&self, id: &SessionId) -> Result<(JournalFiles, Box<dyn Lock>), StoreError> {
+    fn new_journal(&self, id: &SessionId) -> Result<(JournalFiles, Box<dyn DiskLock>), StoreError> {
         let journal = self.journal(id)?;
         create_dir(self.disk.as_ref(), &journal.files.directory)?;
         let lock = self.lock(&journal)?;
@@ -132,8 +132,8 @@ impl FileStore {
     fn first_writer(
         &self,
         journal: JournalFiles,
-        header: &Header,
-        lock: Box<dyn Lock>,
+        header: &SegmentHeader,
+        lock: Box<dyn DiskLock>,
         summary: &Summary,
     ) -> Result<FileWriter, StoreError> {
         let blobs = self.blobs_of(journal.files.clone());
@@ -143,7 +143,7 @@ impl FileStore {
         Ok(writer)
     }
 
-    fn open_now(&self, id: &SessionId) -> Result<Opened, StoreError> {
+    fn open_now(&self, id: &SessionId) -> Result<OpenedSession, StoreError> {
         let journal = self.journal(id)?;
         // Checked first: a session that does not exist gets no lock file.
         journal.epochs()?;
@@ -153,12 +153,12 @@ impl FileStore {
         let newest = journal.files.segment(extent.head.epoch);
         self.disk.sync_file(&newest).map_err(io_error("sync", &newest))?;
         let blobs = self.blobs_of(journal.files.clone());
-        let header = Header::new(id.clone(), extent.newest_epoch + 1, extent.head);
+        let header = SegmentHeader::new(id.clone(), extent.newest_epoch + 1, extent.head);
         let writer = FileWriter::start(journal, blobs, &header, lock)?;
         if let Some(torn) = &extent.torn {
             tracing::warn!(session = %id, seq = torn.seq, bytes = torn.bytes, "the end of a journal was torn");
         }
-        Ok(Opened { writer: Box::new(writer), torn: extent.torn })
+        Ok(OpenedSession { writer: Box::new(writer), torn: extent.torn })
     }
 
     fn verify_now(&self, id: &SessionId, head: Option<&Position>) -> Result<Verification, StoreError> {
@@ -189,10 +189,10 @@ impl FileStore {
                 match blobs.get_now(&hash) {
                     Ok(Some(_)) => verified_blobs += 1,
                     Ok(None) => {
-                        problems.push(Problem::from_error(line.seq, &StoreError::MissingBlob(hash)));
+                        problems.push(JournalProblem::from_error(line.seq, &StoreError::MissingBlob(hash)));
                     }
                     Err(error @ StoreError::DamagedBlob(_)) => {
-                        problems.push(Problem::from_error(line.seq, &error));
+                        problems.push(JournalProblem::from_error(line.seq, &error));
                     }
                     Err(error) => return Err(error),
                 }
@@ -287,7 +287,7 @@ fn damage(error: StoreError, head: Position, synced: u64) -> Result<Verification
     } else {
         return Err(error);
     };
-    let problems = vec![Problem::from_error(seq, &error)];
+    let problems = vec![JournalProblem::from_error(seq, &error)];
     Ok(Verification { head, synced, blobs: 0, matches_head: None, torn: None, problems })
 }
 
@@ -308,7 +308,7 @@ impl SessionStore for FileStore {
         blocking(move || Ok(Box::new(this.fork_now(&origin, at, &summary)?) as Box<dyn SessionWriter>)).await
     }
 
-    async fn open(&self, id: &SessionId) -> Result<Opened, StoreError> {
+    async fn open(&self, id: &SessionId) -> Result<OpenedSession, StoreError> {
         let (this, id) = (self.clone(), id.clone());
         blocking(move || this.open_now(&id)).await
     }
@@ -349,7 +349,7 @@ impl SessionStore for FileStore {
         let input_id = input_id.to_owned();
         blocking(move || {
             journal.spans()?;
-            Inbox { disk: journal.disk, files: journal.files }.post(&input_id, input)
+            FileInbox { disk: journal.disk, files: journal.files }.post(&input_id, input)
         })
         .await
     }
@@ -358,7 +358,7 @@ impl SessionStore for FileStore {
         let journal = self.journal(id)?;
         blocking(move || {
             journal.spans()?;
-            Inbox { disk: journal.disk, files: journal.files }.has_waiting()
+            FileInbox { disk: journal.disk, files: journal.files }.has_waiting()
         })
         .await
     }

@@ -1,14 +1,15 @@
 //! The format of journals, for implementations of [`SessionStore`](crate::SessionStore).
 //!
 //! A journal has the same lines in every store, so that verification and export do not depend on its location. The
-//! first line of each writer is a [`Header`]. [`move_to_blobs`] takes large values out of an object, [`Chain::line`]
-//! makes a line from it, and [`RawLine::parse`] with [`Chain::verifies`] reads it. A lost summary can be rebuilt from a
-//! [`summary_line`]. [`SessionWriter::close`](crate::SessionWriter::close) writes the line [`CLOSED`].
+//! first line of each writer is a [`SegmentHeader`]. [`move_to_blobs`] takes large values out of an object,
+//! [`HashChain::line`] makes a line from it, and [`RawLine::parse`] with [`HashChain::verifies`] reads it. A lost summary
+//! can be rebuilt from a [`summary_line`]. [`SessionWriter::close`](crate::SessionWriter::close) writes the line
+//! [`CLOSED`].
 
 use serde::{Deserialize, Serialize};
 
 pub use crate::blob::{hashes, move_from_blobs, move_to_blobs};
-pub use crate::line::{Chain, Header, RawLine, VERSION};
+pub use crate::line::{HashChain, RawLine, SegmentHeader, VERSION};
 use crate::store::Summary;
 
 /// Object of the last line of a closed writer: all earlier lines were synced.

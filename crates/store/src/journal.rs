@@ -1,8 +1,8 @@
 //! The record of a session in a store.
 
 mod fork;
-mod place;
 mod reading;
+mod workspace;
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -19,13 +19,13 @@ use serde::Serialize;
 use tokio::sync::Mutex;
 
 use self::fork::ForkHeader;
-pub use self::fork::{Fork, ForkError, fork};
-pub use self::place::{Reached, reached};
+pub use self::fork::{ForkError, StoredFork, fork};
 pub use self::reading::{IntactRecord, read_intact, read_objects, read_record};
+pub use self::workspace::{WorkspaceMatch, match_workspace};
 use crate::blob::MAX_INLINE_LINE;
 use crate::error::StoreError;
 use crate::format::summary_line;
-use crate::store::{self, InboxSignal, Opened, Posting, SessionStore, SessionWriter, Summary};
+use crate::store::{self, InboxSignal, OpenedSession, Posting, SessionStore, SessionWriter, Summary};
 
 /// Longest title, in characters.
 const MAX_TITLE: usize = 80;
@@ -61,7 +61,7 @@ impl StoredJournal {
 
     /// Name of the property with the identity of the workspace of the tools, as
     /// [`ExecutionEnvironment::place`](pintle_env::ExecutionEnvironment::place) returns it.
-    pub const PLACE: &str = "place";
+    pub const WORKSPACE: &str = "place";
 
     /// Name of the property with the number of tokens so far.
     pub const TOKENS: &str = "tokens";
@@ -267,7 +267,7 @@ struct StoredSubagents {
 }
 
 impl StoredSubagents {
-    async fn journal(&self, opened: Opened) -> io::Result<Box<dyn Journal>> {
+    async fn journal(&self, opened: OpenedSession) -> io::Result<Box<dyn Journal>> {
         let id = opened.writer.id().clone();
         let summary = self.store.summary(&id).await?.ok_or(StoreError::NotFound(id))?;
         Ok(self.journal_of(opened.writer, summary))

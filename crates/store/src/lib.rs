@@ -23,15 +23,15 @@ pub use file::FileStore;
 pub use hash::{Hash, InvalidHash};
 pub use holder::Holder;
 pub use journal::{
-    Fork, ForkError, IntactRecord, Reached, StoredJournal, fork, post_input, reached, read_intact,
-    read_objects, read_record, title_of,
+    ForkError, IntactRecord, StoredFork, StoredJournal, WorkspaceMatch, fork, match_workspace, post_input,
+    read_intact, read_objects, read_record, title_of,
 };
 pub use ledger::check_ledger_name;
 pub use memory::MemoryStore;
 // Types of the agent that appear in the interface of stores, so that a host does not need a second dependency.
 pub use pintle_agent::{Barrier, Fence, Ledger, Ledgers, Record, SessionId, Timestamp};
-pub use prune::{PrunePolicy, Pruned, delete_tree, prune};
+pub use prune::{PrunePolicy, PruneResult, delete_tree, prune};
 pub use store::{
-    Filter, InboxSignal, Line, LineId, Opened, Page, Position, PostedInput, Posting, Problem, Reader,
-    SessionStore, SessionWriter, Summary, TornTail, Verification,
+    Filter, InboxSignal, JournalProblem, Line, LineId, OpenedSession, Page, Position, PostedInput, Posting,
+    Reader, SessionStore, SessionWriter, Summary, TornTail, Verification,
 };

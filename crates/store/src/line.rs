@@ -37,7 +37,7 @@ pub const VERSION: u64 = 1;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Header {
+pub struct SegmentHeader {
     /// Version of the format, as [`VERSION`].
     pub journal: u64,
     /// Session that the writer writes to.
@@ -53,7 +53,7 @@ pub struct Header {
 
 /// Key of the hashes of one session's lines.
 #[derive(Clone, Debug)]
-pub struct Chain {
+pub struct HashChain {
     session: blake3::Hasher,
 }
 
@@ -71,7 +71,7 @@ pub struct RawLine<'a> {
     pub hash: Hash,
 }
 
-impl Header {
+impl SegmentHeader {
     /// Creates the first line of writer `epoch`, after line `follows`.
     #[must_use]
     pub fn new(session: SessionId, epoch: u64, follows: Position) -> Self {
@@ -93,7 +93,7 @@ impl Header {
     }
 }
 
-impl Chain {
+impl HashChain {
     /// Creates the key for the lines of a session.
     #[must_use]
     pub fn new(session: &SessionId) -> Self {
@@ -162,8 +162,8 @@ mod tests {
 
     const FIRST: Hash = Hash::START;
 
-    fn chain() -> Chain {
-        Chain::new(&SessionId::new("s"))
+    fn chain() -> HashChain {
+        HashChain::new(&SessionId::new("s"))
     }
 
     fn parsed(text: &str) -> RawLine<'_> {
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!((line.seq, line.synced, line.hash), (3, 2, hash));
         assert!(chain().verifies(&line, &FIRST));
         assert!(!chain().verifies(&line, &hash));
-        assert!(!Chain::new(&SessionId::new("t")).verifies(&line, &FIRST));
+        assert!(!HashChain::new(&SessionId::new("t")).verifies(&line, &FIRST));
         let object: serde_json::Value = serde_json::from_str(&line.object().unwrap()).unwrap();
         assert_eq!(object, serde_json::json!({"a": "ü", "seq": 3, "synced": 2}));
     }
@@ -199,8 +199,8 @@ mod tests {
     /// An id that continues like a line of another session does not make a line of it.
     #[test]
     fn session_and_text_do_not_run_into_each_other() {
-        let (text, _) = Chain::new(&SessionId::new("ab")).line("{}", 1, 0, &FIRST);
-        assert!(!Chain::new(&SessionId::new("a")).verifies(&parsed(&text), &FIRST));
+        let (text, _) = HashChain::new(&SessionId::new("ab")).line("{}", 1, 0, &FIRST);
+        assert!(!HashChain::new(&SessionId::new("a")).verifies(&parsed(&text), &FIRST));
     }
 
     #[test]

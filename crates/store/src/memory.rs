@@ -16,23 +16,23 @@ use crate::format::CLOSED;
 use crate::hash::Hash;
 use crate::holder::Holder;
 use crate::ledger::check_ledger_name;
-use crate::line::{Chain, Header, RawLine};
+use crate::line::{HashChain, RawLine, SegmentHeader};
 use crate::store::{
-    Filter, InboxSignal, Line, LineId, Opened, Page, Position, PostedInput, Posting, Problem, Reader,
-    SessionStore, SessionWriter, Summary, Verification, WatchedInbox,
+    Filter, InboxSignal, JournalProblem, Line, LineId, OpenedSession, Page, Position, PostedInput, Posting,
+    Reader, SessionStore, SessionWriter, Summary, Verification, WatchedInbox,
 };
 
 /// Sessions in memory, for tests and for applications without persistence. Clones share their sessions.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
-    sessions: Arc<Mutex<BTreeMap<SessionId, Arc<Mutex<Session>>>>>,
+    sessions: Arc<Mutex<BTreeMap<SessionId, Arc<Mutex<MemorySession>>>>>,
     ledgers: Arc<Mutex<BTreeMap<String, Ledger>>>,
 }
 
 #[derive(Debug)]
-struct Session {
+struct MemorySession {
     summary: Summary,
-    lines: Vec<StoredLine>,
+    lines: Vec<MemoryLine>,
     head: Position,
     blobs: HashMap<Hash, Arc<Vec<u8>>>,
     inbox: Vec<PostedInput>,
@@ -48,14 +48,14 @@ struct Session {
 }
 
 #[derive(Clone, Debug)]
-struct StoredLine {
+struct MemoryLine {
     /// Session whose writer wrote it: this one, or one that it was forked from.
     session: SessionId,
     epoch: u64,
     text: Arc<str>,
 }
 
-impl Session {
+impl MemorySession {
     fn new(summary: Summary) -> Self {
         Self {
             summary,
@@ -94,7 +94,7 @@ impl Session {
         if at(last.seq).is_some_and(|stored| stored.epoch == last.epoch) {
             return None;
         }
-        let is_later = |stored: &&StoredLine| stored.epoch > last.epoch;
+        let is_later = |stored: &&MemoryLine| stored.epoch > last.epoch;
         let taken = self.lines.iter().rev().take_while(is_later).count();
         let first = u64::try_from(self.lines.len() - taken).unwrap_or(u64::MAX).saturating_add(1);
         // Until a writer has written a line, it is not settled which line it follows.
@@ -110,7 +110,7 @@ impl MemoryStore {
     }
 
     /// Adds a session and returns its writer.
-    fn add(&self, session: Session) -> Result<MemoryWriter, StoreError> {
+    fn add(&self, session: MemorySession) -> Result<MemoryWriter, StoreError> {
         let id = session.summary.id.clone();
         if id.as_str().is_empty() {
             return Err(StoreError::InvalidId(id));
@@ -123,7 +123,7 @@ impl MemoryStore {
         MemoryWriter::start(id, session)
     }
 
-    fn session(&self, id: &SessionId) -> Result<Arc<Mutex<Session>>, StoreError> {
+    fn session(&self, id: &SessionId) -> Result<Arc<Mutex<MemorySession>>, StoreError> {
         lock(&self.sessions).get(id).cloned().ok_or_else(|| StoreError::NotFound(id.clone()))
     }
 }
@@ -157,7 +157,7 @@ impl Ledgers for MemoryStore {
 #[async_trait]
 impl SessionStore for MemoryStore {
     async fn create(&self, summary: Summary) -> Result<Box<dyn SessionWriter>, StoreError> {
-        Ok(Box::new(self.add(Session::new(summary))?))
+        Ok(Box::new(self.add(MemorySession::new(summary))?))
     }
 
     async fn fork(
@@ -171,14 +171,14 @@ impl SessionStore for MemoryStore {
         let wrote = fork.lines.last().map_or_else(|| origin.clone(), |line| line.session.clone());
         let head = fork.head;
         let mut writer = self.add(fork)?;
-        let header = Header::new(writer.id.clone(), writer.epoch, head).forked_from(wrote);
+        let header = SegmentHeader::new(writer.id.clone(), writer.epoch, head).forked_from(wrote);
         writer.append(vec![header.object()], Barrier::Synced).await?;
         Ok(Box::new(writer))
     }
 
-    async fn open(&self, id: &SessionId) -> Result<Opened, StoreError> {
+    async fn open(&self, id: &SessionId) -> Result<OpenedSession, StoreError> {
         let writer = MemoryWriter::start(id.clone(), self.session(id)?)?;
-        Ok(Opened { writer: Box::new(writer), torn: None })
+        Ok(OpenedSession { writer: Box::new(writer), torn: None })
     }
 
     async fn read(&self, id: &SessionId, from: u64) -> Result<Box<dyn Reader>, StoreError> {
@@ -198,10 +198,11 @@ impl SessionStore for MemoryStore {
         let mut matches_head = head.map(|head| head.seq == 0 && head.hash == Hash::START);
         for (seq, stored) in (1..).zip(&session.lines) {
             let line = RawLine::parse(stored.text.trim_end().as_bytes());
-            let Some(line) =
-                line.filter(|line| line.seq == seq && Chain::new(&stored.session).verifies(line, &before))
+            let Some(line) = line
+                .filter(|line| line.seq == seq && HashChain::new(&stored.session).verifies(line, &before))
             else {
-                problems.push(Problem { seq, message: "it is not the line that was written".to_owned() });
+                problems
+                    .push(JournalProblem { seq, message: "it is not the line that was written".to_owned() });
                 break;
             };
             before = line.hash;
@@ -212,7 +213,7 @@ impl SessionStore for MemoryStore {
                 if session.blobs.contains_key(&hash) {
                     blobs += 1;
                 } else {
-                    problems.push(Problem::from_error(seq, &StoreError::MissingBlob(hash)));
+                    problems.push(JournalProblem::from_error(seq, &StoreError::MissingBlob(hash)));
                 }
             }
         }
@@ -288,14 +289,14 @@ fn this_process() -> Holder {
 #[derive(Debug)]
 struct MemoryWriter {
     id: SessionId,
-    session: Arc<Mutex<Session>>,
-    chain: Chain,
+    session: Arc<Mutex<MemorySession>>,
+    chain: HashChain,
     epoch: u64,
     ended: Arc<AtomicBool>,
 }
 
 impl MemoryWriter {
-    fn start(id: SessionId, session: Arc<Mutex<Session>>) -> Result<Self, StoreError> {
+    fn start(id: SessionId, session: Arc<Mutex<MemorySession>>) -> Result<Self, StoreError> {
         let epoch = {
             let mut session = lock(&session);
             if std::mem::replace(&mut session.is_open, true) {
@@ -304,7 +305,7 @@ impl MemoryWriter {
             session.head.epoch += 1;
             session.head.epoch
         };
-        Ok(Self { chain: Chain::new(&id), id, session, epoch, ended: Arc::default() })
+        Ok(Self { chain: HashChain::new(&id), id, session, epoch, ended: Arc::default() })
     }
 }
 
@@ -343,7 +344,7 @@ impl SessionWriter for MemoryWriter {
             let Position { seq, hash, .. } = session.head;
             let (text, hash) = self.chain.line(&object, seq + 1, seq, &hash);
             let writer = self.id.clone();
-            session.lines.push(StoredLine { session: writer, epoch: self.epoch, text: text.into() });
+            session.lines.push(MemoryLine { session: writer, epoch: self.epoch, text: text.into() });
             session.head.seq += 1;
             session.head.hash = hash;
         }
@@ -387,7 +388,7 @@ impl SessionWriter for MemoryWriter {
     }
 }
 
-struct MemoryBlobs(Arc<Mutex<Session>>);
+struct MemoryBlobs(Arc<Mutex<MemorySession>>);
 
 #[async_trait]
 impl Blobs for MemoryBlobs {
@@ -405,7 +406,7 @@ impl Blobs for MemoryBlobs {
 
 struct MemoryReader {
     id: SessionId,
-    session: Arc<Mutex<Session>>,
+    session: Arc<Mutex<MemorySession>>,
     /// Number of the line to return next.
     next: u64,
     /// Line that was returned last.
@@ -414,7 +415,7 @@ struct MemoryReader {
 }
 
 impl MemoryReader {
-    fn new(id: SessionId, session: Arc<Mutex<Session>>, next: u64, last: Option<LineId>) -> Self {
+    fn new(id: SessionId, session: Arc<Mutex<MemorySession>>, next: u64, last: Option<LineId>) -> Self {
         let changes = lock(&session).changes.subscribe();
         Self { id, session, next, last, changes }
     }

@@ -25,7 +25,7 @@ pub struct PrunePolicy {
 /// Result of [`prune`].
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Pruned {
+pub struct PruneResult {
     /// Sessions that were removed, or would be, without their subagents.
     pub removed: Vec<Summary>,
     /// Sessions that match the policy but stay: a process writes them, they were left unfinished, a call waits for a
@@ -56,11 +56,11 @@ impl PrunePolicy {
 ///
 /// As for [`SessionStore::list`], [`SessionStore::delete`] and [`SessionStore::sweep`]. Sessions and files removed
 /// before the error stay removed.
-pub async fn prune(store: &dyn SessionStore, policy: &PrunePolicy) -> Result<Pruned, StoreError> {
+pub async fn prune(store: &dyn SessionStore, policy: &PrunePolicy) -> Result<PruneResult, StoreError> {
     let all = store.list(&Filter::default(), &Page::default()).await?;
     // The store also contains tasks and recorded costs.
     let sessions = all.into_iter().filter(Summary::is_session);
-    let mut pruned = Pruned::default();
+    let mut pruned = PruneResult::default();
     for (index, summary) in sessions.enumerate() {
         if !policy.fits(index, &summary) {
             continue;

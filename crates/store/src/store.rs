@@ -50,7 +50,7 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
     ///
     /// [`StoreError::NotFound`], [`StoreError::InUse`], [`StoreError::Damaged`], [`StoreError::Version`],
     /// [`StoreError::NotAJournal`], [`StoreError::Io`] and the like. An error changes nothing.
-    async fn open(&self, id: &SessionId) -> Result<Opened, StoreError>;
+    async fn open(&self, id: &SessionId) -> Result<OpenedSession, StoreError>;
 
     /// Reads the journal from line `from` on (the first line is 1), in bounded memory. A session may be read while it
     /// is written.
@@ -319,14 +319,14 @@ impl Line {
 /// A session that was opened for writing.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Opened {
+pub struct OpenedSession {
     /// Its writer.
     pub writer: Box<dyn SessionWriter>,
     /// The incomplete end of the journal, which was set aside; `None` if the journal was complete.
     pub torn: Option<TornTail>,
 }
 
-impl Opened {
+impl OpenedSession {
     /// Creates the result of opening a session whose journal was complete on disk.
     #[must_use]
     pub fn new(writer: Box<dyn SessionWriter>) -> Self {
@@ -379,7 +379,7 @@ pub struct Verification {
     /// End of the journal that was never acknowledged.
     pub torn: Option<TornTail>,
     /// Problems, in the order of the lines.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<JournalProblem>,
 }
 
 impl Verification {
@@ -399,14 +399,14 @@ impl Verification {
 /// Damage of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Problem {
+pub struct JournalProblem {
     /// Number of the line.
     pub seq: u64,
     /// The problem as text.
     pub message: String,
 }
 
-impl Problem {
+impl JournalProblem {
     /// Creates a problem with line `seq`.
     #[must_use]
     pub fn new(seq: u64, message: impl Into<String>) -> Self {

@@ -13,7 +13,7 @@ use reqwest::{Certificate, Client, Response, Url, redirect};
 use crate::address::{AddressRules, RefusedAddress};
 use crate::charset::decode;
 use crate::markdown::to_markdown;
-use crate::resolver::{self, CheckedResolver, Lookup};
+use crate::resolver::{self, CheckedResolver, HostLookup};
 
 /// Maximum length of a URL, in bytes.
 const MAX_URL: usize = 8 << 10;
@@ -28,7 +28,7 @@ const ACCEPTED: HeaderValue =
 pub struct HttpWebClient {
     limits: FetchLimits,
     rules: AddressRules,
-    lookup: Lookup,
+    lookup: HostLookup,
     /// Whether redirects to another host are refused.
     stays_on_host: bool,
     /// Certificates trusted in addition to the system's.
@@ -82,11 +82,11 @@ impl HttpWebClient {
     /// Creates a client with these limits and rules. HTTP is set up at the first fetch.
     #[must_use]
     pub fn new(limits: FetchLimits, rules: AddressRules) -> Self {
-        Self::with_lookup(limits, rules, resolver::system())
+        Self::with_lookup(limits, rules, resolver::system_lookup())
     }
 
     /// Like [`new`](Self::new), with names resolved by `lookup`.
-    pub(crate) fn with_lookup(limits: FetchLimits, rules: AddressRules, lookup: Lookup) -> Self {
+    pub(crate) fn with_lookup(limits: FetchLimits, rules: AddressRules, lookup: HostLookup) -> Self {
         let (plain, secure) = (OnceLock::new(), OnceLock::new());
         Self { limits, rules, lookup, stays_on_host: false, roots: Vec::new(), plain, secure }
     }

@@ -13,8 +13,8 @@ use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
 use html5gum::{Span, Tokenizer};
 use reqwest::Url;
 
-use self::tag::Tag;
-use self::writer::{Inline, Writer};
+use self::tag::StartTag;
+use self::writer::{InlineFormat, MarkdownWriter};
 
 /// Maximum nesting of lists and quotes; deeper content is shown at this level.
 const MAX_DEPTH: usize = 16;
@@ -34,11 +34,11 @@ const FREE_GROWTH: usize = 64 << 10;
 #[must_use]
 pub fn to_markdown(html: &str, base: Option<&Url>) -> String {
     let max_len = html.len().saturating_mul(MAX_GROWTH).max(FREE_GROWTH);
-    let mut page = Page {
-        writer: Writer::default(),
+    let mut page = PageConverter {
+        writer: MarkdownWriter::default(),
         base,
         max_len,
-        table: Table::default(),
+        table: TablePosition::default(),
         open_tag: None,
         skipped: None,
         title: None,
@@ -96,14 +96,14 @@ fn readable(text: &str) -> Cow<'_, str> {
 }
 
 /// State of the conversion between two tokens.
-struct Page<'a> {
-    writer: Writer,
+struct PageConverter<'a> {
+    writer: MarkdownWriter,
     base: Option<&'a Url>,
     /// Length of the Markdown up to which URLs are made absolute.
     max_len: usize,
-    table: Table,
+    table: TablePosition,
     /// Start tag whose attributes are being read.
-    open_tag: Option<Tag>,
+    open_tag: Option<StartTag>,
     /// Name of the element whose content is being skipped. The first end tag of that name ends it.
     skipped: Option<String>,
     /// Text of the `title` element that is being read.
@@ -112,17 +112,17 @@ struct Page<'a> {
 
 /// Position in a table. A nested table is read as the text of its cell.
 #[derive(Default)]
-struct Table {
+struct TablePosition {
     depth: usize,
     rows: usize,
     cells: usize,
 }
 
-impl Page<'_> {
+impl PageConverter<'_> {
     fn event(&mut self, event: &CallbackEvent<'_>) {
         match event {
             CallbackEvent::String { value } => self.text(&String::from_utf8_lossy(value)),
-            CallbackEvent::OpenStartTag { name } => self.open_tag = Some(Tag::new(name)),
+            CallbackEvent::OpenStartTag { name } => self.open_tag = Some(StartTag::new(name)),
             CallbackEvent::AttributeName { name } => {
                 if let Some(tag) = &mut self.open_tag {
                     tag.begin_attribute(name);
@@ -159,7 +159,7 @@ impl Page<'_> {
         }
     }
 
-    fn start_tag(&mut self, tag: Tag, self_closing: bool) {
+    fn start_tag(&mut self, tag: StartTag, self_closing: bool) {
         if self.skipped.is_some() || (self_closing && is_foreign(&tag.name)) {
             return;
         }
@@ -190,21 +190,21 @@ impl Page<'_> {
         }
     }
 
-    fn start(&mut self, tag: &Tag) {
+    fn start(&mut self, tag: &StartTag) {
         match tag.name.as_str() {
             "br" => self.writer.line_break(),
             "hr" => self.writer.rule(),
             "img" => self.image(tag),
             "a" => {
                 let target = self.target(tag);
-                self.writer.open(Inline::Link(target));
+                self.writer.open(InlineFormat::Link(target));
             }
-            "b" | "strong" => self.writer.open(Inline::Strong),
-            "i" | "em" => self.writer.open(Inline::Emphasis),
-            "del" | "s" => self.writer.open(Inline::Deleted),
+            "b" | "strong" => self.writer.open(InlineFormat::Strong),
+            "i" | "em" => self.writer.open(InlineFormat::Emphasis),
+            "del" | "s" => self.writer.open(InlineFormat::Deleted),
             "code" | "kbd" | "samp" | "tt" => {
                 self.writer.set_fence_language(tag.attribute("class").unwrap_or_default());
-                self.writer.open(Inline::Code);
+                self.writer.open(InlineFormat::Code);
             }
             "pre" => {
                 self.writer.block(2);
@@ -227,11 +227,11 @@ impl Page<'_> {
 
     fn end(&mut self, name: &str) {
         match name {
-            "a" => self.writer.close(|inline| matches!(inline, Inline::Link(_))),
-            "b" | "strong" => self.writer.close(|inline| *inline == Inline::Strong),
-            "i" | "em" => self.writer.close(|inline| *inline == Inline::Emphasis),
-            "del" | "s" => self.writer.close(|inline| *inline == Inline::Deleted),
-            "code" | "kbd" | "samp" | "tt" => self.writer.close(|inline| *inline == Inline::Code),
+            "a" => self.writer.close(|inline| matches!(inline, InlineFormat::Link(_))),
+            "b" | "strong" => self.writer.close(|inline| *inline == InlineFormat::Strong),
+            "i" | "em" => self.writer.close(|inline| *inline == InlineFormat::Emphasis),
+            "del" | "s" => self.writer.close(|inline| *inline == InlineFormat::Deleted),
+            "code" | "kbd" | "samp" | "tt" => self.writer.close(|inline| *inline == InlineFormat::Code),
             "pre" => self.writer.end_pre(),
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => self.writer.end_heading(),
             "blockquote" => self.writer.end_quote(),
@@ -244,7 +244,7 @@ impl Page<'_> {
         }
     }
 
-    fn image(&mut self, tag: &Tag) {
+    fn image(&mut self, tag: &StartTag) {
         let alt = tag.attribute("alt").unwrap_or_default();
         let alt = alt.split_whitespace().collect::<Vec<_>>().join(" ");
         if alt.is_empty() {
@@ -258,7 +258,7 @@ impl Page<'_> {
     }
 
     /// Returns the URL of a link; `None` for one within the page.
-    fn target(&self, tag: &Tag) -> Option<String> {
+    fn target(&self, tag: &StartTag) -> Option<String> {
         let href = tag.attribute("href")?;
         if href.trim().starts_with('#') { None } else { self.absolute(href) }
     }

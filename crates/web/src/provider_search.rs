@@ -37,14 +37,14 @@ const MAX_SEARCHES: u32 = 3;
 #[derive(Clone, Debug)]
 pub struct ProviderSearch {
     client: Client,
-    provider: Provider,
+    provider: SearchDialect,
     name: String,
     model: String,
 }
 
 /// Dialect of the search request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Provider {
+enum SearchDialect {
     OpenAi,
     Anthropic,
     Gemini,
@@ -56,9 +56,9 @@ impl ProviderSearch {
     #[must_use]
     pub fn new(client: Client, provider: &str, model: impl Into<String>) -> Option<Self> {
         let dialect = match provider {
-            "openai" => Provider::OpenAi,
-            "anthropic" => Provider::Anthropic,
-            "gemini" => Provider::Gemini,
+            "openai" => SearchDialect::OpenAi,
+            "anthropic" => SearchDialect::Anthropic,
+            "gemini" => SearchDialect::Gemini,
             _ => return None,
         };
         Some(Self { client, provider: dialect, name: provider.to_owned(), model: model.into() })
@@ -108,7 +108,7 @@ impl WebSearchClient for ProviderSearch {
     }
 }
 
-impl Provider {
+impl SearchDialect {
     /// Returns the provider options with the search tool, including domain filters where the dialect has them.
     fn options(self, query: &SearchQuery) -> Value {
         let SearchQuery { allowed_domains: allowed, blocked_domains: blocked, .. } = query;

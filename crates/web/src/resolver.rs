@@ -11,7 +11,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use crate::address::AddressRules;
 
 /// Function that resolves a name to its addresses.
-pub(crate) type Lookup =
+pub(crate) type HostLookup =
     Arc<dyn Fn(String) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> + Send + Sync>;
 
 /// Resolver that refuses a name if any of its addresses is forbidden.
@@ -19,11 +19,11 @@ pub(crate) type Lookup =
 /// The connection goes to the addresses that were checked, so a record that changes in between has no effect.
 pub(crate) struct CheckedResolver {
     rules: AddressRules,
-    lookup: Lookup,
+    lookup: HostLookup,
 }
 
 impl CheckedResolver {
-    pub(crate) fn new(rules: AddressRules, lookup: Lookup) -> Self {
+    pub(crate) fn new(rules: AddressRules, lookup: HostLookup) -> Self {
         Self { rules, lookup }
     }
 }
@@ -45,7 +45,7 @@ impl Resolve for CheckedResolver {
 }
 
 /// Returns the system's resolver.
-pub(crate) fn system() -> Lookup {
+pub(crate) fn system_lookup() -> HostLookup {
     Arc::new(|host| {
         Box::pin(async move {
             Ok(tokio::net::lookup_host((host.as_str(), 0)).await?.map(|address| address.ip()).collect())

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::command_run::{CommandRun, End, Observation, Reference, Stability};
+use crate::command_run::{BlobReference, CommandEnd, CommandRun, RunComparison, TestStability};
 use crate::contract::{AnchorPlan, PathRules};
 use crate::diff::ChangedFile;
-use crate::names::named;
+use crate::names::list_names;
 use crate::results::ResultsFormat;
 
 /// Number of times that an anchor has to fail in the same way.
@@ -33,8 +33,8 @@ pub struct AnchorFacts {
     pub session: Option<String>,
     /// The patch that adds it to the base. `None` for the command of a contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub patch: Option<Reference>,
-    /// File of it to which a [control](crate::evidence::Control) can be added: a control on the base ran and failed there.
+    pub patch: Option<BlobReference>,
+    /// File of it to which a [control](crate::evidence::ControlTest) can be added: a control on the base ran and failed there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<String>,
     /// Files that differ from the base.
@@ -52,7 +52,7 @@ pub struct Anchor {
     command: String,
     results: Option<ResultsFormat>,
     report: Option<String>,
-    patch: Option<Reference>,
+    patch: Option<BlobReference>,
     control: Option<String>,
     tests: BTreeSet<String>,
     files: Vec<String>,
@@ -65,10 +65,10 @@ pub struct Anchor {
 #[non_exhaustive]
 pub enum AnchorProblem {
     /// It changes files that contain no tests.
-    #[error("it changes {}; expected changes of test files only", named(.0))]
+    #[error("it changes {}; expected changes of test files only", list_names(.0))]
     ChangesProduct(Vec<String>),
     /// It changes or deletes existing tests.
-    #[error("it changes {}, which was there before; expected new test files, or additions to them", named(.0))]
+    #[error("it changes {}, which was there before; expected new test files, or additions to them", list_names(.0))]
     DeletesTests(Vec<String>),
     /// It has to be a new test, but changes nothing.
     #[error("it changes no file; expected a new test")]
@@ -89,7 +89,7 @@ pub enum AnchorProblem {
     #[error("its results are wrong: {0}")]
     Results(String),
     /// The only failing tests failed without it as well.
-    #[error("only tests fail that failed before: {}; expected one more", named(.0))]
+    #[error("only tests fail that failed before: {}; expected one more", list_names(.0))]
     NothingNew(Vec<String>),
 }
 
@@ -102,7 +102,7 @@ impl AnchorFacts {
     pub fn judge(&self, plan: &AnchorPlan, rules: &PathRules) -> Result<Anchor, Vec<AnchorProblem>> {
         let mut problems = Vec::new();
         self.judge_files(plan, rules, &mut problems);
-        let observed = Observation::of(&self.runs);
+        let observed = RunComparison::compare(&self.runs);
         let tests = match self.judge_runs(&observed) {
             Ok(tests) => tests,
             Err(problem) => {
@@ -142,19 +142,19 @@ impl AnchorFacts {
     }
 
     /// Returns the new failing tests. Empty for a command without results.
-    fn judge_runs(&self, observed: &Observation) -> Result<BTreeSet<String>, AnchorProblem> {
+    fn judge_runs(&self, observed: &RunComparison) -> Result<BTreeSet<String>, AnchorProblem> {
         if self.runs.len() < ANCHOR_RUNS {
             return Err(AnchorProblem::TooFewRuns(self.runs.len()));
         }
-        let ends = || observed.ends.iter().map(End::describe).collect::<Vec<_>>().join(", and ");
+        let ends = || observed.ends.iter().map(CommandEnd::describe).collect::<Vec<_>>().join(", and ");
         let [end] = observed.ends.as_slice() else {
             return Err(AnchorProblem::Unstable(format!("it {}", ends())));
         };
         match end {
-            End::Exited(0) => return Err(AnchorProblem::Passes),
+            CommandEnd::Exited(0) => return Err(AnchorProblem::Passes),
             // 126 and 127 are exit codes of the shell: the command could not be run. Perl dies with 255.
-            End::Exited(1..=125 | 255) => {}
-            End::Exited(_) | End::Killed(_) | End::TimedOut | End::NotRun(_) => {
+            CommandEnd::Exited(1..=125 | 255) => {}
+            CommandEnd::Exited(_) | CommandEnd::Killed(_) | CommandEnd::TimedOut | CommandEnd::NotRun(_) => {
                 return Err(AnchorProblem::Broken(end.describe()));
             }
         }
@@ -164,17 +164,18 @@ impl AnchorFacts {
         if !observed.has_tests {
             return Ok(BTreeSet::new());
         }
-        let flaky: Vec<String> = observed.having(Stability::Flaky).map(str::to_owned).collect();
+        let flaky: Vec<String> = observed.tests_with(TestStability::Flaky).map(str::to_owned).collect();
         if !flaky.is_empty() {
-            return Err(AnchorProblem::Unstable(named(&flaky)));
+            return Err(AnchorProblem::Unstable(list_names(&flaky)));
         }
         let is_new = |name: &&str| !self.failing_before.contains(*name);
         let broken: Vec<String> =
-            observed.having(Stability::Breaks).filter(is_new).map(str::to_owned).collect();
+            observed.tests_with(TestStability::Breaks).filter(is_new).map(str::to_owned).collect();
         if !broken.is_empty() {
-            return Err(AnchorProblem::Broken(format!("breaks {}", named(&broken))));
+            return Err(AnchorProblem::Broken(format!("breaks {}", list_names(&broken))));
         }
-        let failing: BTreeSet<String> = observed.having(Stability::Fails).map(str::to_owned).collect();
+        let failing: BTreeSet<String> =
+            observed.tests_with(TestStability::Fails).map(str::to_owned).collect();
         let new: BTreeSet<String> = failing.difference(&self.failing_before).cloned().collect();
         if new.is_empty() {
             return Err(AnchorProblem::NothingNew(failing.into_iter().collect()));
@@ -204,7 +205,7 @@ impl Anchor {
 
     /// Returns the patch that adds it to the base, unless the base has it.
     #[must_use]
-    pub fn patch(&self) -> Option<&Reference> {
+    pub fn patch(&self) -> Option<&BlobReference> {
         self.patch.as_ref()
     }
 

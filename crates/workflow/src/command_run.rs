@@ -8,7 +8,7 @@ use crate::results::{TestRun, TestStatus};
 
 /// Reference to a large value in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Reference {
+pub struct BlobReference {
     /// Hash of the content, in the form of the store.
     pub hash: String,
     /// Size in bytes.
@@ -18,7 +18,7 @@ pub struct Reference {
 /// End of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum CommandEnd {
     /// It exited.
     Exited(i32),
     /// It was killed by this signal.
@@ -29,7 +29,7 @@ pub enum End {
     NotRun(String),
 }
 
-impl End {
+impl CommandEnd {
     /// Returns whether the command did not end normally, so that its output may be incomplete.
     #[must_use]
     pub fn is_cut_short(&self) -> bool {
@@ -41,13 +41,13 @@ impl End {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandRun {
     /// End.
-    pub end: End,
+    pub end: CommandEnd,
     /// Results of its tests, if it has a format of results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestRun>,
     /// Its output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<Reference>,
+    pub output: Option<BlobReference>,
     /// Time that it took, in milliseconds.
     #[serde(default)]
     pub millis: u64,
@@ -56,7 +56,7 @@ pub struct CommandRun {
 impl CommandRun {
     /// Creates a run with this end.
     #[must_use]
-    pub fn new(end: End) -> Self {
+    pub fn new(end: CommandEnd) -> Self {
         Self { end, tests: None, output: None, millis: 0 }
     }
 
@@ -70,11 +70,11 @@ impl CommandRun {
     /// Returns whether it exited with 0.
     #[must_use]
     pub fn is_success(&self) -> bool {
-        self.end == End::Exited(0)
+        self.end == CommandEnd::Exited(0)
     }
 }
 
-impl End {
+impl CommandEnd {
     /// Returns a description of the end.
     #[must_use]
     pub fn describe(&self) -> String {
@@ -90,7 +90,7 @@ impl End {
 /// Outcome of a test over several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Stability {
+pub enum TestStability {
     /// It passed in each run.
     Passes,
     /// It failed in each run by an assertion.
@@ -105,21 +105,21 @@ pub enum Stability {
 
 /// Several runs of one command, compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Observation {
+pub struct RunComparison {
     /// Ends of the runs, each once.
-    pub ends: Vec<End>,
+    pub ends: Vec<CommandEnd>,
     /// Tests of any of the runs.
-    pub tests: BTreeMap<String, Stability>,
+    pub tests: BTreeMap<String, TestStability>,
     /// Inconsistencies of the results.
     pub problems: BTreeSet<String>,
     /// Whether there are results of tests.
     pub has_tests: bool,
 }
 
-impl Observation {
+impl RunComparison {
     /// Compares runs of one command.
     #[must_use]
-    pub fn of(runs: &[CommandRun]) -> Self {
+    pub fn compare(runs: &[CommandRun]) -> Self {
         let mut found = Self { has_tests: runs.iter().any(|run| run.tests.is_some()), ..Self::default() };
         let mut statuses: BTreeMap<&str, Vec<TestStatus>> = BTreeMap::new();
         for run in runs {
@@ -138,12 +138,12 @@ impl Observation {
             let fails = |status: &TestStatus| matches!(status, TestStatus::Failed | TestStatus::Broken);
             match () {
                 // It is missing in some runs.
-                () if statuses.len() < runs.len() => Stability::Flaky,
-                () if all(TestStatus::Passed) => Stability::Passes,
-                () if all(TestStatus::Failed) => Stability::Fails,
-                () if all(TestStatus::Skipped) => Stability::Skipped,
-                () if statuses.iter().all(fails) => Stability::Breaks,
-                () => Stability::Flaky,
+                () if statuses.len() < runs.len() => TestStability::Flaky,
+                () if all(TestStatus::Passed) => TestStability::Passes,
+                () if all(TestStatus::Failed) => TestStability::Fails,
+                () if all(TestStatus::Skipped) => TestStability::Skipped,
+                () if statuses.iter().all(fails) => TestStability::Breaks,
+                () => TestStability::Flaky,
             }
         };
         found.tests =
@@ -152,13 +152,13 @@ impl Observation {
     }
 
     /// Returns the tests with this stability.
-    pub fn having(&self, stability: Stability) -> impl Iterator<Item = &str> {
+    pub fn tests_with(&self, stability: TestStability) -> impl Iterator<Item = &str> {
         self.tests.iter().filter(move |(_, found)| **found == stability).map(|(name, _)| name.as_str())
     }
 
     /// Returns whether each run exited with 0.
     #[must_use]
-    pub fn always_succeeds(&self) -> bool {
-        self.ends == [End::Exited(0)]
+    pub fn is_always_successful(&self) -> bool {
+        self.ends == [CommandEnd::Exited(0)]
     }
 }

@@ -8,11 +8,11 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::draft::Draft;
+pub(crate) use self::draft::ContractDraft;
 pub use self::file::ContractError;
 pub use self::paths::{InvalidPattern, PathRules};
 use crate::results::ResultsFormat;
-use crate::spent::Spent;
+use crate::work_cost::WorkCost;
 
 /// Maximum number of candidates of a task.
 pub const MAX_CANDIDATES: usize = 16;
@@ -26,24 +26,24 @@ pub struct Contract {
     pub goal: String,
     /// State from which the task starts. A host fills it in when it records the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub base: Option<Base>,
+    pub base: Option<BaseCommit>,
     /// Session that drafted the contract, and its costs. A host fills it in. The costs count towards the budget and the
     /// bill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub drafted: Option<Drafted>,
+    pub drafted: Option<DraftingSession>,
     /// Command that prepares each worktree, such as one that installs dependencies. It has the default time limit of a
     /// check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepare: Option<String>,
     /// Commands that have to pass.
     #[serde(default, rename = "check")]
-    pub checks: Vec<Check>,
+    pub checks: Vec<TaskCheck>,
     /// Evidence that the goal was not reached before.
     #[serde(default)]
     pub anchor: AnchorPlan,
     /// Files that may change.
     #[serde(default)]
-    pub scope: Scope,
+    pub scope: TaskScope,
     /// Limits of the whole task.
     #[serde(default)]
     pub budget: TaskBudget,
@@ -59,14 +59,14 @@ pub struct Contract {
     pub review: ReviewPlan,
     /// Points at which the task waits for a user.
     #[serde(default)]
-    pub gates: Vec<Gate>,
+    pub gates: Vec<DecisionGate>,
 }
 
 /// State from which a task starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Base {
+pub struct BaseCommit {
     /// Path or address of the repository, from which git can fetch.
     pub repository: String,
     /// Full id of the commit.
@@ -76,25 +76,25 @@ pub struct Base {
 /// Session that drafted a contract.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Drafted {
+pub struct DraftingSession {
     /// Its id.
     pub session: String,
     /// Its costs.
-    pub spent: Spent,
+    pub spent: WorkCost,
 }
 
 /// A command, and the condition of a pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Check {
+pub struct TaskCheck {
     /// Name in the report, unique in the contract.
     pub name: String,
     /// Command of the shell, run in the root of a clean worktree.
     pub command: String,
     /// Condition of a pass.
     #[serde(default)]
-    pub pass: Pass,
+    pub pass: PassCondition,
     /// Format of the results of its tests. Without a format, only the exit code counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub results: Option<ResultsFormat>,
@@ -112,7 +112,7 @@ pub struct Check {
 /// Condition under which a check passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Pass {
+pub enum PassCondition {
     /// It exits with 0, and no test fails except flaky ones.
     #[default]
     Success,
@@ -151,7 +151,7 @@ pub enum AnchorPlan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Scope {
+pub struct TaskScope {
     /// Files that may change. Empty for all files.
     #[serde(default)]
     pub paths: Vec<String>,
@@ -217,14 +217,14 @@ pub struct ReviewPlan {
 /// Point at which a task waits for a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Gate {
+pub enum DecisionGate {
     /// After the anchor was found, and before any candidate works on the goal.
     Anchor,
     /// After a candidate was chosen and reviewed.
     Result,
 }
 
-impl Default for Scope {
+impl Default for TaskScope {
     fn default() -> Self {
         Self {
             paths: Vec::new(),
@@ -254,7 +254,7 @@ impl Contract {
             prepare: None,
             checks: Vec::new(),
             anchor: AnchorPlan::default(),
-            scope: Scope::default(),
+            scope: TaskScope::default(),
             budget: TaskBudget::default(),
             candidates: vec![CandidatePlan::default()],
             attempts: default_attempts(),
@@ -265,7 +265,7 @@ impl Contract {
 
     /// Sets the state from which the task starts.
     #[must_use]
-    pub fn with_base(mut self, base: Base) -> Self {
+    pub fn with_base(mut self, base: BaseCommit) -> Self {
         self.base = Some(base);
         self
     }
@@ -279,7 +279,7 @@ impl Contract {
 
     /// Adds a check.
     #[must_use]
-    pub fn with_check(mut self, check: Check) -> Self {
+    pub fn with_check(mut self, check: TaskCheck) -> Self {
         self.checks.push(check);
         self
     }
@@ -293,7 +293,7 @@ impl Contract {
 
     /// Sets the files that may change.
     #[must_use]
-    pub fn with_scope(mut self, scope: Scope) -> Self {
+    pub fn with_scope(mut self, scope: TaskScope) -> Self {
         self.scope = scope;
         self
     }
@@ -328,13 +328,13 @@ impl Contract {
 
     /// Adds a point at which the task waits for a user.
     #[must_use]
-    pub fn with_gate(mut self, gate: Gate) -> Self {
+    pub fn with_gate(mut self, gate: DecisionGate) -> Self {
         self.gates.push(gate);
         self
     }
 }
 
-impl Base {
+impl BaseCommit {
     /// Creates a base from a repository and the full id of a commit in it.
     #[must_use]
     pub fn new(repository: impl Into<String>, commit: impl Into<String>) -> Self {
@@ -342,14 +342,14 @@ impl Base {
     }
 }
 
-impl Check {
+impl TaskCheck {
     /// Creates a check that passes if the command exits with 0.
     #[must_use]
     pub fn new(name: impl Into<String>, command: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             command: command.into(),
-            pass: Pass::default(),
+            pass: PassCondition::default(),
             results: None,
             report: None,
             timeout_s: default_timeout(),
@@ -373,7 +373,7 @@ impl Check {
 
     /// Sets the condition of a pass.
     #[must_use]
-    pub fn with_pass(mut self, pass: Pass) -> Self {
+    pub fn with_pass(mut self, pass: PassCondition) -> Self {
         self.pass = pass;
         self
     }

@@ -3,7 +3,7 @@
 pub use pintle_agent::ChangeKind;
 use serde::{Deserialize, Serialize};
 
-use crate::command_run::Reference;
+use crate::command_run::BlobReference;
 
 /// A changed file. A renamed file counts as a deleted file and a new file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub struct ChangedFile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diff {
     /// The patch, which git can apply to the commit with the anchor.
-    pub patch: Reference,
+    pub patch: BlobReference,
     /// Changed files, in the order of their paths.
     pub files: Vec<ChangedFile>,
     /// New files below `target/`, and submodules with files, which the patch omits.
@@ -34,13 +34,17 @@ impl Diff {
     /// Returns a diff without changes, whose patch is not stored.
     #[must_use]
     pub fn empty() -> Self {
-        Self { patch: Reference { hash: String::new(), bytes: 0 }, files: Vec::new(), dropped: Vec::new() }
+        Self {
+            patch: BlobReference { hash: String::new(), bytes: 0 },
+            files: Vec::new(),
+            dropped: Vec::new(),
+        }
     }
 
     /// Returns a finding about the files that the patch omits, or `None` if it is complete.
     #[must_use]
     pub fn describe_dropped(&self) -> Option<String> {
-        let names = (!self.dropped.is_empty()).then(|| crate::names::named(&self.dropped))?;
+        let names = (!self.dropped.is_empty()).then(|| crate::names::list_names(&self.dropped))?;
         Some(format!("not part of the change: {names} (build output and submodules are left out)"))
     }
 

@@ -11,17 +11,17 @@ use pintle_store::SessionId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::desk::{Desk, Ending, Progress, Standing};
 use crate::local::TaskHostError;
+use crate::supervisor::{StepProgress, TaskEnd, TaskStatus, TaskSupervisor};
 
 /// Longest duration of a step of a host.
-pub const SLICE: Duration = Duration::from_secs(20);
+pub const STEP_SLICE: Duration = Duration::from_secs(20);
 
 /// Time after which a host checks for a decision of which it was not notified.
-pub const PEOPLE: Duration = Duration::from_secs(300);
+pub const DECISION_POLL_INTERVAL: Duration = Duration::from_secs(300);
 
 /// Delay before the next check while the process is full.
-const FULL: Duration = Duration::from_secs(5);
+const FULL_DELAY: Duration = Duration::from_secs(5);
 
 /// Host of a task. It runs steps and keeps their results, sleeps, and waits for signals.
 ///
@@ -63,29 +63,31 @@ pub trait DurableHost: Send {
 }
 
 /// Runs a task to its end, on any host. Returns `None` after `most` status checks, so that the history of the host stays
-/// bounded. The caller then has to attend to the task again.
+/// bounded. The caller then has to call this again.
 ///
 /// # Errors
 ///
 /// Errors of the host.
-pub async fn attend<H: DurableHost>(
+pub async fn run_to_end<H: DurableHost>(
     host: &mut H,
-    desk: &Arc<Desk>,
+    supervisor: &Arc<TaskSupervisor>,
     id: &SessionId,
     most: u32,
-) -> Result<Option<Ending>, H::Error> {
+) -> Result<Option<TaskEnd>, H::Error> {
     for _ in 0..most {
-        let (here, task) = (Arc::clone(desk), id.clone());
-        match host.step("look".to_owned(), || async move { here.look(&task).await }).await? {
-            Standing::Ended(ending) => return Ok(Some(ending)),
-            Standing::Asked(_) => host.signal(PEOPLE).await?,
-            Standing::Full => host.sleep(FULL).await?,
-            Standing::Steps(steps) => {
+        let (here, task) = (Arc::clone(supervisor), id.clone());
+        // Engines record this name.
+        match host.step("look".to_owned(), || async move { here.ensure_running(&task).await }).await? {
+            TaskStatus::Ended(ending) => return Ok(Some(ending)),
+            TaskStatus::Asked(_) => host.signal(DECISION_POLL_INTERVAL).await?,
+            TaskStatus::Full => host.sleep(FULL_DELAY).await?,
+            TaskStatus::Steps(steps) => {
                 // The steps run concurrently. Waits for each of them, so that the history names each once.
                 for step in steps {
-                    let (here, task, name) = (Arc::clone(desk), id.clone(), step.to_string());
-                    let _: Progress =
-                        host.step(name, || async move { here.wait(&task, &step, SLICE).await }).await?;
+                    let (here, task, name) = (Arc::clone(supervisor), id.clone(), step.to_string());
+                    let _: StepProgress = host
+                        .step(name, || async move { here.wait_for_step(&task, &step, STEP_SLICE).await })
+                        .await?;
                 }
             }
         }
@@ -95,39 +97,39 @@ pub async fn attend<H: DurableHost>(
 
 /// A host within this process. It keeps nothing except the journal of the task.
 #[derive(Debug)]
-pub struct InProcess {
-    desk: Arc<Desk>,
+pub struct InProcessHost {
+    supervisor: Arc<TaskSupervisor>,
     id: SessionId,
 }
 
 /// Interval at which the inbox of a task is polled.
-const INBOX: Duration = Duration::from_millis(500);
+const INBOX_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-impl InProcess {
+impl InProcessHost {
     /// Creates a host for the task.
     #[must_use]
-    pub fn new(desk: Arc<Desk>, id: SessionId) -> Self {
-        Self { desk, id }
+    pub fn new(supervisor: Arc<TaskSupervisor>, id: SessionId) -> Self {
+        Self { supervisor, id }
     }
 
     /// Runs the task to its end.
     ///
-    /// Cancel safe: the task continues while the desk is open.
+    /// Cancel safe: the task continues while the supervisor is open.
     ///
     /// # Errors
     ///
     /// [`TaskHostError`].
-    pub async fn attend(mut self) -> Result<Ending, TaskHostError> {
-        let (desk, id) = (Arc::clone(&self.desk), self.id.clone());
+    pub async fn run(mut self) -> Result<TaskEnd, TaskHostError> {
+        let (supervisor, id) = (Arc::clone(&self.supervisor), self.id.clone());
         loop {
-            if let Some(ending) = attend(&mut self, &desk, &id, u32::MAX).await? {
+            if let Some(ending) = run_to_end(&mut self, &supervisor, &id, u32::MAX).await? {
                 return Ok(ending);
             }
         }
     }
 }
 
-impl DurableHost for InProcess {
+impl DurableHost for InProcessHost {
     type Error = TaskHostError;
 
     async fn step<T, A, F>(&mut self, _name: String, action: A) -> Result<T, TaskHostError>
@@ -146,8 +148,8 @@ impl DurableHost for InProcess {
 
     async fn signal(&mut self, at_most: Duration) -> Result<(), TaskHostError> {
         let waiting = async {
-            while !self.desk.store().has_posted(&self.id).await? {
-                tokio::time::sleep(INBOX).await;
+            while !self.supervisor.store().has_posted(&self.id).await? {
+                tokio::time::sleep(INBOX_POLL_INTERVAL).await;
             }
             Ok(())
         };

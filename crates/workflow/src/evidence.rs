@@ -3,7 +3,7 @@
 
 mod checks;
 
-pub(crate) use self::checks::incomparable;
+pub(crate) use self::checks::explain_incomparable;
 #[cfg(test)]
 mod tests;
 
@@ -13,10 +13,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::anchor::Anchor;
-use crate::command_run::{CommandRun, End, Observation, Stability};
+use crate::command_run::{CommandEnd, CommandRun, RunComparison, TestStability};
 use crate::contract::{Contract, PathRules};
 use crate::diff::Diff;
-use crate::names::named;
+use crate::names::list_names;
 use crate::results::TestStatus;
 
 /// Runs of the checks on the base, before any work on the goal.
@@ -51,13 +51,13 @@ pub struct CandidateFacts {
     pub checks: BTreeMap<String, Vec<CommandRun>>,
     /// The control, if one can be added to the anchor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub control: Option<Control>,
+    pub control: Option<ControlTest>,
 }
 
 /// A test that must fail whatever a candidate does. It is added to the anchor under an unpredictable name. If it does not
 /// fail, the code under test controls the test runner, and no result counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Control {
+pub struct ControlTest {
     /// Generated name of the test. The runner may report it as part of a longer name.
     pub test: String,
     /// Run of the anchor with it.
@@ -133,13 +133,13 @@ impl Baseline {
 impl CandidateFacts {
     /// Creates facts about a diff that was never tested, for this reason.
     #[must_use]
-    pub fn not_applied(diff: Diff, reason: impl Into<String>) -> Self {
-        Self { not_applied: Some(reason.into()), ..Self::of(diff) }
+    pub fn from_unapplied(diff: Diff, reason: impl Into<String>) -> Self {
+        Self { not_applied: Some(reason.into()), ..Self::from_diff(diff) }
     }
 
     /// Creates facts about a diff that was not tested yet.
     #[must_use]
-    pub fn of(diff: Diff) -> Self {
+    pub fn from_diff(diff: Diff) -> Self {
         Self {
             diff,
             not_applied: None,
@@ -152,15 +152,15 @@ impl CandidateFacts {
     }
 }
 
-impl Control {
+impl ControlTest {
     /// Returns whether the runner reports that it failed, and exits accordingly.
     #[must_use]
-    pub fn is_seen_failing(&self) -> bool {
+    pub fn has_failed(&self) -> bool {
         let mut tests = self.run.tests.iter().flat_map(|run| &run.tests);
         let is_failed = |(name, status): (&String, &TestStatus)| {
             name.contains(&self.test) && matches!(status, TestStatus::Failed | TestStatus::Broken)
         };
-        self.run.end != End::Exited(0) && tests.any(is_failed)
+        self.run.end != CommandEnd::Exited(0) && tests.any(is_failed)
     }
 }
 
@@ -224,12 +224,12 @@ pub fn judge(
     judge_diff(contract, rules, anchor, facts, &mut find);
     if let Some(reason) = &facts.not_applied {
         find(ProofStep::Diff, format!("it cannot be judged: {reason}"));
-        findings.extend(dropped(&facts.diff));
+        findings.extend(dropped_finding(&facts.diff));
         // No command was run.
         return Err(findings);
     }
     if let Some(anchor) = anchor {
-        let problems = problems_of_anchor(anchor, &facts.anchor);
+        let problems = anchor_problems(anchor, &facts.anchor);
         if problems.is_empty() && anchor.control().is_some() {
             judge_control(facts.control.as_ref(), &mut find);
         }
@@ -252,13 +252,13 @@ pub fn judge(
     if findings.is_empty() {
         Ok(Proof { diff: facts.diff.clone(), anchor: anchor.cloned(), checks: passed })
     } else {
-        findings.extend(dropped(&facts.diff));
+        findings.extend(dropped_finding(&facts.diff));
         Err(findings)
     }
 }
 
 /// Returns the omissions of the diff as a finding. They may be the cause of other findings.
-fn dropped(diff: &Diff) -> Option<Finding> {
+fn dropped_finding(diff: &Diff) -> Option<Finding> {
     let what = diff.describe_dropped()?;
     Some(Finding { step: ProofStep::Diff, what })
 }
@@ -284,16 +284,16 @@ fn judge_diff(
     };
     let outside = paths(&|path| !rules.is_in_scope(path) && !is_protected(path));
     if !outside.is_empty() {
-        find(ProofStep::Scope, format!("{} changed, which is outside of the scope", named(&outside)));
+        find(ProofStep::Scope, format!("{} changed, which is outside of the scope", list_names(&outside)));
     }
     let mut protected = paths(&is_protected);
     protected
         .extend(facts.protected.iter().filter(|path| !protected.contains(path)).cloned().collect::<Vec<_>>());
     if !protected.is_empty() {
-        find(ProofStep::Protected, format!("{} changed, which is protected", named(&protected)));
+        find(ProofStep::Protected, format!("{} changed, which is protected", list_names(&protected)));
     }
     if !facts.secrets.is_empty() {
-        find(ProofStep::Secrets, format!("{} has something like a secret", named(&facts.secrets)));
+        find(ProofStep::Secrets, format!("{} has something like a secret", list_names(&facts.secrets)));
     }
     let (lines, most) = (diff.lines(), contract.scope.max_lines);
     if lines > most {
@@ -302,12 +302,12 @@ fn judge_diff(
 }
 
 /// Returns whether an anchor passes in these runs.
-pub(crate) fn passes(anchor: &Anchor, runs: &[CommandRun]) -> bool {
-    problems_of_anchor(anchor, runs).is_empty()
+pub(crate) fn is_passing(anchor: &Anchor, runs: &[CommandRun]) -> bool {
+    anchor_problems(anchor, runs).is_empty()
 }
 
-fn problems_of_anchor(anchor: &Anchor, runs: &[CommandRun]) -> Vec<String> {
-    let observed = Observation::of(runs);
+fn anchor_problems(anchor: &Anchor, runs: &[CommandRun]) -> Vec<String> {
+    let observed = RunComparison::compare(runs);
     if runs.is_empty() {
         return vec!["it was not run".to_owned()];
     }
@@ -320,31 +320,31 @@ fn problems_of_anchor(anchor: &Anchor, runs: &[CommandRun]) -> Vec<String> {
         find(format!("it {}", end.describe()));
     }
     if anchor.tests().is_empty() {
-        for end in observed.ends.iter().filter(|end| **end != End::Exited(0) && !end.is_cut_short()) {
+        for end in observed.ends.iter().filter(|end| **end != CommandEnd::Exited(0) && !end.is_cut_short()) {
             find(format!("it {}", end.describe()));
         }
         return problems;
     }
     for (meaning, is_it) in [
         ("does not run", None),
-        ("fails still", Some(Stability::Fails)),
-        ("breaks", Some(Stability::Breaks)),
-        ("passes only sometimes", Some(Stability::Flaky)),
-        ("is skipped", Some(Stability::Skipped)),
+        ("fails still", Some(TestStability::Fails)),
+        ("breaks", Some(TestStability::Breaks)),
+        ("passes only sometimes", Some(TestStability::Flaky)),
+        ("is skipped", Some(TestStability::Skipped)),
     ] {
         let tests = anchor.tests().iter().filter(|test| observed.tests.get(*test).copied() == is_it);
         let tests: Vec<String> = tests.cloned().collect();
         if !tests.is_empty() {
-            find(format!("{} {meaning}", named(&tests)));
+            find(format!("{} {meaning}", list_names(&tests)));
         }
     }
     problems
 }
 
-fn judge_control(control: Option<&Control>, find: &mut impl FnMut(ProofStep, String)) {
+fn judge_control(control: Option<&ControlTest>, find: &mut impl FnMut(ProofStep, String)) {
     let problem = match control {
         None => "the control was not run",
-        Some(control) if !control.is_seen_failing() => {
+        Some(control) if !control.has_failed() => {
             "the control, a test that must fail, does not fail: results of tests mean nothing here"
         }
         Some(_) => return,

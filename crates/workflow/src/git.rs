@@ -43,41 +43,41 @@ impl GitError {
 
 /// Git on one repository.
 #[derive(Clone, Debug)]
-pub(crate) struct Git {
+pub(crate) struct RepositoryGit {
     /// Environment in which git runs: this machine, as the user.
     machine: Arc<dyn ExecutionEnvironment>,
     directory: PathBuf,
     variables: BTreeMap<&'static str, String>,
     /// Whether the user's settings apply, as in the user's repository.
-    is_of_user: bool,
+    uses_user_settings: bool,
 }
 
-impl Git {
+impl RepositoryGit {
     /// Git in a working tree of the user, with the user's settings but without hooks.
-    pub(crate) fn of_user(machine: &Arc<dyn ExecutionEnvironment>, directory: &Path) -> Self {
+    pub(crate) fn for_user(machine: &Arc<dyn ExecutionEnvironment>, directory: &Path) -> Self {
         let (machine, directory) = (Arc::clone(machine), directory.to_owned());
-        Self { machine, directory, variables: BTreeMap::new(), is_of_user: true }
+        Self { machine, directory, variables: BTreeMap::new(), uses_user_settings: true }
     }
 
     /// Git on a repository of a task. Nothing in its working tree is trusted, in particular not its `.git`.
-    pub(crate) fn of_task(machine: &Arc<dyn ExecutionEnvironment>, git_directory: &Path) -> Self {
-        let mut git = Self::of_user(machine, git_directory);
-        git.is_of_user = false;
+    pub(crate) fn for_task(machine: &Arc<dyn ExecutionEnvironment>, git_directory: &Path) -> Self {
+        let mut git = Self::for_user(machine, git_directory);
+        git.uses_user_settings = false;
         git.with("GIT_DIR", git_directory)
     }
 
     /// With a working tree.
     pub(crate) fn with_work_tree(mut self, work_tree: &Path) -> Self {
         self.directory = work_tree.to_owned();
-        self.with("GIT_WORK_TREE", work_tree)
+        self.set_variable("GIT_WORK_TREE", work_tree)
     }
 
     /// With another index than the usual one.
     pub(crate) fn with_index(self, index: &Path) -> Self {
-        self.with("GIT_INDEX_FILE", index)
+        self.set_variable("GIT_INDEX_FILE", index)
     }
 
-    fn with(mut self, name: &'static str, path: &Path) -> Self {
+    fn set_variable(mut self, name: &'static str, path: &Path) -> Self {
         self.variables.insert(name, path.display().to_string());
         self
     }
@@ -113,14 +113,14 @@ impl Git {
 
     fn request(&self, arguments: &[&str], input: Option<&[u8]>) -> ExecRequest {
         let mut git = pintle_env::Git::new();
-        if !self.is_of_user {
+        if !self.uses_user_settings {
             git = git.without_user_settings();
         }
         for role in ["AUTHOR", "COMMITTER"] {
             git = git
                 .with_variable(format!("GIT_{role}_NAME"), "pintle")
                 .with_variable(format!("GIT_{role}_EMAIL"), "");
-            if !self.is_of_user {
+            if !self.uses_user_settings {
                 // The same content gives the same commit on every host.
                 git = git.with_variable(format!("GIT_{role}_DATE"), "1000000000 +0000");
             }

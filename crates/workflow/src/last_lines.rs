@@ -4,7 +4,7 @@ use pintle_env::{Output, OutputLimits};
 use pintle_store::Blobs;
 
 use crate::command_run::CommandRun;
-use crate::repository::{RepositoryError, kept};
+use crate::repository::{RepositoryError, read_blob};
 
 /// Number of last lines of output in a message.
 const SHOWN_LINES: usize = 10;
@@ -20,7 +20,7 @@ impl CommandRun {
     /// The store no longer has the output, or it cannot be read.
     pub async fn last_lines(&self, blobs: &dyn Blobs) -> Result<Vec<String>, RepositoryError> {
         let Some(output) = &self.output else { return Ok(Vec::new()) };
-        let output = kept(output, blobs).await?;
+        let output = read_blob(output, blobs).await?;
         let output = Output::from(output);
         // Only the newest progress frame of each line shows how the command ended.
         let plain = output.plain_text(OutputLimits::default())?.unwrap_or(output);
@@ -39,7 +39,7 @@ mod tests {
     use pintle_store::{MemoryStore, SessionId, SessionStore as _, Summary, Timestamp};
 
     use super::*;
-    use crate::command_run::{End, Reference};
+    use crate::command_run::{BlobReference, CommandEnd};
 
     #[tokio::test]
     async fn progress_frames_are_folded_before_lines_are_shortened() {
@@ -50,8 +50,8 @@ mod tests {
         let frames: String = (0..100).map(|percent| format!("Compiling {percent} %\r")).collect();
         let output = format!("{frames}\u{1b}[31merror: wrong\u{1b}[0m\n\nfailed\n");
         let hash = blobs.put(output.clone().into_bytes()).await.unwrap();
-        let mut run = CommandRun::new(End::Exited(1));
-        run.output = Some(Reference { hash: hash.to_string(), bytes: output.len() as u64 });
+        let mut run = CommandRun::new(CommandEnd::Exited(1));
+        run.output = Some(BlobReference { hash: hash.to_string(), bytes: output.len() as u64 });
         assert_eq!(run.last_lines(blobs.as_ref()).await.unwrap(), ["error: wrong", "failed"]);
     }
 }

@@ -4,7 +4,6 @@
 pub mod anchor;
 mod command_run;
 pub mod contract;
-mod desk;
 mod diff;
 mod durable;
 pub mod evidence;
@@ -14,29 +13,31 @@ mod local;
 mod names;
 mod perform;
 mod prompts;
+mod ranking;
 pub mod report;
 pub mod repository;
 pub mod results;
 mod secrets;
-mod selection;
-mod spent;
+mod session_runner;
+mod supervisor;
 pub mod task;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]
 mod tests;
-mod worker;
+mod work_cost;
 
-pub use command_run::{CommandRun, End, Observation, Reference, Stability};
-pub use desk::{Desk, Ending, Performers, Progress, Standing, standing_of};
+pub use command_run::{BlobReference, CommandEnd, CommandRun, RunComparison, TestStability};
 pub use diff::{ChangeKind, ChangedFile, Diff};
-pub use durable::{DurableHost, InProcess, PEOPLE, SLICE, attend};
+pub use durable::{DECISION_POLL_INTERVAL, DurableHost, InProcessHost, STEP_SLICE, run_to_end};
 pub use local::{
-    IntactTask, KIND, KIND_TASK, LocalHost, Moment, Performer, TaskHostError, TaskLine, TaskReader,
-    post_signal, read_intact_task, read_moments, read_task,
+    IntactTask, KIND, KIND_TASK, LocalTaskHost, Performer, RecordedInput, TaskHostError, TaskLine,
+    TaskReader, post_signal, read_inputs, read_intact_task, read_task,
 };
 pub use perform::{DraftError, RepositoryPerformer};
-pub use selection::{Proved, ranked};
-pub use worker::{
-    Assignment, MAX_LOOPS, OpenPlace, Place, Places, SteeringMessage, Worked, Worker, WorkerError,
+pub use ranking::{ProvedCandidate, rank_candidates};
+pub use session_runner::{
+    MAX_LOOPS, OpenWorkspace, SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult,
+    Workspace, WorkspaceFactory,
 };
+pub use supervisor::{PerformerFactory, StepProgress, TaskEnd, TaskStatus, TaskSupervisor};

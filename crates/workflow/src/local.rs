@@ -5,7 +5,7 @@
 //! or not.
 
 mod history;
-mod line;
+mod journal_line;
 #[cfg(test)]
 mod tests;
 
@@ -24,11 +24,13 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-pub use self::history::{IntactTask, Moment, TaskLine, TaskReader, read_intact_task, read_moments};
-use self::line::Line;
+pub use self::history::{IntactTask, RecordedInput, TaskLine, TaskReader, read_inputs, read_intact_task};
+use self::journal_line::JournalLine;
 use crate::contract::{Contract, ContractError};
-use crate::task::{Found, Input, Outcome, Signal, Spent, Step, StepId, StepResult, Task};
-use crate::worker::SteeringMessage;
+use crate::session_runner::SteeringMessage;
+use crate::task::{
+    StepId, StepOutput, StepResult, Task, TaskInput, TaskOutcome, TaskSignal, TaskStep, WorkCost,
+};
 
 /// Summary property that distinguishes tasks from sessions.
 pub const KIND: &str = Summary::KIND;
@@ -50,10 +52,10 @@ pub trait Performer: fmt::Debug + Send + Sync {
     async fn perform(
         &self,
         task: &Task,
-        step: &Step,
+        step: &TaskStep,
         fence: &Fence,
         cancel: &CancellationToken,
-    ) -> (Found, Spent);
+    ) -> (StepOutput, WorkCost);
 
     /// Sends a message to a running step, on behalf of its author. Returns whether the step accepts it.
     async fn steer(&self, step: &StepId, message: SteeringMessage) -> bool;
@@ -109,7 +111,7 @@ pub enum TaskHostError {
 
 /// A task on a store, and its only host.
 #[derive(Debug)]
-pub struct LocalHost {
+pub struct LocalTaskHost {
     id: SessionId,
     writer: Box<dyn SessionWriter>,
     /// Whether closing the writer was attempted. Another attempt would fail.
@@ -120,19 +122,19 @@ pub struct LocalHost {
     known: HashSet<String>,
     clock: Arc<dyn Clock>,
     /// Receives each input that the task has taken.
-    observer: Option<mpsc::UnboundedSender<Input>>,
+    observer: Option<mpsc::UnboundedSender<TaskInput>>,
 }
 
 /// Running steps.
 #[derive(Debug)]
-struct Running {
+struct RunningSteps {
     tokens: BTreeMap<StepId, CancellationToken>,
     tasks: JoinSet<()>,
     finished: mpsc::UnboundedReceiver<StepResult>,
     sender: mpsc::UnboundedSender<StepResult>,
 }
 
-impl LocalHost {
+impl LocalTaskHost {
     /// Records a new task.
     ///
     /// # Errors
@@ -146,9 +148,9 @@ impl LocalHost {
         let task = Task::new(contract)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let mut summary = Summary::new(id.clone(), clock.now()).with_property(KIND, KIND_TASK);
-        summary.title = title(&task.contract().goal);
+        summary.title = task_title(&task.contract().goal);
         let mut writer = store.create(summary).await?;
-        writer.append(vec![line::first(task.contract())?], Barrier::Synced).await?;
+        writer.append(vec![journal_line::encode_contract(task.contract())?], Barrier::Synced).await?;
         let (inbox, known) = (writer.inbox_signal(), HashSet::new());
         Ok(Self { id, inbox, writer, is_closed: false, task, known, clock, observer: None })
     }
@@ -163,7 +165,7 @@ impl LocalHost {
         id: &SessionId,
         contract: &Contract,
     ) -> Result<(), TaskHostError> {
-        if !has_no_line(store, id).await? {
+        if !has_no_journal_line(store, id).await? {
             return Ok(());
         }
         let mut writer = match store.open(id).await {
@@ -172,8 +174,8 @@ impl LocalHost {
             Err(StoreError::InUse { .. }) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        if has_no_line(store, id).await? {
-            writer.append(vec![line::first(contract)?], Barrier::Synced).await?;
+        if has_no_journal_line(store, id).await? {
+            writer.append(vec![journal_line::encode_contract(contract)?], Barrier::Synced).await?;
         }
         writer.close().await?;
         Ok(())
@@ -206,7 +208,7 @@ impl LocalHost {
     }
 
     /// Returns a receiver of all later inputs. It receives an input after the input is on record and the task has taken it.
-    pub fn inputs(&mut self) -> mpsc::UnboundedReceiver<Input> {
+    pub fn inputs(&mut self) -> mpsc::UnboundedReceiver<TaskInput> {
         let (sender, inputs) = mpsc::unbounded_channel();
         self.observer = Some(sender);
         inputs
@@ -218,7 +220,7 @@ impl LocalHost {
     /// # Errors
     ///
     /// [`TaskHostError::Store`].
-    pub async fn settle(&mut self) -> Result<Option<Outcome>, TaskHostError> {
+    pub async fn settle(&mut self) -> Result<Option<TaskOutcome>, TaskHostError> {
         self.take_signals(None).await?;
         Ok(self.task.outcome().cloned())
     }
@@ -233,9 +235,9 @@ impl LocalHost {
         &mut self,
         performer: Arc<dyn Performer>,
         stop: &CancellationToken,
-    ) -> Result<Outcome, TaskHostError> {
+    ) -> Result<TaskOutcome, TaskHostError> {
         loop {
-            if let Some(outcome) = self.run_until_asked(Arc::clone(&performer), stop).await? {
+            if let Some(outcome) = self.run_until_gate(Arc::clone(&performer), stop).await? {
                 return Ok(outcome);
             }
             tokio::select! {
@@ -254,15 +256,15 @@ impl LocalHost {
     /// # Errors
     ///
     /// As for [`run_until`](Self::run_until).
-    pub async fn run_until_asked(
+    pub async fn run_until_gate(
         &mut self,
         performer: Arc<dyn Performer>,
         stop: &CancellationToken,
-    ) -> Result<Option<Outcome>, TaskHostError> {
-        let mut running = Running::new();
+    ) -> Result<Option<TaskOutcome>, TaskHostError> {
+        let mut running = RunningSteps::new();
         let ended = tokio::select! {
             biased;
-            ended = self.go_on(&performer, &mut running) => ended,
+            ended = self.run_steps(&performer, &mut running) => ended,
             () = stop.cancelled() => Err(TaskHostError::Stopped),
         };
         running.stop().await;
@@ -302,29 +304,29 @@ impl LocalHost {
     /// # Errors
     ///
     /// [`TaskHostError::Store`]; the running steps are stopped then.
-    pub async fn run(&mut self, performer: Arc<dyn Performer>) -> Result<Outcome, TaskHostError> {
+    pub async fn run(&mut self, performer: Arc<dyn Performer>) -> Result<TaskOutcome, TaskHostError> {
         self.run_until(performer, &CancellationToken::new()).await
     }
 
-    async fn go_on(
+    async fn run_steps(
         &mut self,
         performer: &Arc<dyn Performer>,
-        running: &mut Running,
-    ) -> Result<Option<Outcome>, TaskHostError> {
+        running: &mut RunningSteps,
+    ) -> Result<Option<TaskOutcome>, TaskHostError> {
         loop {
             self.take_signals(Some((performer, &*running))).await?;
             if let Some(outcome) = self.task.outcome() {
                 return Ok(Some(outcome.clone()));
             }
-            self.begin_steps(performer, running).await?;
-            if running.tokens.is_empty() && self.task.wants().gate.is_some() {
+            self.start_steps(performer, running).await?;
+            if running.tokens.is_empty() && self.task.pending().gate.is_some() {
                 return Ok(None);
             }
             tokio::select! {
                 biased;
                 Some(result) = running.finished.recv() => {
                     running.tokens.remove(&result.step);
-                    self.record(Input::Finished(Box::new(result)), None).await?;
+                    self.record(TaskInput::StepFinished(Box::new(result)), None).await?;
                 }
                 () = self.inbox.wait() => {}
             }
@@ -332,12 +334,12 @@ impl LocalHost {
     }
 
     /// Starts due steps that are not running, and stops running steps that are no longer needed.
-    async fn begin_steps(
+    async fn start_steps(
         &mut self,
         performer: &Arc<dyn Performer>,
-        running: &mut Running,
+        running: &mut RunningSteps,
     ) -> Result<(), TaskHostError> {
-        let wanted = self.task.wants().steps;
+        let wanted = self.task.pending().steps;
         for (id, token) in &running.tokens {
             if !wanted.iter().any(|step| step.id == *id) {
                 token.cancel();
@@ -347,10 +349,10 @@ impl LocalHost {
             if running.tokens.contains_key(&step.id) {
                 continue;
             }
-            if !self.task.has_begun(&step.id) {
-                self.record(Input::Began(step.id.clone()), None).await?;
+            if !self.task.has_started(&step.id) {
+                self.record(TaskInput::StepStarted(step.id.clone()), None).await?;
             }
-            running.begin(Arc::clone(performer), self.task.clone(), step, self.writer.fence());
+            running.start(Arc::clone(performer), self.task.clone(), step, self.writer.fence());
         }
         Ok(())
     }
@@ -358,19 +360,19 @@ impl LocalHost {
     /// Records the posted signals, and removes them from the inbox.
     async fn take_signals(
         &mut self,
-        under_way: Option<(&Arc<dyn Performer>, &Running)>,
+        running: Option<(&Arc<dyn Performer>, &RunningSteps)>,
     ) -> Result<(), TaskHostError> {
         for posted in self.writer.inbox().await? {
             if !self.known.contains(&posted.input_id) {
                 // An input that is not a signal is discarded.
                 if let Ok(PostedSignal { signal, by }) = serde_json::from_str(&posted.input) {
-                    if let (Signal::Steer { candidate, text }, Some((performer, running))) =
-                        (&signal, under_way)
+                    if let (TaskSignal::Steer { candidate, text }, Some((performer, running))) =
+                        (&signal, running)
                     {
                         let message = SteeringMessage { text: text.clone(), author: by.clone() };
                         running.steer(performer, *candidate, &message).await;
                     }
-                    self.record_by(Input::Said(signal), Some(posted.input_id.clone()), by).await?;
+                    self.record_by(TaskInput::Signal(signal), Some(posted.input_id.clone()), by).await?;
                 }
             }
             self.writer.take(&posted.input_id).await?;
@@ -378,21 +380,21 @@ impl LocalHost {
         Ok(())
     }
 
-    /// Records an input, and lets the task take it.
-    async fn record(&mut self, input: Input, posted: Option<String>) -> Result<(), TaskHostError> {
+    /// Records an input, and applies it to the task.
+    async fn record(&mut self, input: TaskInput, posted: Option<String>) -> Result<(), TaskHostError> {
         self.record_by(input, posted, None).await
     }
 
     async fn record_by(
         &mut self,
-        input: Input,
+        input: TaskInput,
         posted: Option<String>,
         by: Option<Principal>,
     ) -> Result<(), TaskHostError> {
-        let line = line::of(self.clock.now(), posted.as_deref(), by, &input)?;
+        let line = journal_line::encode_input(self.clock.now(), posted.as_deref(), by, &input)?;
         self.writer.append(vec![line], Barrier::Synced).await?;
         self.known.extend(posted);
-        self.task.take(input.clone());
+        self.task.apply(input.clone());
         if let Some(observer) = &self.observer {
             // The receiver may have been dropped.
             let _ = observer.send(input);
@@ -401,19 +403,19 @@ impl LocalHost {
     }
 }
 
-impl Running {
+impl RunningSteps {
     fn new() -> Self {
         let (sender, finished) = mpsc::unbounded_channel();
         Self { tokens: BTreeMap::new(), tasks: JoinSet::new(), finished, sender }
     }
 
-    fn begin(&mut self, performer: Arc<dyn Performer>, task: Task, step: Step, fence: Fence) {
+    fn start(&mut self, performer: Arc<dyn Performer>, task: Task, step: TaskStep, fence: Fence) {
         let (token, sender) = (CancellationToken::new(), self.sender.clone());
         self.tokens.insert(step.id.clone(), token.clone());
         self.tasks.spawn(async move {
-            let (found, spent) = performer.perform(&task, &step, &fence, &token).await;
+            let (output, spent) = performer.perform(&task, &step, &fence, &token).await;
             // The receiver is dropped only with the host.
-            let _ = sender.send(StepResult { step: step.id, found, spent });
+            let _ = sender.send(StepResult { step: step.id, output, spent });
         });
     }
 
@@ -441,7 +443,7 @@ impl Running {
 #[derive(Debug, Serialize, Deserialize)]
 struct PostedSignal {
     #[serde(flatten)]
-    signal: Signal,
+    signal: TaskSignal,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     by: Option<Principal>,
 }
@@ -456,17 +458,17 @@ pub async fn post_signal(
     store: &dyn SessionStore,
     id: &SessionId,
     input_id: &str,
-    signal: &Signal,
+    signal: &TaskSignal,
     by: Option<Principal>,
 ) -> Result<Posting, StoreError> {
     let posted = PostedSignal { signal: signal.clone(), by };
     store.post(id, input_id, serde_json::to_string(&posted).unwrap_or_default()).await
 }
 
-async fn has_no_line(store: &dyn SessionStore, id: &SessionId) -> Result<bool, TaskHostError> {
+async fn has_no_journal_line(store: &dyn SessionStore, id: &SessionId) -> Result<bool, TaskHostError> {
     match pintle_store::read_objects(store, id).await {
         // Lines of the store itself do not count.
-        Ok(objects) => Ok(objects.iter().all(|object| matches!(Line::parse(object), Ok(None)))),
+        Ok(objects) => Ok(objects.iter().all(|object| matches!(JournalLine::parse(object), Ok(None)))),
         Err(StoreError::NotFound(_)) => Ok(true),
         Err(error) => Err(error.into()),
     }
@@ -476,20 +478,20 @@ async fn has_no_line(store: &dyn SessionStore, id: &SessionId) -> Result<bool, T
 ///
 /// # Errors
 ///
-/// As for [`LocalHost::open`].
+/// As for [`LocalTaskHost::open`].
 pub async fn read_task(store: &dyn SessionStore, id: &SessionId) -> Result<Task, TaskHostError> {
     Ok(replay(store, id).await?.0)
 }
 
 async fn replay(store: &dyn SessionStore, id: &SessionId) -> Result<(Task, HashSet<String>), TaskHostError> {
-    let IntactTask { task, moments, damage } = read_intact_task(store, id).await?;
+    let IntactTask { task, inputs, damage } = read_intact_task(store, id).await?;
     match damage {
         Some(damage) => Err(damage.into()),
-        None => Ok((task, moments.into_iter().filter_map(|moment| moment.posted).collect())),
+        None => Ok((task, inputs.into_iter().filter_map(|recorded| recorded.posted).collect())),
     }
 }
 
 /// Returns the first line of a goal, truncated.
-fn title(goal: &str) -> String {
+fn task_title(goal: &str) -> String {
     goal.trim().lines().next().unwrap_or_default().chars().take(MAX_TITLE).collect()
 }

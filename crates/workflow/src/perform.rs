@@ -4,13 +4,13 @@
 //! time stamps, and all judged commands run there.
 
 mod anchor;
-mod clean;
+mod clean_clone;
+mod command_runner;
 mod control;
 mod draft;
 mod evidence;
 mod ports;
 mod review;
-mod runs;
 #[cfg(test)]
 mod tests;
 mod work;
@@ -30,15 +30,19 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::command_runner::{CommandRunner, CommandSpec};
 pub use self::draft::DraftError;
-use self::runs::{Line, Runs};
 use crate::anchor::Anchor;
-use crate::command_run::Reference;
+use crate::command_run::BlobReference;
 use crate::contract::{CandidatePlan, Contract};
 use crate::local::Performer;
-use crate::repository::{RepositoryError, TaskRepository, UserRepository, kept, remove_directory};
-use crate::task::{Candidate, Found, Order, Spent, Step, StepId, StepKind, Task, WorkEnd, WorkLimits};
-use crate::worker::{Assignment, Place, Places, SteeringMessage, Worked, Worker, WorkerError};
+use crate::repository::{RepositoryError, TaskRepository, UserRepository, read_blob, remove_directory};
+use crate::session_runner::{
+    SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult, Workspace, WorkspaceFactory,
+};
+use crate::task::{
+    StepId, StepKind, StepOrder, StepOutput, Task, TaskCandidate, TaskStep, WorkCost, WorkEnd, WorkLimits,
+};
 
 /// Carries out the steps of one task.
 pub struct RepositoryPerformer {
@@ -47,15 +51,15 @@ pub struct RepositoryPerformer {
     machine: Arc<dyn ExecutionEnvironment>,
     /// Directory of all files of the task.
     directory: PathBuf,
-    places: Arc<dyn Places>,
-    worker: Arc<dyn Worker>,
+    workspace_factory: Arc<dyn WorkspaceFactory>,
+    session_runner: Arc<dyn SessionRunner>,
     blobs: Arc<dyn Blobs>,
     /// Values that must not be in a diff.
     secrets: Redactions,
     /// Held by the step that opens the repository: the first steps may start concurrently.
     opening: Mutex<()>,
     /// User messages for sessions whose workspace is not ready yet.
-    waiting: StdMutex<BTreeMap<String, Vec<SteeringMessage>>>,
+    pending_messages: StdMutex<BTreeMap<String, Vec<SteeringMessage>>>,
 }
 
 /// Reason why a step could not be carried out.
@@ -71,7 +75,7 @@ enum StepError {
     Store(#[from] StoreError),
     /// A sandbox cannot be opened, or a session could not work.
     #[error(transparent)]
-    Worker(#[from] WorkerError),
+    Work(#[from] WorkError),
     #[error("it was stopped")]
     Stopped,
     #[error("another process has the task")]
@@ -86,24 +90,24 @@ enum StepError {
 impl StepError {
     /// Returns the result of a step that ended with this error. A candidate may cause errors of git and
     /// of commands, which read its files.
-    fn into_found(self) -> Found {
+    fn into_output(self) -> StepOutput {
         if let Self::AtLimit(session) = self {
-            return Found::AtLimit { session };
+            return StepOutput::AtLimit { session };
         }
-        let is_external = matches!(self, Self::Worker(_) | Self::Store(_));
-        Found::Failed { reason: self.to_string(), is_external }
+        let is_external = matches!(self, Self::Work(_) | Self::Store(_));
+        StepOutput::Failed { reason: self.to_string(), is_external }
     }
 }
 
 /// A running step.
-struct Performance<'a> {
+struct RunningStep<'a> {
     performer: &'a RepositoryPerformer,
     task: &'a Task,
     step: &'a StepId,
     fence: &'a Fence,
     cancel: &'a CancellationToken,
     repository: TaskRepository,
-    spent: Spent,
+    spent: WorkCost,
 }
 
 impl RepositoryPerformer {
@@ -114,13 +118,24 @@ impl RepositoryPerformer {
         task: impl Into<String>,
         directory: impl Into<PathBuf>,
         machine: Arc<dyn ExecutionEnvironment>,
-        places: Arc<dyn Places>,
-        worker: Arc<dyn Worker>,
+        workspace_factory: Arc<dyn WorkspaceFactory>,
+        session_runner: Arc<dyn SessionRunner>,
         blobs: Arc<dyn Blobs>,
     ) -> Self {
         let (task, directory) = (task.into(), directory.into());
-        let (secrets, opening, waiting) = (Redactions::default(), Mutex::new(()), StdMutex::default());
-        Self { task, machine, directory, places, worker, blobs, secrets, opening, waiting }
+        let (secrets, opening, pending_messages) =
+            (Redactions::default(), Mutex::new(()), StdMutex::default());
+        Self {
+            task,
+            machine,
+            directory,
+            workspace_factory,
+            session_runner,
+            blobs,
+            secrets,
+            opening,
+            pending_messages,
+        }
     }
 
     /// Sets values that must not be in a diff, such as the keys of the host.
@@ -140,7 +155,7 @@ impl RepositoryPerformer {
     }
 
     /// Removes the files of the task, and the git reference to the commit with the user's local changes.
-    async fn remove(&self, contract: &Contract) -> Result<(), RepositoryError> {
+    async fn remove_files(&self, contract: &Contract) -> Result<(), RepositoryError> {
         self.clean().await?;
         match &contract.base {
             Some(base) => {
@@ -151,7 +166,7 @@ impl RepositoryPerformer {
         }
     }
 
-    async fn repository(&self, contract: &Contract) -> Result<TaskRepository, StepError> {
+    async fn open_repository(&self, contract: &Contract) -> Result<TaskRepository, StepError> {
         let base = contract.base.as_ref().ok_or_else(|| {
             StepError::Other("the contract has no base; expected a repository and a commit".to_owned())
         })?;
@@ -160,12 +175,12 @@ impl RepositoryPerformer {
         Ok(TaskRepository::open(machine, &self.directory, &base.repository, &base.commit).await?)
     }
 
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<String, Vec<SteeringMessage>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending_messages(&self) -> MutexGuard<'_, BTreeMap<String, Vec<SteeringMessage>>> {
+        self.pending_messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the id of the session that works in a step. The attempts of a candidate are one session.
-    fn session_of(&self, step: &StepId) -> String {
+    fn session_id(&self, step: &StepId) -> String {
         let task = &self.task;
         match (step.kind, step.candidate) {
             (StepKind::Review, Some(candidate)) => format!("{task}-review-{candidate}-{}", step.attempt),
@@ -175,12 +190,12 @@ impl RepositoryPerformer {
     }
 
     /// Returns a workspace with a separate directory for temporary files and separate ports. Its root does not exist yet.
-    async fn place(&self, name: &str) -> Result<Place, StepError> {
+    async fn create_workspace(&self, name: &str) -> Result<Workspace, StepError> {
         let directory = self.directory.join(name);
         let temporary = directory.join("tmp");
         self.machine.create_directory(&temporary).await?;
         let root = directory.join("tree");
-        let mut variables = ports::free().await?;
+        let mut variables = ports::find_free().await?;
         for (name, path) in [
             ("TMPDIR", temporary),
             ("CARGO_TARGET_DIR", root.join("target")),
@@ -189,7 +204,7 @@ impl RepositoryPerformer {
         ] {
             variables.insert(name.to_owned(), path.display().to_string());
         }
-        Ok(Place::new(root, variables))
+        Ok(Workspace::new(root, variables))
     }
 }
 
@@ -198,45 +213,45 @@ impl Performer for RepositoryPerformer {
     async fn perform(
         &self,
         task: &Task,
-        step: &Step,
+        step: &TaskStep,
         fence: &Fence,
         cancel: &CancellationToken,
-    ) -> (Found, Spent) {
-        let begun = Instant::now();
-        let (found, mut spent) = match self.repository(task.contract()).await {
-            Err(error) => (Err(error), Spent::default()),
+    ) -> (StepOutput, WorkCost) {
+        let started = Instant::now();
+        let (output, mut spent) = match self.open_repository(task.contract()).await {
+            Err(error) => (Err(error), WorkCost::default()),
             Ok(repository) => {
-                let spent = Spent::default();
+                let spent = WorkCost::default();
                 let mut performance =
-                    Performance { performer: self, task, step: &step.id, fence, cancel, repository, spent };
+                    RunningStep { performer: self, task, step: &step.id, fence, cancel, repository, spent };
                 (performance.carry_out(&step.order).await, performance.spent)
             }
         };
-        spent.millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        (found.unwrap_or_else(StepError::into_found), spent)
+        spent.millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        (output.unwrap_or_else(StepError::into_output), spent)
     }
 
     async fn steer(&self, step: &StepId, message: SteeringMessage) -> bool {
-        if let Some(waiting) = self.waiting().get_mut(&self.session_of(step)) {
-            waiting.push(message);
+        if let Some(pending_messages) = self.pending_messages().get_mut(&self.session_id(step)) {
+            pending_messages.push(message);
             return true;
         }
-        self.worker.steer(&self.session_of(step), message).await
+        self.session_runner.steer(&self.session_id(step), message).await
     }
 
     async fn clean(&self, contract: &Contract) -> Result<(), String> {
-        self.remove(contract).await.map_err(|error| error.to_string())
+        self.remove_files(contract).await.map_err(|error| error.to_string())
     }
 }
 
-impl Performance<'_> {
-    async fn carry_out(&mut self, order: &Order) -> Result<Found, StepError> {
+impl RunningStep<'_> {
+    async fn carry_out(&mut self, order: &StepOrder) -> Result<StepOutput, StepError> {
         match order {
-            Order::Baseline => self.baseline().await,
-            Order::Anchor { feedback, limits } => self.anchor(feedback.as_deref(), *limits).await,
-            Order::Work { feedback, limits } => self.work(feedback.as_deref(), *limits).await,
-            Order::Evidence => self.evidence().await,
-            Order::Review { limits } => self.review(*limits).await,
+            StepOrder::Baseline => self.baseline().await,
+            StepOrder::Anchor { feedback, limits } => self.anchor(feedback.as_deref(), *limits).await,
+            StepOrder::Work { feedback, limits } => self.work(feedback.as_deref(), *limits).await,
+            StepOrder::Evidence => self.evidence().await,
+            StepOrder::Review { limits } => self.review(*limits).await,
         }
     }
 
@@ -245,49 +260,49 @@ impl Performance<'_> {
     }
 
     /// Fails once the step is cancelled or another process owns the task.
-    fn check(&self) -> Result<(), StepError> {
+    fn ensure_active(&self) -> Result<(), StepError> {
         if self.cancel.is_cancelled() {
             return Err(StepError::Stopped);
         }
         self.fence.check().map_err(|_| StepError::Lost)
     }
 
-    fn candidate(&self) -> Option<&Candidate> {
+    fn candidate(&self) -> Option<&TaskCandidate> {
         self.task.candidates().get(self.step.candidate?)
     }
 
     /// Returns the commit from which candidates start: the base with the anchor.
-    async fn anchored(&self) -> Result<String, StepError> {
+    async fn commit_anchor(&self) -> Result<String, StepError> {
         let base = self.repository.base();
         match self.task.anchor().and_then(Anchor::patch) {
             None => Ok(base.to_owned()),
-            Some(patch) => Ok(self.repository.with_patch(base, &self.kept(patch).await?).await?),
+            Some(patch) => Ok(self.repository.commit_patch(base, &self.read_blob(patch).await?).await?),
         }
     }
 
-    async fn kept(&self, reference: &Reference) -> Result<Vec<u8>, StepError> {
-        Ok(kept(reference, self.performer.blobs.as_ref()).await?)
+    async fn read_blob(&self, reference: &BlobReference) -> Result<Vec<u8>, StepError> {
+        Ok(read_blob(reference, self.performer.blobs.as_ref()).await?)
     }
 
     /// Creates the clone of a workspace, unless an earlier attempt has created it. On a host without that clone, applies the
     /// changes of the attempt to a new clone.
-    async fn make_once(
+    async fn ensure_clone(
         &self,
-        place: &Place,
+        workspace: &Workspace,
         commit: &str,
-        changes: Option<&Reference>,
+        changes: Option<&BlobReference>,
     ) -> Result<(), StepError> {
-        self.check()?;
+        self.ensure_active()?;
         let machine = self.performer.machine.as_ref();
-        let made = place.directory().join("made");
+        let made = workspace.directory().join("made");
         if machine.file_exists(&made).await? {
             return Ok(());
         }
-        let prepared = self.create_clone(place, commit, changes).await;
+        let prepared = self.create_clone(workspace, commit, changes).await;
         if prepared.is_err() {
             if self.fence.check().is_ok() {
                 // The first error is reported. A directory that cannot be removed now is removed with the task.
-                let _ = remove_directory(machine, place.directory()).await;
+                let _ = remove_directory(machine, workspace.directory()).await;
             }
             return prepared;
         }
@@ -299,35 +314,35 @@ impl Performance<'_> {
     /// again.
     async fn create_clone(
         &self,
-        place: &Place,
+        workspace: &Workspace,
         commit: &str,
-        changes: Option<&Reference>,
+        changes: Option<&BlobReference>,
     ) -> Result<(), StepError> {
-        self.repository.clone_to(&place.root, commit).await?;
+        self.repository.clone_to(&workspace.root, commit).await?;
         if let Some(changes) = changes {
-            self.repository.apply_to(&place.root, commit, &self.kept(changes).await?).await?;
+            self.repository.apply_to(&workspace.root, commit, &self.read_blob(changes).await?).await?;
         }
         if let Some(prepare) = &self.contract().prepare {
-            let open = self.performer.places.open(place).await?;
-            let runs = Runs::new(place, open, self.performer.blobs.as_ref(), self.cancel);
-            runs.repeat_and_close(Line::new(prepare), 1).await?;
+            let open = self.performer.workspace_factory.open(workspace).await?;
+            let runs = CommandRunner::new(workspace, open, self.performer.blobs.as_ref(), self.cancel);
+            runs.repeat_and_close(CommandSpec::new(prepare), 1).await?;
         }
         Ok(())
     }
 
-    fn assignment(
+    fn create_assignment(
         &self,
-        place: &Place,
+        workspace: &Workspace,
         message: String,
         plan: &CandidatePlan,
         limits: WorkLimits,
-    ) -> Assignment {
-        Assignment {
-            session: self.performer.session_of(self.step),
+    ) -> SessionAssignment {
+        SessionAssignment {
+            session: self.performer.session_id(self.step),
             task: self.performer.task.clone(),
             message,
             steering: Vec::new(),
-            place: place.clone(),
+            workspace: workspace.clone(),
             model: plan.model.clone(),
             effort: plan.effort.clone(),
             answer: None,
@@ -335,13 +350,13 @@ impl Performance<'_> {
         }
     }
 
-    async fn let_work(&mut self, assignment: Assignment) -> Result<Worked, StepError> {
-        self.check()?;
-        let worked = self.performer.worker.work(assignment, self.cancel).await?;
+    async fn run_session(&mut self, assignment: SessionAssignment) -> Result<WorkResult, StepError> {
+        self.ensure_active()?;
+        let worked = self.performer.session_runner.run(assignment, self.cancel).await?;
         self.spent.add(&worked.spent);
-        self.check()?;
+        self.ensure_active()?;
         match worked.error {
-            Some(error) => Err(WorkerError(error).into()),
+            Some(error) => Err(WorkError(error).into()),
             None if worked.end == WorkEnd::Loop && self.step.kind != StepKind::Work => {
                 Err(StepError::Other("the session repeated the same calls, and was stopped".to_owned()))
             }
@@ -351,7 +366,7 @@ impl Performance<'_> {
 }
 
 /// Returns the answer of a session that had to give one, or the reason why it is missing.
-fn answer_of(worked: Worked, session: &str, missing: &str) -> Result<Value, StepError> {
+fn take_answer(worked: WorkResult, session: &str, missing: &str) -> Result<Value, StepError> {
     worked.answer.ok_or_else(|| match worked.end {
         WorkEnd::Limit => StepError::AtLimit(session.to_owned()),
         WorkEnd::Finished

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::anchor::Anchor;
-use crate::contract::{AnchorPlan, CandidatePlan, Contract, Pass, Scope};
+use crate::contract::{AnchorPlan, CandidatePlan, Contract, PassCondition, TaskScope};
 use crate::results::ResultsFormat;
 
 /// Maximum size of a patch in a message, in bytes.
@@ -13,7 +13,7 @@ const MAX_PATCH: usize = 100 << 10;
 
 /// Answer of a session that proposes an anchor.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Proposal {
+pub(crate) struct AnchorProposal {
     pub(crate) command: String,
     #[serde(default)]
     pub(crate) results: Option<ResultsFormat>,
@@ -23,14 +23,14 @@ pub(crate) struct Proposal {
 
 /// Answer of a session that reviews.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Review {
+pub(crate) struct ReviewAnswer {
     #[serde(default)]
     pub(crate) findings: Vec<String>,
     #[serde(default)]
     pub(crate) remarks: String,
 }
 
-/// Returns the JSON Schema of a [`Proposal`].
+/// Returns the JSON Schema of a [`AnchorProposal`].
 pub(crate) fn proposal_schema() -> Value {
     json!({
         "type": "object",
@@ -143,7 +143,7 @@ fn numbered(kind: &str, number: u32) -> String {
 
 /// Returns a request for a review of a change that has its evidence.
 pub(crate) fn review(contract: &Contract, patch: &str, evidence: &str) -> String {
-    let shown = patch.get(..floor(patch, MAX_PATCH)).unwrap_or_default();
+    let shown = patch.get(..floor_char_boundary(patch, MAX_PATCH)).unwrap_or_default();
     let mut text = format!(
         include_str!("../prompts/review.md"),
         goal = goal(contract),
@@ -173,22 +173,22 @@ fn checks(contract: &Contract, anchor: Option<&Anchor>) -> String {
     for check in &contract.checks {
         text.push_str(&format!("- `{}` has to pass", check.command));
         text.push_str(match check.pass {
-            Pass::Success => ".\n",
-            Pass::NoWorse => " as far as it does now: no test may fail that passes now.\n",
+            PassCondition::Success => ".\n",
+            PassCondition::NoWorse => " as far as it does now: no test may fail that passes now.\n",
         });
     }
     text
 }
 
 /// Returns the lines of the paths that may change.
-fn paths(scope: &Scope) -> String {
+fn paths(scope: &TaskScope) -> String {
     let only = listed(&scope.paths, |files| format!("- Only files in {files} may change.\n"));
     only + &listed(&scope.except, |files| format!("- Files in {files} may not.\n"))
 }
 
 /// Returns the text about these files or patterns. Empty for an empty list.
 fn listed(names: &[String], text: impl Fn(String) -> String) -> String {
-    if names.is_empty() { String::new() } else { text(crate::names::named(names)) }
+    if names.is_empty() { String::new() } else { text(crate::names::list_names(names)) }
 }
 
 /// Returns a code fence that the text does not close.
@@ -198,19 +198,20 @@ fn fence(text: &str) -> String {
 }
 
 /// Returns the largest index up to `most` at which a character starts.
-pub(crate) fn floor(text: &str, most: usize) -> usize {
+pub(crate) fn floor_char_boundary(text: &str, most: usize) -> usize {
     (0..=most.min(text.len())).rev().find(|index| text.is_char_boundary(*index)).unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::Check;
+    use crate::contract::TaskCheck;
 
     fn contract() -> Contract {
-        let scope = Scope { paths: vec!["src/".to_owned()], ..Scope::default() };
-        let check =
-            Check::new("tests", "pytest -rA").with_results(ResultsFormat::Pytest).with_pass(Pass::NoWorse);
+        let scope = TaskScope { paths: vec!["src/".to_owned()], ..TaskScope::default() };
+        let check = TaskCheck::new("tests", "pytest -rA")
+            .with_results(ResultsFormat::Pytest)
+            .with_pass(PassCondition::NoWorse);
         Contract::new("Sums of negative\nnumbers are right.").with_check(check).with_scope(scope)
     }
 

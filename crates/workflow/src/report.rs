@@ -10,13 +10,15 @@ use pintle_agent::{Count, SessionId};
 use pintle_store::StoreError;
 use serde::Serialize;
 
-pub use self::html::ShownDiff;
+pub use self::html::CandidateDiff;
 use crate::anchor::Anchor;
 use crate::contract::{AnchorPlan, Contract};
 use crate::diff::Diff;
 use crate::evidence::{Finding, Proof};
-use crate::names::NAMED;
-use crate::task::{Attempt, BlockedBy, Candidate, LimitKind, Outcome, ReviewFacts, Spent, Task};
+use crate::names::MAX_NAMES;
+use crate::task::{
+    BlockReason, CandidateAttempt, LimitKind, ReviewFacts, Task, TaskCandidate, TaskOutcome, WorkCost,
+};
 
 /// Version of the report as JSON.
 const VERSION: u32 = 1;
@@ -24,19 +26,19 @@ const VERSION: u32 = 1;
 /// Report about a task, ended or not. [`to_json`](Self::to_json) is for programs, [`to_markdown`](Self::to_markdown) and
 /// [`to_html`](Self::to_html) for users.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report<'a> {
+pub struct TaskReport<'a> {
     version: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     /// State, from [`Task::state`].
     state: &'static str,
     contract: &'a Contract,
-    outcome: Option<&'a Outcome>,
+    outcome: Option<&'a TaskOutcome>,
     anchor: Option<&'a Anchor>,
     proposals: &'a [Vec<String>],
     remarks: &'a [String],
     candidates: Vec<CandidateReport<'a>>,
-    spent: &'a Spent,
+    spent: &'a WorkCost,
     #[serde(skip_serializing_if = "Option::is_none")]
     damage: Option<String>,
 }
@@ -51,7 +53,7 @@ struct CandidateReport<'a> {
     /// Whether it waits because another candidate has its evidence.
     waits: bool,
     attempts: Vec<AttemptReport<'a>>,
-    spent: &'a Spent,
+    spent: &'a WorkCost,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -64,10 +66,10 @@ struct AttemptReport<'a> {
     sent_back: &'a [String],
 }
 
-impl<'a> Report<'a> {
+impl<'a> TaskReport<'a> {
     /// Creates a report about the current state of a task.
     #[must_use]
-    pub fn of(task: &'a Task) -> Self {
+    pub fn from_task(task: &'a Task) -> Self {
         let plans = task.contract().candidates.iter();
         let states = task.candidates().iter().enumerate();
         let candidates = plans.zip(states).map(|(plan, (number, state))| CandidateReport {
@@ -75,9 +77,9 @@ impl<'a> Report<'a> {
             waits: task.is_waiting(number),
             model: plan.model.as_deref(),
             effort: plan.effort.as_deref(),
-            out: state.out(),
-            attempts: state.attempts().iter().map(AttemptReport::of).collect(),
-            spent: Candidate::spent(state),
+            out: state.stop_reason(),
+            attempts: state.attempts().iter().map(AttemptReport::from_attempt).collect(),
+            spent: TaskCandidate::spent(state),
         });
         Self {
             version: VERSION,
@@ -120,46 +122,52 @@ impl<'a> Report<'a> {
     /// Returns the report as Markdown.
     #[must_use]
     pub fn to_markdown(&self) -> String {
-        let blocks = self.opening().into_iter().chain(self.body());
+        let blocks = self.head_blocks().into_iter().chain(self.body_blocks());
         blocks.map(|block| block.to_markdown()).collect::<Vec<_>>().join("\n")
     }
 
-    fn opening(&self) -> [Block; 2] {
-        [Block::Heading(1, self.title()), Block::Text(self.ending())]
+    fn head_blocks(&self) -> [ReportBlock; 2] {
+        [ReportBlock::Heading(1, self.title()), ReportBlock::Text(self.describe_outcome())]
     }
 
-    fn body(&self) -> Vec<Block> {
-        let heading = |title: &str| Block::Heading(2, title.to_owned());
+    fn body_blocks(&self) -> Vec<ReportBlock> {
+        let heading = |title: &str| ReportBlock::Heading(2, title.to_owned());
         let mut blocks = Vec::new();
         if let Some(damage) = &self.damage {
             let text = format!("The rest of the record cannot be read: {damage}");
-            blocks.extend([heading("Damage"), Block::Text(text)]);
+            blocks.extend([heading("Damage"), ReportBlock::Text(text)]);
         }
-        blocks.extend([heading("Goal"), Block::Quote(self.contract.goal.clone())]);
-        if let Some(Outcome::Done(done)) = self.outcome {
-            blocks.extend([heading("Evidence"), Block::List(evidence_lines(self.contract, done.proof()))]);
+        blocks.extend([heading("Goal"), ReportBlock::Quote(self.contract.goal.clone())]);
+        if let Some(TaskOutcome::Done(done)) = self.outcome {
+            blocks.extend([
+                heading("Evidence"),
+                ReportBlock::List(evidence_lines(self.contract, done.proof())),
+            ]);
             if let Some(review) = done.review() {
                 let remarks = if review.remarks.is_empty() { "No remarks." } else { &review.remarks };
-                let found = Block::Text("The reviewer found no fault.".to_owned());
-                blocks.extend([heading("Review"), found, Block::Quote(remarks.to_owned())]);
+                let found = ReportBlock::Text("The reviewer found no fault.".to_owned());
+                blocks.extend([heading("Review"), found, ReportBlock::Quote(remarks.to_owned())]);
             }
         }
         if self.anchor.is_none() && !self.proposals.is_empty() {
-            let proposals = self.proposals.iter().map(|problems| Line::of(&problems.join("; ")));
-            blocks.extend([heading("Proposals that were no anchor"), Block::Numbered(proposals.collect())]);
+            let proposals = self.proposals.iter().map(|problems| ReportItem::from_text(&problems.join("; ")));
+            blocks.extend([
+                heading("Proposals that were no anchor"),
+                ReportBlock::Numbered(proposals.collect()),
+            ]);
         }
         let rows = self.candidates.iter().enumerate().map(|(number, candidate)| candidate.row(number));
         let head = &["candidate", "model", "attempts", "result", "lines", "cost"];
-        let table = Table { name: "Candidates", head, rows: rows.collect(), has_names: true };
-        blocks.extend([heading("Candidates"), Block::Table(table)]);
+        let table = ReportTable { name: "Candidates", head, rows: rows.collect(), has_names: true };
+        blocks.extend([heading("Candidates"), ReportBlock::Table(table)]);
         for (number, candidate) in self.candidates.iter().enumerate() {
             blocks.extend(candidate.findings(number));
         }
         if !self.remarks.is_empty() {
-            let remarks = self.remarks.iter().map(|remark| Line::of(remark));
-            blocks.extend([heading("Remarks"), Block::List(remarks.collect())]);
+            let remarks = self.remarks.iter().map(|remark| ReportItem::from_text(remark));
+            blocks.extend([heading("Remarks"), ReportBlock::List(remarks.collect())]);
         }
-        blocks.extend([heading("Bill"), Block::Text(bill(self.spent))]);
+        blocks.extend([heading("Bill"), ReportBlock::Text(render_bill(self.spent))]);
         blocks
     }
 
@@ -171,20 +179,22 @@ impl<'a> Report<'a> {
 
     /// Returns the outcome of the task as a sentence.
     #[must_use]
-    pub fn ending(&self) -> String {
+    pub fn describe_outcome(&self) -> String {
         match self.outcome {
             None => "The task has not ended.".to_owned(),
-            Some(Outcome::Done(done)) => format!("Candidate {} reached the goal.", done.candidate()),
-            Some(Outcome::Blocked(BlockedBy::NoAnchor(_))) => {
+            Some(TaskOutcome::Done(done)) => format!("Candidate {} reached the goal.", done.candidate()),
+            Some(TaskOutcome::Blocked(BlockReason::NoAnchor(_))) => {
                 "Nothing was found that fails before the goal is reached, so nothing would prove that it is."
                     .to_owned()
             }
-            Some(Outcome::Blocked(BlockedBy::NoCandidate)) => "No candidate reached the goal.".to_owned(),
-            Some(Outcome::Blocked(BlockedBy::Refused { words, .. })) => match words {
+            Some(TaskOutcome::Blocked(BlockReason::NoCandidate)) => {
+                "No candidate reached the goal.".to_owned()
+            }
+            Some(TaskOutcome::Blocked(BlockReason::Refused { words, .. })) => match words {
                 Some(words) => format!("A person refused it: {}", words.trim()),
                 None => "A person refused it.".to_owned(),
             },
-            Some(Outcome::Limit { limit, best }) => {
+            Some(TaskOutcome::Limit { limit, best }) => {
                 let budget = match limit {
                     LimitKind::Usd => "budget of dollars",
                     LimitKind::Tokens => "budget of tokens",
@@ -195,14 +205,16 @@ impl<'a> Report<'a> {
                     best.map(|best| format!(" Candidate {best} has its evidence, and was not reviewed."));
                 format!("The {budget} is used up.{}", best.unwrap_or_default())
             }
-            Some(Outcome::Aborted { reason }) => format!("It was cancelled: {}", reason.trim()),
-            Some(Outcome::Failed { step, reason }) => format!("The step {step} failed: {}", reason.trim()),
+            Some(TaskOutcome::Aborted { reason }) => format!("It was cancelled: {}", reason.trim()),
+            Some(TaskOutcome::Failed { step, reason }) => {
+                format!("The step {step} failed: {}", reason.trim())
+            }
         }
     }
 }
 
 impl<'a> AttemptReport<'a> {
-    fn of(attempt: &'a Attempt) -> Self {
+    fn from_attempt(attempt: &'a CandidateAttempt) -> Self {
         let verdict = attempt.verdict.as_ref();
         Self {
             session: attempt.work.as_ref().map(|work| work.session.as_str()),
@@ -229,15 +241,16 @@ impl CandidateReport<'_> {
         vec![number.to_string(), model, attempts, self.state.clone(), lines, self.spent.dollars()]
     }
 
-    fn findings(&self, number: usize) -> Vec<Block> {
+    fn findings(&self, number: usize) -> Vec<ReportBlock> {
         let mut blocks = Vec::new();
         for (attempt, report) in (1..).zip(&self.attempts) {
             let said = report.findings.iter().map(Finding::to_string);
             let sent_back = report.sent_back.iter().map(|words| format!("sent back: {words}"));
-            let all: Vec<Line> = said.chain(sent_back).map(|line| Line::of(&line)).collect();
+            let all: Vec<ReportItem> =
+                said.chain(sent_back).map(|line| ReportItem::from_text(&line)).collect();
             if !all.is_empty() {
                 let heading = format!("Candidate {number}, attempt {attempt}");
-                blocks.extend([Block::Heading(3, heading), Block::List(all)]);
+                blocks.extend([ReportBlock::Heading(3, heading), ReportBlock::List(all)]);
             }
         }
         blocks
@@ -246,17 +259,17 @@ impl CandidateReport<'_> {
 
 /// Part of a report. The Markdown and the HTML page are both generated from it, so that neither parses the other.
 #[derive(Debug)]
-enum Block {
+enum ReportBlock {
     Heading(usize, String),
     Text(String),
     Quote(String),
-    List(Vec<Line>),
-    Numbered(Vec<Line>),
-    Table(Table),
+    List(Vec<ReportItem>),
+    Numbered(Vec<ReportItem>),
+    Table(ReportTable),
 }
 
 #[derive(Debug)]
-struct Table {
+struct ReportTable {
     /// Accessible name, for readers that do not see the heading above it.
     name: &'static str,
     head: &'static [&'static str],
@@ -267,22 +280,22 @@ struct Table {
 
 /// Item of a list.
 #[derive(Debug, Default)]
-struct Line(Vec<Piece>);
+struct ReportItem(Vec<TextSpan>);
 
 #[derive(Debug)]
-enum Piece {
+enum TextSpan {
     /// Text in which backticks mark code.
     Text(String),
     /// Name or command, verbatim.
     Code(String),
 }
 
-impl Block {
+impl ReportBlock {
     fn to_markdown(&self) -> String {
         match self {
             Self::Heading(level, title) => format!("{} {title}\n", "#".repeat(*level)),
-            Self::Text(text) => format!("{}\n", plain(text)),
-            Self::Quote(text) => format!("{}\n", quoted(text)),
+            Self::Text(text) => format!("{}\n", single_line(text)),
+            Self::Quote(text) => format!("{}\n", quote(text)),
             Self::List(lines) => lines.iter().map(|line| format!("* {}\n", line.to_markdown())).collect(),
             Self::Numbered(lines) => {
                 let numbered = (1..).zip(lines);
@@ -293,47 +306,47 @@ impl Block {
     }
 }
 
-impl Table {
+impl ReportTable {
     fn to_markdown(&self) -> String {
         let mut text = format!("| {} |\n|{}\n", self.head.join(" | "), "---|".repeat(self.head.len()));
         for row in &self.rows {
-            let cells: Vec<String> = row.iter().map(|cell| plain(cell)).collect();
+            let cells: Vec<String> = row.iter().map(|cell| single_line(cell)).collect();
             let _ = writeln!(text, "| {} |", cells.join(" | "));
         }
         text
     }
 }
 
-impl Line {
-    fn of(words: &str) -> Self {
+impl ReportItem {
+    fn from_text(words: &str) -> Self {
         Self::default().text(words.trim())
     }
 
     fn text(mut self, text: impl Into<String>) -> Self {
-        self.0.push(Piece::Text(text.into()));
+        self.0.push(TextSpan::Text(text.into()));
         self
     }
 
     fn code(mut self, code: &str) -> Self {
-        self.0.push(Piece::Code(code.to_owned()));
+        self.0.push(TextSpan::Code(code.to_owned()));
         self
     }
 
     /// Appends the first names, and the number of the others.
     fn names(mut self, names: &[String]) -> Self {
-        for (index, name) in names.iter().take(NAMED).enumerate() {
+        for (index, name) in names.iter().take(MAX_NAMES).enumerate() {
             self = if index == 0 { self.code(name) } else { self.text(", ").code(name) };
         }
-        if names.len() > NAMED {
-            self = self.text(format!(" and {} more", names.len() - NAMED));
+        if names.len() > MAX_NAMES {
+            self = self.text(format!(" and {} more", names.len() - MAX_NAMES));
         }
         self
     }
 
     fn to_markdown(&self) -> String {
-        let piece = |piece: &Piece| match piece {
-            Piece::Text(text) => unformatted(text),
-            Piece::Code(code) => format!("`{}`", crate::names::shown(code)),
+        let piece = |piece: &TextSpan| match piece {
+            TextSpan::Text(text) => escape_markdown(text),
+            TextSpan::Code(code) => format!("`{}`", crate::names::escape_name(code)),
         };
         self.0.iter().map(piece).collect()
     }
@@ -341,14 +354,18 @@ impl Line {
 
 /// Returns the evidence of a result as a Markdown list.
 pub(crate) fn evidence(contract: &Contract, proof: &Proof) -> String {
-    Block::List(evidence_lines(contract, proof)).to_markdown()
+    ReportBlock::List(evidence_lines(contract, proof)).to_markdown()
 }
 
-fn evidence_lines(contract: &Contract, proof: &Proof) -> Vec<Line> {
-    let mut lines: Vec<Line> = anchor_line(contract, proof).into_iter().collect();
+fn evidence_lines(contract: &Contract, proof: &Proof) -> Vec<ReportItem> {
+    let mut lines: Vec<ReportItem> = anchor_line(contract, proof).into_iter().collect();
     for check in proof.checks() {
-        let mut line =
-            Line::default().text("Check ").code(&check.name).text(": ").code(&check.command).text(" passes");
+        let mut line = ReportItem::default()
+            .text("Check ")
+            .code(&check.name)
+            .text(": ")
+            .code(&check.command)
+            .text(" passes");
         if check.passed > 0 {
             line = line.text(format!(", with {} tests", check.passed));
         }
@@ -363,32 +380,34 @@ fn evidence_lines(contract: &Contract, proof: &Proof) -> Vec<Line> {
     let diff = proof.diff();
     let (added, removed) =
         diff.files.iter().fold((0, 0), |(added, removed), file| (added + file.added, removed + file.removed));
-    lines.push(Line::of(&format!(
+    lines.push(ReportItem::from_text(&format!(
         "Diff: {}, {} added, {removed} removed; protected files are as they were.",
         Count(diff.files.len() as u64, "file"),
         Count(added, "line")
     )));
-    lines.extend(diff.describe_dropped().map(|dropped| Line::of(&format!("Diff: {dropped}."))));
+    lines.extend(diff.describe_dropped().map(|dropped| ReportItem::from_text(&format!("Diff: {dropped}."))));
     lines
 }
 
-fn anchor_line(contract: &Contract, proof: &Proof) -> Option<Line> {
+fn anchor_line(contract: &Contract, proof: &Proof) -> Option<ReportItem> {
     match (proof.anchor(), &contract.anchor) {
         (Some(anchor), _) => {
             let tests: Vec<String> = anchor.tests().iter().cloned().collect();
-            let line = Line::default().text("Anchor: ").code(anchor.command());
+            let line = ReportItem::default().text("Anchor: ").code(anchor.command());
             let line = if tests.is_empty() { line } else { line.text(" (").names(&tests).text(")") };
             Some(line.text(" failed three times before, and passes now."))
         }
         (None, AnchorPlan::None { because }) => {
             let because = because.trim();
-            Some(Line::of(&format!("There is no anchor: {because}. The checks alone are the evidence.")))
+            Some(ReportItem::from_text(&format!(
+                "There is no anchor: {because}. The checks alone are the evidence."
+            )))
         }
         (None, _) => None,
     }
 }
 
-fn bill(spent: &Spent) -> String {
+fn render_bill(spent: &WorkCost) -> String {
     let unknown = if spent.is_price_unknown {
         " The price of a model is not known; its calls are not counted."
     } else {
@@ -405,11 +424,11 @@ fn bill(spent: &Spent) -> String {
 }
 
 /// Returns text of a model or a user as one line in which only code is formatted.
-fn plain(text: &str) -> String {
-    unformatted(text.trim())
+fn single_line(text: &str) -> String {
+    escape_markdown(text.trim())
 }
 
-fn unformatted(text: &str) -> String {
+fn escape_markdown(text: &str) -> String {
     let shown = |character: char| match character {
         '<' => "&lt;".to_owned(),
         '|' => "\\|".to_owned(),
@@ -419,6 +438,6 @@ fn unformatted(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-fn quoted(text: &str) -> String {
-    text.trim().lines().map(|line| format!("> {}", plain(line))).collect::<Vec<_>>().join("\n")
+fn quote(text: &str) -> String {
+    text.trim().lines().map(|line| format!("> {}", single_line(line))).collect::<Vec<_>>().join("\n")
 }

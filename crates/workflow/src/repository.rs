@@ -18,8 +18,8 @@ use thiserror::Error;
 
 pub use self::task::TaskRepository;
 pub use self::user::{UserRepository, WorkingTreeSnapshot};
-use crate::command_run::Reference;
-use crate::git::{Git, GitError};
+use crate::command_run::BlobReference;
+use crate::git::{GitError, RepositoryGit};
 
 /// Time limit for the removal of a worktree.
 const REMOVAL: Duration = Duration::from_secs(600);
@@ -52,7 +52,7 @@ pub enum RepositoryError {
 }
 
 /// Explains a failure of git. If git could not be run, returns the error unchanged: the repository is not its cause.
-fn explained(error: GitError, explain: impl FnOnce(&GitError) -> RepositoryError) -> RepositoryError {
+fn explain_failure(error: GitError, explain: impl FnOnce(&GitError) -> RepositoryError) -> RepositoryError {
     match error {
         GitError::Failed { .. } => explain(&error),
         GitError::Run(_) => error.into(),
@@ -64,7 +64,7 @@ fn explained(error: GitError, explain: impl FnOnce(&GitError) -> RepositoryError
 /// # Errors
 ///
 /// [`RepositoryError::Unfit`] if the store no longer has them.
-pub async fn kept(reference: &Reference, blobs: &dyn Blobs) -> Result<Vec<u8>, RepositoryError> {
+pub async fn read_blob(reference: &BlobReference, blobs: &dyn Blobs) -> Result<Vec<u8>, RepositoryError> {
     let lost = || RepositoryError::Unfit(format!("`{}` is not kept any more", reference.hash));
     let hash: Hash = reference.hash.parse().map_err(|_| lost())?;
     blobs.get(&hash).await?.ok_or_else(lost)
@@ -77,21 +77,21 @@ fn names(output: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Returns the untracked repositories of a working tree, each with a trailing slash. For any other directory, git lists the
 /// files.
-async fn untracked_repositories(git: &Git) -> Result<Vec<String>, GitError> {
+async fn untracked_repositories(git: &RepositoryGit) -> Result<Vec<String>, GitError> {
     let listing = git.bytes(&["ls-files", "-z", "--others", "--exclude-standard"], None).await?;
     let repositories = names(&listing).filter(|name| name.ends_with(b"/"));
     Ok(repositories.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
 }
 
 /// Returns the error for a change with a nested repository.
-fn repository_inside(path: &str) -> RepositoryError {
+fn nested_repository_error(path: &str) -> RepositoryError {
     RepositoryError::Unfit(format!(
         "`{path}` is a separate repository; expected files, which can be compared"
     ))
 }
 
 /// Applies a patch to the index. An empty patch changes nothing.
-async fn apply_to_index(git: &Git, patch: &[u8]) -> Result<(), GitError> {
+async fn apply_to_index(git: &RepositoryGit, patch: &[u8]) -> Result<(), GitError> {
     if !patch.is_empty() {
         git.bytes(&["apply", "--cached", "--binary", "--whitespace=nowarn", "-"], Some(patch)).await?;
     }
@@ -129,7 +129,7 @@ mod tests {
         let not_run = GitError::Run(EnvError::not_found(Path::new("git")));
         for (error, is_explained) in [(failed, true), (not_run, false)] {
             let shown = error.to_string();
-            let error = explained(error, |_| RepositoryError::Unusable("no commit".to_owned()));
+            let error = explain_failure(error, |_| RepositoryError::Unusable("no commit".to_owned()));
             assert_eq!(matches!(error, RepositoryError::Unusable(_)), is_explained, "{shown}");
             assert_eq!(matches!(error, RepositoryError::Git(GitError::Run(_))), !is_explained, "{shown}");
         }

@@ -23,7 +23,7 @@ const FORMS: [(&str, usize); 16] = [
 ];
 
 /// Returns the files of a patch that add a probable secret: a value in `known`, a key in a common format, or a private key.
-pub(crate) fn in_patch(patch: &[u8], known: &Redactions) -> Vec<String> {
+pub(crate) fn find_in_patch(patch: &[u8], known: &Redactions) -> Vec<String> {
     let text = String::from_utf8_lossy(patch);
     let mut files: Vec<String> = Vec::new();
     let mut path = String::new();
@@ -71,7 +71,7 @@ mod tests {
             ("+task_sk-ant-".to_owned(), false),
         ] {
             let patch = format!("diff --git a/a b/b\n--- a/a\n+++ b/src/x.py\n@@ -1 +1 @@\n{line}\n");
-            let found = in_patch(patch.as_bytes(), &Redactions::new(["my own words", ""]));
+            let found = find_in_patch(patch.as_bytes(), &Redactions::new(["my own words", ""]));
             let expected: Vec<&str> = if expected { vec!["src/x.py"] } else { vec![] };
             assert_eq!(found, expected, "{line}");
         }

@@ -18,17 +18,17 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use self::candidate::{Attempt, Candidate, ExternalFailure};
-pub use self::outcome::{BlockedBy, Done, LimitKind, Outcome};
+pub use self::candidate::{CandidateAttempt, ExternalFailure, TaskCandidate};
+pub use self::outcome::{AcceptedCandidate, BlockReason, LimitKind, TaskOutcome};
 pub use self::step::{
-    Decision, Found, Order, ReviewFacts, Signal, Step, StepId, StepKind, StepResult, WorkEnd, WorkFacts,
-    WorkLimits,
+    GateAnswer, ReviewFacts, StepId, StepKind, StepOrder, StepOutput, StepResult, TaskSignal, TaskStep,
+    WorkEnd, WorkFacts, WorkLimits,
 };
 use crate::anchor::{Anchor, AnchorProblem};
-use crate::contract::{AnchorPlan, Contract, ContractError, Gate, PathRules};
+use crate::contract::{AnchorPlan, Contract, ContractError, DecisionGate, PathRules};
 use crate::evidence::{Baseline, Finding, ProofStep, judge};
-use crate::selection::{Proved, ranked};
-pub use crate::spent::Spent;
+use crate::ranking::{ProvedCandidate, rank_candidates};
+pub use crate::work_cost::WorkCost;
 
 /// Maximum number of anchors that a model may propose.
 pub const ANCHOR_ATTEMPTS: u32 = 3;
@@ -36,22 +36,25 @@ pub const ANCHOR_ATTEMPTS: u32 = 3;
 /// Input of a task. A host records each input before the machine takes it.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Input {
+pub enum TaskInput {
     /// A step is about to start. From now on the task waits for it, whatever the other steps cost.
-    Began(StepId),
+    #[serde(rename = "began")]
+    StepStarted(StepId),
     /// A step has ended.
-    Finished(Box<StepResult>),
+    #[serde(rename = "finished")]
+    StepFinished(Box<StepResult>),
     /// A signal of a user.
-    Said(Signal),
+    #[serde(rename = "said")]
+    Signal(TaskSignal),
 }
 
 /// Steps and decisions that a task waits for.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wants {
+pub struct PendingWork {
     /// Steps to carry out concurrently. Running steps are included, and continue.
-    pub steps: Vec<Step>,
+    pub steps: Vec<TaskStep>,
     /// Gate at which the task waits for a user.
-    pub gate: Option<Gate>,
+    pub gate: Option<DecisionGate>,
 }
 
 /// A task.
@@ -64,14 +67,14 @@ pub struct Task {
     /// Problems of each refused proposal.
     proposals: Vec<Vec<String>>,
     /// Decisions of users about the anchor and the result.
-    decisions: BTreeMap<Gate, bool>,
-    candidates: Vec<Candidate>,
+    decisions: BTreeMap<DecisionGate, bool>,
+    candidates: Vec<TaskCandidate>,
     /// Steps that have started.
-    begun: BTreeSet<StepId>,
+    started: BTreeSet<StepId>,
     /// Shares of the budget that are reserved for running steps.
     reserved: BTreeMap<StepId, WorkLimits>,
-    spent: Spent,
-    outcome: Option<Outcome>,
+    spent: WorkCost,
+    outcome: Option<TaskOutcome>,
 }
 
 impl Task {
@@ -84,7 +87,7 @@ impl Task {
         contract.check()?;
         let rules = PathRules::new(&contract.scope)
             .map_err(|error| ContractError::Wrong(vec![format!("scope: {error}")]))?;
-        let candidates = contract.candidates.iter().map(|_| Candidate::default()).collect();
+        let candidates = contract.candidates.iter().map(|_| TaskCandidate::default()).collect();
         let spent = contract.drafted.as_ref().map(|drafted| drafted.spent).unwrap_or_default();
         Ok(Self {
             contract,
@@ -94,7 +97,7 @@ impl Task {
             proposals: Vec::new(),
             decisions: BTreeMap::new(),
             candidates,
-            begun: BTreeSet::new(),
+            started: BTreeSet::new(),
             reserved: BTreeMap::new(),
             spent,
             outcome: None,
@@ -133,19 +136,19 @@ impl Task {
 
     /// Returns the candidates.
     #[must_use]
-    pub fn candidates(&self) -> &[Candidate] {
+    pub fn candidates(&self) -> &[TaskCandidate] {
         &self.candidates
     }
 
     /// Returns the costs of all steps.
     #[must_use]
-    pub fn spent(&self) -> &Spent {
+    pub fn spent(&self) -> &WorkCost {
         &self.spent
     }
 
     /// Returns the outcome, once the task has ended.
     #[must_use]
-    pub fn outcome(&self) -> Option<&Outcome> {
+    pub fn outcome(&self) -> Option<&TaskOutcome> {
         self.outcome.as_ref()
     }
 
@@ -153,50 +156,54 @@ impl Task {
     #[must_use]
     pub fn state(&self) -> &'static str {
         match &self.outcome {
-            None if self.wants().gate.is_some() => "waits for a person",
+            None if self.pending().gate.is_some() => "waits for a person",
             None => "under way",
-            Some(Outcome::Done(_)) => "done",
-            Some(Outcome::Blocked(_)) => "blocked",
-            Some(Outcome::Limit { .. }) => "at its limit",
-            Some(Outcome::Aborted { .. }) => "cancelled",
-            Some(Outcome::Failed { .. }) => "failed",
+            Some(TaskOutcome::Done(_)) => "done",
+            Some(TaskOutcome::Blocked(_)) => "blocked",
+            Some(TaskOutcome::Limit { .. }) => "at its limit",
+            Some(TaskOutcome::Aborted { .. }) => "cancelled",
+            Some(TaskOutcome::Failed { .. }) => "failed",
         }
     }
 
     /// Returns whether a step has started.
     #[must_use]
-    pub fn has_begun(&self, step: &StepId) -> bool {
-        self.begun.contains(step)
+    pub fn has_started(&self, step: &StepId) -> bool {
+        self.started.contains(step)
     }
 
-    /// Takes an input. For an unexpected result, such as a second result of the same step, returns `false` and changes only
+    /// Applies an input. For an unexpected result, such as a second result of the same step, returns `false` and changes only
     /// the costs.
-    pub fn take(&mut self, input: Input) -> bool {
+    pub fn apply(&mut self, input: TaskInput) -> bool {
         match input {
-            Input::Began(step) => self.begin(step),
-            Input::Finished(result) => {
+            TaskInput::StepStarted(step) => self.start_step(step),
+            TaskInput::StepFinished(result) => {
                 self.reserved.remove(&result.step);
-                let is_wanted = self.wants().steps.iter().any(|step| step.id == result.step);
+                let is_wanted = self.pending().steps.iter().any(|step| step.id == result.step);
                 let candidate = result.step.candidate.and_then(|index| self.candidates.get_mut(index));
-                candidate.into_iter().for_each(|candidate| candidate.cost(result.step.kind, &result.spent));
+                candidate
+                    .into_iter()
+                    .for_each(|candidate| candidate.add_cost(result.step.kind, &result.spent));
                 self.spent.add(&result.spent);
                 if is_wanted {
-                    self.found(*result);
+                    self.apply_result(*result);
                 }
                 is_wanted
             }
-            Input::Said(signal) => self.said(signal),
+            TaskInput::Signal(signal) => self.apply_signal(signal),
         }
     }
 
-    fn begin(&mut self, id: StepId) -> bool {
-        let Some(step) = self.wants().steps.into_iter().find(|wanted| wanted.id == id) else { return false };
-        if !self.begun.insert(id.clone()) {
+    fn start_step(&mut self, id: StepId) -> bool {
+        let Some(step) = self.pending().steps.into_iter().find(|wanted| wanted.id == id) else {
+            return false;
+        };
+        if !self.started.insert(id.clone()) {
             return false;
         }
-        if let Order::Work { .. } = step.order {
+        if let StepOrder::Work { .. } = step.order {
             let candidate = id.candidate.and_then(|index| self.candidates.get_mut(index));
-            candidate.into_iter().for_each(Candidate::begin);
+            candidate.into_iter().for_each(TaskCandidate::start_attempt);
         }
         if let Some(limits) = step.order.limits() {
             self.reserved.insert(id, limits);
@@ -206,32 +213,32 @@ impl Task {
 
     /// Returns the steps or the gate that are due now. Empty once the task has ended.
     #[must_use]
-    pub fn wants(&self) -> Wants {
-        let wants = |steps: Vec<Step>| Wants { steps, gate: None };
+    pub fn pending(&self) -> PendingWork {
+        let only_steps = |steps: Vec<TaskStep>| PendingWork { steps, gate: None };
         if self.outcome.is_some() {
-            return Wants::default();
+            return PendingWork::default();
         }
         if self.baseline.is_none() {
-            return wants(vec![Step::new(StepKind::Baseline, None, 1, Order::Baseline)]);
+            return only_steps(vec![TaskStep::new(StepKind::Baseline, None, 1, StepOrder::Baseline)]);
         }
         if self.needs_anchor() {
             let attempt = u32::try_from(self.proposals.len()).unwrap_or(u32::MAX).saturating_add(1);
             let feedback = self.proposals.last().map(|problems| problems.join("\n"));
-            let mut step = Step::new(StepKind::Anchor, None, attempt, Order::Baseline);
-            step.order = Order::Anchor { feedback, limits: self.limits_of(&step.id, 1) };
-            return wants(vec![step]);
+            let mut step = TaskStep::new(StepKind::Anchor, None, attempt, StepOrder::Baseline);
+            step.order = StepOrder::Anchor { feedback, limits: self.step_limits(&step.id, 1) };
+            return only_steps(vec![step]);
         }
-        if let Some(gate) = self.open_gate(Gate::Anchor) {
-            return Wants { steps: Vec::new(), gate: Some(gate) };
+        if let Some(gate) = self.open_gate(DecisionGate::Anchor) {
+            return PendingWork { steps: Vec::new(), gate: Some(gate) };
         }
         let steps = self.candidate_steps();
         if !steps.is_empty() {
-            return wants(steps);
+            return only_steps(steps);
         }
-        match self.best() {
-            Some(best) if self.needs_review(best) => wants(vec![self.review_of(best)]),
-            Some(_) => Wants { steps: Vec::new(), gate: self.open_gate(Gate::Result) },
-            None => Wants::default(),
+        match self.best_candidate() {
+            Some(best) if self.needs_review(best) => only_steps(vec![self.review_step(best)]),
+            Some(_) => PendingWork { steps: Vec::new(), gate: self.open_gate(DecisionGate::Result) },
+            None => PendingWork::default(),
         }
     }
 
@@ -239,22 +246,24 @@ impl Task {
         self.anchor.is_none() && !matches!(self.contract.anchor, AnchorPlan::None { .. })
     }
 
-    fn open_gate(&self, gate: Gate) -> Option<Gate> {
+    fn open_gate(&self, gate: DecisionGate) -> Option<DecisionGate> {
         (self.contract.gates.contains(&gate) && !self.decisions.contains_key(&gate)).then_some(gate)
     }
 
     /// Returns the steps of candidates that are neither proved nor stopped.
-    fn candidate_steps(&self) -> Vec<Step> {
-        let going = self.candidates.iter().enumerate();
-        let going: Vec<_> =
-            going.filter(|(index, candidate)| candidate.is_going() && !self.is_waiting(*index)).collect();
+    fn candidate_steps(&self) -> Vec<TaskStep> {
+        let active = self.candidates.iter().enumerate();
+        let active: Vec<_> =
+            active.filter(|(index, candidate)| candidate.is_active() && !self.is_waiting(*index)).collect();
         let default = WorkLimits::default();
-        let steps: Vec<Step> =
-            going.into_iter().filter_map(|(index, candidate)| candidate.next_step(index, &default)).collect();
+        let steps: Vec<TaskStep> = active
+            .into_iter()
+            .filter_map(|(index, candidate)| candidate.next_step(index, &default))
+            .collect();
         let shares = steps.iter().filter(|step| !self.reserved.contains_key(&step.id)).count().max(1);
-        let with_limits = |mut step: Step| {
-            if let Order::Work { limits, .. } = &mut step.order {
-                *limits = self.limits_of(&step.id, shares);
+        let with_limits = |mut step: TaskStep| {
+            if let StepOrder::Work { limits, .. } = &mut step.order {
+                *limits = self.step_limits(&step.id, shares);
             }
             step
         };
@@ -269,8 +278,8 @@ impl Task {
             return false;
         };
         let next = state.next_step(candidate, &WorkLimits::default());
-        let has_begun = next.is_some_and(|step| self.begun.contains(&step.id));
-        self.outcome.is_none() && !has_begun && self.candidates.iter().any(|state| state.proof().is_some())
+        let has_started = next.is_some_and(|step| self.started.contains(&step.id));
+        self.outcome.is_none() && !has_started && self.candidates.iter().any(|state| state.proof().is_some())
     }
 
     /// Returns the state of a candidate as text, for every list and page; `None` if there is no such candidate.
@@ -278,13 +287,14 @@ impl Task {
     pub fn candidate_state(&self, candidate: usize) -> Option<String> {
         let state = self.candidates.get(candidate)?;
         let number = state.attempts().len();
-        let is_chosen = matches!(&self.outcome, Some(Outcome::Done(done)) if done.candidate() == candidate);
-        Some(match state.out() {
+        let is_chosen =
+            matches!(&self.outcome, Some(TaskOutcome::Done(done)) if done.candidate() == candidate);
+        Some(match state.stop_reason() {
             _ if is_chosen => "reached the goal".to_owned(),
-            Some(out) => out.to_owned(),
+            Some(reason) => reason.to_owned(),
             None if state.proof().is_some() => "has its evidence".to_owned(),
             None if self.outcome.is_some() => "stopped".to_owned(),
-            None if state.is_judged() => format!("attempt {number} is judged"),
+            None if state.is_collecting_evidence() => format!("attempt {number} is judged"),
             None if self.is_waiting(candidate) => "waits: another candidate has its evidence".to_owned(),
             None => format!("works on attempt {}", number.saturating_add(1)),
         })
@@ -292,7 +302,7 @@ impl Task {
 
     /// Returns the reserved share of the budget for a running step. For another step, returns one of `shares` parts of the
     /// budget that is neither spent nor reserved.
-    fn limits_of(&self, step: &StepId, shares: usize) -> WorkLimits {
+    fn step_limits(&self, step: &StepId, shares: usize) -> WorkLimits {
         if let Some(reserved) = self.reserved.get(step) {
             return *reserved;
         }
@@ -317,7 +327,7 @@ impl Task {
     }
 
     /// Returns the limit of which the largest part is used up, if the budget has limits.
-    fn nearest(&self) -> Option<LimitKind> {
+    fn nearest_limit(&self) -> Option<LimitKind> {
         let (budget, spent) = (&self.contract.budget, &self.spent);
         #[expect(clippy::cast_precision_loss, reason = "parts are compared, and need no precision")]
         let part = |spent: u64, budget: u64| spent as f64 / budget as f64;
@@ -334,7 +344,7 @@ impl Task {
     }
 
     /// Returns the limit that was reached, if any.
-    fn reached(&self) -> Option<LimitKind> {
+    fn reached_limit(&self) -> Option<LimitKind> {
         let (budget, spent) = (&self.contract.budget, &self.spent);
         if budget.usd.is_some_and(|usd| spent.usd >= usd) {
             Some(LimitKind::Usd)
@@ -349,20 +359,20 @@ impl Task {
 
     /// Returns the best of the proved candidates.
     #[must_use]
-    pub fn best(&self) -> Option<usize> {
+    pub fn best_candidate(&self) -> Option<usize> {
         let proved = self.candidates.iter().enumerate().filter_map(|(candidate, state)| {
-            Some(Proved { candidate, proof: state.proof()?, usd: state.work_usd() })
+            Some(ProvedCandidate { candidate, proof: state.proof()?, usd: state.work_usd() })
         });
-        ranked(proved.collect()).first().copied()
+        rank_candidates(proved.collect()).first().copied()
     }
 
     /// Returns whether a task continues after a refusal with a message at this gate. Otherwise it ends, as it does without a
     /// message: an anchor of the contract is not rewritten.
     #[must_use]
-    pub fn is_changed_by_words(&self, gate: Gate) -> bool {
+    pub fn is_changed_by_words(&self, gate: DecisionGate) -> bool {
         match gate {
-            Gate::Anchor => self.contract.anchor == AnchorPlan::Test,
-            Gate::Result => true,
+            DecisionGate::Anchor => self.contract.anchor == AnchorPlan::Test,
+            DecisionGate::Result => true,
         }
     }
 
@@ -371,59 +381,61 @@ impl Task {
             && self.candidates.get(candidate).is_some_and(|state| state.review().is_none())
     }
 
-    fn review_of(&self, candidate: usize) -> Step {
-        let attempt = self.candidates.get(candidate).map_or(1, Candidate::attempt_number);
-        let mut step = Step::new(StepKind::Review, Some(candidate), attempt, Order::Evidence);
-        step.order = Order::Review { limits: self.limits_of(&step.id, 1) };
+    fn review_step(&self, candidate: usize) -> TaskStep {
+        let attempt = self.candidates.get(candidate).map_or(1, TaskCandidate::attempt_number);
+        let mut step = TaskStep::new(StepKind::Review, Some(candidate), attempt, StepOrder::Evidence);
+        step.order = StepOrder::Review { limits: self.step_limits(&step.id, 1) };
         step
     }
 
-    fn found(&mut self, result: StepResult) {
-        let StepResult { step, found, .. } = result;
-        let found = if found.is_of(step.kind) {
-            found
+    fn apply_result(&mut self, result: StepResult) {
+        let StepResult { step, output, .. } = result;
+        let output = if output.is_output_of(step.kind) {
+            output
         } else {
-            Found::failed(format!("a step of {} found something else", step.kind))
+            StepOutput::failed(format!("a step of {} found something else", step.kind))
         };
-        match (step.kind, found) {
-            (StepKind::Baseline, Found::Baseline(baseline)) => self.baseline = Some(baseline),
-            (StepKind::Anchor, Found::Anchor(facts)) => match facts.judge(&self.contract.anchor, &self.rules)
+        match (step.kind, output) {
+            (StepKind::Baseline, StepOutput::Baseline(baseline)) => self.baseline = Some(baseline),
+            (StepKind::Anchor, StepOutput::Anchor(facts)) => match facts
+                .judge(&self.contract.anchor, &self.rules)
             {
                 Ok(anchor) => self.anchor = Some(anchor),
                 Err(problems) => self.refuse_anchor(problems.iter().map(AnchorProblem::to_string).collect()),
             },
-            (StepKind::Anchor, Found::Failed { reason, is_external: false }) => {
+            (StepKind::Anchor, StepOutput::Failed { reason, is_external: false }) => {
                 self.refuse_anchor(vec![reason]);
             }
-            (StepKind::Anchor | StepKind::Review, Found::AtLimit { .. }) => {
-                self.outcome = Some(Outcome::Limit { limit: self.limit_of_session(), best: self.best() });
+            (StepKind::Anchor | StepKind::Review, StepOutput::AtLimit { .. }) => {
+                self.outcome =
+                    Some(TaskOutcome::Limit { limit: self.session_limit(), best: self.best_candidate() });
             }
-            (StepKind::Baseline | StepKind::Anchor | StepKind::Review, Found::Failed { reason, .. }) => {
-                self.outcome = Some(Outcome::Failed { step, reason });
+            (StepKind::Baseline | StepKind::Anchor | StepKind::Review, StepOutput::Failed { reason, .. }) => {
+                self.outcome = Some(TaskOutcome::Failed { step, reason });
             }
-            (_, found) => self.found_by_candidate(&step, found),
+            (_, output) => self.apply_candidate_output(&step, output),
         }
         self.settle();
     }
 
-    fn found_by_candidate(&mut self, step: &StepId, found: Found) {
+    fn apply_candidate_output(&mut self, step: &StepId, output: StepOutput) {
         let (contract, rules, anchor) = (&self.contract, &self.rules, self.anchor.as_ref());
         let Some(candidate) = step.candidate.and_then(|index| self.candidates.get_mut(index)) else { return };
-        match found {
-            Found::Work(facts) => candidate.worked(facts),
-            Found::Evidence(facts) => {
+        match output {
+            StepOutput::Work(facts) => candidate.record_work(facts),
+            StepOutput::Evidence(facts) => {
                 let baseline = self.baseline.clone().unwrap_or_default();
                 let verdict = judge(contract, rules, anchor, &baseline, &facts);
-                candidate.judged(*facts, verdict, contract);
+                candidate.record_verdict(*facts, verdict, contract);
             }
-            Found::Review(facts) => candidate.reviewed(facts, contract),
-            Found::Failed { reason, is_external } => {
+            StepOutput::Review(facts) => candidate.record_review(facts, contract),
+            StepOutput::Failed { reason, is_external } => {
                 let finding =
                     Finding { step: ProofStep::Work, what: format!("{} failed: {reason}", step.kind) };
                 let failure = is_external.then(|| ExternalFailure { step: step.clone(), reason });
-                candidate.failed(finding, failure, contract);
+                candidate.record_failure(finding, failure, contract);
             }
-            Found::Baseline(_) | Found::Anchor(_) | Found::AtLimit { .. } => {}
+            StepOutput::Baseline(_) | StepOutput::Anchor(_) | StepOutput::AtLimit { .. } => {}
         }
     }
 
@@ -431,18 +443,18 @@ impl Task {
         self.proposals.push(problems);
         let is_fixed = matches!(self.contract.anchor, AnchorPlan::Command { .. });
         if is_fixed || self.proposals.len() >= ANCHOR_ATTEMPTS as usize {
-            self.outcome = Some(Outcome::Blocked(BlockedBy::NoAnchor(self.proposals.clone())));
+            self.outcome = Some(TaskOutcome::Blocked(BlockReason::NoAnchor(self.proposals.clone())));
         }
     }
 
-    fn said(&mut self, signal: Signal) -> bool {
+    fn apply_signal(&mut self, signal: TaskSignal) -> bool {
         if self.outcome.is_some() {
             return false;
         }
         match signal {
-            Signal::Cancel { reason } => self.outcome = Some(Outcome::Aborted { reason }),
+            TaskSignal::Cancel { reason } => self.outcome = Some(TaskOutcome::Aborted { reason }),
             // The host sends it to a running session. Here it is kept for the next session.
-            Signal::Steer { candidate, text } => {
+            TaskSignal::Steer { candidate, text } => {
                 for (_, state) in self
                     .candidates
                     .iter_mut()
@@ -452,32 +464,32 @@ impl Task {
                     state.words.push(text.clone());
                 }
             }
-            Signal::Decide(Decision { gate, is_approved, words }) => {
-                if self.wants().gate != Some(gate) {
+            TaskSignal::Decide(GateAnswer { gate, is_approved, words }) => {
+                if self.pending().gate != Some(gate) {
                     return false;
                 }
-                self.decided(gate, is_approved, words);
+                self.apply_answer(gate, is_approved, words);
             }
         }
         self.settle();
         true
     }
 
-    fn decided(&mut self, gate: Gate, is_approved: bool, words: Option<String>) {
+    fn apply_answer(&mut self, gate: DecisionGate, is_approved: bool, words: Option<String>) {
         if is_approved {
             self.decisions.insert(gate, true);
             return;
         }
         match (gate, words) {
-            (Gate::Anchor, Some(words)) if self.is_changed_by_words(gate) => {
+            (DecisionGate::Anchor, Some(words)) if self.is_changed_by_words(gate) => {
                 self.anchor = None;
                 self.refuse_anchor(vec![words]);
             }
-            (Gate::Result, Some(words)) if self.best().is_some() => {
-                let best = self.best().and_then(|best| self.candidates.get_mut(best));
+            (DecisionGate::Result, Some(words)) if self.best_candidate().is_some() => {
+                let best = self.best_candidate().and_then(|best| self.candidates.get_mut(best));
                 best.into_iter().for_each(|candidate| candidate.send_back(words.clone(), &self.contract));
             }
-            (gate, words) => self.outcome = Some(Outcome::Blocked(BlockedBy::Refused { gate, words })),
+            (gate, words) => self.outcome = Some(TaskOutcome::Blocked(BlockReason::Refused { gate, words })),
         }
     }
 
@@ -486,58 +498,60 @@ impl Task {
         if self.outcome.is_some() {
             return;
         }
-        if let Some(limit) = self.reached() {
+        if let Some(limit) = self.reached_limit() {
             self.stop_at(limit);
         }
-        if self.outcome.is_some() || !self.wants().steps.is_empty() || self.wants().gate.is_some() {
+        if self.outcome.is_some() || !self.pending().steps.is_empty() || self.pending().gate.is_some() {
             return;
         }
-        let done = self.best().and_then(|best| Some((best, self.candidates.get(best)?)));
+        let done = self.best_candidate().and_then(|best| Some((best, self.candidates.get(best)?)));
         self.outcome =
             Some(match done.and_then(|(best, state)| Some((best, state.proof()?, state.review()))) {
                 Some((candidate, proof, review)) => {
-                    let done = Done::new(candidate, proof.clone(), review.cloned());
-                    for candidate in self.candidates.iter_mut().filter(|candidate| candidate.is_going()) {
-                        candidate.give_up("another candidate has its evidence");
+                    let done = AcceptedCandidate::new(candidate, proof.clone(), review.cloned());
+                    for candidate in self.candidates.iter_mut().filter(|candidate| candidate.is_active()) {
+                        candidate.stop("another candidate has its evidence");
                     }
-                    Outcome::Done(Box::new(done))
+                    TaskOutcome::Done(Box::new(done))
                 }
-                None => match self.reached().or_else(|| self.limit_of_candidates()) {
-                    Some(limit) => Outcome::Limit { limit, best: None },
-                    None => self.failure_of_candidates().unwrap_or(Outcome::Blocked(BlockedBy::NoCandidate)),
+                None => match self.reached_limit().or_else(|| self.candidate_limit()) {
+                    Some(limit) => TaskOutcome::Limit { limit, best: None },
+                    None => {
+                        self.candidate_failure().unwrap_or(TaskOutcome::Blocked(BlockReason::NoCandidate))
+                    }
                 },
             });
     }
 
     /// Returns the failure of the task if the newest attempt of each candidate ended with an external failure.
-    fn failure_of_candidates(&self) -> Option<Outcome> {
-        let failures: Option<Vec<_>> = self.candidates.iter().map(Candidate::external_failure).collect();
+    fn candidate_failure(&self) -> Option<TaskOutcome> {
+        let failures: Option<Vec<_>> = self.candidates.iter().map(TaskCandidate::external_failure).collect();
         let ExternalFailure { step, reason } = failures?.into_iter().next()?.clone();
-        Some(Outcome::Failed { step, reason })
+        Some(TaskOutcome::Failed { step, reason })
     }
 
     /// Returns the limit at which candidates have stopped.
-    fn limit_of_candidates(&self) -> Option<LimitKind> {
-        self.candidates.iter().any(Candidate::is_at_limit).then(|| self.limit_of_session())
+    fn candidate_limit(&self) -> Option<LimitKind> {
+        self.candidates.iter().any(TaskCandidate::is_at_limit).then(|| self.session_limit())
     }
 
     /// Returns the limit at which a session has stopped. A session stops before a call that exceeds its share, so part of
     /// the budget may be left.
-    fn limit_of_session(&self) -> LimitKind {
-        self.reached().or_else(|| self.nearest()).unwrap_or(LimitKind::Session)
+    fn session_limit(&self) -> LimitKind {
+        self.reached_limit().or_else(|| self.nearest_limit()).unwrap_or(LimitKind::Session)
     }
 
     /// Starts no further step that costs money. Steps that have started continue, and finished work is still judged.
     fn stop_at(&mut self, limit: LimitKind) {
-        let begun = &self.begun;
-        for step in self.wants().steps.into_iter().filter(|step| !begun.contains(&step.id)) {
+        let started = &self.started;
+        for step in self.pending().steps.into_iter().filter(|step| !started.contains(&step.id)) {
             match (step.id.kind, step.id.candidate) {
                 (StepKind::Work, Some(candidate)) => {
                     let state = self.candidates.get_mut(candidate);
-                    state.into_iter().for_each(|candidate| candidate.give_up("the budget is used up"));
+                    state.into_iter().for_each(|candidate| candidate.stop("the budget is used up"));
                 }
                 (StepKind::Anchor | StepKind::Review, _) => {
-                    self.outcome = Some(Outcome::Limit { limit, best: self.best() });
+                    self.outcome = Some(TaskOutcome::Limit { limit, best: self.best_candidate() });
                 }
                 (StepKind::Baseline | StepKind::Evidence | StepKind::Work, _) => {}
             }

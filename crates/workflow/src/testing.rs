@@ -12,30 +12,30 @@ use pintle_store::SessionId;
 use tokio_util::sync::CancellationToken;
 
 use crate::anchor::AnchorFacts;
-use crate::command_run::{CommandRun, End, Reference};
-use crate::contract::{CandidatePlan, Check, Contract};
-use crate::desk::Performers;
+use crate::command_run::{BlobReference, CommandEnd, CommandRun};
+use crate::contract::{CandidatePlan, Contract, TaskCheck};
 use crate::diff::{ChangeKind, ChangedFile, Diff};
 use crate::evidence::{Baseline, CandidateFacts};
 use crate::local::Performer;
 use crate::results::{TestRun, TestStatus};
-use crate::task::{Found, ReviewFacts, Spent, Step, StepId, StepKind, Task, WorkEnd, WorkFacts};
-use crate::worker::SteeringMessage;
+use crate::session_runner::SteeringMessage;
+use crate::supervisor::PerformerFactory;
+use crate::task::{ReviewFacts, StepId, StepKind, StepOutput, Task, TaskStep, WorkCost, WorkEnd, WorkFacts};
 
-/// Returns a contract with two candidates, an anchor, and one check. With [`Scripted`], it has ten steps in any order: the
-/// review sends the first candidate back, which then fails, and the second candidate is chosen.
+/// Returns a contract with two candidates, an anchor, and one check. With [`ScriptedPerformer`], it has ten steps in any
+/// order: the review sends the first candidate back, which then fails, and the second candidate is chosen.
 #[must_use]
 pub fn contract() -> Contract {
     Contract::new("Sums of negative numbers are right.\nAll of them.")
-        .with_check(Check::new("tests", "make test"))
+        .with_check(TaskCheck::new("tests", "make test"))
         .with_candidates(vec![CandidatePlan::default(); 2])
 }
 
 /// Performs steps in memory: the first review finds a fault, the second attempt of the first candidate is wrong, and all
 /// other steps succeed at once. Each step costs 0.25 dollars and 100 tokens.
 #[derive(Debug, Default)]
-pub struct Scripted {
-    begun: Mutex<Vec<String>>,
+pub struct ScriptedPerformer {
+    started: Mutex<Vec<String>>,
     steered: Mutex<Vec<String>>,
     cancelled: AtomicUsize,
     cleaned: AtomicUsize,
@@ -47,7 +47,7 @@ pub struct Scripted {
     life: AtomicUsize,
 }
 
-impl Scripted {
+impl ScriptedPerformer {
     /// Makes steps of this kind wait until they are cancelled.
     #[must_use]
     pub fn with_hanging(mut self, kind: StepKind) -> Self {
@@ -86,14 +86,14 @@ impl Scripted {
 
     /// Returns the started steps, in order.
     #[must_use]
-    pub fn begun(&self) -> Vec<String> {
-        locked(&self.begun).clone()
+    pub fn started(&self) -> Vec<String> {
+        lock(&self.started).clone()
     }
 
     /// Returns the messages that steps have received, with the step.
     #[must_use]
     pub fn steered(&self) -> Vec<String> {
-        locked(&self.steered).clone()
+        lock(&self.steered).clone()
     }
 
     /// Returns the number of steps that were cancelled.
@@ -130,42 +130,42 @@ impl Scripted {
 }
 
 #[async_trait]
-impl Performer for Scripted {
+impl Performer for ScriptedPerformer {
     async fn perform(
         &self,
         _task: &Task,
-        step: &Step,
+        step: &TaskStep,
         fence: &Fence,
         cancel: &CancellationToken,
-    ) -> (Found, Spent) {
-        locked(&self.begun).push(step.id.to_string());
+    ) -> (StepOutput, WorkCost) {
+        lock(&self.started).push(step.id.to_string());
         self.log("began", &step.id);
-        let spent = Spent { usd: 0.25, tokens: 100, millis: 10, ..Spent::default() };
+        let spent = WorkCost { usd: 0.25, tokens: 100, millis: 10, ..WorkCost::default() };
         if self.hanging == Some(step.id.kind) {
             cancel.cancelled().await;
             self.cancelled.fetch_add(1, Ordering::Relaxed);
-            return (Found::failed("it was stopped"), spent);
+            return (StepOutput::failed("it was stopped"), spent);
         }
         tokio::select! {
             () = tokio::time::sleep(self.time) => {}
             () = cancel.cancelled() => {
                 self.cancelled.fetch_add(1, Ordering::Relaxed);
-                return (Found::failed("it was stopped"), spent);
+                return (StepOutput::failed("it was stopped"), spent);
             }
         }
         if fence.check().is_err() {
-            return (Found::failed("another process has the task"), spent);
+            return (StepOutput::failed("another process has the task"), spent);
         }
         self.log("ended", &step.id);
         match (step.id.kind, step.id.candidate, step.id.attempt) {
             (StepKind::Review, Some(0), 1) => (review(&["a fault"]), spent),
-            (StepKind::Evidence, Some(0), 2) => (found_wrong(), spent),
-            _ => (found_right(step.id.kind), spent),
+            (StepKind::Evidence, Some(0), 2) => (failing_output(), spent),
+            _ => (successful_output(step.id.kind), spent),
         }
     }
 
     async fn steer(&self, step: &StepId, message: SteeringMessage) -> bool {
-        locked(&self.steered).push(format!("{step}: {}", message.text));
+        lock(&self.steered).push(format!("{step}: {}", message.text));
         true
     }
 
@@ -178,22 +178,22 @@ impl Performer for Scripted {
 
 /// A factory that returns the same performer for each task.
 #[derive(Clone, Debug)]
-pub struct OnePerformer(pub Arc<Scripted>);
+pub struct SinglePerformerFactory(pub Arc<ScriptedPerformer>);
 
 #[async_trait]
-impl Performers for OnePerformer {
+impl PerformerFactory for SinglePerformerFactory {
     async fn performer(&self, _id: &SessionId) -> Result<Arc<dyn Performer>, String> {
         Ok(self.0.clone())
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns a result that leads to the goal at once.
 #[must_use]
-pub fn found_right(kind: StepKind) -> Found {
+pub fn successful_output(kind: StepKind) -> StepOutput {
     match kind {
         StepKind::Baseline => baseline(),
         StepKind::Anchor => anchor(1),
@@ -205,16 +205,16 @@ pub fn found_right(kind: StepKind) -> Found {
 
 /// Returns evidence against an attempt.
 #[must_use]
-pub fn found_wrong() -> Found {
+pub fn failing_output() -> StepOutput {
     evidence(3, 1)
 }
 
 fn diff(file: ChangedFile) -> Diff {
-    Diff { patch: Reference { hash: "00".to_owned(), bytes: 1 }, files: vec![file], dropped: Vec::new() }
+    Diff { patch: BlobReference { hash: "00".to_owned(), bytes: 1 }, files: vec![file], dropped: Vec::new() }
 }
 
 fn plain(code: i32) -> CommandRun {
-    CommandRun::new(End::Exited(code))
+    CommandRun::new(CommandEnd::Exited(code))
 }
 
 fn run(code: i32, status: TestStatus) -> CommandRun {
@@ -222,14 +222,17 @@ fn run(code: i32, status: TestStatus) -> CommandRun {
     plain(code).with_tests(tests)
 }
 
-pub(crate) fn baseline() -> Found {
-    Found::Baseline(Baseline { checks: [("tests".to_owned(), vec![plain(0)])].into(), remarks: Vec::new() })
+pub(crate) fn baseline() -> StepOutput {
+    StepOutput::Baseline(Baseline {
+        checks: [("tests".to_owned(), vec![plain(0)])].into(),
+        remarks: Vec::new(),
+    })
 }
 
-pub(crate) fn anchor(code: i32) -> Found {
+pub(crate) fn anchor(code: i32) -> StepOutput {
     let file =
         ChangedFile { path: "tests/test_new.py".to_owned(), kind: ChangeKind::Added, added: 3, removed: 0 };
-    Found::Anchor(Box::new(AnchorFacts {
+    StepOutput::Anchor(Box::new(AnchorFacts {
         command: "make anchor".to_owned(),
         results: None,
         report: None,
@@ -242,15 +245,15 @@ pub(crate) fn anchor(code: i32) -> Found {
     }))
 }
 
-pub(crate) fn worked(end: WorkEnd) -> Found {
-    Found::Work(WorkFacts { session: "s".to_owned(), end, diff: None, unfit: None })
+pub(crate) fn worked(end: WorkEnd) -> StepOutput {
+    StepOutput::Work(WorkFacts { session: "s".to_owned(), end, diff: None, unfit: None })
 }
 
 /// Returns the evidence of a diff with so many lines, whose check exits with this code.
-pub(crate) fn evidence(lines: u64, code: i32) -> Found {
+pub(crate) fn evidence(lines: u64, code: i32) -> StepOutput {
     let file =
         ChangedFile { path: "src/sums.py".to_owned(), kind: ChangeKind::Modified, added: lines, removed: 0 };
-    Found::Evidence(Box::new(CandidateFacts {
+    StepOutput::Evidence(Box::new(CandidateFacts {
         diff: diff(file),
         not_applied: None,
         protected: vec![],
@@ -261,7 +264,7 @@ pub(crate) fn evidence(lines: u64, code: i32) -> Found {
     }))
 }
 
-pub(crate) fn review(findings: &[&str]) -> Found {
+pub(crate) fn review(findings: &[&str]) -> StepOutput {
     let findings = findings.iter().map(|finding| (*finding).to_owned()).collect();
-    Found::Review(ReviewFacts { session: "r".to_owned(), findings, remarks: String::new() })
+    StepOutput::Review(ReviewFacts { session: "r".to_owned(), findings, remarks: String::new() })
 }

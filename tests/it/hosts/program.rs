@@ -12,8 +12,10 @@ use pintle_agent::{
     SessionStatus, SubagentJournals, Timestamp,
 };
 use pintle_env::{ExecutionEnvironment, LocalEnvironment};
-use pintle_postgres::{Options, PostgresStore};
-use pintle_store::{Reached, SessionStore as _, StoreError, StoredJournal, Summary, reached, read_record};
+use pintle_postgres::{PostgresOptions, PostgresStore};
+use pintle_store::{
+    SessionStore as _, StoreError, StoredJournal, Summary, WorkspaceMatch, match_workspace, read_record,
+};
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 
 use crate::harness::{KEY, client, profile};
@@ -78,7 +80,7 @@ fn run_as_host() {
 /// Returns the exit code.
 async fn work(role: &str) -> i32 {
     let variable = |name: &str| std::env::var(name).unwrap();
-    let options = Options::new().with_schema(variable(SCHEMA)).with_lease(LEASE);
+    let options = PostgresOptions::new().with_schema(variable(SCHEMA)).with_lease(LEASE);
     let store = PostgresStore::connect(&variable(CONNECTION), options).await.unwrap();
     let env: Arc<dyn ExecutionEnvironment> =
         Arc::new(LocalEnvironment::with_host_env(WORK, std::env::vars_os()).unwrap());
@@ -88,14 +90,14 @@ async fn work(role: &str) -> i32 {
     let (session, outcome) = if role == "begin" {
         let summary = Summary::new(id(), Timestamp::from_millis(0));
         let mut journal = StoredJournal::new(store.create(summary.clone()).await.unwrap(), summary);
-        journal.set_place(env.as_ref()).await;
+        journal.set_workspace(env.as_ref()).await;
         let journal = Stopping { journal, point: variable(POINT), starts: 0 };
         let session = builder.id(id()).journal(journal).build().unwrap();
         let run = session.submit("Work");
         (session, run.await)
     } else {
         let summary = store.summary(&id()).await.unwrap().unwrap();
-        if reached(&summary, env.as_ref()).await != Reached::Same {
+        if match_workspace(&summary, env.as_ref()).await != WorkspaceMatch::Same {
             return STRANDED;
         }
         let writer = loop {

@@ -25,36 +25,36 @@ const KILLED: i32 = 137;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Created {
+struct CreatedTerminal {
     terminal_id: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Exit {
+struct TerminalExit {
     exit_code: Option<i64>,
     signal: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Printed {
+struct TerminalOutput {
     output: String,
 }
 
 /// Terminal of the client. Dropping it kills the command and releases the terminal.
-struct Terminal<'a> {
+struct EditorTerminal<'a> {
     client: &'a Client,
     session: &'a str,
     id: String,
     is_over: bool,
 }
 
-impl Terminal<'_> {
+impl EditorTerminal<'_> {
     fn params(&self) -> Value {
         json!({"sessionId": self.session, "terminalId": self.id})
     }
 
-    async fn exit(&self) -> Result<Exit, ClientError> {
+    async fn exit(&self) -> Result<TerminalExit, ClientError> {
         self.client.request("terminal/wait_for_exit", &self.params()).await
     }
 
@@ -70,7 +70,7 @@ impl Terminal<'_> {
     }
 }
 
-impl Drop for Terminal<'_> {
+impl Drop for EditorTerminal<'_> {
     fn drop(&mut self) {
         if !self.is_over {
             self.client.request_now("terminal/kill", &self.params());
@@ -79,11 +79,11 @@ impl Drop for Terminal<'_> {
     }
 }
 
-fn code(exit: &Exit) -> i32 {
+fn code(exit: &TerminalExit) -> i32 {
     match exit {
-        Exit { exit_code: Some(code), .. } => i32::try_from(*code).unwrap_or(i32::MAX),
-        Exit { exit_code: None, signal: Some(_) } => KILLED,
-        Exit { exit_code: None, signal: None } => 0,
+        TerminalExit { exit_code: Some(code), .. } => i32::try_from(*code).unwrap_or(i32::MAX),
+        TerminalExit { exit_code: None, signal: Some(_) } => KILLED,
+        TerminalExit { exit_code: None, signal: None } => 0,
     }
 }
 
@@ -104,7 +104,7 @@ pub(super) async fn run(
     client.runs_for_call(session, &request.command, Some(&terminal.id)).await;
     let (exit_code, timed_out) = terminal.wait(request.timeout).await.map_err(lost)?;
     let params = terminal.params();
-    let printed: Printed = client.request("terminal/output", &params).await.map_err(lost)?;
+    let printed: TerminalOutput = client.request("terminal/output", &params).await.map_err(lost)?;
     client.request::<Value>("terminal/release", &params).await.map_err(lost)?;
     terminal.is_over = true;
     if let Some(sink) = request.on_output.as_ref().filter(|_| !printed.output.is_empty()) {
@@ -125,7 +125,7 @@ async fn create<'a>(
     session: &'a str,
     request: &ExecRequest,
     directory: &Path,
-) -> Result<Terminal<'a>, EnvError> {
+) -> Result<EditorTerminal<'a>, EnvError> {
     let variables: Vec<Value> =
         request.env.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
     let params = json!({
@@ -136,8 +136,10 @@ async fn create<'a>(
         "cwd": directory,
         "outputByteLimit": OUTPUT_LIMIT,
     });
-    let Created { terminal_id } = client.request("terminal/create", &params).await.map_err(|error| {
-        EnvError::Spawn { program: request.command.clone(), source: std::io::Error::other(error) }
-    })?;
-    Ok(Terminal { client, session, id: terminal_id, is_over: false })
+    let CreatedTerminal { terminal_id } =
+        client.request("terminal/create", &params).await.map_err(|error| EnvError::Spawn {
+            program: request.command.clone(),
+            source: std::io::Error::other(error),
+        })?;
+    Ok(EditorTerminal { client, session, id: terminal_id, is_over: false })
 }

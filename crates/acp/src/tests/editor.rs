@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::client::Client;
 use crate::outbox::{Outbox, write};
-use crate::rpc::{self, Incoming, RpcError};
+use crate::rpc::{self, IncomingMessage, RpcError};
 use crate::{EditorEnvironment, TerminalSwitch};
 
 /// Editor that answers requests: with the files of an environment, of which some have unsaved changes.
@@ -105,12 +105,12 @@ fn connect(
     });
     let answering = Arc::clone(&editor);
     tasks.spawn(async move {
-        let mut lines = crate::lines::Lines::new(tokio::io::BufReader::new(far), usize::MAX);
+        let mut lines = crate::line_reader::LineReader::new(tokio::io::BufReader::new(far), usize::MAX);
         while let Ok(Some(Ok(line))) = lines.next().await {
-            let Incoming::Request { id, method, params } = rpc::parse(&line) else { continue };
+            let IncomingMessage::Request { id, method, params } = rpc::parse(&line) else { continue };
             let mut editor = answering.lock().await;
             if let Some(result) = editor.answer(&method, &params).await {
-                client.answered(&id, result);
+                client.resolve_response(&id, result);
             }
         }
     });

@@ -20,9 +20,9 @@ use tokio::io::{
 use tokio::task::JoinSet;
 
 use crate::{
-    AcpAgent, AgentHost, AgentInfo, Choice, Client, CommandResult, ConfigOption, HostError, ListSessions,
-    Modes, NewSession, OpenSession, OptionCategory, OptionKind, OptionValue, ServeError, SessionControls,
-    SessionPage, SessionSettings, SessionSummary, SlashCommand,
+    AcpAgent, AgentHost, AgentInfo, Client, CommandResult, ConfigOption, HostError, NamedChoice, NewSession,
+    OpenSession, OptionCategory, OptionKind, OptionValue, ServeError, SessionControls, SessionModes,
+    SessionPage, SessionQuery, SessionSettings, SessionSummary, SlashCommand,
 };
 
 /// How long a test waits for a message.
@@ -87,16 +87,16 @@ impl TestHost {
 }
 
 fn settings() -> SessionSettings {
-    let modes = Modes {
+    let modes = SessionModes {
         current: "ask".to_owned(),
         available: vec![
-            Choice::new("ask", "Ask"),
-            Choice::new("auto", "Auto").with_description("Ask nothing."),
+            NamedChoice::new("ask", "Ask"),
+            NamedChoice::new("auto", "Auto").with_description("Ask nothing."),
         ],
     };
     let effort = OptionKind::Select {
         current: "low".to_owned(),
-        choices: vec![Choice::new("low", "Low"), Choice::new("high", "High")],
+        choices: vec![NamedChoice::new("low", "Low"), NamedChoice::new("high", "High")],
     };
     SessionSettings::default()
         .with_modes(modes)
@@ -144,7 +144,7 @@ impl AgentHost for TestHost {
             .with_lists(true)
             .with_deletion(true)
             .with_logout(true)
-            .with_auth_methods([Choice::new("key", "API key")])
+            .with_auth_methods([NamedChoice::new("key", "API key")])
     }
 
     async fn authenticate(&self, method: &str) -> Result<(), HostError> {
@@ -202,7 +202,7 @@ impl AgentHost for TestHost {
         Ok(self.open(None, Some(record)))
     }
 
-    async fn list_sessions(&self, request: ListSessions) -> Result<SessionPage, HostError> {
+    async fn list_sessions(&self, request: SessionQuery) -> Result<SessionPage, HostError> {
         if request.cursor.is_some() {
             return Err(HostError::Invalid("there is no such page".to_owned()));
         }
@@ -264,7 +264,7 @@ impl SessionControls for TestHost {
         _session: &SessionHandle,
     ) -> Result<CommandResult, HostError> {
         match name {
-            "say" => Ok(CommandResult::Said(format!("You said: {input}"))),
+            "say" => Ok(CommandResult::Text(format!("You said: {input}"))),
             "hang" => std::future::pending().await,
             "review" if !input.is_empty() => Ok(CommandResult::Prompt(format!("Review {input}").into())),
             _ => Ok(CommandResult::Prompt("Review the changes.".into())),

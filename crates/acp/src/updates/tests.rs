@@ -6,7 +6,7 @@ use super::*;
 
 /// Maps events: of the session `s`, unless they name another one. Each is `[kind, data]`, perhaps with fields of its own.
 fn shown(features: ClientFeatures, own_inputs: usize, events: &[Value]) -> Value {
-    let mut mapper = Mapper::new(SessionId::new("s"), "/w".into(), features);
+    let mut mapper = UpdateMapper::new(SessionId::new("s"), "/w".into(), features);
     (0..own_inputs).for_each(|_| mapper.expect_input());
     let mut updates = Vec::new();
     for (seq, event) in events.iter().enumerate() {

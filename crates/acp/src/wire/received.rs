@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::ContentBlock;
-use crate::rpc::Id;
+use crate::rpc::RequestId;
 
 /// Reads a value, or the default if it has a wrong type.
 fn or_default<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
@@ -21,7 +21,7 @@ fn or_default<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Initialize {
+pub(crate) struct InitializeParams {
     pub(crate) protocol_version: u16,
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) client_capabilities: ClientCapabilities,
@@ -62,36 +62,36 @@ pub(crate) struct SessionCapabilities {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Authenticate {
+pub(crate) struct AuthenticateParams {
     pub(crate) method_id: String,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct NewSession {
+pub(crate) struct NewSessionParams {
     pub(crate) cwd: PathBuf,
     #[serde(default)]
     pub(crate) additional_directories: Vec<PathBuf>,
     #[serde(default)]
-    pub(crate) mcp_servers: Vec<McpServer>,
+    pub(crate) mcp_servers: Vec<McpServerParams>,
 }
 
 /// Parameters of `session/load` and `session/resume`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct OpenSession {
+pub(crate) struct OpenSessionParams {
     pub(crate) session_id: String,
     pub(crate) cwd: PathBuf,
     #[serde(default)]
     pub(crate) additional_directories: Vec<PathBuf>,
     #[serde(default)]
-    pub(crate) mcp_servers: Vec<McpServer>,
+    pub(crate) mcp_servers: Vec<McpServerParams>,
 }
 
 /// Declaration of an MCP server: a URL with the type `http`, otherwise a process.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct McpServer {
+pub(crate) struct McpServerParams {
     pub(crate) name: String,
     #[serde(rename = "type")]
     pub(crate) transport: Option<String>,
@@ -114,7 +114,7 @@ pub(crate) struct NamedValue {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ListSessions {
+pub(crate) struct ListSessionsParams {
     #[serde(default)]
     pub(crate) cwd: Option<PathBuf>,
     #[serde(default)]
@@ -123,27 +123,27 @@ pub(crate) struct ListSessions {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct OfSession {
+pub(crate) struct SessionIdParams {
     pub(crate) session_id: String,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Prompt {
+pub(crate) struct PromptParams {
     pub(crate) session_id: String,
     pub(crate) prompt: Vec<ContentBlock>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct SetMode {
+pub(crate) struct SetModeParams {
     pub(crate) session_id: String,
     pub(crate) mode_id: String,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct SetConfigOption {
+pub(crate) struct SetConfigOptionParams {
     pub(crate) session_id: String,
     pub(crate) config_id: String,
     /// A string or a boolean.
@@ -152,12 +152,12 @@ pub(crate) struct SetConfigOption {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Cancel {
+pub(crate) struct CancelParams {
     pub(crate) session_id: String,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct CancelRequest {
-    pub(crate) request_id: Id,
+pub(crate) struct CancelRequestParams {
+    pub(crate) request_id: RequestId,
 }

@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::CallUpdate;
-use crate::settings::{Choice, ConfigOption, Modes, OptionCategory, OptionKind};
+use crate::settings::{ConfigOption, NamedChoice, OptionCategory, OptionKind, SessionModes};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Initialized {
+pub(crate) struct InitializeResult {
     pub(crate) protocol_version: u16,
-    pub(crate) agent_capabilities: Capabilities,
+    pub(crate) agent_capabilities: AgentCapabilities,
     pub(crate) agent_info: Implementation,
-    pub(crate) auth_methods: Vec<Named>,
+    pub(crate) auth_methods: Vec<NamedItem>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Capabilities {
+pub(crate) struct AgentCapabilities {
     pub(crate) load_session: bool,
     pub(crate) prompt_capabilities: Value,
     pub(crate) mcp_capabilities: Value,
@@ -31,18 +31,18 @@ pub(crate) struct Capabilities {
 /// Optional methods. A method is supported if its field is present.
 #[derive(Debug, Serialize)]
 pub(crate) struct SessionMethods {
-    pub(crate) close: Supported,
+    pub(crate) close: SupportedCapability,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) list: Option<Supported>,
+    pub(crate) list: Option<SupportedCapability>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) delete: Option<Supported>,
+    pub(crate) delete: Option<SupportedCapability>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) resume: Option<Supported>,
+    pub(crate) resume: Option<SupportedCapability>,
 }
 
 /// An empty object.
 #[derive(Debug, Serialize)]
-pub(crate) struct Supported {}
+pub(crate) struct SupportedCapability {}
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Implementation {
@@ -55,7 +55,7 @@ pub(crate) struct Implementation {
 /// Result of `session/new`, `session/load` and `session/resume`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Opened {
+pub(crate) struct OpenSessionResult {
     /// Only for a new session. The client already knows the ids of other sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session_id: Option<String>,
@@ -67,13 +67,13 @@ pub(crate) struct Opened {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ConfigOptions {
+pub(crate) struct ConfigOptionsResult {
     pub(crate) config_options: Vec<Value>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ListedSessions {
+pub(crate) struct ListSessionsResult {
     pub(crate) sessions: Vec<ListedSession>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next_cursor: Option<String>,
@@ -113,15 +113,15 @@ pub(crate) struct PermissionRequest {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PermissionOption {
     /// The id is the kind, because there is at most one option of each kind.
-    pub(crate) option_id: Permission,
-    pub(crate) kind: Permission,
+    pub(crate) option_id: PermissionOptionKind,
+    pub(crate) kind: PermissionOptionKind,
     pub(crate) name: String,
 }
 
 /// Kind of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Permission {
+pub(crate) enum PermissionOptionKind {
     AllowOnce,
     AllowAlways,
     RejectOnce,
@@ -130,19 +130,19 @@ pub(crate) enum Permission {
 /// Response of the client to a [`PermissionRequest`].
 #[derive(Debug, Deserialize)]
 pub(crate) struct PermissionOutcome {
-    pub(crate) outcome: Selection,
+    pub(crate) outcome: PermissionSelection,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case", rename_all_fields = "camelCase")]
-pub(crate) enum Selection {
+pub(crate) enum PermissionSelection {
     Cancelled,
-    Selected { option_id: Permission },
+    Selected { option_id: PermissionOptionKind },
 }
 
 /// Named item: a mode or an authentication method has an id, a value of an option has a value.
 #[derive(Debug, Serialize)]
-pub(crate) struct Named {
+pub(crate) struct NamedItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -152,26 +152,26 @@ pub(crate) struct Named {
     description: Option<String>,
 }
 
-impl Named {
-    pub(crate) fn by_id(choice: &Choice) -> Self {
-        let Choice { id, name, description } = choice.clone();
+impl NamedItem {
+    pub(crate) fn by_id(choice: &NamedChoice) -> Self {
+        let NamedChoice { id, name, description } = choice.clone();
         Self { id: Some(id), value: None, name, description }
     }
 
-    fn by_value(choice: &Choice) -> Self {
-        let Choice { id, name, description } = choice.clone();
+    fn by_value(choice: &NamedChoice) -> Self {
+        let NamedChoice { id, name, description } = choice.clone();
         Self { id: None, value: Some(id), name, description }
     }
 }
 
 /// Returns the modes in the form of the protocol.
-pub(crate) fn modes(modes: &Modes) -> Value {
-    let available: Vec<Named> = modes.available.iter().map(Named::by_id).collect();
+pub(crate) fn modes(modes: &SessionModes) -> Value {
+    let available: Vec<NamedItem> = modes.available.iter().map(NamedItem::by_id).collect();
     json!({"currentModeId": modes.current, "availableModes": available})
 }
 
 #[derive(Serialize)]
-struct Setting {
+struct ConfigOptionView {
     id: String,
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -179,13 +179,13 @@ struct Setting {
     #[serde(skip_serializing_if = "Option::is_none")]
     category: Option<&'static str>,
     #[serde(flatten)]
-    values: Values,
+    values: ConfigOptionValues,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
-enum Values {
-    Select { current_value: String, options: Vec<Named> },
+enum ConfigOptionValues {
+    Select { current_value: String, options: Vec<NamedItem> },
     Boolean { current_value: bool },
 }
 
@@ -195,13 +195,14 @@ pub(crate) fn config_options(options: &[ConfigOption], has_switches: bool) -> Ve
     options.iter().filter(is_known).map(|option| json!(setting(option))).collect()
 }
 
-fn setting(option: &ConfigOption) -> Setting {
+fn setting(option: &ConfigOption) -> ConfigOptionView {
     let ConfigOption { id, name, description, category, kind } = option.clone();
     let values = match kind {
-        OptionKind::Select { current, choices } => {
-            Values::Select { current_value: current, options: choices.iter().map(Named::by_value).collect() }
-        }
-        OptionKind::Switch(is_on) => Values::Boolean { current_value: is_on },
+        OptionKind::Select { current, choices } => ConfigOptionValues::Select {
+            current_value: current,
+            options: choices.iter().map(NamedItem::by_value).collect(),
+        },
+        OptionKind::Switch(is_on) => ConfigOptionValues::Boolean { current_value: is_on },
     };
     let category = match category {
         OptionCategory::Mode => Some("mode"),
@@ -210,5 +211,5 @@ fn setting(option: &ConfigOption) -> Setting {
         OptionCategory::Reasoning => Some("thought_level"),
         OptionCategory::Other => None,
     };
-    Setting { id, name, description, category, values }
+    ConfigOptionView { id, name, description, category, values }
 }

@@ -31,7 +31,7 @@ pub(crate) enum SessionUpdate {
         entries: Vec<PlanEntry>,
     },
     AvailableCommandsUpdate {
-        available_commands: Vec<Command>,
+        available_commands: Vec<AvailableCommand>,
     },
     CurrentModeUpdate {
         current_mode_id: String,
@@ -43,7 +43,7 @@ pub(crate) enum SessionUpdate {
         used: u64,
         size: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
-        cost: Option<Cost>,
+        cost: Option<SessionCost>,
     },
     SessionInfoUpdate {
         title: String,
@@ -62,13 +62,13 @@ pub(crate) enum SessionUpdate {
 
 /// Cost of a session so far.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Cost {
+pub(crate) struct SessionCost {
     amount: f64,
     currency: &'static str,
 }
 
-impl Cost {
-    pub(crate) fn of_dollars(amount: f64) -> Self {
+impl SessionCost {
+    pub(crate) fn from_dollars(amount: f64) -> Self {
         Self { amount, currency: "USD" }
     }
 }
@@ -89,7 +89,7 @@ pub(crate) struct CallUpdate {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) content: Option<Vec<CallContent>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) locations: Option<Vec<Location>>,
+    pub(crate) locations: Option<Vec<FileLocation>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) raw_input: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,7 +98,7 @@ pub(crate) struct CallUpdate {
 
 impl CallUpdate {
     /// Creates an update that changes nothing.
-    pub(crate) fn of(id: impl Into<String>) -> Self {
+    pub(crate) fn new(id: impl Into<String>) -> Self {
         Self { tool_call_id: id.into(), ..Self::default() }
     }
 }
@@ -152,7 +152,7 @@ impl CallContent {
 
 /// File that a call concerns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Location {
+pub(crate) struct FileLocation {
     /// Absolute.
     pub(crate) path: PathBuf,
     /// Counted from 1.
@@ -170,7 +170,7 @@ pub(crate) struct PlanEntry {
 
 /// Slash command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Command {
+pub(crate) struct AvailableCommand {
     pub(crate) name: String,
     pub(crate) description: String,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,7 @@ use pintle_acp::{CommandResult, HostError, SlashCommand};
 use pintle_agent::{CompactionReport, UserMessage};
 use pintle_governance::Mode;
 
-use super::controls::Controls;
+use super::controls::AcpControls;
 use crate::prompt_commands::{PromptCommand, PromptText, words};
 use crate::render::{Line, note, plural, sanitize};
 use crate::reports::{self, INIT, PLAN_FIRST, Status, labelled};
@@ -30,7 +30,7 @@ const OFFERED: [Command; 11] = [
 const DIFF_ROWS: usize = 400;
 
 /// Returns the commands that an editor can offer.
-pub(super) fn offered(of_user: &[UserCommand], prompts: &[PromptCommand]) -> Vec<SlashCommand> {
+pub(super) fn slash_commands(of_user: &[UserCommand], prompts: &[PromptCommand]) -> Vec<SlashCommand> {
     let built_in = COMMANDS.iter().filter(|(command, ..)| OFFERED.contains(command));
     let built_in = built_in.map(|(_, name, arguments, meaning)| {
         let command = SlashCommand::new(*name, *meaning);
@@ -47,15 +47,15 @@ pub(super) fn offered(of_user: &[UserCommand], prompts: &[PromptCommand]) -> Vec
     built_in.chain(of_user).chain(prompts).collect()
 }
 
-impl Controls {
+impl AcpControls {
     /// Runs a command. A user command expands to its text with the arguments, a prompt to the server's text for it.
     pub(super) async fn call(&self, name: &str, arguments: &str) -> Result<CommandResult, HostError> {
-        let of_user = self.surroundings.user_commands.iter().find(|command| command.name == name);
+        let of_user = self.context.user_commands.iter().find(|command| command.name == name);
         if let Some(command) = of_user {
             return Ok(CommandResult::Prompt(command.say(arguments).into()));
         }
         let line = format!("/{name} {arguments}");
-        let servers = &self.surroundings.servers;
+        let servers = &self.context.servers;
         if let Some(prompt) = servers.prompts().iter().find(|prompt| prompt.command == name) {
             let called = prompt.call(&line, words(arguments)).map_err(HostError::Invalid)?;
             let PromptText { text, images } = servers
@@ -74,24 +74,24 @@ impl Controls {
         let arguments = called.arguments.as_str();
         let lines = match called.command {
             Command::Compact => {
-                let report = self.surroundings.handle.compact_and_wait().await;
+                let report = self.context.handle.compact_and_wait().await;
                 let report =
                     report.map_err(|error| HostError::failed("cannot compact the conversation", error))?;
-                return Ok(CommandResult::Said(compacted(&report)));
+                return Ok(CommandResult::Text(compaction_text(&report)));
             }
-            Command::Context => vec![reports::context(self.seen().context)],
-            Command::Cost => vec![reports::cost(self.seen().costs.total())],
+            Command::Context => vec![reports::context(self.observed().context)],
+            Command::Cost => vec![reports::cost(self.observed().costs.total())],
             Command::Diff => return self.diff().await,
             Command::Init => return Ok(CommandResult::Prompt(INIT.into())),
             Command::Login => reports::login(),
             Command::Mode if arguments.is_empty() => {
-                vec![labelled("mode", self.surroundings.policy.mode().to_string())]
+                vec![labelled("mode", self.context.policy.mode().to_string())]
             }
             Command::Mode => {
                 self.set_mode_to(arguments).await?;
                 vec![labelled("mode", arguments)]
             }
-            Command::Permissions => reports::permissions(&self.surroundings.policy),
+            Command::Permissions => reports::permissions(&self.context.policy),
             Command::Plan => {
                 self.set_mode_to(Mode::Plan.as_str()).await?;
                 if !arguments.is_empty() {
@@ -100,36 +100,36 @@ impl Controls {
                 vec![labelled("mode", "plan: say what to plan")]
             }
             Command::Status => self.status(),
-            Command::Tools => reports::tools(&self.surroundings.offered),
+            Command::Tools => reports::tools(&self.context.offered),
             _ => return Err(HostError::Unsupported(format!("the command {:?}", called.command))),
         };
         let text: Vec<String> = lines.iter().map(Line::text).collect();
-        Ok(said("", &text.join("\n")))
+        Ok(verbatim("", &text.join("\n")))
     }
 
     fn status(&self) -> Vec<Line> {
-        let surroundings = &self.surroundings;
-        let model = self.chosen().0;
-        let environment = format!("local, {}", surroundings.env_session.sandbox().on_record());
+        let context = &self.context;
+        let model = self.model_and_effort().0;
+        let environment = format!("local, {}", context.env_session.sandbox().on_record());
         let status = Status {
-            session: &surroundings.id,
+            session: &context.id,
             model: &model,
-            directory: &surroundings.directory,
+            directory: &context.directory,
             environment: &environment,
-            policy: &surroundings.policy,
+            policy: &context.policy,
         };
         status.lines()
     }
 
     async fn diff(&self) -> Result<CommandResult, HostError> {
-        let Some(conversed) = &self.surroundings.conversed else {
+        let Some(conversed) = &self.context.conversed else {
             return Err(HostError::Invalid("this session is not kept".to_owned()));
         };
         let diff = conversed.diff().await;
         let diff =
             diff.map_err(|failure| HostError::failed("cannot compare the files", failure.message()))?;
         if diff.is_empty() {
-            return Ok(CommandResult::Said("No changes since the session started.".to_owned()));
+            return Ok(CommandResult::Text("No changes since the session started.".to_owned()));
         }
         let mut rows: Vec<String> = diff.lines().map(sanitize).map(Into::into).collect();
         let more = rows.len().saturating_sub(DIFF_ROWS);
@@ -137,12 +137,12 @@ impl Controls {
         if more > 0 {
             rows.push(format!("… {}; `pintle sessions diff` shows all", plural(more as u64, "more line")));
         }
-        Ok(said("diff", &rows.join("\n")))
+        Ok(verbatim("diff", &rows.join("\n")))
     }
 }
 
 /// Returns the outcome of a compaction.
-fn compacted(report: &CompactionReport) -> String {
+fn compaction_text(report: &CompactionReport) -> String {
     let outcomes: Vec<String> = report.events.iter().filter_map(note).map(|(_label, text)| text).collect();
     match (outcomes.is_empty(), report.is_deferred) {
         (false, _) => outcomes.join("\n\n"),
@@ -155,10 +155,10 @@ fn compacted(report: &CompactionReport) -> String {
 }
 
 /// Shows a text verbatim: editors render Markdown, which would join its lines.
-fn said(language: &str, text: &str) -> CommandResult {
+fn verbatim(language: &str, text: &str) -> CommandResult {
     let longest = text.split(|character| character != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest.max(2) + 1);
-    CommandResult::Said(format!("{fence}{language}\n{text}\n{fence}"))
+    CommandResult::Text(format!("{fence}{language}\n{text}\n{fence}"))
 }
 
 #[cfg(test)]
@@ -168,13 +168,13 @@ mod tests {
     #[test]
     fn fences_are_longer_than_what_they_hold() {
         for (text, expected) in [("one\ntwo", "```\none\ntwo\n```"), ("a ```` b", "`````\na ```` b\n`````")] {
-            assert_eq!(said("", text), CommandResult::Said(expected.to_owned()));
+            assert_eq!(verbatim("", text), CommandResult::Text(expected.to_owned()));
         }
     }
 
     #[test]
     fn commands_have_their_names_once() {
-        let commands = offered(&[], &[]);
+        let commands = slash_commands(&[], &[]);
         assert_eq!(commands.len(), OFFERED.len());
         let mode = commands.iter().find(|command| command.name == "mode").unwrap();
         assert_eq!(mode.input.as_deref(), Some("[plan|ask|edit|auto]"));

@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use pintle_acp::{
-    Choice, CommandResult, ConfigOption, HostError, Modes, OptionCategory, OptionKind, OptionValue,
-    SessionControls, SessionSettings, TerminalSwitch,
+    CommandResult, ConfigOption, HostError, NamedChoice, OptionCategory, OptionKind, OptionValue,
+    SessionControls, SessionModes, SessionSettings, TerminalSwitch,
 };
 use pintle_agent::{ApprovalRequest, EventKind, Session, SessionEvent, SessionHandle, SessionId};
 use pintle_governance::{APPROVAL_SOURCE, Mode, Policy};
@@ -35,7 +35,7 @@ const DEFAULT_EFFORT: &str = "default";
 
 /// Resources of a session that an editor shows.
 #[derive(Debug)]
-pub(super) struct Surroundings {
+pub(super) struct EditorSessionContext {
     pub(super) id: SessionId,
     pub(super) handle: SessionHandle,
     pub(super) policy: Policy,
@@ -54,41 +54,41 @@ pub(super) struct Surroundings {
 
 /// Controls of one session.
 #[derive(Debug)]
-pub(super) struct Controls {
-    pub(super) surroundings: Surroundings,
+pub(super) struct AcpControls {
+    pub(super) context: EditorSessionContext,
     /// Model and effort, as last set.
     chosen: Mutex<(String, Option<String>)>,
-    seen: Mutex<Seen>,
+    seen: Mutex<ObservedState>,
     /// Tasks that refresh lists of servers. They end with the session.
     refreshing: Mutex<JoinSet<()>>,
 }
 
 /// State collected from the events of the session so far.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct ObservedState {
     pub(super) costs: Costs,
     /// Tokens of the conversation and of the window.
     pub(super) context: Option<(u64, u64)>,
     title: Option<String>,
 }
 
-impl Controls {
+impl AcpControls {
     /// Creates controls for a session with this reasoning effort and title.
-    pub(super) fn new(surroundings: Surroundings, effort: Option<String>, title: Option<String>) -> Self {
-        let model = &surroundings.model;
-        let seen = Seen { costs: Costs::new(model.catalog_entry()), context: None, title };
+    pub(super) fn new(context: EditorSessionContext, effort: Option<String>, title: Option<String>) -> Self {
+        let model = &context.model;
+        let seen = ObservedState { costs: Costs::new(model.catalog_entry()), context: None, title };
         let chosen = Mutex::new((model.route.model.clone(), effort));
-        let controls = Self { surroundings, chosen, seen: Mutex::new(seen), refreshing: Mutex::default() };
+        let controls = Self { context, chosen, seen: Mutex::new(seen), refreshing: Mutex::default() };
         controls.switch_terminals();
         controls
     }
 
-    pub(super) fn seen(&self) -> MutexGuard<'_, Seen> {
+    pub(super) fn observed(&self) -> MutexGuard<'_, ObservedState> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns model and effort, as last set.
-    pub(super) fn chosen(&self) -> (String, Option<String>) {
+    pub(super) fn model_and_effort(&self) -> (String, Option<String>) {
         self.chosen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -100,27 +100,26 @@ impl Controls {
             Ok(_) | Err(_) => return Err(HostError::Invalid(format!("there is no mode `{mode}` here"))),
         };
         // On before a narrower mode, off before a wider one.
-        self.surroundings.terminals.set(false);
-        let set = self.surroundings.policy.set_mode(mode).await;
+        self.context.terminals.set(false);
+        let set = self.context.policy.set_mode(mode).await;
         self.switch_terminals();
         set.map_err(|error| HostError::failed("cannot set the mode", error))
     }
 
     /// Lets commands run in terminals of the editor if no sandbox confines them and each needs approval.
     fn switch_terminals(&self) {
-        let is_free = *self.surroundings.env_session.sandbox() == SandboxState::Off;
-        self.surroundings
-            .terminals
-            .set(is_free && matches!(self.surroundings.policy.mode(), Mode::Ask | Mode::Edit));
+        let is_free = *self.context.env_session.sandbox() == SandboxState::Off;
+        self.context.terminals.set(is_free && matches!(self.context.policy.mode(), Mode::Ask | Mode::Edit));
     }
 
-    fn modes(&self) -> Modes {
+    fn modes(&self) -> SessionModes {
         let is_offered = |mode: &Mode| *mode != Mode::Auto || self.may_be_auto();
         let available = Mode::ALL.into_iter().filter(is_offered);
-        let choice =
-            |mode: Mode| Choice::new(mode.as_str(), name_of(mode)).with_description(description_of(mode));
-        Modes {
-            current: self.surroundings.policy.mode().to_string(),
+        let choice = |mode: Mode| {
+            NamedChoice::new(mode.as_str(), name_of(mode)).with_description(description_of(mode))
+        };
+        SessionModes {
+            current: self.context.policy.mode().to_string(),
             available: available.map(choice).collect(),
         }
     }
@@ -128,23 +127,23 @@ impl Controls {
     /// As in a terminal, calls run without approval only if a sandbox confines them, or if the user has turned the
     /// sandbox off.
     fn may_be_auto(&self) -> bool {
-        !matches!(self.surroundings.env_session.sandbox(), SandboxState::Unavailable { .. })
+        !matches!(self.context.env_session.sandbox(), SandboxState::Unavailable { .. })
     }
 
     fn options(&self) -> Vec<ConfigOption> {
-        let (model, effort) = self.chosen();
-        let known = &self.surroundings.model;
+        let (model, effort) = self.model_and_effort();
+        let known = &self.context.model;
         let provider = known.route.provider.name();
-        let mut models: Vec<Choice> =
-            known.catalog().list(Some(provider)).map(|info| Choice::new(&info.id, &info.id)).collect();
+        let mut models: Vec<NamedChoice> =
+            known.catalog().list(Some(provider)).map(|info| NamedChoice::new(&info.id, &info.id)).collect();
         if !models.iter().any(|choice| choice.id == model) {
-            models.insert(0, Choice::new(&model, &model));
+            models.insert(0, NamedChoice::new(&model, &model));
         }
         let effort = effort.unwrap_or_else(|| DEFAULT_EFFORT.to_owned());
-        let mut efforts: Vec<Choice> =
-            [DEFAULT_EFFORT].into_iter().chain(EFFORTS).map(|name| Choice::new(name, name)).collect();
+        let mut efforts: Vec<NamedChoice> =
+            [DEFAULT_EFFORT].into_iter().chain(EFFORTS).map(|name| NamedChoice::new(name, name)).collect();
         if !efforts.iter().any(|choice| choice.id == effort) {
-            efforts.push(Choice::new(&effort, &effort));
+            efforts.push(NamedChoice::new(&effort, &effort));
         }
         let select = |current: String, choices| OptionKind::Select { current, choices };
         vec![
@@ -155,23 +154,23 @@ impl Controls {
 }
 
 #[async_trait]
-impl SessionControls for Controls {
+impl SessionControls for AcpControls {
     fn settings(&self) -> SessionSettings {
         SessionSettings::default()
             .with_modes(self.modes())
             .with_options(self.options())
-            .with_commands(commands::offered(
-                &self.surroundings.user_commands,
-                &self.surroundings.servers.prompts(),
+            .with_commands(commands::slash_commands(
+                &self.context.user_commands,
+                &self.context.servers.prompts(),
             ))
-            .with_title(self.seen().title.clone())
+            .with_title(self.observed().title.clone())
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "four kinds of events are about what is shown")]
     fn observe(&self, event: &SessionEvent) {
-        let Surroundings { model, .. } = &self.surroundings;
-        let name = self.chosen().0;
-        let mut seen = self.seen();
+        let EditorSessionContext { model, .. } = &self.context;
+        let name = self.model_and_effort().0;
+        let mut seen = self.observed();
         seen.costs.add(event, model.find(&name), model.catalog());
         match &event.kind {
             _ if event.depth > 0 => {}
@@ -186,7 +185,7 @@ impl SessionControls for Controls {
             }
             // The next message announces the commands that servers have at that time.
             EventKind::ProcessingEnd { .. } => {
-                let (servers, handle) = (self.surroundings.servers.clone(), self.surroundings.handle.clone());
+                let (servers, handle) = (self.context.servers.clone(), self.context.handle.clone());
                 let mut refreshing = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
                 while refreshing.try_join_next().is_some() {}
                 refreshing.spawn(servers.refresh(handle));
@@ -196,11 +195,11 @@ impl SessionControls for Controls {
     }
 
     fn cost(&self) -> Option<f64> {
-        self.seen().costs.total()
+        self.observed().costs.total()
     }
 
     fn context_window(&self) -> Option<u64> {
-        Some(self.surroundings.model.find(&self.chosen().0)?.context_window)
+        Some(self.context.model.find(&self.model_and_effort().0)?.context_window)
     }
 
     async fn set_mode(&self, mode: &str) -> Result<(), HostError> {
@@ -214,9 +213,9 @@ impl SessionControls for Controls {
         let failed = |error| HostError::failed("cannot set the option", error);
         match id {
             MODEL => {
-                let resolved = self.surroundings.model.resolve(&value);
+                let resolved = self.context.model.resolve(&value);
                 let ResolvedModel { name, warning } = resolved.map_err(HostError::Invalid)?;
-                self.surroundings.handle.set_model(&name).map_err(failed)?;
+                self.context.handle.set_model(&name).map_err(failed)?;
                 if let Some(warning) = warning {
                     console::notice(&warning);
                 }
@@ -224,7 +223,7 @@ impl SessionControls for Controls {
             }
             EFFORT => {
                 let effort = Some(value).filter(|value| value != DEFAULT_EFFORT);
-                self.surroundings
+                self.context
                     .handle
                     .set_reasoning_effort(effort.clone().map(ReasoningEffort::from))
                     .map_err(failed)?;
@@ -247,7 +246,7 @@ impl SessionControls for Controls {
     async fn allow_always(&self, request: &ApprovalRequest) -> Result<(), HostError> {
         for rule in &request.suggested_rules {
             let source = format!("{APPROVAL_SOURCE}{}", request.call_id);
-            let added = self.surroundings.policy.add_rule(Permission::Allow, rule, source).await;
+            let added = self.context.policy.add_rule(Permission::Allow, rule, source).await;
             added.map_err(|error| HostError::failed("cannot add the rule", error))?;
         }
         Ok(())
@@ -259,8 +258,8 @@ impl SessionControls for Controls {
 
     async fn close(&self, session: Session) {
         session.suspend().await;
-        self.surroundings.servers.clone().close().await;
-        self.surroundings.env_session.close_with_notice().await;
+        self.context.servers.clone().close().await;
+        self.context.env_session.close_with_notice().await;
     }
 }
 

@@ -4,8 +4,8 @@ use futures_util::FutureExt as _;
 use pintle_agent::SessionId;
 use pintle_llm::Fingerprint;
 use pintle_tools::pipeline::DryRun;
-use pintle_tools::{ChangeKind, Effect, FileChange};
-use serde_json::json;
+use pintle_tools::{ChangeKind, Effect, FileChange, SandboxSide};
+use serde_json::{Value, json};
 use tokio::io::{AsyncWriteExt as _, DuplexStream};
 
 use super::*;
@@ -73,6 +73,10 @@ async fn questions_of_no_call_take_the_place_of_what_moves() {
     }
 }
 
+fn deny(reason: &str) -> Decision {
+    Decision::Deny { reason: Some(reason.to_owned()) }
+}
+
 fn request(tool: &str, effect: Effect, arguments: Value) -> ApprovalRequest {
     let request = ApprovalRequest::new("call_1", tool, effect, arguments, Fingerprint::of(b"call"));
     request.with_reason("because")
@@ -80,6 +84,10 @@ fn request(tool: &str, effect: Effect, arguments: Value) -> ApprovalRequest {
 
 fn command() -> ApprovalRequest {
     request("shell", Effect::Execute, json!({"command": "make\n\x1b[2Jrm -rf x"}))
+}
+
+fn decided(decision: Decision) -> Answer {
+    Answer::Decided(CallDecision::once(decision))
 }
 
 #[test]
@@ -91,31 +99,35 @@ fn only_a_plain_yes_approves() {
         ("n", no.clone()),
         ("No", no.clone()),
         ("", no),
-        ("a", deny("the user says: a")),
+        ("s", deny("the user says: s")),
         ("yes, but use make", deny("the user says: yes, but use make")),
     ];
     for (answer, expected) in cases {
-        assert_eq!(Answer::parse(Some(answer), &command()), Answer::Decided(expected), "{answer:?}");
+        assert_eq!(Answer::parse(Some(answer), &command()), decided(expected), "{answer:?}");
     }
     let closed = deny("the terminal was closed without an answer");
-    assert_eq!(Answer::parse(None, &command()), Answer::Decided(closed));
+    assert_eq!(Answer::parse(None, &command()), decided(closed));
 }
 
 #[test]
-fn always_adds_the_suggested_rule_or_another_one() {
+fn session_adds_the_suggested_rule_or_another_one() {
     let mut request = command();
     request.suggested_rules = vec!["shell(make)".to_owned(), "shell(ls)".to_owned()];
     for (answer, rules) in [
-        ("a", &["shell(make)", "shell(ls)"][..]),
-        ("ALWAYS", &["shell(make)", "shell(ls)"]),
+        ("s", &["shell(make)", "shell(ls)"][..]),
+        ("SESSION", &["shell(make)", "shell(ls)"]),
+        ("always", &["shell(make)", "shell(ls)"]),
         ("a shell(make *)", &["shell(make *)"]),
-        ("always  @execute(make *)", &["@execute(make *)"]),
+        ("s shell(make *)", &["shell(make *)"]),
+        ("session  @execute(make *)", &["@execute(make *)"]),
     ] {
         let rules = rules.iter().map(|rule| (*rule).to_owned()).collect();
-        assert_eq!(Answer::parse(Some(answer), &request), Answer::Always(rules), "{answer}");
+        let expected = Answer::Decided(CallDecision::allowed_by(rules));
+        assert_eq!(Answer::parse(Some(answer), &request), expected, "{answer}");
     }
-    let instead = deny("the user says: a better way is make");
-    assert_eq!(Answer::parse(Some("a better way is make"), &request), Answer::Decided(instead));
+    let instead = "session (make) has its own";
+    let expected = decided(deny(&format!("the user says: {instead}")));
+    assert_eq!(Answer::parse(Some(instead), &request), expected);
 }
 
 #[tokio::test]
@@ -127,15 +139,15 @@ async fn an_accepted_rule_holds_from_then_on_and_a_wrong_one_is_asked_about_agai
     harness.prompter.mark_shown(&call_key(None, "call_1"));
     let mut request = command();
     request.suggested_rules = vec!["shell(make)".to_owned()];
-    assert_eq!(harness.decide(&request, "a\n").await, Decision::Approve);
-    assert!(harness.screen().contains("[a]lways shell(make), or"), "{}", harness.screen());
+    assert_eq!(harness.decide(&request, "s\n").await, Decision::Approve);
+    assert!(harness.screen().contains("[s]ession shell(make), or"), "{}", harness.screen());
     let rules: Vec<String> = policy
         .rules()
         .on_record()
         .map(|rule| format!("{} {} {}", rule.permission, rule.rule, rule.source))
         .collect();
     assert_eq!(rules, ["allow shell(make) approval of call_1"]);
-    let denied = harness.decide(&request, "a shell(make; rm)\n");
+    let denied = harness.decide(&request, "s shell(make; rm)\n");
     let denied = tokio::time::timeout(std::time::Duration::from_millis(500), denied).await;
     assert!(denied.is_err(), "it is asked about again: {denied:?}");
     assert_eq!(policy.rules().len(), 1);
@@ -434,4 +446,21 @@ async fn whoever_accepts_a_plan_can_choose_the_mode() {
     let mut harness = Harness::new(PLAIN);
     harness.prompter.mark_shown(&call_key(None, "call_1"));
     assert_eq!(harness.decide(&plan(), "plan\n").await, deny("the user says: plan"));
+}
+
+#[test]
+fn all_choices_that_apply_are_offered() {
+    let mut request = outside();
+    request.suggested_rules = vec!["shell(make)".to_owned()];
+    let shown = approval_question(&request, WINDOW, PLAIN);
+    let prompt =
+        "Run it outside of the sandbox? [y]es, [i]nside instead, [n]o, [s]ession shell(make), or what";
+    assert!(shown.contains(prompt), "{shown}");
+    let rule = format!("shell(make {})", "x".repeat(MAX_RULES));
+    request.suggested_rules = vec![rule.clone()];
+    let shown = approval_question(&request, WINDOW, PLAIN);
+    assert!(shown.contains(&format!("    for this session: {rule}\n")), "{shown}");
+    assert!(shown.contains("[n]o, [s]ession as above, or what"), "{shown}");
+    let choices: Vec<Choice> = Choice::for_call(&request).collect();
+    assert!(choices.iter().all(|choice| Choice::by_name(choice.key()) == Some(*choice)), "{choices:?}");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
-use pintle_server::Scope;
+use pintle_server::TokenScope;
 
 use super::ListFormat;
 use crate::timeout;
@@ -69,7 +69,7 @@ pub(crate) enum ScopeName {
     Admin,
 }
 
-impl From<ScopeName> for Scope {
+impl From<ScopeName> for TokenScope {
     fn from(name: ScopeName) -> Self {
         match name {
             ScopeName::Read => Self::Read,

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pintle_compat::Line;
 use pintle_compat::claude::{
-    Control, ControlError, ControlLimits, Event, HookAnswer, Incoming, InputLines, LineError, MAX_LINE,
-    PermissionAnswer, PermissionRequest, Sent, Step,
+    ControlChannel, ControlError, ControlEvent, ControlLimits, ControlStep, HookAnswer, IncomingLine,
+    InputLines, LineError, MAX_LINE, PermissionAnswer, PermissionRequest, SentRequest,
 };
 use serde_json::Value;
 use tokio::io::AsyncReadExt as _;
@@ -27,10 +27,10 @@ const GONE: &str = "the host has closed its end";
 
 /// Open requests and the queue of lines to the host.
 #[derive(Debug)]
-pub(super) struct Channel {
-    control: Mutex<Control>,
-    waiting: Mutex<BTreeMap<String, oneshot::Sender<Event>>>,
-    /// `None` after the last line. Bounded by [`Channel::room`].
+pub(super) struct HostChannel {
+    control: Mutex<ControlChannel>,
+    waiting: Mutex<BTreeMap<String, oneshot::Sender<ControlEvent>>>,
+    /// `None` after the last line. Bounded by [`HostChannel::room`].
     lines: Mutex<Option<UnboundedSender<String>>>,
     /// Bytes that wait for the host to read them.
     unwritten: watch::Sender<usize>,
@@ -38,10 +38,10 @@ pub(super) struct Channel {
     unread: CancellationToken,
 }
 
-impl Channel {
+impl HostChannel {
     pub(super) fn new(lines: UnboundedSender<String>) -> Self {
         Self {
-            control: Mutex::new(Control::new(ControlLimits::default())),
+            control: Mutex::new(ControlChannel::new(ControlLimits::default())),
             waiting: Mutex::default(),
             lines: Mutex::new(Some(lines)),
             unwritten: watch::Sender::new(0),
@@ -86,7 +86,7 @@ impl Channel {
     /// Asks whether a call may run; `None` if the host is gone.
     pub(super) async fn permission(&self, request: &PermissionRequest) -> Option<PermissionAnswer> {
         match self.ask(|control| control.ask_permission(request)).await {
-            Some(Event::Permission { answer, .. }) => Some(answer),
+            Some(ControlEvent::Permission { answer, .. }) => Some(answer),
             _ => None,
         }
     }
@@ -99,7 +99,7 @@ impl Channel {
         call: Option<&str>,
     ) -> Result<HookAnswer, String> {
         match self.ask(|control| control.run_hook(callback, input, call)).await {
-            Some(Event::Hook { answer, .. }) => answer,
+            Some(ControlEvent::Hook { answer, .. }) => answer,
             _ => Err(GONE.to_owned()),
         }
     }
@@ -107,12 +107,15 @@ impl Channel {
     /// Sends a message to a server in the host and returns the response.
     pub(super) async fn mcp(&self, server: &str, message: &Value) -> Result<Value, String> {
         match self.ask(|control| control.send_mcp(server, message)).await {
-            Some(Event::Mcp { answer, .. }) => answer,
+            Some(ControlEvent::Mcp { answer, .. }) => answer,
             _ => Err(GONE.to_owned()),
         }
     }
 
-    async fn ask(&self, send: impl FnOnce(&mut Control) -> Result<Sent, ControlError>) -> Option<Event> {
+    async fn ask(
+        &self,
+        send: impl FnOnce(&mut ControlChannel) -> Result<SentRequest, ControlError>,
+    ) -> Option<ControlEvent> {
         let (sender, answer) = oneshot::channel();
         let id = {
             let mut control = lock(&self.control);
@@ -127,18 +130,22 @@ impl Channel {
             self.print(&sent.line);
             sent.id
         };
-        let _withdraw = Withdraw { channel: self, id };
+        let _withdraw = WithdrawOnDrop { channel: self, id };
         answer.await.ok()
     }
 
     /// Handles a line. Answers wake the waiting request; all other events are returned.
-    fn take(&self, line: Result<String, LineError>) -> Result<Option<Event>, String> {
-        let incoming = line.and_then(|line| Incoming::parse(&line)).map_err(|error| error.to_string())?;
-        let Step { lines, event } =
+    fn take(&self, line: Result<String, LineError>) -> Result<Option<ControlEvent>, String> {
+        let incoming = line.and_then(|line| IncomingLine::parse(&line)).map_err(|error| error.to_string())?;
+        let ControlStep { lines, event } =
             lock(&self.control).receive(incoming).map_err(|error| error.to_string())?;
         lines.iter().for_each(|line| self.print(line));
         let id = match &event {
-            Some(Event::Permission { id, .. } | Event::Hook { id, .. } | Event::Mcp { id, .. }) => id.clone(),
+            Some(
+                ControlEvent::Permission { id, .. }
+                | ControlEvent::Hook { id, .. }
+                | ControlEvent::Mcp { id, .. },
+            ) => id.clone(),
             _ => return Ok(event),
         };
         if let (Some(waiting), Some(event)) = (lock(&self.waiting).remove(&id), event) {
@@ -156,12 +163,12 @@ impl Channel {
 }
 
 /// Withdraws a request when the session drops it.
-struct Withdraw<'a> {
-    channel: &'a Channel,
+struct WithdrawOnDrop<'a> {
+    channel: &'a HostChannel,
     id: String,
 }
 
-impl Drop for Withdraw<'_> {
+impl Drop for WithdrawOnDrop<'_> {
     fn drop(&mut self) {
         lock(&self.channel.waiting).remove(&self.id);
         if let Some(line) = lock(&self.channel.control).withdraw(&self.id) {
@@ -171,7 +178,7 @@ impl Drop for Withdraw<'_> {
 }
 
 /// Reads lines until the input ends. A bad line is reported and skipped.
-pub(super) async fn read(channel: Arc<Channel>, events: UnboundedSender<Event>) {
+pub(super) async fn read(channel: Arc<HostChannel>, events: UnboundedSender<ControlEvent>) {
     let mut input = tokio::io::stdin();
     let mut lines = InputLines::new(MAX_LINE);
     let mut buffer = vec![0; READ];
@@ -193,7 +200,7 @@ pub(super) async fn read(channel: Arc<Channel>, events: UnboundedSender<Event>) 
 }
 
 /// Writes lines until the last one, or until the host stops reading.
-pub(super) async fn write(channel: Arc<Channel>, mut lines: UnboundedReceiver<String>) {
+pub(super) async fn write(channel: Arc<HostChannel>, mut lines: UnboundedReceiver<String>) {
     let mut console = Console::new();
     while let Some(line) = lines.recv().await {
         if console.write(&line).await.is_err() {
@@ -220,7 +227,7 @@ mod tests {
     #[test]
     fn lines_that_the_host_does_not_read_are_bounded() {
         let (sender, mut unwritten) = unbounded_channel();
-        let channel = Channel::new(sender);
+        let channel = HostChannel::new(sender);
         let text = "x".repeat(UNWRITTEN / 8);
         let mut sent = 0;
         while channel.room().now_or_never().is_some() {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use pintle_agent::{Outcome, OutcomeStatus, Run, SessionEvent, SessionId};
 use pintle_compat::claude::{
-    Event, HostRequest, Initialize, InitializeAnswer, McpServerStatus, RewindAnswer, RuleBehavior,
-    StreamOptions, ToolRule, UserLine,
+    ControlEvent, HostRequest, InitializeAnswer, InitializeRequest, McpServerStatus, RewindAnswer,
+    RuleBehavior, StreamOptions, ToolRule, UserLine,
 };
 use pintle_governance::APPROVAL_SOURCE;
 use pintle_llm::{AnswerSchema, Verdict};
@@ -14,10 +14,10 @@ use pintle_tools::gate::Permission;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::channel::Channel;
+use super::channel::HostChannel;
 use super::hooks::HostHooks;
-use super::live::Live;
-use super::permissions::Permissions;
+use super::live::OpenConversation;
+use super::permissions::HostPermissions;
 use super::rules::own_rules;
 use super::servers;
 use super::tools::HostTool;
@@ -37,42 +37,43 @@ use crate::sessions::Selected;
 use crate::toolset;
 
 /// State of the conversation.
-pub(super) struct Conversation<'a> {
+pub(super) struct ClaudeConversation<'a> {
     options: StreamOptions,
     args: RunArgs,
     selected: Option<Selected>,
     model: &'a Model,
-    channel: Arc<Channel>,
-    events: UnboundedReceiver<Event>,
+    channel: Arc<HostChannel>,
+    events: UnboundedReceiver<ControlEvent>,
     interrupts: &'a Interrupts,
     process_env: &'a ProcessEnv,
-    permissions: Arc<Permissions>,
+    permissions: Arc<HostPermissions>,
     /// Handshake, once the host has sent it.
-    initialize: Option<Initialize>,
+    initialize: Option<InitializeRequest>,
     /// Model that the host has set.
     chosen: Option<String>,
     /// Messages that arrived during a run.
     queue: VecDeque<UserLine>,
     /// Text that joins the next message.
     joined: Vec<String>,
-    live: Option<Live<'a>>,
+    live: Option<OpenConversation<'a>>,
     is_input_at_end: bool,
 }
 
-impl<'a> Conversation<'a> {
+impl<'a> ClaudeConversation<'a> {
     #[expect(clippy::too_many_arguments, reason = "each is a part of the state")]
     pub(super) fn new(
         options: StreamOptions,
         args: RunArgs,
         selected: Option<Selected>,
         model: &'a Model,
-        channel: Arc<Channel>,
-        events: UnboundedReceiver<Event>,
+        channel: Arc<HostChannel>,
+        events: UnboundedReceiver<ControlEvent>,
         interrupts: &'a Interrupts,
         process_env: &'a ProcessEnv,
     ) -> Self {
         let mode = options.permission_mode.or(options.settings.mode).unwrap_or_default();
-        let permissions = Permissions::new(Arc::clone(&channel), mode, options.asks_host, options.may_bypass);
+        let permissions =
+            HostPermissions::new(Arc::clone(&channel), mode, options.asks_host, options.may_bypass);
         Self {
             options,
             args,
@@ -102,7 +103,7 @@ impl<'a> Conversation<'a> {
             } else {
                 let event = tokio::select! {
                     biased;
-                    failure = stopped(self.interrupts, &self.channel) => return Err(failure),
+                    failure = wait_for_stop(self.interrupts, &self.channel) => return Err(failure),
                     event = self.events.recv() => event,
                 };
                 let mut live = self.live.take();
@@ -152,7 +153,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Runs a message, and the repairs of its answer.
-    async fn follow(&mut self, live: &mut Live<'a>, line: UserLine) -> Result<(), Failure> {
+    async fn follow(&mut self, live: &mut OpenConversation<'a>, line: UserLine) -> Result<(), Failure> {
         let mut message = line.message;
         let mut schema = self.schema()?;
         let mut texts: Vec<String> = std::mem::take(&mut self.joined);
@@ -197,13 +198,13 @@ impl<'a> Conversation<'a> {
     }
 
     /// Writes the events of a run and serves requests of the host meanwhile.
-    async fn drive(&mut self, live: &mut Live<'a>, run: Run) -> Result<Outcome, Failure> {
+    async fn drive(&mut self, live: &mut OpenConversation<'a>, run: Run) -> Result<Outcome, Failure> {
         let channel = Arc::clone(&self.channel);
         let mut run = std::pin::pin!(IntoFuture::into_future(run));
         let outcome = loop {
             tokio::select! {
                 biased;
-                failure = stopped(self.interrupts, &channel) => return Err(failure),
+                failure = wait_for_stop(self.interrupts, &channel) => return Err(failure),
                 Some(event) = next_event(live, &channel) => live.show(&event, &channel),
                 outcome = &mut run => break outcome,
                 event = self.events.recv(), if !self.is_input_at_end => self.take(event, Some(live)).await?,
@@ -216,14 +217,18 @@ impl<'a> Conversation<'a> {
     /// Handles an event of the host.
     ///
     /// A handshake that cannot be accepted is a failure: without it, hooks and rules would not apply.
-    async fn take(&mut self, event: Option<Event>, live: Option<&mut Live<'a>>) -> Result<(), Failure> {
+    async fn take(
+        &mut self,
+        event: Option<ControlEvent>,
+        live: Option<&mut OpenConversation<'a>>,
+    ) -> Result<(), Failure> {
         match event {
             None => self.is_input_at_end = true,
-            Some(Event::User(line)) => self.queue.push_back(*line),
-            Some(Event::HandshakeRefused { reason }) => {
+            Some(ControlEvent::User(line)) => self.queue.push_back(*line),
+            Some(ControlEvent::HandshakeRefused { reason }) => {
                 return Err(Failure::usage(format!("the handshake is refused: {reason}")));
             }
-            Some(Event::Request { id, request }) => {
+            Some(ControlEvent::Request { id, request }) => {
                 let is_handshake = matches!(request, HostRequest::Initialize(_));
                 let answer = self.serve(request, live).await;
                 let refused = answer.as_ref().err().filter(|_| is_handshake).cloned();
@@ -238,7 +243,11 @@ impl<'a> Conversation<'a> {
         Ok(())
     }
 
-    async fn serve(&mut self, request: HostRequest, live: Option<&mut Live<'a>>) -> Result<Value, String> {
+    async fn serve(
+        &mut self,
+        request: HostRequest,
+        live: Option<&mut OpenConversation<'a>>,
+    ) -> Result<Value, String> {
         match request {
             HostRequest::Initialize(initialize) => self.initialize(*initialize, live.is_some()),
             HostRequest::Interrupt => {
@@ -282,13 +291,13 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    fn initialize(&mut self, initialize: Initialize, is_open: bool) -> Result<Value, String> {
+    fn initialize(&mut self, initialize: InitializeRequest, is_open: bool) -> Result<Value, String> {
         if is_open {
             return Err("it came after the first message".to_owned());
         }
         initialize.warnings.iter().for_each(|warning| console::notice(warning));
-        for rule in denied(&self.options, Some(&initialize)) {
-            translated(rule, RuleBehavior::Deny).map_err(|failure| failure.message())?;
+        for rule in deny_rules(&self.options, Some(&initialize)) {
+            translate_rule(rule, RuleBehavior::Deny).map_err(|failure| failure.message())?;
         }
         let provider = self.model.route.provider.name();
         let models = self.model.catalog().list(Some(provider));
@@ -305,7 +314,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Opens the session.
-    async fn open(&mut self) -> Result<Live<'a>, Failure> {
+    async fn open(&mut self) -> Result<OpenConversation<'a>, Failure> {
         let initialize = self.initialize.clone().unwrap_or_default();
         if let Some(settings) = &initialize.settings {
             if let Some(mode) = settings.mode {
@@ -315,7 +324,7 @@ impl<'a> Conversation<'a> {
         }
         let mut args = self.args.clone();
         self.add_rules(&mut args, &initialize)?;
-        let servers = servers::declared(&self.options, &mut args, self.process_env)?;
+        let servers = servers::read_declared(&self.options, &mut args, self.process_env)?;
         let mode = own_mode(self.permissions.mode());
         args.policy.mode = Some(mode);
         let file = self.options.system_prompt_file.as_deref();
@@ -351,25 +360,31 @@ impl<'a> Conversation<'a> {
                 return Err(failure);
             }
         };
-        self.opened(opened, environment, &initialize, statuses).await
+        self.finish_opening(opened, environment, &initialize, statuses).await
     }
 
-    async fn opened(
+    async fn finish_opening(
         &mut self,
         opened: Opened,
         environment: EnvSession,
-        initialize: &Initialize,
+        initialize: &InitializeRequest,
         statuses: Vec<McpServerStatus>,
-    ) -> Result<Live<'a>, Failure> {
+    ) -> Result<OpenConversation<'a>, Failure> {
         let policy = opened.policy.clone();
         self.permissions.attach(&policy, opened.session.handle());
         let forwards_text = initialize.forward_subagent_text;
-        let mut live =
-            Live::new(opened, Arc::new(environment), self.model, &self.options, forwards_text, statuses);
+        let mut live = OpenConversation::new(
+            opened,
+            Arc::new(environment),
+            self.model,
+            &self.options,
+            forwards_text,
+            statuses,
+        );
         let mut prepared = Ok(());
         let settings = initialize.settings.iter().chain([&self.options.settings]);
         for rule in settings.flat_map(|settings| &settings.ask) {
-            for own in translated(rule, RuleBehavior::Ask).unwrap_or_default() {
+            for own in translate_rule(rule, RuleBehavior::Ask).unwrap_or_default() {
                 let added =
                     policy.add_rule(Permission::Ask, &own, format!("{APPROVAL_SOURCE}settings")).await;
                 prepared = prepared.and(added.or_failed("cannot add a rule of the settings"));
@@ -386,24 +401,24 @@ impl<'a> Conversation<'a> {
     }
 
     /// Adds the rules of the host to the rules of the command line.
-    fn add_rules(&self, args: &mut RunArgs, initialize: &Initialize) -> Result<(), Failure> {
-        for rule in denied(&self.options, Some(initialize)) {
-            args.policy.deny.extend(translated(rule, RuleBehavior::Deny)?);
+    fn add_rules(&self, args: &mut RunArgs, initialize: &InitializeRequest) -> Result<(), Failure> {
+        for rule in deny_rules(&self.options, Some(initialize)) {
+            args.policy.deny.extend(translate_rule(rule, RuleBehavior::Deny)?);
         }
         let settings = || initialize.settings.iter().chain([&self.options.settings]);
         for rule in settings().flat_map(|settings| &settings.ask) {
-            translated(rule, RuleBehavior::Ask)?;
+            translate_rule(rule, RuleBehavior::Ask)?;
         }
         let allowed =
             self.options.allowed_tools.iter().chain(settings().flat_map(|settings| &settings.allow));
         for rule in allowed {
-            match translated(rule, RuleBehavior::Allow) {
+            match translate_rule(rule, RuleBehavior::Allow) {
                 Ok(rules) => args.policy.allow.extend(rules),
                 // Such calls require approval.
                 Err(failure) => console::notice(&failure.message()),
             }
         }
-        if let Some(listed) = self.listed() {
+        if let Some(listed) = self.chosen_tools() {
             let others = toolset::all_names()?.into_iter().filter(|name| !listed.contains(name));
             args.policy.deny.extend(others);
         }
@@ -411,15 +426,19 @@ impl<'a> Conversation<'a> {
     }
 
     /// Returns the built-in tools that the host has chosen; `None` for all.
-    fn listed(&self) -> Option<Vec<String>> {
+    fn chosen_tools(&self) -> Option<Vec<String>> {
         let names = self.options.tools.as_ref()?;
         Some(names.iter().flat_map(|name| pintle_compat::claude::own_tool_names(name)).collect())
     }
 
     /// Returns the extensions of the host, and the status of its servers: the servers of the handshake, then the
     /// declared ones.
-    async fn beside(&self, initialize: &Initialize, declared: &[String]) -> (Beside, Vec<McpServerStatus>) {
-        let mut beside = Beside { only: self.listed(), ..Beside::default() };
+    async fn beside(
+        &self,
+        initialize: &InitializeRequest,
+        declared: &[String],
+    ) -> (Beside, Vec<McpServerStatus>) {
+        let mut beside = Beside { only: self.chosen_tools(), ..Beside::default() };
         let (mut statuses, mut servers) = (Vec::new(), initialize.sdk_mcp_servers.clone());
         for name in declared {
             if !servers.contains(name) {
@@ -455,13 +474,13 @@ impl<'a> Conversation<'a> {
 }
 
 /// Returns the next event once the host has read enough of the earlier events.
-async fn next_event(live: &mut Live<'_>, channel: &Channel) -> Option<SessionEvent> {
+async fn next_event(live: &mut OpenConversation<'_>, channel: &HostChannel) -> Option<SessionEvent> {
     channel.room().await;
     live.events.next().await
 }
 
 /// Completes when a signal arrives or the host stops reading.
-async fn stopped(interrupts: &Interrupts, channel: &Channel) -> Failure {
+async fn wait_for_stop(interrupts: &Interrupts, channel: &HostChannel) -> Failure {
     tokio::select! {
         () = interrupts.first_signal() => Failure::new(FailureKind::Interrupted, "interrupted"),
         () = channel.unread() => Failure::silent(FailureKind::Interrupted),
@@ -469,9 +488,9 @@ async fn stopped(interrupts: &Interrupts, channel: &Channel) -> Failure {
 }
 
 /// Returns all rules that deny.
-fn denied<'r>(
+fn deny_rules<'r>(
     options: &'r StreamOptions,
-    initialize: Option<&'r Initialize>,
+    initialize: Option<&'r InitializeRequest>,
 ) -> impl Iterator<Item = &'r ToolRule> {
     let of_handshake = initialize.into_iter().flat_map(|initialize| {
         let settings = initialize.settings.iter().flat_map(|settings| &settings.deny);
@@ -481,7 +500,7 @@ fn denied<'r>(
 }
 
 /// Returns our equivalents of a host rule.
-fn translated(rule: &ToolRule, behavior: RuleBehavior) -> Result<Vec<String>, Failure> {
+fn translate_rule(rule: &ToolRule, behavior: RuleBehavior) -> Result<Vec<String>, Failure> {
     let known = toolset::all_names()?;
     own_rules(rule, behavior, |name| known.contains(name)).ok_or_else(|| {
         Failure::usage(format!(

@@ -14,8 +14,8 @@ use pintle_tools::pipeline::{Execution, PreparedCall};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
-use super::channel::Channel;
-use super::permissions::Permissions;
+use super::channel::HostChannel;
+use super::permissions::HostPermissions;
 use crate::console;
 
 /// Default and maximum time limit of a hook.
@@ -28,8 +28,8 @@ const RESULT: usize = 64 << 10;
 /// Hooks that the host has registered.
 #[derive(Debug)]
 pub(super) struct HostHooks {
-    pub(super) channel: Arc<Channel>,
-    pub(super) permissions: Arc<Permissions>,
+    pub(super) channel: Arc<HostChannel>,
+    pub(super) permissions: Arc<HostPermissions>,
     pub(super) registered: Vec<HookRegistration>,
 }
 

@@ -8,7 +8,7 @@ use pintle_compat::claude::{
     ContextUsage, Formatter, FormatterSettings, InitInfo, McpServerStatus, RunEnd, StreamOptions,
 };
 
-use super::channel::Channel;
+use super::channel::HostChannel;
 use crate::console;
 use crate::cost::Costs;
 use crate::environment::EnvSession;
@@ -18,7 +18,7 @@ use crate::opening::Opened;
 use crate::servers::SessionServers;
 
 /// An open session.
-pub(super) struct Live<'a> {
+pub(super) struct OpenConversation<'a> {
     pub(super) session: Session,
     pub(super) formatter: Formatter,
     pub(super) info: InitInfo,
@@ -35,7 +35,7 @@ pub(super) struct Live<'a> {
     is_in_past: bool,
 }
 
-impl<'a> Live<'a> {
+impl<'a> OpenConversation<'a> {
     pub(super) fn new(
         opened: Opened,
         environment: Arc<EnvSession>,
@@ -93,7 +93,7 @@ impl<'a> Live<'a> {
     }
 
     /// Writes the lines of an event.
-    pub(super) fn show(&mut self, event: &SessionEvent, channel: &Channel) {
+    pub(super) fn show(&mut self, event: &SessionEvent, channel: &HostChannel) {
         if self.is_in_past {
             self.is_in_past = event.depth > 0 || event.seq < self.first_new;
         }
@@ -117,7 +117,7 @@ impl<'a> Live<'a> {
     }
 
     /// Writes the lines of the events that are there.
-    pub(super) fn show_all(&mut self, channel: &Channel) {
+    pub(super) fn show_all(&mut self, channel: &HostChannel) {
         while let Some(Some(event)) = self.events.next().now_or_never() {
             self.show(&event, channel);
         }

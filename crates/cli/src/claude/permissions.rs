@@ -10,15 +10,15 @@ use pintle_compat::claude::{
 use pintle_governance::{APPROVAL_SOURCE, Mode, Policy, PresentPlan};
 use pintle_tools::gate::Permission;
 
-use super::channel::{Channel, lock};
+use super::channel::{HostChannel, lock};
 use super::rules::own_rules;
 use crate::command_line::own_mode;
 use crate::console;
 
 /// Forwards decisions on calls to the host.
 #[derive(Debug)]
-pub(super) struct Permissions {
-    channel: Arc<Channel>,
+pub(super) struct HostPermissions {
+    channel: Arc<HostChannel>,
     mode: Mutex<PermissionMode>,
     /// Whether the host answers `can_use_tool`.
     asks: bool,
@@ -27,8 +27,8 @@ pub(super) struct Permissions {
     session: OnceLock<(Policy, SessionHandle)>,
 }
 
-impl Permissions {
-    pub(super) fn new(channel: Arc<Channel>, mode: PermissionMode, asks: bool, may_bypass: bool) -> Self {
+impl HostPermissions {
+    pub(super) fn new(channel: Arc<HostChannel>, mode: PermissionMode, asks: bool, may_bypass: bool) -> Self {
         Self { channel, mode: Mutex::new(mode), asks, may_bypass, session: OnceLock::new() }
     }
 
@@ -128,7 +128,7 @@ impl Permissions {
 }
 
 #[async_trait]
-impl Approver for Permissions {
+impl Approver for HostPermissions {
     async fn decide(&self, request: &ApprovalRequest) -> Decision {
         let is_plan = request.tool_kind == PresentPlan::NAME;
         if !self.asks || self.mode() == PermissionMode::DontAsk {
@@ -137,7 +137,7 @@ impl Approver for Permissions {
                 false => "it needs approval, and no user can be asked",
             });
         }
-        let Some(answer) = self.channel.permission(&PermissionRequest::of(request)).await else {
+        let Some(answer) = self.channel.permission(&PermissionRequest::new(request)).await else {
             return deny("the host has closed its end");
         };
         for update in answer.updates() {

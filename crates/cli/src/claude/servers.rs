@@ -22,7 +22,7 @@ const IN_HOST: &str = "sdk";
 
 /// Servers that the host declares.
 #[derive(Debug)]
-pub(super) struct DeclaredServers {
+pub(super) struct HostDeclaredServers {
     /// Servers that this process starts.
     pub(super) started: Vec<ServerSpec>,
     /// Names of the servers that run in the host.
@@ -30,11 +30,11 @@ pub(super) struct DeclaredServers {
 }
 
 /// Returns the servers of the command line.
-pub(super) fn declared(
+pub(super) fn read_declared(
     options: &StreamOptions,
     args: &mut RunArgs,
     process_env: &ProcessEnv,
-) -> Result<DeclaredServers, Failure> {
+) -> Result<HostDeclaredServers, Failure> {
     let (mut others, mut in_host) = (Map::new(), Vec::new());
     for config in &options.mcp_configs {
         let text = match config.trim_start().starts_with('{') {
@@ -65,7 +65,7 @@ pub(super) fn declared(
         }
         without_servers(args)?;
     }
-    Ok(DeclaredServers { started: specs(others, process_env)?, in_host })
+    Ok(HostDeclaredServers { started: specs(others, process_env)?, in_host })
 }
 
 #[cfg(feature = "mcp")]
@@ -90,7 +90,7 @@ fn specs(mut servers: Map<String, Value>, process_env: &ProcessEnv) -> Result<Ve
         server.remove("type");
     }
     let text = json!({SERVERS: servers}).to_string();
-    let declared = pintle_mcp::declared_servers(&text, |name| process_env.variable(name));
+    let declared = pintle_mcp::parse_declared_servers(&text, |name| process_env.variable(name));
     declared.warnings.iter().for_each(|warning| console::notice(&format!("{OPTION}: {warning}")));
     match declared.problems.first() {
         Some(problem) => Err(Failure::usage(format!("{OPTION}: {problem}"))),

@@ -11,7 +11,7 @@ use pintle_tools::{DefinitionError, DynTool, Effect, RegisteredTool, ToolContext
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::channel::Channel;
+use super::channel::HostChannel;
 
 /// Version of MCP that the host's servers are addressed with.
 const VERSION: &str = "2025-06-18";
@@ -22,7 +22,7 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Server that runs in the host.
 #[derive(Debug)]
 struct HostServer {
-    channel: Arc<Channel>,
+    channel: Arc<HostChannel>,
     name: String,
     /// Number of requests so far.
     requests: AtomicU64,
@@ -70,7 +70,7 @@ pub(super) struct HostTool {
 impl HostTool {
     /// Asks a server for its tools.
     pub(super) async fn list(
-        channel: &Arc<Channel>,
+        channel: &Arc<HostChannel>,
         server: &str,
     ) -> Result<Vec<Arc<RegisteredTool>>, String> {
         let server = Arc::new(HostServer {
@@ -80,10 +80,10 @@ impl HostTool {
         });
         let listed = timeout(LIST_TIMEOUT, server.list()).await;
         let listed = listed.map_err(|_| format!("no answer in {} s", LIST_TIMEOUT.as_secs()))??;
-        listed.iter().map(|tool| Self::of(&server, tool)).collect()
+        listed.iter().map(|tool| Self::build(&server, tool)).collect()
     }
 
-    fn of(server: &Arc<HostServer>, listed: &Value) -> Result<Arc<RegisteredTool>, String> {
+    fn build(server: &Arc<HostServer>, listed: &Value) -> Result<Arc<RegisteredTool>, String> {
         let text = |name: &str| listed.get(name).and_then(Value::as_str).map(str::to_owned);
         let tool = Self {
             server: Arc::clone(server),

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use pintle_compat::codex::{ApprovalPolicy, ExecOptions, Resume, SandboxMode, WebSearchMode};
+use pintle_compat::codex::{ApprovalPolicy, ExecOptions, ResumeTarget, SandboxMode, WebSearchMode};
 
 use crate::failure::{Failure, OrFailure as _};
 
@@ -102,8 +102,8 @@ impl Translated {
         self.value("output-last-message", options.last_message.as_ref());
         options.images.iter().for_each(|image| self.value("image", Some(image)));
         match &options.resume {
-            Some(Resume::Id(id)) => self.value("resume", Some(id)),
-            Some(Resume::Last) => self.flag("continue"),
+            Some(ResumeTarget::Id(id)) => self.value("resume", Some(id)),
+            Some(ResumeTarget::Last) => self.flag("continue"),
             None => {}
         }
         if options.ephemeral {

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pintle_host::mcp::ServerChoice;
-use pintle_host::mcp::declarations::{self, Declarations, Declared, shown};
+use pintle_host::mcp::declarations::{self, Declarations, DeclaredServer, describe_server};
 use pintle_host::mcp::listings::Listings;
 use pintle_host::mcp::prompts;
-use pintle_mcp::{McpServers, Nobody, ServerError, ServerName, ServerSpec, ServerTransport, ToolListing};
+use pintle_mcp::{DismissAll, McpServers, ServerError, ServerName, ServerSpec, ServerTransport, ToolListing};
 use serde_json::{Map, Value, json};
 
 use super::file;
@@ -40,12 +40,12 @@ pub(crate) async fn command(args: McpArgs, process_env: &ProcessEnv) -> Result<E
         }
         McpCommand::Login(args) => {
             let interrupts = Interrupts::listen()?;
-            let declarations = declared_in(&args.mcp_config, process_env).await?;
+            let declarations = read_declarations_with(&args.mcp_config, process_env).await?;
             interrupts.race(login(&args.name, &declarations, process_env)).await?
         }
         McpCommand::Logout(args) => {
             let interrupts = Interrupts::listen()?;
-            let declarations = declared_in(&args.mcp_config, process_env).await?;
+            let declarations = read_declarations_with(&args.mcp_config, process_env).await?;
             interrupts.race(logout(&args.name, &declarations, process_env)).await?
         }
         McpCommand::Serve(args) => return serve(*args, process_env).await,
@@ -55,12 +55,15 @@ pub(crate) async fn command(args: McpArgs, process_env: &ProcessEnv) -> Result<E
 }
 
 /// Returns the servers that a session in the current directory would have.
-async fn declared(process_env: &ProcessEnv) -> Result<Declarations, Failure> {
-    declared_in(&[], process_env).await
+async fn read_declarations(process_env: &ProcessEnv) -> Result<Declarations, Failure> {
+    read_declarations_with(&[], process_env).await
 }
 
-/// As [`declared`], with the servers of further files.
-async fn declared_in(files: &[PathBuf], process_env: &ProcessEnv) -> Result<Declarations, Failure> {
+/// As [`read_declarations`], with the servers of further files.
+async fn read_declarations_with(
+    files: &[PathBuf],
+    process_env: &ProcessEnv,
+) -> Result<Declarations, Failure> {
     let environment = process_env.local_environment(&process_env.directory(None)?)?;
     let loaded = policy::load(&PolicyChoice::default(), &environment, LOCAL, process_env).await?;
     let more = ServerChoice { files: files.to_vec(), ..ServerChoice::default() };
@@ -78,7 +81,10 @@ fn untrusted_server(server: &str) -> String {
     format!("server `{name}` {program}: the project is not trusted; `pintle trust` changes that")
 }
 
-fn selected(declarations: &Declarations, name: Option<&ServerName>) -> Result<Vec<Declared>, Failure> {
+fn select_declarations(
+    declarations: &Declarations,
+    name: Option<&ServerName>,
+) -> Result<Vec<DeclaredServer>, Failure> {
     match name {
         Some(name) => declarations.find(name).map(|declared| vec![declared.clone()]),
         None => Ok(declarations.servers.clone()),
@@ -87,23 +93,23 @@ fn selected(declarations: &Declarations, name: Option<&ServerName>) -> Result<Ve
 
 fn listings(process_env: &ProcessEnv) -> Result<Option<Listings>, Failure> {
     let directory = process_env.directory(None)?;
-    Ok(Listings::of(LOCAL, &directory.to_string_lossy(), process_env))
+    Ok(Listings::open(LOCAL, &directory.to_string_lossy(), process_env))
 }
 
 async fn list(args: &ServersArgs, process_env: &ProcessEnv) -> Result<String, Failure> {
-    let declarations = declared(process_env).await?;
+    let declarations = read_declarations(process_env).await?;
     let listings = listings(process_env)?;
-    let known = |declared: &Declared| {
+    let known = |declared: &DeclaredServer| {
         let listing = listings.as_ref()?.read(&declared.spec)?;
         Some(listing.names().filter(|name| declared.spec.filter.allows(name)).count())
     };
     let tokens = FileTokens::of(process_env).ok();
-    let logged_in = |declared: &Declared| is_logged_in(declared, tokens.as_ref());
-    let servers = selected(&declarations, args.name.as_ref())?;
+    let logged_in = |declared: &DeclaredServer| is_logged_in(declared, tokens.as_ref());
+    let servers = select_declarations(&declarations, args.name.as_ref())?;
     if args.output == ListFormat::Json {
         let rows = servers.iter().map(|declared| {
             json!({
-                "name": declared.spec.name.as_str(), "reached": shown(&declared.spec), "source": declared.source,
+                "name": declared.spec.name.as_str(), "reached": describe_server(&declared.spec), "source": declared.source,
                 "effect": declared.spec.effect, "tools": known(declared), "logged_in": logged_in(declared),
             })
         });
@@ -116,7 +122,7 @@ async fn list(args: &ServersArgs, process_env: &ProcessEnv) -> Result<String, Fa
     for declared in &servers {
         let tools = known(declared)
             .map_or_else(|| "not started yet".to_owned(), |tools| render::plural(tools as u64, "tool"));
-        let reached = sanitize(&shown(&declared.spec)).into_owned();
+        let reached = sanitize(&describe_server(&declared.spec)).into_owned();
         let login = if logged_in(declared) == Some(true) { "logged in; " } else { "" };
         let source = in_one_line(&declared.source);
         text.push_str(&format!("{}  {reached}  ({tools}; {login}{source})\n", declared.spec.name));
@@ -134,7 +140,7 @@ async fn list(args: &ServersArgs, process_env: &ProcessEnv) -> Result<String, Fa
 }
 
 /// Returns whether tokens of a server are stored; `None` for a server without logins.
-fn is_logged_in(declared: &Declared, tokens: Option<&FileTokens>) -> Option<bool> {
+fn is_logged_in(declared: &DeclaredServer, tokens: Option<&FileTokens>) -> Option<bool> {
     match &declared.spec.transport {
         ServerTransport::Http(server) if !server.has_authorization() => {
             // An unusable file counts as logged out.
@@ -150,14 +156,16 @@ async fn add(args: &AddServerArgs, process_env: &ProcessEnv) -> Result<String, F
     let declaration = declaration(args);
     // A session uses the same parser.
     let alone = json!({"mcpServers": {name: declaration}}).to_string();
-    let declared =
-        pintle_mcp::declared_servers(&alone, |name| Some(process_env.variable(name).unwrap_or_default()));
+    let declared = pintle_mcp::parse_declared_servers(&alone, |name| {
+        Some(process_env.variable(name).unwrap_or_default())
+    });
     if let Some(problem) = declared.problems.first() {
         return Err(Failure::usage(problem.clone()));
     }
-    let text = file::with(&declarations::read(&path)?, name, declaration, args.replace)?;
-    let all =
-        pintle_mcp::declared_servers(&text, |name| Some(process_env.variable(name).unwrap_or_default()));
+    let text = file::add_declaration(&declarations::read(&path)?, name, declaration, args.replace)?;
+    let all = pintle_mcp::parse_declared_servers(&text, |name| {
+        Some(process_env.variable(name).unwrap_or_default())
+    });
     let is_alike = |server: &&ServerSpec| {
         server.name.as_str() != name && server.name.shares_tool_names(&args.server.name)
     };
@@ -213,7 +221,7 @@ fn declaration(args: &AddServerArgs) -> Value {
 
 async fn remove(args: &ServerArg, process_env: &ProcessEnv) -> Result<String, Failure> {
     let path = file_of(args, process_env).await?;
-    match file::without(&declarations::read(&path)?, args.name.as_str())? {
+    match file::remove_declaration(&declarations::read(&path)?, args.name.as_str())? {
         Some(text) => write(args, &path, &text, process_env)?,
         None => {
             let other = if args.project { "your own file" } else { "the project's file, with --project" };
@@ -251,9 +259,9 @@ fn write(
 
 /// Starts servers in the environment of a session, and lists their tools.
 async fn tools(args: &ServerToolsArgs, process_env: &ProcessEnv) -> Result<String, Failure> {
-    let declarations = declared(process_env).await?;
+    let declarations = read_declarations(process_env).await?;
     let (confinement, args) = ((&args.confinement).into(), &args.servers);
-    let selected = selected(&declarations, args.name.as_ref())?;
+    let selected = select_declarations(&declarations, args.name.as_ref())?;
     let target = EnvTarget::new(EnvironmentChoice::here(), confinement, process_env)?;
     let environment =
         target.for_use(SandboxUse { keeps_state: true, ..SandboxUse::default() }).connect().await?;
@@ -261,13 +269,13 @@ async fn tools(args: &ServerToolsArgs, process_env: &ProcessEnv) -> Result<Strin
     let servers = McpServers::with_tokens(
         environment.of_servers(),
         specs,
-        Arc::new(Nobody),
+        Arc::new(DismissAll),
         server_tokens::store(process_env),
     );
     let asked = selected.iter().map(|declared| async {
         let listing = servers.list(&declared.spec.name).await?;
         // A server with tools only works as well.
-        let prompts = prompts::listed(&servers, &declared.spec.name).await.ok();
+        let prompts = prompts::list_prompts(&servers, &declared.spec.name).await.ok();
         Ok::<_, ServerError>((listing, prompts))
     });
     let answers = futures_util::future::join_all(asked).await;
@@ -288,7 +296,7 @@ async fn tools(args: &ServerToolsArgs, process_env: &ProcessEnv) -> Result<Strin
                     let tool = format!("tool {name:?} of server `{}`", declared.spec.name);
                     console::notice(&format!("{tool} is left out: {reason}"));
                 }
-                let names = offered(declared, &listing);
+                let names = allowed_tool_names(declared, &listing);
                 let count = render::plural(names.len() as u64, "tool");
                 text.push_str(&format!("{}  {count}\n", declared.spec.name));
                 names.iter().for_each(|name| text.push_str(&format!("    {name}\n")));
@@ -313,7 +321,7 @@ async fn tools(args: &ServerToolsArgs, process_env: &ProcessEnv) -> Result<Strin
     }
 }
 
-fn offered(declared: &Declared, listing: &ToolListing) -> Vec<String> {
+fn allowed_tool_names(declared: &DeclaredServer, listing: &ToolListing) -> Vec<String> {
     let mut names: Vec<String> = listing
         .names()
         .filter(|name| declared.spec.filter.allows(name))

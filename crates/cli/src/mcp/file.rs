@@ -10,7 +10,12 @@ const SERVERS: &str = "mcpServers";
 /// Returns the text of a file with one more declaration.
 ///
 /// A name that the file already has is a usage failure, unless `replaces` is set.
-pub(crate) fn with(text: &str, name: &str, declaration: Value, replaces: bool) -> Result<String, Failure> {
+pub(crate) fn add_declaration(
+    text: &str,
+    name: &str,
+    declaration: Value,
+    replaces: bool,
+) -> Result<String, Failure> {
     let mut file = parse(text)?;
     let servers = servers_of(&mut file)?;
     if servers.contains_key(name) && !replaces {
@@ -18,13 +23,13 @@ pub(crate) fn with(text: &str, name: &str, declaration: Value, replaces: bool) -
             .with_hint("--replace puts this declaration in its place"));
     }
     servers.insert(name.to_owned(), declaration);
-    Ok(written(&file))
+    Ok(render(&file))
 }
 
 /// Returns the text of a file without a declaration; `None` if it has none of that name.
-pub(crate) fn without(text: &str, name: &str) -> Result<Option<String>, Failure> {
+pub(crate) fn remove_declaration(text: &str, name: &str) -> Result<Option<String>, Failure> {
     let mut file = parse(text)?;
-    Ok(servers_of(&mut file)?.remove(name).map(|_removed| written(&file)))
+    Ok(servers_of(&mut file)?.remove(name).map(|_removed| render(&file)))
 }
 
 fn parse(text: &str) -> Result<Map<String, Value>, Failure> {
@@ -42,7 +47,7 @@ fn servers_of(file: &mut Map<String, Value>) -> Result<&mut Map<String, Value>, 
     }
 }
 
-fn written(file: &Map<String, Value>) -> String {
+fn render(file: &Map<String, Value>) -> String {
     format!("{:#}\n", Value::Object(file.clone()))
 }
 
@@ -55,21 +60,21 @@ mod tests {
     #[test]
     fn declarations_come_and_go_and_the_rest_stays() {
         let text = r#"{"other": 1, "mcpServers": {"a": {"command": "x", "unknown": true}}}"#;
-        let added = with(text, "b", json!({"url": "http://h"}), false).unwrap();
+        let added = add_declaration(text, "b", json!({"url": "http://h"}), false).unwrap();
         let value: Value = serde_json::from_str(&added).unwrap();
         assert_eq!(value["other"], 1);
         assert_eq!(value["mcpServers"]["a"]["unknown"], true);
         assert_eq!(value["mcpServers"]["b"]["url"], "http://h");
-        assert!(with(&added, "b", json!({}), false).unwrap_err().message().contains("--replace"));
-        assert!(with(&added, "b", json!({"command": "y"}), true).unwrap().contains("\"y\""));
-        let removed = without(&added, "b").unwrap().unwrap();
+        assert!(add_declaration(&added, "b", json!({}), false).unwrap_err().message().contains("--replace"));
+        assert!(add_declaration(&added, "b", json!({"command": "y"}), true).unwrap().contains("\"y\""));
+        let removed = remove_declaration(&added, "b").unwrap().unwrap();
         assert_eq!(
             serde_json::from_str::<Value>(&removed).unwrap(),
             serde_json::from_str::<Value>(text).unwrap()
         );
-        assert_eq!(without(text, "b").unwrap(), None);
+        assert_eq!(remove_declaration(text, "b").unwrap(), None);
         for text in ["", "\u{feff}", "\u{feff}{}"] {
-            assert!(with(text, "a", json!({}), false).unwrap().starts_with('{'), "{text:?}");
+            assert!(add_declaration(text, "a", json!({}), false).unwrap().starts_with('{'), "{text:?}");
         }
     }
 
@@ -77,10 +82,10 @@ mod tests {
     fn files_that_are_not_understood_stay_as_they_are() {
         for text in ["[]", "{", r#"{"mcpServers": []}"#] {
             assert!(
-                with(text, "a", json!({}), true).unwrap_err().message().contains("stays as it is"),
+                add_declaration(text, "a", json!({}), true).unwrap_err().message().contains("stays as it is"),
                 "{text}"
             );
-            assert!(without(text, "a").is_err(), "{text}");
+            assert!(remove_declaration(text, "a").is_err(), "{text}");
         }
     }
 }

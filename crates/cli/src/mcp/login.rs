@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pintle_host::mcp::declarations::{Declarations, shown};
+use pintle_host::mcp::declarations::{Declarations, describe_server};
 use pintle_mcp::{HttpServer, LoginError, LoginErrorKind, ServerName, ServerTransport};
 
 use super::browser;
@@ -35,7 +35,7 @@ pub(super) async fn login(
         }
         notices.report("waiting for the answer of the browser; Ctrl+C ends the login");
     };
-    pintle_mcp::login(server, &tokens, LOGIN_TIME, open).await.map_err(|error| explained(&error))?;
+    pintle_mcp::login(server, &tokens, LOGIN_TIME, open).await.map_err(|error| login_failure(&error))?;
     let scopes = tokens.read(server.url())?.map(|tokens| tokens.scopes().collect::<Vec<_>>().join(" "));
     let scopes = match scopes.filter(|scopes| !scopes.is_empty()) {
         Some(scopes) => format!(" with the scopes: {}", sanitize(&scopes)),
@@ -63,12 +63,12 @@ fn server<'a>(name: &ServerName, declarations: &'a Declarations) -> Result<&'a H
         ServerTransport::Http(server) => Ok(server),
         ServerTransport::Stdio(_) | _ => Err(Failure::usage(format!(
             "server `{name}` is the command `{}`: expected a server behind a URL",
-            sanitize(&shown(&declared.spec))
+            sanitize(&describe_server(&declared.spec))
         ))),
     }
 }
 
-fn explained(error: &LoginError) -> Failure {
+fn login_failure(error: &LoginError) -> Failure {
     let failure = Failure::failed(sanitize(&error.to_string()));
     if error.kind() != LoginErrorKind::Registration {
         return failure;

@@ -8,12 +8,11 @@ use pintle_agent::{EventKind, SessionEvent, SessionId};
 use pintle_llm::{ErrorInfo, ErrorKind, Finish};
 
 use self::agents::Agents;
-use super::draft::{DiffLine, Draft};
+use super::draft::Draft;
 use super::drafts::Drafts;
 use super::line::{Face, Line};
 use super::live_region::TerminalSize;
 use super::plan::{self, Plan};
-use super::style::Highlight;
 use super::{summary, width};
 
 /// Time between two redraws.
@@ -92,9 +91,9 @@ struct RunningCall {
     since: Duration,
 }
 
-/// Line before truncation: highlighted parts, and a suffix that is shown if it leaves room for them.
+/// Line before truncation, and a suffix that is shown if it leaves room for it.
 struct ActivityLine {
-    parts: Vec<(Option<Highlight>, String)>,
+    line: Line,
     suffix: String,
 }
 
@@ -279,13 +278,10 @@ impl Activity {
         let more = lines.len().saturating_sub(rows);
         if more > 0 {
             lines.truncate(rows.saturating_sub(1));
-            lines.push(ActivityLine {
-                parts: vec![(Some(Highlight::Dim), format!("… {} more lines", more + 1))],
-                suffix: String::new(),
-            });
+            lines.push(ActivityLine::separated([(Face::DIM, format!("… {} more lines", more + 1))]));
             lines.truncate(rows);
         }
-        lines.iter().map(|line| line.to_line(columns)).collect()
+        lines.into_iter().map(|line| line.into_line(columns)).collect()
     }
 
     fn set_reasoning(&mut self, is_reasoning: bool) {
@@ -302,14 +298,10 @@ fn reason(error: &ErrorInfo) -> &'static str {
 
 impl ActivityLine {
     /// Creates a line with a spinner, parts separated by spaces, and the elapsed time.
-    fn new(
-        now: Duration,
-        since: Duration,
-        parts: impl IntoIterator<Item = (Option<Highlight>, String)>,
-    ) -> Self {
+    fn new(now: Duration, since: Duration, parts: impl IntoIterator<Item = (Face, String)>) -> Self {
         let turn = now.as_millis() / TICK.as_millis();
         let frame = usize::try_from(turn).ok().and_then(|turn| SPINNER.get(turn % SPINNER.len()));
-        let spinner = (Some(Highlight::Location), frame.copied().unwrap_or("*").to_owned());
+        let spinner = (Face::LOCATION, frame.copied().unwrap_or("*").to_owned());
         let suffix = match now.saturating_sub(since).as_secs() {
             0 => String::new(),
             seconds => format!(" {}", summary::seconds(seconds)),
@@ -318,21 +310,22 @@ impl ActivityLine {
     }
 
     /// Creates a line of parts separated by spaces.
-    fn separated(parts: impl IntoIterator<Item = (Option<Highlight>, String)>) -> Self {
-        let mut line = Vec::new();
-        for (highlight, part) in parts.into_iter().filter(|(_, part)| !part.is_empty()) {
+    fn separated(parts: impl IntoIterator<Item = (Face, String)>) -> Self {
+        let mut line = Line::default();
+        for (face, part) in parts.into_iter().filter(|(_, part)| !part.is_empty()) {
             if !line.is_empty() {
-                line.push((None, " ".to_owned()));
+                line.push(" ", Face::PLAIN);
             }
-            line.push((highlight, width::single_line(&part)));
+            line.push(width::single_line(&part), face);
         }
-        Self { parts: line, suffix: String::new() }
+        Self { line, suffix: String::new() }
     }
 
     /// Puts blanks before the line.
-    fn indented(mut self, blanks: &str) -> Self {
-        self.parts.insert(0, (None, blanks.to_owned()));
-        self
+    fn indented(self, blanks: &str) -> Self {
+        let mut line = Line::plain(blanks);
+        line.append(self.line);
+        Self { line, suffix: self.suffix }
     }
 
     /// Creates a line for a pending response or a pending retry.
@@ -347,48 +340,35 @@ impl ActivityLine {
             None if response.is_reasoning => "thinking".to_owned(),
             None => "waiting for the model".to_owned(),
         };
-        Self::new(now, response.since, [(Some(Highlight::Dim), label)])
+        Self::new(now, response.since, [(Face::DIM, label)])
     }
 
     fn for_call(call: &RunningCall, now: Duration) -> Self {
-        let agent = (Some(Highlight::Dim), call.agent.clone().unwrap_or_default());
-        let name = (Some(Highlight::Bold), call.tool_name.clone());
-        Self::new(now, call.since, [agent, name, (None, call.subject.clone())])
+        let agent = (Face::DIM, call.agent.clone().unwrap_or_default());
+        let name = (Face::BOLD, call.tool_name.clone());
+        Self::new(now, call.since, [agent, name, (Face::PLAIN, call.subject.clone())])
     }
 
     /// Creates a line for a draft with the size of its diff.
     fn for_draft(draft: &Draft, now: Duration, since: Duration) -> Self {
-        let name = (Some(Highlight::Bold), summary::one_line(&draft.tool_name, summary::MAX_CHARS));
+        let name = (Face::BOLD, summary::one_line(&draft.tool_name, summary::MAX_CHARS));
         let counts = match draft.counts() {
             (0, 0) => String::new(),
             (added, removed) => format!("+{} -{}", summary::count(added), summary::count(removed)),
         };
-        Self::new(now, since, [name, (None, draft.subject()), (Some(Highlight::Dim), counts)])
+        Self::new(now, since, [name, (Face::PLAIN, draft.subject()), (Face::DIM, counts)])
     }
 
-    fn for_diff(line: DiffLine) -> Self {
-        Self {
-            parts: vec![(None, "    ".to_owned()), (line.kind.highlight(), line.text)],
-            suffix: String::new(),
-        }
+    fn for_diff(line: Line) -> Self {
+        Self { line, suffix: String::new() }.indented("    ")
     }
 
     /// Returns the line, truncated to a width.
-    fn to_line(&self, columns: usize) -> Line {
+    fn into_line(self, columns: usize) -> Line {
         let suffix = Some(self.suffix.as_str())
             .filter(|suffix| 3 * width::columns(suffix) <= columns)
             .unwrap_or_default();
-        let mut available = columns.saturating_sub(width::columns(suffix));
-        let mut line = Line::default();
-        for (highlight, part) in &self.parts {
-            let truncated = width::truncate(part, available);
-            available = available.saturating_sub(width::columns(&truncated));
-            let is_cut = truncated != *part;
-            line.push(truncated, highlight.map_or(Face::PLAIN, Highlight::face));
-            if is_cut {
-                break;
-            }
-        }
-        line.and(suffix, Face::DIM)
+        let available = columns.saturating_sub(width::columns(suffix));
+        self.line.truncated(available).and(suffix, Face::DIM)
     }
 }

@@ -8,7 +8,7 @@ use pintle_env::Output;
 use pintle_tools::{FileChange, ToolErrorKind};
 
 use super::image::image_labels;
-use super::line::{Colour, Face, Line};
+use super::line::{Face, Line};
 use super::summary;
 
 /// Tools whose output is shown below the call.
@@ -87,9 +87,9 @@ impl<'a> CompletedCall<'a> {
     pub(crate) fn head(&self, has_mark: bool) -> Line {
         let took = Duration::from_millis(self.duration_ms);
         let (face, mark, label) = match self.status(took) {
-            Status::Succeeded => (Face::coloured(Colour::Green), "✓", Cow::Borrowed("ok")),
+            Status::Succeeded => (Face::SUCCESS, "✓", Cow::Borrowed("ok")),
             Status::Exited(code) => (Face::BOLD, "•", Cow::Owned(format!("exit {code}"))),
-            Status::Failed(label) => (Face::coloured(Colour::Red), "✗", label),
+            Status::Failed(label) => (Face::FAILURE, "✗", label),
         };
         let name = summary::one_line(self.tool_name, MAX_LINE_CHARS);
         let space = if self.subject.is_empty() { "" } else { " " };

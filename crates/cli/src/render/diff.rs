@@ -5,9 +5,8 @@ use std::ops::Range;
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices};
 use unicode_segmentation::UnicodeSegmentation as _;
 
-use super::line::{Colour, Face, Line};
+use super::line::{Face, Line};
 use super::sanitize::{diff_lines, escape_hidden};
-use super::style::{Highlight, Style};
 use super::wrap::expand_tabs;
 
 /// Maximum length of a line, in characters. Longer lines are truncated and have no marks.
@@ -19,9 +18,15 @@ const MAX_PAIRS: usize = 200;
 /// Minimum share of equal text in a pair of lines, in percent. Pairs with less are not marked.
 const MIN_SAME: usize = 40;
 
-/// Returns the lines of a diff. Removed lines are compared with the added lines below them, in order.
+/// Returns the lines of a diff with tabs expanded.
 pub(crate) fn diff(diff: &str) -> Vec<Line> {
-    let texts: Vec<String> = diff_lines(diff).map(shown).collect();
+    lines(diff, expand_tabs)
+}
+
+/// Returns the lines of a diff. Removed lines are compared with the added lines below them, in order. `with_tabs` formats
+/// the tabs of a line after its sign.
+pub(super) fn lines(diff: &str, with_tabs: impl Fn(&str) -> String) -> Vec<Line> {
+    let texts: Vec<String> = diff_lines(diff).map(|line| shown(line, &with_tabs)).collect();
     let mut lines = Vec::with_capacity(texts.len());
     let mut rest = texts.as_slice();
     let mut pairs = MAX_PAIRS;
@@ -48,7 +53,7 @@ pub(crate) fn diff(diff: &str) -> Vec<Line> {
     lines
 }
 
-fn shown(line: &str) -> String {
+fn shown(line: &str, with_tabs: impl Fn(&str) -> String) -> String {
     let line = match line.char_indices().nth(MAX_LINE_CHARS) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
         None => line.to_owned(),
@@ -56,7 +61,7 @@ fn shown(line: &str) -> String {
     // Tab stops count from the column after the sign.
     let signed = line.split_at_checked(1).filter(|(sign, _)| ["+", "-", " "].contains(sign));
     let (sign, text) = signed.unwrap_or(("", &line));
-    format!("{sign}{}", expand_tabs(&escape_hidden(text)))
+    format!("{sign}{}", with_tabs(&escape_hidden(text)))
 }
 
 /// Returns the number of leading lines with this sign. File headers, which start with three signs and a blank, do not
@@ -67,7 +72,22 @@ fn count(lines: &[String], sign: char) -> usize {
 }
 
 fn line(text: &str) -> Line {
-    Line::new(text, Style::diff_highlight(text).map_or(Face::PLAIN, Highlight::face))
+    Line::new(text, face(text))
+}
+
+/// Returns the face of a line of a unified diff.
+pub(super) fn face(line: &str) -> Face {
+    if line.starts_with("+++ ") || line.starts_with("--- ") {
+        Face::BOLD
+    } else if line.starts_with("@@ ") {
+        Face::LOCATION
+    } else if line.starts_with('+') {
+        Face::SUCCESS
+    } else if line.starts_with('-') {
+        Face::FAILURE
+    } else {
+        Face::PLAIN
+    }
 }
 
 /// Returns a removed and an added line, with the differing words marked.
@@ -84,12 +104,12 @@ fn pair(old: &str, new: &str) -> (Line, Line) {
     if 2 * same * 100 < (old.len() + new.len()) * MIN_SAME {
         return (line(old), line(new));
     }
-    let mut removed = Line::new("-", Face::coloured(Colour::Red));
-    let mut added = Line::new("+", Face::coloured(Colour::Green));
+    let mut removed = Line::new("-", Face::FAILURE);
+    let mut added = Line::new("+", Face::SUCCESS);
     for change in changes {
         let mark = if change.tag() == DiffTag::Equal { Face::PLAIN } else { Face::REVERSED };
-        removed.push(text(&old_words, change.old_range()), Face::coloured(Colour::Red).and(mark));
-        added.push(text(&new_words, change.new_range()), Face::coloured(Colour::Green).and(mark));
+        removed.push(text(&old_words, change.old_range()), Face::FAILURE.and(mark));
+        added.push(text(&new_words, change.new_range()), Face::SUCCESS.and(mark));
     }
     (removed, added)
 }
@@ -121,6 +141,7 @@ fn text(words: &[&str], range: Range<usize>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::line::Depth;
 
     /// Returns the lines of a diff, with angle brackets around what is marked.
     fn marked(text: &str) -> Vec<String> {
@@ -146,6 +167,21 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(marked(text), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn lines_are_coloured_by_their_sign() {
+        let shown = diff("--- a/x\n@@ -1 +1 @@\n-old\n+new\n same\n+a\x1b[2Jb\rc\n");
+        let shown: Vec<String> = shown.iter().map(|line| line.to_terminal(Depth::Sixteen)).collect();
+        let expected = [
+            "\x1b[1m--- a/x\x1b[0m",
+            "\x1b[36m@@ -1 +1 @@\x1b[0m",
+            "\x1b[31m-old\x1b[0m",
+            "\x1b[32m+new\x1b[0m",
+            " same",
+            "\x1b[32m+a\\u{1b}[2Jb\\rc\x1b[0m",
+        ];
+        assert_eq!(shown, expected);
     }
 
     #[test]

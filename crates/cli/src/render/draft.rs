@@ -8,9 +8,9 @@ use std::mem;
 use pintle_patch::{HunkLine, PatchStream, StreamItem, diff_hunks};
 use serde_json::Value;
 
-pub(super) use self::diff_tail::DiffLine;
 use self::diff_tail::{DiffTail, LineKind};
 use self::string_fields::StringFields;
+use super::line::Line;
 use super::summary;
 
 /// Tool whose argument is a patch, in every toolset.
@@ -143,7 +143,7 @@ impl Draft {
     }
 
     /// Returns at most `lines` lines from the end of the diff.
-    pub(super) fn last_lines(&self, lines: usize) -> impl Iterator<Item = DiffLine> {
+    pub(super) fn last_lines(&self, lines: usize) -> impl Iterator<Item = Line> {
         self.diff.last_lines(lines)
     }
 

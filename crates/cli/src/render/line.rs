@@ -1,6 +1,7 @@
 //! Lines of styled text, and the escape sequences that show them on a terminal.
 
-use crate::render::{is_safe, width};
+use super::sanitize::{is_safe, is_variation_selector};
+use super::width;
 
 /// Line of styled text, without a line end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,9 +63,17 @@ impl Face {
         struck: false,
         reversed: false,
     };
+    /// Tool names, file headers of diffs, non-zero exit codes.
     pub(crate) const BOLD: Self = Self { bold: true, ..Self::PLAIN };
+    /// Secondary text: output of tools, labelled lines.
     pub(crate) const DIM: Self = Self { dim: true, ..Self::PLAIN };
     pub(crate) const REVERSED: Self = Self { reversed: true, ..Self::PLAIN };
+    /// Success, added lines.
+    pub(crate) const SUCCESS: Self = Self::coloured(Colour::Green);
+    /// Failure, removed lines.
+    pub(crate) const FAILURE: Self = Self::coloured(Colour::Red);
+    /// Current position: hunk headers of diffs, spinners.
+    pub(crate) const LOCATION: Self = Self::coloured(Colour::Cyan);
 
     /// Returns the face of text in this colour.
     pub(crate) const fn coloured(colour: Colour) -> Self {
@@ -228,7 +237,8 @@ impl Line {
 /// Returns whether a character is visible and controls nothing. The sanitizer has already checked joiners and selectors.
 fn is_showable(character: char) -> bool {
     is_safe(character) && character != '\n'
-        || matches!(character, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
+        || matches!(character, '\u{200c}' | '\u{200d}')
+        || is_variation_selector(character)
 }
 
 impl From<&str> for Line {
@@ -266,6 +276,8 @@ mod tests {
     fn nothing_in_a_line_controls_the_terminal() {
         let line = Line::plain("a\x1b[2Jb\u{9b}2Jc\r\n\td\u{202e}e\u{7}");
         assert_eq!(line.to_terminal(Depth::Sixteen), "a[2Jb2Jc\tde");
+        let selected = Line::plain("❤\u{fe0f} ᠠ\u{180b} 葛\u{e0100}");
+        assert_eq!(selected.to_terminal(Depth::Sixteen), selected.text());
     }
 
     #[test]

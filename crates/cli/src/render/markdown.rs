@@ -7,7 +7,7 @@
 //! Lines are independent: emphasis does not extend over a line end, and a line of dashes is a rule, not the underline of a
 //! heading.
 
-mod block;
+pub(super) mod block;
 mod highlight;
 mod inline;
 mod table;
@@ -38,8 +38,6 @@ pub(crate) struct Markdown {
     is_continued: bool,
     code: Option<Code>,
     table: Option<Table>,
-    /// Whether lines are shown as written.
-    is_raw: bool,
 }
 
 /// Code block that has not ended.
@@ -81,11 +79,6 @@ impl Code {
 }
 
 impl Markdown {
-    /// Returns a formatter that only sanitizes lines. It shows them as written, and has no preview.
-    pub(crate) fn raw() -> Self {
-        Self { is_raw: true, ..Self::default() }
-    }
-
     /// Appends the next piece and returns the rows that are final.
     pub(crate) fn push(&mut self, piece: &str, columns: usize) -> Vec<Line> {
         let mut sanitized = String::new();
@@ -106,16 +99,13 @@ impl Markdown {
         }
         rows.extend(self.code.take().into_iter().flat_map(|mut code| code.take(columns)));
         rows.extend(self.table.take().into_iter().flat_map(|table| table.rows(columns)));
-        *self = Self { is_raw: self.is_raw, ..Self::default() };
+        *self = Self::default();
         rows
     }
 
     /// Returns a preview of the rows that are not final.
     pub(crate) fn preview(&self, columns: usize) -> Vec<Line> {
         let mut rows = self.table.as_ref().map(|table| table.rows(columns)).unwrap_or_default();
-        if self.is_raw {
-            return rows;
-        }
         if let Some(code) = &self.code {
             rows.extend(code.preview(&self.pending, columns));
         } else if !self.pending.is_empty() {
@@ -150,10 +140,6 @@ impl Markdown {
     fn end_line(&mut self, columns: usize, rows: &mut Vec<Line>) {
         let line = std::mem::take(&mut self.pending);
         let is_continued = std::mem::take(&mut self.is_continued);
-        if self.is_raw {
-            rows.push(Line::plain(expand_tabs(&line)));
-            return;
-        }
         if let Some(code) = &mut self.code {
             if is_continued || !code.fence.is_closed_by(&line) {
                 rows.extend(code.push(&line, columns));

@@ -4,7 +4,7 @@ use pintle_tools::builtin::{PlanStatus, UpdatePlanInput};
 use pintle_tools::native::anthropic::{TodoStatus, TodoWriteInput};
 use serde_json::Value;
 
-use super::line::{Colour, Face, Line};
+use super::line::{Face, Line};
 use super::summary;
 
 /// Maximum number of steps shown. The tools accept fewer.
@@ -89,8 +89,8 @@ impl Plan {
 impl Step {
     fn line(&self) -> Line {
         let (mark, mark_face, face) = match self.status {
-            PlanStatus::Completed => ("✓", Face::coloured(Colour::Green), Face::DIM),
-            PlanStatus::InProgress => ("▸", Face::coloured(Colour::Cyan), Face::BOLD),
+            PlanStatus::Completed => ("✓", Face::SUCCESS, Face::DIM),
+            PlanStatus::InProgress => ("▸", Face::LOCATION, Face::BOLD),
             PlanStatus::Pending => ("○", Face::DIM, Face::PLAIN),
         };
         Line::new(mark, mark_face).and(" ", Face::PLAIN).and(self.text.as_str(), face)

@@ -3,10 +3,13 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::diff;
+use super::line::{Face, Line};
 use super::live_region::TerminalSize;
 use super::sanitize::{Sanitizer, escape_hidden};
-use super::style::{Highlight, Style};
+use super::style::Style;
 use super::word_wrap::wrap;
+use super::wrap::{advance, expand_tabs};
 use super::{summary, width};
 
 /// Margin of quoted text. Only Pintle's own notes start further left, so quoted text cannot imitate a note.
@@ -33,16 +36,13 @@ const BLANK_RUN: usize = 3;
 /// Maximum number of zero-width characters on one base character. Further characters are escaped.
 const MAX_MARKS: usize = 4;
 
-/// Distance between tab stops.
-const TAB: usize = 8;
-
 /// Columns reserved for the text size in the first line.
 const SIZE_WIDTH: usize = 50;
 
-/// Lines of quoted text, each with its highlight.
+/// Lines of quoted text.
 #[derive(Debug, Default)]
 pub(crate) struct Section {
-    lines: Vec<(Option<Highlight>, String)>,
+    lines: Vec<String>,
     is_diff: bool,
     /// Whether the last line has no line end.
     is_open: bool,
@@ -59,7 +59,7 @@ struct TextSize {
 #[derive(Clone, Debug)]
 struct Row {
     margin: &'static str,
-    highlight: Option<Highlight>,
+    face: Face,
     text: String,
     /// Number of lines that start in the row, and of bytes that it shows.
     size: TextSize,
@@ -114,9 +114,9 @@ fn format_rows(sections: &[Vec<Row>], style: Style) -> String {
 }
 
 impl Section {
-    /// Creates a section of lines without highlight.
+    /// Creates a section from lines.
     pub(crate) fn plain(lines: impl IntoIterator<Item = String>) -> Self {
-        Self { lines: lines.into_iter().map(|line| (None, line)).collect(), ..Self::default() }
+        Self { lines: lines.into_iter().collect(), ..Self::default() }
     }
 
     /// Creates a section from a text.
@@ -126,18 +126,27 @@ impl Section {
 
     /// Creates a section from the lines of unified diffs.
     pub(crate) fn diff<'a>(lines: impl IntoIterator<Item = &'a str>) -> Self {
-        let lines = lines.into_iter().map(|line| (Style::diff_highlight(line), line.to_owned())).collect();
-        Self { lines, is_diff: true, ..Self::default() }
+        Self { is_diff: true, ..Self::plain(lines.into_iter().map(str::to_owned)) }
     }
 
     fn size(&self) -> TextSize {
-        let bytes: usize = self.lines.iter().map(|(_, line)| line.len() + 1).sum();
+        let bytes: usize = self.lines.iter().map(|line| line.len() + 1).sum();
         TextSize { lines: self.lines.len(), bytes: bytes.saturating_sub(usize::from(self.is_open)) }
     }
 
     fn rows(&self, columns: usize) -> Vec<Row> {
-        let rows = self.lines.iter().flat_map(|(highlight, line)| wrap_line(line, *highlight, columns));
+        let face = |line: &str| if self.is_diff { diff::face(line) } else { Face::PLAIN };
+        let rows = self.lines.iter().flat_map(|line| wrap_line(line, face(line), columns));
         fold_blank(rows, self.is_diff)
+    }
+
+    /// Returns all lines for a window that is redrawn, with hidden characters escaped: the user must see exactly what
+    /// runs.
+    pub(crate) fn to_lines(&self) -> Vec<Line> {
+        if self.is_diff {
+            return diff::diff(&self.lines.join("\n"));
+        }
+        self.lines.iter().map(|line| Line::plain(expand_tabs(&escape_hidden(line)))).collect()
     }
 }
 
@@ -159,18 +168,14 @@ impl fmt::Display for TextSize {
 
 impl Row {
     fn note(text: String, size: TextSize) -> Self {
-        Self { margin: NOTE, highlight: Some(Highlight::Dim), text, size }
+        Self { margin: NOTE, face: Face::DIM, text, size }
     }
 
     fn format(&self, style: Style) -> String {
         if self.text.is_empty() {
             return "\n".to_owned();
         }
-        let text = match self.highlight {
-            Some(highlight) => style.highlight(highlight, &self.text),
-            None => self.text.clone(),
-        };
-        format!("{}{text}\n", self.margin)
+        format!("{}{}\n", self.margin, style.paint(&self.text, self.face))
     }
 
     /// Returns the diff sign of a blank line, a space for any other blank row, or `None` if the row is not blank.
@@ -209,9 +214,8 @@ fn head_and_tail(rows: &[Row], available: usize) -> Vec<Row> {
 }
 
 /// Wraps a line at a width, with hidden characters escaped.
-fn wrap_line(line: &str, highlight: Option<Highlight>, columns: usize) -> Vec<Row> {
-    let row =
-        |margin, lines| Row { margin, highlight, text: String::new(), size: TextSize { lines, bytes: 0 } };
+fn wrap_line(line: &str, face: Face, columns: usize) -> Vec<Row> {
+    let row = |margin, lines| Row { margin, face, text: String::new(), size: TextSize { lines, bytes: 0 } };
     let mut rows = Vec::new();
     let mut last = row(MARGIN, 1);
     let (mut used, mut marks) = (0, 0);
@@ -220,7 +224,7 @@ fn wrap_line(line: &str, highlight: Option<Highlight>, columns: usize) -> Vec<Ro
     for character in line.chars().map(Some).chain([None]) {
         text.clear();
         match character {
-            Some('\t') => text.push_str(&" ".repeat(TAB - used % TAB)),
+            Some('\t') => text.push_str(&" ".repeat(advance(used, '\t') - used)),
             Some(character) => sanitizer.character(character, &mut text),
             None => sanitizer.end(&mut text),
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pintle_agent::{BudgetKind, BudgetScope, Count, Grouped};
 use pintle_governance::parse_dollars;
+use pintle_llm::Usage;
 use serde_json::Value;
 
 use super::sanitize;
@@ -160,6 +161,19 @@ pub(super) fn budget(
         }
         _ => format!("{} used, the limit{of} is {}", count(spent), count(limit)),
     }
+}
+
+/// Formats token counts, with the cached part of the input.
+pub(super) fn tokens(usage: &Usage) -> String {
+    let part = |tokens: Option<u64>, name: &str| {
+        let tokens = tokens.filter(|tokens| *tokens > 0)?;
+        Some(format!("{} {name}", count(tokens)))
+    };
+    let parts = [part(usage.cache_read_tokens, "cached"), part(usage.cache_write_tokens, "written to cache")];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let cached = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    let input = plural(usage.input_tokens, "token");
+    format!("{input} in{cached}, {} out", count(usage.output_tokens))
 }
 
 fn argument(name: &str, value: &Value) -> String {

@@ -1,40 +1,54 @@
-//! The conversation as lines: messages, one line per tool call, its output and its changes.
+//! The events of a session as lines: messages, one line per tool call, its output and its changes.
 //!
-//! Returned lines are final. Incomplete text can be previewed.
+//! A conversation takes complete lines and previews incomplete text. A run takes text, which may end within a line.
 
 use std::collections::HashMap;
+use std::mem;
 
 use pintle_agent::{EventKind, ImageSummary, SessionEvent};
 use pintle_tools::FileChange;
 
 use super::call::{CompletedCall, MAX_LINE_CHARS};
 use super::image::image_labels;
-use super::line::{Colour, Face, Line};
+use super::line::{Colour, Depth, Face, Line};
 use super::markdown::Markdown;
 use super::plan::{self, Plan};
 use super::subagent_names::{SubagentNames, call_key_of, qualified_name};
+use super::word_wrap::WordWrapper;
 use super::wrap::{self, Margins, expand_tabs};
 use super::{asked, diff, note, sanitize, summary};
 
 /// Columns before the output of a call.
 const INDENT: usize = 4;
 
-/// Maximum number of diff lines shown. The pager shows the rest.
+/// Maximum number of diff lines shown in a conversation. The pager shows the rest.
 const DIFF_LINES: usize = 40;
+
+/// Maximum number of diff lines shown in a run, which has no pager.
+pub(super) const RUN_DIFF_LINES: usize = 120;
 
 /// Maximum number of input rows shown. The user knows the rest.
 const INPUT_ROWS: usize = 20;
 
-/// Width of a plain transcript. No displayed line is longer.
-const PLAIN_COLUMNS: usize = 1 << 20;
+/// Width of lines that are not wrapped. No displayed line is longer.
+pub(crate) const UNWRAPPED_COLUMNS: usize = 1 << 20;
+
+/// Prefix of reasoning text.
+const REASONING: &str = "[reasoning] ";
 
 /// Formats the events of a session and its subagents.
 #[derive(Debug)]
 pub(crate) struct Transcript {
     columns: usize,
-    /// Whether screen readers or other programs read the lines. They are not wrapped, and have words instead of marks.
-    is_plain: bool,
+    form: Form,
+    /// Whether calls have marks instead of words.
+    has_marks: bool,
+    /// Whether reasoning, requests and token counts are shown.
+    is_verbose: bool,
+    /// Formatter for text in rows.
     markdown: Markdown,
+    /// Formatter for text that is shown as written.
+    wrapper: WordWrapper,
     /// Subjects of the running calls by call key.
     calls: HashMap<String, String>,
     /// Questions of the running calls that ask the user, by call key.
@@ -46,6 +60,20 @@ pub(crate) struct Transcript {
     plan: Option<Plan>,
     last: Block,
     lines: Vec<Line>,
+    /// Incomplete line of text that is shown as written. In a run, without the part that was taken.
+    open: String,
+}
+
+/// Medium of a transcript.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// Conversation in rows of a window.
+    Rows,
+    /// Conversation in lines, for screen readers and other programs. Text is shown as written, and lines are not wrapped.
+    Plain,
+    /// Output of a run, for a terminal, a file or a pipe. Text is shown as written while it arrives, and wrapped at words if
+    /// a width is known. The other lines are not wrapped, and keep their tabs. Inputs and plans are not shown.
+    Run,
 }
 
 /// Last part of the transcript. Parts are separated by a blank line, except between lines about calls.
@@ -55,6 +83,9 @@ enum Block {
     Input,
     /// Text of the model that has not ended.
     Text,
+    /// Reasoning of the model that has not ended.
+    Reasoning,
+    /// Text or reasoning that has ended, or the footer.
     Ended,
     Lines,
 }
@@ -62,19 +93,27 @@ enum Block {
 impl Transcript {
     /// Creates an empty transcript of this width.
     pub(crate) fn new(columns: usize) -> Self {
-        Self::with(columns, false, Markdown::default())
+        Self { has_marks: true, ..Self::with(columns, Form::Rows) }
     }
 
     /// Creates an empty transcript whose lines are not wrapped and have words instead of marks.
     pub(crate) fn plain() -> Self {
-        Self::with(PLAIN_COLUMNS, true, Markdown::raw())
+        Self::with(UNWRAPPED_COLUMNS, Form::Plain)
     }
 
-    fn with(columns: usize, is_plain: bool, markdown: Markdown) -> Self {
+    /// Creates an empty transcript of a run.
+    pub(super) fn of_run(has_marks: bool, is_verbose: bool) -> Self {
+        Self { has_marks, is_verbose, ..Self::with(UNWRAPPED_COLUMNS, Form::Run) }
+    }
+
+    fn with(columns: usize, form: Form) -> Self {
         Self {
             columns,
-            is_plain,
-            markdown,
+            form,
+            has_marks: false,
+            is_verbose: false,
+            markdown: Markdown::default(),
+            wrapper: WordWrapper::default(),
             calls: HashMap::new(),
             questions: HashMap::new(),
             subagents: SubagentNames::default(),
@@ -82,13 +121,16 @@ impl Transcript {
             plan: None,
             last: Block::Start,
             lines: Vec::new(),
+            open: String::new(),
         }
     }
 
-    /// Sets the width of future lines.
+    /// Sets the width of future lines. In a run, only text has this width.
     pub(crate) fn resize(&mut self, columns: usize) {
-        if !self.is_plain {
-            self.columns = columns;
+        match self.form {
+            Form::Rows => self.columns = columns,
+            Form::Plain => {}
+            Form::Run => self.wrapper.set_columns(Some(columns)),
         }
     }
 
@@ -99,7 +141,19 @@ impl Transcript {
 
     /// Takes the final lines.
     pub(crate) fn take(&mut self) -> Vec<Line> {
-        std::mem::take(&mut self.lines)
+        mem::take(&mut self.lines)
+    }
+
+    /// Takes the output of a run. It continues the output taken before, and may end within a line.
+    pub(super) fn take_text(&mut self, depth: Depth) -> String {
+        let mut text: String = self.take().iter().map(|line| line.to_terminal(depth) + "\n").collect();
+        text.push_str(&mem::take(&mut self.open));
+        text
+    }
+
+    /// Returns whether the output of a run ends within a line, even if only by a held-back word.
+    pub(super) fn is_line_open(&self) -> bool {
+        self.wrapper.is_line_open()
     }
 
     /// Returns a preview of the rows of incomplete text.
@@ -114,18 +168,34 @@ impl Transcript {
 
     /// Processes an event of the session, or of a subagent with this name.
     pub(crate) fn event(&mut self, event: &SessionEvent, subagent: Option<&str>) {
+        // A question cannot be deferred, and its request must precede it.
+        let is_question = matches!(event.kind, EventKind::ApprovalRequested { .. });
         match subagent {
-            Some(agent) if self.last == Block::Text => self.deferred.push((agent.to_owned(), event.clone())),
+            Some(agent) if self.is_in_text() && !is_question => {
+                self.deferred.push((agent.to_owned(), event.clone()));
+            }
             Some(agent) => self.subagent_event(agent, event),
             None => {
                 self.session_event(event);
-                if self.last != Block::Text {
-                    for (agent, event) in std::mem::take(&mut self.deferred) {
-                        self.subagent_event(&agent, &event);
-                    }
-                }
+                self.flush_deferred();
             }
         }
+    }
+
+    /// Appends the lines of deferred events, unless text has not ended.
+    fn flush_deferred(&mut self) {
+        if !self.is_in_text() {
+            for (agent, event) in mem::take(&mut self.deferred) {
+                self.subagent_event(&agent, &event);
+            }
+        }
+    }
+
+    /// Appends the line about the result of a run, after a blank line.
+    pub(super) fn footer(&mut self, line: Line) {
+        self.flush_deferred();
+        self.separate(Block::Ended);
+        self.lines.push(line);
     }
 
     /// Appends a labelled line, such as `[warning] …`.
@@ -137,11 +207,11 @@ impl Transcript {
 
     /// Appends a line about a failure.
     pub(crate) fn failure(&mut self, message: &str) {
-        if self.is_plain {
+        if !self.has_marks {
             return self.note("failed", message);
         }
         let message = summary::one_line(message, 4 * MAX_LINE_CHARS);
-        self.line(&Line::new("✗ ", Face::coloured(Colour::Red)).and(message, Face::PLAIN));
+        self.line(&Line::new("✗ ", Face::FAILURE).and(message, Face::PLAIN));
     }
 
     /// Appends a line, wrapped at words.
@@ -166,71 +236,75 @@ impl Transcript {
     }
 
     fn session_event(&mut self, event: &SessionEvent) {
+        let is_run = self.form == Form::Run;
         match &event.kind {
-            EventKind::UserInput { content, images, .. } => self.input(content, images, Face::BOLD),
-            EventKind::SteeringInjected { content, images, .. } => self.input(content, images, Face::PLAIN),
-            EventKind::AssistantTextDelta { delta } => self.text(delta),
+            EventKind::UserInput { content, images, .. } if !is_run => {
+                self.input(content, images, Face::BOLD)
+            }
+            EventKind::SteeringInjected { content, images, .. } if !is_run => {
+                self.input(content, images, Face::PLAIN);
+            }
+            EventKind::AssistantTextDelta { delta } => self.text(Block::Text, delta),
             EventKind::AssistantTextEnd { interrupted, .. } => self.end_of_text(*interrupted),
-            EventKind::ToolCallStart { call_id, tool_name, arguments, .. } => {
-                self.plan = Plan::of(tool_name, arguments).or(self.plan.take());
-                let key = call_key_of(event, call_id);
-                let questions = asked::questions(tool_name, arguments);
-                // The questions are shown below the call.
-                let is_asking = !questions.is_empty();
-                let subject = if is_asking { String::new() } else { plan::subject(tool_name, arguments) };
-                if is_asking {
-                    self.questions.insert(key.clone(), questions);
-                }
-                self.calls.insert(key, subject);
-            }
-            EventKind::ToolCallEnd { call_id, error, .. } => {
-                let key = call_key_of(event, call_id);
-                let subject = self.calls.remove(&key).unwrap_or_default();
-                self.call(None, &subject, &event.kind);
-                let questions = self.questions.remove(&key).filter(|_| error.is_none());
-                self.below(questions.unwrap_or_default().into_iter().map(Line::plain));
-                if self.plan.as_ref().is_some_and(Plan::is_complete) {
-                    self.plan();
-                }
-            }
+            EventKind::ToolCallStart { .. } => self.start_call(event),
+            EventKind::ToolCallEnd { .. } => self.end_call(event, None),
             EventKind::ProcessingEnd { .. } => self.plan(),
             EventKind::SubagentSpawned { .. } | EventKind::SubagentEnded { .. } => {
                 self.subagent_lifecycle(None, &event.kind);
             }
-            EventKind::TurnLimit { round, .. } => {
+            // The footer of a run contains the limit.
+            EventKind::TurnLimit { round, .. } if !is_run => {
                 let limit = if round.is_some() { "tool round limit reached" } else { "turn limit reached" };
                 self.note("limit", limit);
             }
-            // A request is shown as a question, and an error as a failure.
-            EventKind::ApprovalRequested { .. } | EventKind::Error { .. } => {}
-            kind @ (EventKind::SessionStart { .. } | _) => {
-                if let Some((label, text)) = note(kind) {
-                    self.note(label, &text);
-                }
-            }
+            // In a conversation, a request is shown as a question.
+            EventKind::ApprovalRequested { .. } if !is_run => {}
+            kind @ (EventKind::SessionStart { .. } | _) => match note(kind) {
+                Some((label, text)) => self.note(label, &text),
+                None => self.verbose(kind, None),
+            },
         }
     }
 
     fn subagent_event(&mut self, agent: &str, event: &SessionEvent) {
         match &event.kind {
-            EventKind::ToolCallStart { call_id, tool_name, arguments, .. } => {
-                self.calls.insert(call_key_of(event, call_id), plan::subject(tool_name, arguments));
-            }
-            EventKind::ToolCallEnd { call_id, .. } => {
-                let subject = self.calls.remove(&call_key_of(event, call_id)).unwrap_or_default();
-                self.call(Some(agent), &subject, &event.kind);
-            }
+            EventKind::ToolCallStart { .. } => self.start_call(event),
+            EventKind::ToolCallEnd { .. } => self.end_call(event, Some(agent)),
             EventKind::AssistantTextEnd { text, .. } if !text.trim().is_empty() => self.note(agent, text),
             EventKind::Error { error } => self.note(agent, &format!("error: {error}")),
             EventKind::SubagentSpawned { .. } | EventKind::SubagentEnded { .. } => {
                 self.subagent_lifecycle(Some(agent), &event.kind);
             }
-            EventKind::ApprovalRequested { .. } => {}
-            kind @ (EventKind::SessionStart { .. } | _) => {
-                if let Some((label, text)) = note(kind) {
-                    self.note(agent, &format!("{label}: {text}"));
+            EventKind::ApprovalRequested { .. } => {
+                if let Some((_, text)) = note(&event.kind).filter(|_| self.form == Form::Run) {
+                    self.note(agent, &text);
                 }
             }
+            kind @ (EventKind::SessionStart { .. } | _) => match note(kind) {
+                Some((label, text)) => self.note(agent, &format!("{label}: {text}")),
+                None => self.verbose(kind, Some(agent)),
+            },
+        }
+    }
+
+    /// Appends what only a verbose transcript shows of the session, or of a subagent.
+    fn verbose(&mut self, kind: &EventKind, agent: Option<&str>) {
+        if !self.is_verbose {
+            return;
+        }
+        if let EventKind::ModelResponse { model, usage, .. } = kind {
+            let label = agent.map_or_else(|| "response".to_owned(), |agent| format!("{agent} response"));
+            self.note(&label, &format!("{model}: {}", summary::tokens(usage)));
+        } else if agent.is_some() {
+            // Subagents stream at the same time.
+        } else if let EventKind::ReasoningDelta { delta } = kind {
+            self.text(Block::Reasoning, delta);
+        } else if let EventKind::ReasoningEnd { interrupted, .. } = kind {
+            self.end_of_text(*interrupted);
+        } else if let EventKind::RequestPrepared { messages, moved, .. } = kind {
+            let moved = moved.as_ref().map(|segment| format!(", changed from {segment} on"));
+            let messages = summary::plural(*messages as u64, "message");
+            self.note("request", &format!("{messages}{}", moved.unwrap_or_default()));
         }
     }
 
@@ -270,26 +344,92 @@ impl Transcript {
         self.below(image_labels(images).into_iter().map(|label| Line::new(label, Face::DIM)));
     }
 
-    fn text(&mut self, delta: &str) {
-        if self.last != Block::Text && delta.trim().is_empty() {
+    fn is_in_text(&self) -> bool {
+        matches!(self.last, Block::Text | Block::Reasoning)
+    }
+
+    /// Appends streamed text or reasoning.
+    fn text(&mut self, block: Block, delta: &str) {
+        let is_new = self.last != block;
+        if is_new && delta.trim().is_empty() {
             return;
         }
-        self.separate(Block::Text);
-        let rows = self.markdown.push(delta, self.columns);
-        self.lines.extend(rows);
+        self.separate(block);
+        if self.form == Form::Rows {
+            let rows = self.markdown.push(delta, self.columns);
+            self.lines.extend(rows);
+            return;
+        }
+        if is_new && block == Block::Reasoning {
+            self.open.push_str(REASONING);
+            self.wrapper.indent(REASONING.len());
+        }
+        let text = self.wrapper.push(delta);
+        self.continue_line(&text);
+    }
+
+    /// Appends text to the incomplete line.
+    fn continue_line(&mut self, text: &str) {
+        let mut lines = text.split('\n');
+        self.open.push_str(lines.next().unwrap_or_default());
+        for line in lines {
+            self.end_line();
+            self.open.push_str(line);
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = mem::take(&mut self.open);
+        self.lines.push(Line::plain(self.form.with_tabs(&line)));
     }
 
     fn end_of_text(&mut self, interrupted: bool) {
-        let mut rows = self.markdown.end(self.columns);
-        while rows.last().is_some_and(Line::is_empty) {
-            rows.pop();
+        if self.form == Form::Rows {
+            let mut rows = self.markdown.end(self.columns);
+            while rows.last().is_some_and(Line::is_empty) {
+                rows.pop();
+            }
+            self.lines.extend(rows);
+        } else {
+            let is_open = self.wrapper.is_line_open();
+            let text = self.wrapper.end();
+            self.continue_line(&text);
+            if is_open {
+                self.end_line();
+            }
         }
-        self.lines.extend(rows);
-        if self.last == Block::Text {
+        if self.is_in_text() {
             self.last = Block::Ended;
         }
         if interrupted {
             self.note("interrupted", "response cut off");
+        }
+    }
+
+    fn start_call(&mut self, event: &SessionEvent) {
+        let EventKind::ToolCallStart { call_id, tool_name, arguments, .. } = &event.kind else { return };
+        let key = call_key_of(event, call_id);
+        if event.depth == 0 && self.form != Form::Run {
+            self.plan = Plan::of(tool_name, arguments).or(self.plan.take());
+            let questions = asked::questions(tool_name, arguments);
+            if !questions.is_empty() {
+                // The questions are shown below the call.
+                self.questions.insert(key, questions);
+                return;
+            }
+        }
+        self.calls.insert(key, plan::subject(tool_name, arguments));
+    }
+
+    fn end_call(&mut self, event: &SessionEvent, agent: Option<&str>) {
+        let EventKind::ToolCallEnd { call_id, error, .. } = &event.kind else { return };
+        let key = call_key_of(event, call_id);
+        let subject = self.calls.remove(&key).unwrap_or_default();
+        self.call(agent, &subject, &event.kind);
+        let questions = self.questions.remove(&key).filter(|_| error.is_none());
+        self.below(questions.unwrap_or_default().into_iter().map(Line::plain));
+        if agent.is_none() && self.plan.as_ref().is_some_and(Plan::is_complete) {
+            self.plan();
         }
     }
 
@@ -299,20 +439,23 @@ impl Transcript {
         if let Some(agent) = agent {
             head.push(format!("[{}] ", summary::one_line(agent, MAX_LINE_CHARS)), Face::DIM);
         }
-        head.append(call.head(!self.is_plain));
+        head.append(call.head(self.has_marks));
         self.separate(Block::Lines);
         self.lines.push(head.truncated(self.columns));
-        self.below(call.output_lines().iter().map(|line| Line::new(expand_tabs(line), Face::DIM)));
+        let form = self.form;
+        self.below(call.output_lines().iter().map(|line| Line::new(form.with_tabs(line), Face::DIM)));
         for change in call.changes {
             self.change(change);
         }
     }
 
     fn change(&mut self, change: &FileChange) {
-        let mut lines = diff::diff(&change.diff);
-        let more = lines.len().saturating_sub(DIFF_LINES);
+        let form = self.form;
+        let mut lines = diff::lines(&change.diff, |text| form.with_tabs(text));
+        let most = if form == Form::Run { RUN_DIFF_LINES } else { DIFF_LINES };
+        let more = lines.len().saturating_sub(most);
         if more > 1 {
-            lines.truncate(DIFF_LINES);
+            lines.truncate(most);
             let more = summary::plural(more as u64, "more line");
             lines.push(Line::new(format!("… {more}"), Face::DIM));
         }
@@ -328,16 +471,26 @@ impl Transcript {
 
     /// Adds a blank line if the next part needs one.
     fn separate(&mut self, block: Block) {
-        if self.last == Block::Text && block != Block::Text {
+        if self.is_in_text() && block != self.last {
             self.end_of_text(false);
         }
         let joins = matches!(
             (self.last, block),
-            (Block::Start, _) | (Block::Lines, Block::Lines) | (Block::Text, Block::Text)
+            (Block::Start, _)
+                | (Block::Lines, Block::Lines)
+                | (Block::Text, Block::Text)
+                | (Block::Reasoning, Block::Reasoning)
         );
         if !joins {
             self.lines.push(Line::default());
         }
         self.last = block;
+    }
+}
+
+impl Form {
+    /// Returns a text with its tabs as the medium shows them.
+    fn with_tabs(self, text: &str) -> String {
+        if self == Self::Run { text.to_owned() } else { expand_tabs(text) }
     }
 }

@@ -2,14 +2,11 @@
 
 use std::mem;
 
+use super::line::Line;
+use super::markdown::block::{Block, CODE_INDENT, Fence};
 use super::sanitize::Sanitizer;
 use super::width;
-
-/// Distance between tab stops.
-const TAB: usize = 8;
-
-/// Indentation in columns that makes a line code, outside of lists.
-const CODE_INDENT: usize = 4;
+use super::wrap::{Breaks, Rows, Word, advance, is_blank};
 
 /// Bytes kept of a line of code to detect a closing fence.
 const MAX_FENCE_LINE: usize = 80;
@@ -20,14 +17,15 @@ pub(crate) struct WordWrapper {
     sanitizer: Sanitizer,
     /// Width at which lines are wrapped, if any.
     columns: Option<usize>,
-    /// Columns used in the current row.
-    used: usize,
+    /// Columns that are used before the line starts.
+    indent: usize,
+    breaks: Breaks,
     /// Pending blanks before the word.
     gap: String,
     /// Incomplete word.
     word: String,
     line: LineForm,
-    fence: Option<CodeFence>,
+    fence: Option<Fence>,
     /// Whether indented lines belong to a list item.
     is_in_list: bool,
     /// Whether the last line is incomplete.
@@ -40,23 +38,19 @@ enum LineForm {
     /// Not known yet.
     #[default]
     Unknown,
-    /// Words to wrap, with the prefix of continuation rows.
-    Words { hanging: String },
+    /// Words to wrap.
+    Words(Rows),
     /// Verbatim: code or a table. The start of the line is kept to detect a closing fence.
     Raw { start: String },
-}
-
-/// Opening fence of a code block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct CodeFence {
-    mark: char,
-    length: usize,
 }
 
 impl WordWrapper {
     /// Sets the width at which lines are wrapped from now on.
     pub(crate) fn set_columns(&mut self, columns: Option<usize>) {
         self.columns = columns.filter(|columns| *columns > 0);
+        if let (Some(columns), LineForm::Words(rows)) = (self.columns, &mut self.line) {
+            rows.resize(columns);
+        }
     }
 
     /// Appends text and returns the output that is complete.
@@ -73,7 +67,7 @@ impl WordWrapper {
 
     /// Starts in a row whose first columns are already used.
     pub(crate) fn indent(&mut self, columns: usize) {
-        (self.used, self.is_open) = (columns, true);
+        (self.indent, self.is_open) = (columns, true);
     }
 
     /// Ends the text and returns the rest of the output. The next text starts a line.
@@ -107,9 +101,8 @@ impl WordWrapper {
         {
             self.line = LineForm::Raw { start: String::new() };
         }
-        let is_blank = matches!(character, ' ' | '\t');
-        if is_blank {
-            // The first word may determine the form of the line.
+        if self.breaks.may_break_before(character) {
+            // The first word determines the form of the line.
             self.flush_word(out);
         }
         if let LineForm::Raw { start } = &mut self.line {
@@ -117,41 +110,20 @@ impl WordWrapper {
                 start.push(character);
             }
             out.push(character);
-        } else if is_blank {
+        } else if is_blank(character) {
             self.gap.push(character);
         } else {
-            if self.may_break_before(character) {
-                self.flush_word(out);
-            }
             self.word.push(character);
         }
-    }
-
-    /// Returns whether a word may end before this character without a blank. Scripts without blanks break between
-    /// characters, but not before closing punctuation or within a joined sequence.
-    fn may_break_before(&self, character: char) -> bool {
-        let is_wide = |character| width::char_columns(character) == 2;
-        let is_closing = "、。，．）」』】〉》！？：；".contains(character);
-        let Some(last) = self.word.chars().next_back() else { return false };
-        let is_joined = last == '\u{200D}' || width::char_columns(character) == 0 || character == '\u{FE0F}';
-        (is_wide(last) || is_wide(character)) && !is_closing && !is_joined
     }
 
     fn end_line(&mut self, out: &mut String) {
         self.flush_word(out);
         self.gap.clear();
-        if let LineForm::Raw { start } = &self.line {
-            let found = CodeFence::parse(start.trim());
-            if let (Some(open), Some(found)) = (self.fence, found)
-                && open.mark == found.mark
-                && open.length <= found.length
-                && start.trim().chars().all(|character| character == open.mark)
-            {
-                self.fence = None;
-            }
+        if let LineForm::Raw { start } = mem::take(&mut self.line) {
+            self.fence.take_if(|fence| fence.is_closed_by(&start));
         }
-        self.line = LineForm::Unknown;
-        self.used = 0;
+        (self.breaks, self.indent) = (Breaks::default(), 0);
         out.push('\n');
     }
 
@@ -160,77 +132,52 @@ impl WordWrapper {
         if self.word.is_empty() {
             return;
         }
-        let (gap, word) = (mem::take(&mut self.gap), mem::take(&mut self.word));
-        let after_gap = gap.chars().fold(self.used, advance);
-        let word_width = width::columns(&word);
-        match &self.line {
-            LineForm::Unknown => {
-                self.line = self.form_of(&gap, &word);
-                out.push_str(&gap);
-                self.used = after_gap;
-            }
-            LineForm::Words { hanging }
-                if self.columns.is_some_and(|columns| after_gap + word_width > columns) =>
-            {
-                out.push('\n');
-                out.push_str(hanging);
-                self.used = width::columns(hanging);
-            }
-            LineForm::Words { .. } | LineForm::Raw { .. } => {
-                out.push_str(&gap);
-                self.used = after_gap;
+        let (mut gap, word) = (mem::take(&mut self.gap), mem::take(&mut self.word));
+        if let LineForm::Unknown = self.line {
+            self.line = self.form_of(&gap, &word);
+            if let LineForm::Words(_) = self.line {
+                // The rows start with these blanks.
+                gap.clear();
             }
         }
-        out.push_str(&word);
-        self.used += word_width;
-        if let Some(columns) = self.columns.filter(|columns| self.used > *columns) {
-            // The terminal wraps a word that is wider than a row at its last column.
-            self.used %= columns + 1;
+        if let LineForm::Words(rows) = &mut self.line {
+            if !gap.is_empty() {
+                rows.push(Word::plain(gap));
+            }
+            rows.push(Word::plain(word));
+            out.push_str(&rows.take_text());
+        } else {
+            out.push_str(&gap);
+            out.push_str(&word);
         }
     }
 
     /// Returns the form of a line that starts with this indentation and word.
     fn form_of(&mut self, indentation: &str, word: &str) -> LineForm {
+        let columns = self.columns.unwrap_or(usize::MAX);
         let indent = indentation.chars().fold(0, advance);
-        let marker = marker_width(word);
         let is_code = indent >= CODE_INDENT && !self.is_in_list;
-        self.is_in_list = marker > 0 && !is_code || self.is_in_list && indent > 0;
-        if let Some(fence) = CodeFence::parse(word) {
-            self.fence = Some(fence);
-            return LineForm::Raw { start: String::new() };
-        }
-        if is_code || word.starts_with('|') {
-            return LineForm::Raw { start: String::new() };
-        }
-        let hanging = if word == ">" { format!("{indentation}> ") } else { " ".repeat(indent + marker) };
+        let start = format!("{word} ");
+        let block = Block::of(&start);
+        self.is_in_list = matches!(block, Block::Item { .. }) && !is_code || self.is_in_list && indent > 0;
+        let hanging = match block {
+            Block::Fence(fence) => {
+                self.fence = Some(fence);
+                return LineForm::Raw { start: String::new() };
+            }
+            Block::Row(_) => return LineForm::Raw { start: String::new() },
+            _ if is_code => return LineForm::Raw { start: String::new() },
+            Block::Quote(_) => format!("{indentation}> "),
+            Block::Item { marker, .. } => " ".repeat(indent + width::columns(&marker) + 1),
+            Block::Blank | Block::Rule | Block::Heading { .. } | Block::Code(_) | Block::Words { .. } => {
+                " ".repeat(indent)
+            }
+        };
         // Do not hang if that would leave less than half of the row.
-        let fits = self.columns.is_some_and(|columns| 2 * width::columns(&hanging) <= columns);
-        LineForm::Words { hanging: if fits { hanging } else { String::new() } }
+        let fits = 2 * width::columns(&hanging) <= columns;
+        let margin = if fits { Line::plain(hanging) } else { Line::default() };
+        LineForm::Words(Rows::streamed(columns, self.indent, indentation, margin))
     }
-}
-
-impl CodeFence {
-    /// Parses the fence at the start of a line.
-    fn parse(line: &str) -> Option<Self> {
-        let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
-        let length = line.chars().take_while(|character| *character == mark).count();
-        (length >= 3).then_some(Self { mark, length })
-    }
-}
-
-/// Returns the width of a list marker and the blank after it, or 0 for any other word.
-fn marker_width(word: &str) -> usize {
-    let is_number = |number: &str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    match word.strip_suffix(['.', ')']) {
-        Some(number) if is_number(number) => word.len() + 1,
-        _ if matches!(word, "-" | "*" | "+" | "•") => 2,
-        _ => 0,
-    }
-}
-
-/// Returns the column after a blank.
-fn advance(column: usize, blank: char) -> usize {
-    if blank == '\t' { column + TAB - column % TAB } else { column + width::char_columns(blank) }
 }
 
 /// Sanitizes and wraps a complete text.

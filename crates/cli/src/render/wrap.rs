@@ -1,12 +1,20 @@
-//! Breaks lines into rows.
+//! Breaks text into rows.
+//!
+//! Complete lines are broken at words or between characters. Text that is written to a terminal while it arrives is broken
+//! by the same [`Rows`], word by word.
+
+use std::mem;
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::line::{Face, Line, Span};
-use crate::render::width;
+use super::width;
 
-/// Columns between two tab stops.
+/// Columns between two tab stops of expanded text.
 const TAB: usize = 4;
+
+/// Columns between two tab stops of a terminal.
+const TERMINAL_TAB: usize = 8;
 
 /// Minimum number of columns beside a margin. With less room, rows have no margin.
 const MIN_ROOM: usize = 4;
@@ -17,12 +25,6 @@ pub(crate) struct Margins {
     pub(crate) first: Line,
     /// Prefix of every row but the first.
     pub(crate) rest: Line,
-}
-
-/// Piece of a line that is not broken if it fits a row.
-struct Word {
-    pieces: Vec<Span>,
-    columns: usize,
 }
 
 impl Margins {
@@ -53,7 +55,7 @@ pub(crate) fn break_anywhere(line: &Line, columns: usize, margins: &Margins) -> 
     }
     let mut rows = Rows::new(columns, margins);
     for word in words(line) {
-        rows.fill(&word);
+        rows.fill(word);
     }
     rows.finish()
 }
@@ -70,9 +72,13 @@ fn without_room(line: &Line, columns: usize, margins: &Margins) -> Option<Line> 
 }
 
 /// Rows under construction.
-struct Rows<'a> {
+#[derive(Debug)]
+pub(super) struct Rows {
     columns: usize,
-    margins: &'a Margins,
+    /// Prefix of every row but the first.
+    margin: Line,
+    /// Whether words that are wider than a row are broken. Otherwise the terminal breaks them.
+    breaks_words: bool,
     rows: Vec<Line>,
     row: Line,
     used: usize,
@@ -81,40 +87,73 @@ struct Rows<'a> {
     is_row_empty: bool,
 }
 
-impl<'a> Rows<'a> {
-    fn new(columns: usize, margins: &'a Margins) -> Self {
-        let (row, used) = (margins.first.clone(), margins.first.columns());
+impl Rows {
+    fn new(columns: usize, margins: &Margins) -> Self {
         Self {
             columns: columns.max(1),
-            margins,
+            margin: margins.rest.clone(),
+            breaks_words: true,
             rows: Vec::new(),
-            row,
-            used,
+            row: margins.first.clone(),
+            used: margins.first.columns(),
             gap: Vec::new(),
             is_row_empty: true,
         }
     }
 
-    fn push(&mut self, word: Word) {
+    /// Returns the rows of a line that is written while it arrives. It starts with blanks, in a row whose first columns
+    /// are already used.
+    pub(super) fn streamed(columns: usize, used: usize, blanks: &str, margin: Line) -> Self {
+        Self {
+            columns,
+            margin,
+            breaks_words: false,
+            rows: Vec::new(),
+            row: Line::plain(blanks),
+            used: blanks.chars().fold(used, advance),
+            gap: Vec::new(),
+            is_row_empty: true,
+        }
+    }
+
+    /// Sets the width of the current row and of future rows.
+    pub(super) fn resize(&mut self, columns: usize) {
+        self.columns = columns;
+    }
+
+    /// Appends a word or the blanks between two words.
+    pub(super) fn push(&mut self, word: Word) {
         let is_first = self.rows.is_empty() && self.is_row_empty;
-        if !is_first && word.pieces.iter().all(|piece| piece.text.trim().is_empty()) {
+        if !is_first && word.is_blank() {
             self.gap.extend(word.pieces);
             return;
         }
-        let gap: usize = self.gap.iter().map(|span| width::columns(&span.text)).sum();
-        if !self.is_row_empty && self.used + gap + word.columns > self.columns {
+        let start = self.gap.iter().flat_map(|span| span.text.chars()).fold(self.used, advance);
+        if !self.is_row_empty && start + word.columns > self.columns {
             self.gap.clear();
             self.next_row();
+        } else {
+            self.used = start;
         }
-        let gap = std::mem::take(&mut self.gap);
-        for Span { text, face } in gap.into_iter().filter(|_| !self.is_row_empty) {
-            self.used += width::columns(&text);
+        for Span { text, face } in mem::take(&mut self.gap) {
             self.row.push(text, face);
         }
-        self.fill(&word);
+        self.fill(word);
     }
 
-    fn fill(&mut self, word: &Word) {
+    fn fill(&mut self, word: Word) {
+        if !self.breaks_words {
+            for Span { text, face } in word.pieces {
+                self.row.push(text, face);
+            }
+            self.used += word.columns;
+            if self.used > self.columns {
+                // The terminal breaks the word at its last column.
+                self.used %= self.columns + 1;
+            }
+            self.is_row_empty = false;
+            return;
+        }
         for Span { text, face } in &word.pieces {
             for grapheme in text.graphemes(true) {
                 let wide = width::columns(grapheme);
@@ -129,16 +168,19 @@ impl<'a> Rows<'a> {
     }
 
     fn next_row(&mut self) {
-        let next = self.margins.rest.clone();
+        let mut next = self.margin.clone();
         self.used = next.columns();
-        let next = if self.used + MIN_ROOM > self.columns {
-            self.used = 0;
-            Line::default()
-        } else {
-            next
-        };
-        self.rows.push(std::mem::replace(&mut self.row, next));
+        if self.used + MIN_ROOM > self.columns {
+            (self.used, next) = (0, Line::default());
+        }
+        self.rows.push(mem::replace(&mut self.row, next));
         self.is_row_empty = true;
+    }
+
+    /// Takes the text of the rows. It continues the text taken before.
+    pub(super) fn take_text(&mut self) -> String {
+        let complete = self.rows.drain(..).map(|row| row.text() + "\n");
+        complete.chain([mem::take(&mut self.row).text()]).collect()
     }
 
     fn finish(mut self) -> Vec<Line> {
@@ -147,44 +189,89 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Splits a line into blanks and words. Scripts without blanks may be broken between characters.
+/// Piece of a line that is not broken if it fits a row.
+#[derive(Debug, Default)]
+pub(super) struct Word {
+    pieces: Vec<Span>,
+    columns: usize,
+}
+
+impl Word {
+    /// Returns a word in the default face.
+    pub(super) fn plain(text: String) -> Self {
+        Self { columns: width::columns(&text), pieces: vec![Span { text, face: Face::PLAIN }] }
+    }
+
+    fn push(&mut self, character: char, face: Face) {
+        self.columns += width::char_columns(character);
+        match self.pieces.last_mut() {
+            Some(last) if last.face == face => last.text.push(character),
+            Some(_) | None => self.pieces.push(Span { text: character.to_string(), face }),
+        }
+    }
+
+    fn is_blank(&self) -> bool {
+        self.pieces.iter().all(|piece| piece.text.chars().all(is_blank))
+    }
+}
+
+/// Splits a line into blanks and words.
 fn words(line: &Line) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
-    let mut last = None;
+    let mut breaks = Breaks::default();
     for Span { text, face } in line.spans() {
-        for grapheme in text.graphemes(true) {
-            let columns = width::columns(grapheme);
-            let kind = (grapheme == " ", columns == 2 && !is_closing(grapheme));
-            let joins = last.is_some_and(|last: (bool, bool)| {
-                last.0 == kind.0 && !kind.1 && (!last.1 || is_closing(grapheme))
-            });
-            match words.last_mut().filter(|_| joins) {
-                Some(word) => word.push(grapheme, *face, columns),
-                None => {
-                    let mut word = Word { pieces: Vec::new(), columns: 0 };
-                    word.push(grapheme, *face, columns);
-                    words.push(word);
-                }
+        for character in text.chars() {
+            let starts_word = breaks.may_break_before(character) || words.is_empty();
+            if starts_word {
+                words.push(Word::default());
             }
-            last = Some(kind);
+            if let Some(word) = words.last_mut() {
+                word.push(character, *face);
+            }
         }
     }
     words
 }
 
-impl Word {
-    fn push(&mut self, grapheme: &str, face: Face, columns: usize) {
-        self.columns += columns;
-        match self.pieces.last_mut() {
-            Some(last) if last.face == face => last.text.push_str(grapheme),
-            Some(_) | None => self.pieces.push(Span { text: grapheme.to_owned(), face }),
+/// Finds where a row may end, character by character.
+#[derive(Debug, Default)]
+pub(super) struct Breaks {
+    last: Option<char>,
+    /// Whether the last character that joins no other takes two columns.
+    is_wide: bool,
+}
+
+impl Breaks {
+    /// Returns whether a row may end between the last character and this one: between blanks and words, and in scripts
+    /// without blanks between characters, but not before closing punctuation or within a joined sequence.
+    pub(super) fn may_break_before(&mut self, character: char) -> bool {
+        let columns = width::char_columns(character);
+        let last = self.last.replace(character);
+        let is_joined = last == Some('\u{200D}')
+            || columns == 0
+            || matches!(character, '\u{FE0F}' | '\u{1F3FB}'..='\u{1F3FF}');
+        if is_joined {
+            return false;
         }
+        let was_wide = mem::replace(&mut self.is_wide, columns == 2);
+        let Some(last) = last else { return false };
+        let is_closing = "、。，．）」』】〉》！？：；".contains(character);
+        is_blank(last) != is_blank(character) || (was_wide || self.is_wide) && !is_closing
     }
 }
 
-/// Returns whether a row must not start with this grapheme.
-fn is_closing(grapheme: &str) -> bool {
-    grapheme.chars().all(|character| "、。，．）」』】〉》！？：；".contains(character))
+/// Returns whether words are separated by this character.
+pub(super) fn is_blank(character: char) -> bool {
+    matches!(character, ' ' | '\t')
+}
+
+/// Returns the column after a character on a terminal, which expands tabs.
+pub(super) fn advance(column: usize, character: char) -> usize {
+    if character == '\t' {
+        column + TERMINAL_TAB - column % TERMINAL_TAB
+    } else {
+        column + width::char_columns(character)
+    }
 }
 
 /// Returns a text with tabs replaced by blanks.
@@ -228,6 +315,8 @@ mod tests {
             ("  one two", 6, 0, &["  one", "two"]),
             ("日本語です。", 6, 0, &["日本語", "です。"]),
             ("日本語。です", 6, 0, &["日本", "語。で", "す"]),
+            ("日本。ab cd", 6, 0, &["日本。", "ab cd"]),
+            ("ab👍🏽👩\u{200d}👧 c", 6, 0, &["ab👍🏽", "👩\u{200d}👧 c"]),
             ("", 4, 0, &[""]),
             ("x y z", 3, 5, &["x y", "z"]),
         ];

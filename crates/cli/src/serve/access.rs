@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use pintle_server::{AuditLine, AuditLog, TlsIdentity, Token, Tokens};
+use pintle_server::{AccessToken, AccessTokens, AuditLine, AuditLog, TlsIdentity};
 
 use crate::args::ServeSessionsArgs;
 use crate::console;
@@ -26,13 +26,13 @@ const MAX_AUDIT: u64 = 64 << 20;
 #[derive(Debug)]
 pub(super) struct ServedTokens {
     file: TokenFile,
-    own: Option<Token>,
-    pub(super) tokens: Tokens,
+    own: Option<AccessToken>,
+    pub(super) tokens: AccessTokens,
 }
 
 impl ServedTokens {
-    pub(super) fn new(file: TokenFile, own: Option<Token>) -> Result<Self, Failure> {
-        let served = Self { file, own, tokens: Tokens::default() };
+    pub(super) fn new(file: TokenFile, own: Option<AccessToken>) -> Result<Self, Failure> {
+        let served = Self { file, own, tokens: AccessTokens::default() };
         served.read()?;
         Ok(served)
     }

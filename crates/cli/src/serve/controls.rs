@@ -43,7 +43,7 @@ impl ServeControls {
         Self { model, handle, policy, servers, env_session, directory, offered, chosen }
     }
 
-    fn chosen(&self) -> MutexGuard<'_, (String, Option<String>)> {
+    fn model_and_effort(&self) -> MutexGuard<'_, (String, Option<String>)> {
         self.chosen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -61,7 +61,7 @@ impl ServeControls {
 #[async_trait]
 impl SessionControls for ServeControls {
     fn settings(&self) -> SessionSettings {
-        let (model, effort) = self.chosen().clone();
+        let (model, effort) = self.model_and_effort().clone();
         let mut settings = SessionSettings::default();
         settings.directory = Some(self.directory.clone());
         settings.model = Some(model);
@@ -88,11 +88,11 @@ impl SessionControls for ServeControls {
         let handle = by.map_or_else(|| self.handle.clone(), |by| self.handle.acting_as(by.clone()));
         if let Some(model) = model {
             handle.set_model(&model).map_err(failed)?;
-            self.chosen().0 = model;
+            self.model_and_effort().0 = model;
         }
         if let Some(effort) = &change.effort {
             handle.set_reasoning_effort(Some(ReasoningEffort::from(effort.clone()))).map_err(failed)?;
-            self.chosen().1 = Some(effort.clone());
+            self.model_and_effort().1 = Some(effort.clone());
         }
         if let Some(mode) = mode {
             let set = self.policy.set_mode_by(mode, by.cloned()).await;

@@ -69,7 +69,7 @@ const NO_DIRECTORY: &str = "directory: required, because the default directory i
 
 /// Settings of a session besides its flags.
 #[derive(Debug, Default)]
-struct Wanted {
+struct RequestedSession {
     id: Option<SessionId>,
     tenant: Option<String>,
     directory: Option<PathBuf>,
@@ -112,10 +112,10 @@ impl ServeHost {
         &self,
         words: &[String],
         selected: Option<Selected>,
-        wanted: Wanted,
+        requested: RequestedSession,
     ) -> Result<OpenSession, HostError> {
-        let (new, mut is_kept) = (wanted.id.clone(), false);
-        let opened = self.try_open(words, selected, wanted, &mut is_kept).await;
+        let (new, mut is_kept) = (requested.id.clone(), false);
+        let opened = self.try_open(words, selected, requested, &mut is_kept).await;
         if let (Err(_), true, Some(id)) = (&opened, is_kept, new)
             && let Ok(sessions) = Sessions::open(&self.process_env).await
         {
@@ -130,12 +130,12 @@ impl ServeHost {
         &self,
         words: &[String],
         selected: Option<Selected>,
-        wanted: Wanted,
+        requested: RequestedSession,
         is_kept: &mut bool,
     ) -> Result<OpenSession, HostError> {
         let is_new = selected.is_none();
         let completed = config::complete_run(words, &self.process_env).await.map_err(host_error)?;
-        let Wanted { id, tenant, directory, grant, settings, properties } = wanted;
+        let RequestedSession { id, tenant, directory, grant, settings, properties } = requested;
         let session = SessionArgs {
             given: completed.session.given.clone(),
             id: id.as_ref().map(ToString::to_string),
@@ -267,14 +267,14 @@ impl ServeHost {
     }
 
     /// Returns the settings for opening a session of the store. It works in its own directory, not in the default one.
-    fn wanted_for_stored(&self, summary: &Summary) -> Wanted {
+    fn request_for_stored(&self, summary: &Summary) -> RequestedSession {
         let place = Place::of_summary(summary);
         let is_local = place.environment() == LOCAL && self.environment == EnvSpec::Local;
         let directory = Some(PathBuf::from(place.directory()));
-        Wanted {
+        RequestedSession {
             tenant: summary.properties.get(TENANT).cloned(),
             directory: directory.filter(|directory| is_local && directory.is_absolute()),
-            ..Wanted::default()
+            ..RequestedSession::default()
         }
     }
 
@@ -341,23 +341,24 @@ impl SessionHost for ServeHost {
         words.extend(rules.allow.iter().map(|rule| format!("--allow={rule}")));
         words.extend(rules.deny.iter().map(|rule| format!("--deny={rule}")));
         // It is recorded once the session is open.
-        let grant = grant.map(|grant| written(&grant)).transpose()?;
+        let grant = grant.map(|grant| write_grant_file(&grant)).transpose()?;
         let path = grant.as_ref().map(|file| file.path().to_owned());
         let tenant = tenant.map(str::to_owned);
-        let wanted = Wanted { id: Some(id), tenant, directory, grant: path, settings, properties };
-        self.open_with(&words, None, wanted).await
+        let requested =
+            RequestedSession { id: Some(id), tenant, directory, grant: path, settings, properties };
+        self.open_with(&words, None, requested).await
     }
 
     async fn open(&self, id: &SessionId) -> Result<OpenSession, HostError> {
         let (sessions, summary) = self.unheld(id).await?;
         self.resolve_stored_workspace(&summary)?;
-        let wanted = self.wanted_for_stored(&summary);
+        let requested = self.request_for_stored(&summary);
         let store = sessions.shared_store();
         let opening = async {
             let selected = Selected::of(sessions, summary).await.map_err(host_error)?;
             let flags = selected.remembered_flags().map_err(host_error)?;
             let words = remembered_words(&flags, &self.given);
-            self.open_with(&words, Some(selected), wanted).await
+            self.open_with(&words, Some(selected), requested).await
         };
         match opening.await {
             Ok(opened) => Ok(opened),
@@ -373,7 +374,7 @@ impl SessionHost for ServeHost {
     ) -> Result<OpenSession, HostError> {
         let (sessions, summary) = self.find(origin).await?;
         self.resolve_stored_workspace(&summary)?;
-        let wanted = self.wanted_for_stored(&summary);
+        let requested = self.request_for_stored(&summary);
         let flags = remembered_flags(&summary).map_err(host_error)?;
         let words = remembered_words(&flags, &self.given);
         let completed = config::complete_run(&words, &self.process_env).await.map_err(host_error)?;
@@ -381,12 +382,12 @@ impl SessionHost for ServeHost {
         let own = ["served", TENANT];
         let properties = summary.properties.clone();
         let properties = properties.into_iter().filter(|(name, _)| own.contains(&name.as_str()));
-        let wanted = Wanted { id: Some(fork), properties: properties.collect(), ..wanted };
+        let requested = RequestedSession { id: Some(fork), properties: properties.collect(), ..requested };
         let store = sessions.shared_store();
         let forking = async {
             let selected =
                 Selected::to_fork(sessions, summary, turns, is_grant_given).await.map_err(host_error)?;
-            self.open_with(&words, Some(selected), wanted).await
+            self.open_with(&words, Some(selected), requested).await
         };
         match forking.await {
             Ok(opened) => Ok(opened),
@@ -528,7 +529,7 @@ fn report_of(report: Report) -> RestoreReport {
 }
 
 /// Writes a grant to a separate file.
-fn written(grant: &serde_json::Value) -> Result<NamedTempFile, HostError> {
+fn write_grant_file(grant: &serde_json::Value) -> Result<NamedTempFile, HostError> {
     let failed = |error| HostError::failed("the grant cannot be written", error);
     let mut file = NamedTempFile::new().map_err(failed)?;
     file.write_all(grant.to_string().as_bytes()).map_err(failed)?;

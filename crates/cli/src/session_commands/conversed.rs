@@ -1,5 +1,6 @@
 //! The session of a conversation, and its store.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use pintle_agent::SessionId;
@@ -64,8 +65,17 @@ impl Conversed {
         self.files().await?.rewind(&Point::Turns(turns), &args).await
     }
 
-    /// Returns the session as text.
-    pub(crate) async fn export(&self, format: ExportFormat) -> Result<String, Failure> {
+    /// Returns the session as text, in the format of a file with this name.
+    pub(crate) async fn export(&self, name: &str) -> Result<String, Failure> {
+        let format = match Path::new(name).extension().and_then(|extension| extension.to_str()) {
+            Some("md" | "markdown") => ExportFormat::Markdown,
+            Some("html" | "htm") => ExportFormat::Html,
+            Some("jsonl") => ExportFormat::Jsonl,
+            _ => {
+                let problem = format!("expected a name that ends in .md, .html or .jsonl, found {name}");
+                return Err(Failure::usage(problem));
+            }
+        };
         export::text(&self.sessions, self.id.as_str(), format).await
     }
 

@@ -10,8 +10,9 @@ use pintle_agent::{
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::{Rules, WorkspacePolicy};
 use pintle_store::checkpoint::{
-    Action, Comparison, DiffLimits, LeftReason, Limits, Manifest, Patch, RepositoryPosition, RestorePlan,
-    Restored, StoredCheckpoints, git_patch, plan_restore, restore, unified_diff,
+    CheckpointLimits, Comparison, DiffLimits, GitPatch, Manifest, RepositoryPosition, RestoreAction,
+    RestorePlan, RestoreResult, StoredCheckpoints, UnrestoredReason, git_patch, plan_restore, restore,
+    unified_diff,
 };
 #[cfg(feature = "server")]
 use pintle_store::checkpoint::{FileDiffs, file_diffs};
@@ -116,7 +117,7 @@ impl<'a> Files<'a> {
 impl Files<'_> {
     fn checkpoints(&self) -> StoredCheckpoints {
         let store = self.sessions.shared_store();
-        let limits = Limits::default().with_excluded(self.excluded.iter().cloned());
+        let limits = CheckpointLimits::default().with_excluded(self.excluded.iter().cloned());
         let checkpoints = StoredCheckpoints::new(store, self.summary.id.clone()).with_limits(limits);
         match self.replay.newest_checkpoint().and_then(|newest| newest.id.parse().ok()) {
             Some(newest) => checkpoints.after(newest),
@@ -212,8 +213,12 @@ impl Files<'_> {
     }
 
     /// Returns the changes since a point as a patch for `git apply`.
-    pub(super) async fn patch(&self, point: &Point<'_>, process_env: &ProcessEnv) -> Result<Patch, Failure> {
-        let Some(id) = self.at(point)? else { return Ok(Patch::default()) };
+    pub(super) async fn patch(
+        &self,
+        point: &Point<'_>,
+        process_env: &ProcessEnv,
+    ) -> Result<GitPatch, Failure> {
+        let Some(id) = self.at(point)? else { return Ok(GitPatch::default()) };
         let comparison = self.compare(&id).await?;
         let failed = "cannot make a patch of the changes";
         let position = RepositoryPosition::locate(self.environment.as_ref()).await.or_failed(failed)?;
@@ -356,7 +361,7 @@ impl Report {
             plan.left_alone.iter().map(|left| (name(&left.path), reason(&left.reason))).collect();
     }
 
-    fn restored(&mut self, restored: &Restored) {
+    fn restored(&mut self, restored: &RestoreResult) {
         let changed = restored.changed_meanwhile.iter();
         self.problems.extend(changed.map(|path| format!("{} has changed meanwhile", path.display())));
         for failed in &restored.failed {
@@ -425,22 +430,22 @@ impl Report {
     }
 }
 
-fn action_name(action: Action) -> &'static str {
+fn action_name(action: RestoreAction) -> &'static str {
     match action {
-        Action::Create => "create",
-        Action::Overwrite => "overwrite",
-        Action::Remove => "remove",
-        Action::Replace => "replace",
-        Action::SetMode => "set mode",
+        RestoreAction::Create => "create",
+        RestoreAction::Overwrite => "overwrite",
+        RestoreAction::Remove => "remove",
+        RestoreAction::Replace => "replace",
+        RestoreAction::SetMode => "set mode",
     }
 }
 
-fn reason(reason: &LeftReason) -> String {
+fn reason(reason: &UnrestoredReason) -> String {
     match reason {
-        LeftReason::NotInCheckpoint => "the checkpoint does not have it".to_owned(),
-        LeftReason::NotKnownNow => "its present content could not be brought back".to_owned(),
-        LeftReason::Ignored { by } => format!("{} is ignored", by.display()),
-        LeftReason::Occupied { by } => format!("{} is in the way", by.display()),
-        LeftReason::Blocked { by } => format!("{} is left alone", by.display()),
+        UnrestoredReason::NotInCheckpoint => "the checkpoint does not have it".to_owned(),
+        UnrestoredReason::NotKnownNow => "its present content could not be brought back".to_owned(),
+        UnrestoredReason::Ignored { by } => format!("{} is ignored", by.display()),
+        UnrestoredReason::Occupied { by } => format!("{} is in the way", by.display()),
+        UnrestoredReason::Blocked { by } => format!("{} is left alone", by.display()),
     }
 }

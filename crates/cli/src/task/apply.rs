@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
-use pintle_workflow::report::ShownDiff;
-use pintle_workflow::repository::{RepositoryError, UserRepository, kept};
-use pintle_workflow::task::{Candidate, Outcome, Task};
+use pintle_workflow::report::CandidateDiff;
+use pintle_workflow::repository::{RepositoryError, UserRepository, read_blob};
+use pintle_workflow::task::{Task, TaskCandidate, TaskOutcome};
 
 use super::{find, read_intact};
 use crate::args::ApplyTaskArgs;
@@ -18,7 +18,7 @@ use crate::sessions::Sessions;
 
 /// Change of a candidate.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct CandidateChange {
     pub(super) candidate: usize,
     /// Patch that adds the anchor; empty without an anchor.
     pub(super) anchor: Vec<u8>,
@@ -27,14 +27,14 @@ pub(super) struct Change {
 }
 
 /// Returns the change of a candidate, or of the one that reached the goal.
-pub(super) async fn change_of(
+pub(super) async fn read_change(
     sessions: &Sessions,
     id: &SessionId,
     task: &Task,
     candidate: Option<usize>,
-) -> Result<Change, Failure> {
+) -> Result<CandidateChange, Failure> {
     let best = match task.outcome() {
-        Some(Outcome::Done(done)) => Some(done.candidate()),
+        Some(TaskOutcome::Done(done)) => Some(done.candidate()),
         _ => None,
     };
     let candidate = candidate.or(best).ok_or_else(|| {
@@ -42,27 +42,27 @@ pub(super) async fn change_of(
             .with_hint("`--candidate N` takes one over that has not")
     })?;
     let diff =
-        task.candidates().get(candidate).and_then(Candidate::diff).ok_or_else(|| {
+        task.candidates().get(candidate).and_then(TaskCandidate::diff).ok_or_else(|| {
             Failure::usage(format!("candidate {candidate} of task {id} has changed nothing"))
         })?;
     let blobs = sessions.store().blobs(id);
     let lost = "the change cannot be read";
     let anchor = match task.anchor().and_then(|anchor| anchor.patch()) {
-        Some(patch) => kept(patch, blobs.as_ref()).await.or_failed(lost)?,
+        Some(patch) => read_blob(patch, blobs.as_ref()).await.or_failed(lost)?,
         None => Vec::new(),
     };
-    let patch = kept(&diff.patch, blobs.as_ref()).await.or_failed(lost)?;
-    Ok(Change { candidate, anchor, patch })
+    let patch = read_blob(&diff.patch, blobs.as_ref()).await.or_failed(lost)?;
+    Ok(CandidateChange { candidate, anchor, patch })
 }
 
 /// Returns the diff of the candidate that reached the goal, or else the newest one of each.
-pub(super) async fn shown_diffs(
+pub(super) async fn read_diffs(
     sessions: &Sessions,
     id: &SessionId,
     task: &Task,
-) -> Result<Vec<ShownDiff>, Failure> {
+) -> Result<Vec<CandidateDiff>, Failure> {
     let chosen = match task.outcome() {
-        Some(Outcome::Done(done)) => Some(done.candidate()),
+        Some(TaskOutcome::Done(done)) => Some(done.candidate()),
         _ => None,
     };
     let mut diffs = Vec::new();
@@ -72,9 +72,9 @@ pub(super) async fn shown_diffs(
             .iter()
             .any(|attempt| attempt.work.as_ref().is_some_and(|work| work.diff.is_some()));
         if has_diff && chosen.is_none_or(|chosen| chosen == candidate) {
-            let change = change_of(sessions, id, task, Some(candidate)).await?;
+            let change = read_change(sessions, id, task, Some(candidate)).await?;
             let patch = [change.anchor, change.patch].concat();
-            diffs.push(ShownDiff { candidate, patch: String::from_utf8_lossy(&patch).into_owned() });
+            diffs.push(CandidateDiff { candidate, patch: String::from_utf8_lossy(&patch).into_owned() });
         }
     }
     Ok(diffs)
@@ -84,7 +84,7 @@ pub(super) async fn apply(args: ApplyTaskArgs, process_env: &ProcessEnv) -> Resu
     let sessions = Sessions::open(process_env).await?;
     let id = find(&sessions, &args.task.id).await?;
     let task = read_intact(&sessions, &id).await?.task;
-    let change = change_of(&sessions, &id, &task, args.candidate).await?;
+    let change = read_change(&sessions, &id, &task, args.candidate).await?;
     let patch = [change.anchor, change.patch].concat();
     if args.patch {
         console::print_patch(&patch).await?;

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::pin::pin;
 
-use pintle_workflow::contract::{Base, CandidatePlan, Contract};
+use pintle_workflow::contract::{BaseCommit, CandidatePlan, Contract};
 use pintle_workflow::{DraftError, RepositoryPerformer};
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +19,7 @@ use crate::user_editor;
 const PROMPT: &str = "Accept it? [y]es, [e]dit, [n]o: ";
 
 /// Rejects a draft if no user can accept it.
-pub(super) fn require_somebody(is_accepted: bool) -> Result<(), Failure> {
+pub(super) fn require_approver(is_accepted: bool) -> Result<(), Failure> {
     if is_accepted || Prompter::has_terminal() {
         return Ok(());
     }
@@ -32,7 +32,7 @@ pub(super) fn require_somebody(is_accepted: bool) -> Result<(), Failure> {
 }
 
 /// Shows drafts to the user and asks for acceptance.
-pub(super) struct Asking<'a> {
+pub(super) struct DraftApproval<'a> {
     pub(super) prompter: &'a Prompter,
     pub(super) interrupts: &'a Interrupts,
     /// Candidates of the draft.
@@ -40,12 +40,12 @@ pub(super) struct Asking<'a> {
     pub(super) process_env: &'a ProcessEnv,
 }
 
-impl Asking<'_> {
+impl DraftApproval<'_> {
     /// Lets a session draft a contract, and asks the user to accept it, unless any draft is accepted.
-    pub(super) async fn contract(
+    pub(super) async fn draft_contract(
         &self,
         performer: &RepositoryPerformer,
-        base: Base,
+        base: BaseCommit,
         text: &str,
         is_accepted: bool,
     ) -> Result<Contract, Failure> {
@@ -70,11 +70,11 @@ impl Asking<'_> {
         if is_accepted {
             return Ok(contract);
         }
-        self.interrupts.race(self.accepted(contract)).await
+        self.interrupts.race(self.ask_acceptance(contract)).await
     }
 
     /// Asks until the contract is accepted, unchanged or edited.
-    async fn accepted(&self, mut contract: Contract) -> Result<Contract, Failure> {
+    async fn ask_acceptance(&self, mut contract: Contract) -> Result<Contract, Failure> {
         loop {
             let toml = contract.to_toml().or_failed("the draft cannot be shown")?;
             // Shown with the question, even if standard output is a file.
@@ -82,7 +82,7 @@ impl Asking<'_> {
             let answer = self.prompter.ask_now("This is the contract", PROMPT).await;
             match answer.as_deref().map(str::trim) {
                 Some("y" | "yes") => return Ok(contract),
-                Some("e" | "edit") => match edited(&toml, self.process_env) {
+                Some("e" | "edit") => match edit_contract(&toml, self.process_env) {
                     Ok(mut edited) => {
                         (edited.base, edited.drafted) = (contract.base, contract.drafted);
                         contract = edited;
@@ -100,7 +100,7 @@ impl Asking<'_> {
 }
 
 /// Lets the user edit a contract.
-fn edited(text: &str, process_env: &ProcessEnv) -> Result<Contract, Failure> {
+fn edit_contract(text: &str, process_env: &ProcessEnv) -> Result<Contract, Failure> {
     let editor = user_editor::named(process_env)
         .ok_or_else(|| Failure::usage("no editor is known; expected VISUAL or EDITOR"))?;
     let file = tempfile::Builder::new().prefix("contract-").suffix(".toml").tempfile();

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use pintle_agent::SessionId;
-use pintle_restate::{Engine, EngineError, IdentityKeys};
-use pintle_workflow::Desk;
+use pintle_restate::{EngineError, IdentityKeys, RestateEngine};
+use pintle_workflow::TaskSupervisor;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -27,7 +27,7 @@ pub(super) async fn serve(
     address: SocketAddr,
     args: &WorkerArgs,
     sandbox: SandboxName,
-    desk: Arc<Desk>,
+    supervisor: Arc<TaskSupervisor>,
     interrupts: Interrupts,
 ) -> Result<Exit, Failure> {
     let keys = IdentityKeys::new(&args.identity_key).map_err(|error| Failure::usage(error.to_string()))?;
@@ -47,11 +47,11 @@ pub(super) async fn serve(
         ));
     }
     let stop = CancellationToken::new();
-    let serving = pintle_restate::serve(listener, desk, &keys, stop.clone().cancelled_owned());
+    let serving = pintle_restate::serve(listener, supervisor, &keys, stop.clone().cancelled_owned());
     let registering = async {
         if let Some(admin) = &args.admin {
             let worker = args.reached_at.clone().unwrap_or_else(|| format!("http://{address}"));
-            Engine::register(admin, &worker).await.map_err(|error| failure(&error))?;
+            RestateEngine::register(admin, &worker).await.map_err(|error| engine_failure(&error))?;
         }
         console::print(&format!("serving tasks to Restate on http://{address}/\n")).await?;
         interrupts.first_signal().await;
@@ -68,12 +68,12 @@ pub(super) async fn serve(
 
 /// Requires an engine at this address.
 pub(super) async fn require_engine(url: &str) -> Result<(), Failure> {
-    engine(url)?.check().await.map_err(|error| failure(&error))
+    connect(url)?.check().await.map_err(|error| engine_failure(&error))
 }
 
 /// Hands over a task to the engine.
 pub(super) async fn hand_over(url: &str, id: &SessionId) -> Result<Exit, Failure> {
-    engine(url)?.begin(id, None).await.map_err(|error| failure(&error))?;
+    connect(url)?.start(id, None).await.map_err(|error| engine_failure(&error))?;
     console::notice(&format!("Restate keeps it going; `pintle task report {id}` says where it is"));
     Ok(Exit::Done)
 }
@@ -81,18 +81,18 @@ pub(super) async fn hand_over(url: &str, id: &SessionId) -> Result<Exit, Failure
 /// Makes the engine check the task now, if one is configured. A posted signal is effective in any case.
 pub(super) async fn wake(id: &SessionId, process_env: &ProcessEnv) -> Result<(), Failure> {
     let Some(url) = process_env.variable(RESTATE) else { return Ok(()) };
-    if let Err(error) = engine(&url)?.wake(id).await {
-        let cause = failure(&error).message();
+    if let Err(error) = connect(&url)?.wake(id).await {
+        let cause = engine_failure(&error).message();
         console::notice(&format!("{cause}; a waiting task checks for input within 5 minutes"));
     }
     Ok(())
 }
 
-fn engine(url: &str) -> Result<Engine, Failure> {
-    Engine::new(url).map_err(|error| Failure::usage(error.to_string()))
+fn connect(url: &str) -> Result<RestateEngine, Failure> {
+    RestateEngine::new(url).map_err(|error| Failure::usage(error.to_string()))
 }
 
-fn failure(error: &EngineError) -> Failure {
+fn engine_failure(error: &EngineError) -> Failure {
     let message = match error {
         EngineError::Refused { .. } | EngineError::Answer(_) => "Restate does not take the task",
         EngineError::Address(_)

@@ -1,23 +1,23 @@
 //! `pintle task run`: starts or resumes a task, and stays until it has ended.
 
-mod opening;
+mod task_opener;
 
 use std::sync::Arc;
 
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
 use pintle_workflow::evidence::Baseline;
-use pintle_workflow::report::Report;
-use pintle_workflow::task::{Found, Input, Outcome, Task};
-use pintle_workflow::{LocalHost, Performer, TaskHostError};
+use pintle_workflow::report::TaskReport;
+use pintle_workflow::task::{StepOutput, Task, TaskInput, TaskOutcome};
+use pintle_workflow::{LocalTaskHost, Performer, TaskHostError};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use self::opening::{Opening, Wanted, wanted};
-use super::performers::TaskPerformers;
-use super::places::TaskPlaces;
-use super::{asked, lanes};
+use self::task_opener::{TaskOpener, TaskSource, select_source};
+use super::performer_factory::TaskPerformerFactory;
+use super::workspace_factory::TaskWorkspaceFactory;
+use super::{gate_prompt, progress};
 use crate::approve::Prompter;
 use crate::args::{OutputFormat, RunArgs, RunTaskArgs};
 use crate::attendant::Attendant as _;
@@ -48,44 +48,45 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     process_env.notices().report_all(unknown);
     let sessions = Sessions::open(process_env).await?;
     let (format, model) = (run.output, run.model.clone());
-    let places = TaskPlaces { args: run, process_env: process_env.clone() };
-    let performers = TaskPerformers::new(sessions.clone(), places, Arc::clone(&machine));
+    let workspace_factory = TaskWorkspaceFactory { args: run, process_env: process_env.clone() };
+    let performer_factory =
+        TaskPerformerFactory::new(sessions.clone(), workspace_factory, Arc::clone(&machine));
     // Until the handlers are installed, a signal ends the process, also while it reads standard input.
-    let wanted = wanted(&args, &sessions).await?;
+    let source = select_source(&args, &sessions).await?;
     let interrupts = Interrupts::listen()?;
     let prompter = Prompter::from_process(console::style(process_env), process_env.principal(), false);
-    let id = match &wanted {
-        Wanted::Task(id) => id.clone(),
-        Wanted::Contract(_) | Wanted::Goal(_) => SessionId::generate(),
+    let id = match &source {
+        TaskSource::Task(id) => id.clone(),
+        TaskSource::Contract(_) | TaskSource::Goal(_) => SessionId::generate(),
     };
-    let opening = Opening {
+    let opener = TaskOpener {
         args: &args,
         sessions: &sessions,
         machine: &machine,
         directory: &directory,
         id: &id,
         model: &model,
-        performers: &performers,
+        performer_factory: &performer_factory,
         prompter: &prompter,
         interrupts: &interrupts,
         process_env,
     };
-    let host = opening.open(wanted).await?;
+    let host = opener.open(source).await?;
     console::notice(&format!("task {id}; `pintle task report {id}` says where it is"));
     if format == OutputFormat::StreamJson {
-        console::print(&identity(&id)?).await?;
+        console::print(&identity_line(&id)?).await?;
     }
-    let performer = Arc::new(performers.of(&id)?);
+    let performer = Arc::new(performer_factory.create(&id)?);
     let contract = host.task().contract().clone();
-    let following = Following { sessions: &sessions, id: &id, prompter: &prompter, format };
-    let ended = following.run(host, performer.clone(), &interrupts).await?;
+    let task_console = TaskConsole { sessions: &sessions, id: &id, prompter: &prompter, format };
+    let ended = task_console.run(host, performer.clone(), &interrupts).await?;
     match ended {
         Ok(outcome) => {
             // The outcome is recorded, and leftover files do not change it.
             if let Err(error) = Performer::clean(performer.as_ref(), &contract).await {
                 console::notice(&format!("the files of the task cannot be removed: {error}"));
             }
-            end(&sessions, &id, &outcome, format).await
+            report_end(&sessions, &id, &outcome, format).await
         }
         Err(TaskHostError::Stopped) => {
             let hint = format!("`pintle task run --task {id}` resumes it");
@@ -111,18 +112,18 @@ async fn hand_over(
         Some(prefix) => super::find(&sessions, prefix).await?,
         None => {
             let id = SessionId::generate();
-            let given = opening::given(args)?.ok_or_else(|| {
+            let given = task_opener::read_contract(args)?.ok_or_else(|| {
                 Failure::usage("a task that is handed over needs `--check COMMAND` or `--contract FILE`")
             })?;
-            let base = opening::base(Some(&given), args, machine, directory, &id).await?;
+            let base = task_opener::resolve_base(Some(&given), args, machine, directory, &id).await?;
             let mut contract = given.with_base(base);
             // The flags of the worker apply to the rest.
             for plan in contract.candidates.iter_mut().filter(|plan| plan.model.is_none()) {
                 plan.model.clone_from(&args.run.model.model);
             }
-            let created = LocalHost::create(sessions.store(), id.clone(), contract).await;
+            let created = LocalTaskHost::create(sessions.store(), id.clone(), contract).await;
             if created.is_err() {
-                opening::remove_snapshot(machine, directory, &id).await;
+                task_opener::remove_snapshot(machine, directory, &id).await;
             }
             created.map_err(|error| super::host_failure(&error, &id))?;
             id
@@ -130,7 +131,7 @@ async fn hand_over(
     };
     console::notice(&format!("task {id}"));
     if args.run.output != OutputFormat::Text {
-        console::print(&identity(&id)?).await?;
+        console::print(&identity_line(&id)?).await?;
     }
     let handed_over = super::engine::hand_over(url, &id).await;
     if handed_over.is_err() && args.task.is_none() {
@@ -163,26 +164,26 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Returns the line that identifies the task for programs.
-fn identity(id: &SessionId) -> Result<String, Failure> {
+fn identity_line(id: &SessionId) -> Result<String, Failure> {
     crate::render::json_line(&json!({"task": {"id": id.as_str()}}))
 }
 
 /// Shows a task that runs here to the user.
-struct Following<'a> {
+struct TaskConsole<'a> {
     sessions: &'a Sessions,
     id: &'a SessionId,
     prompter: &'a Prompter,
     format: OutputFormat,
 }
 
-impl Following<'_> {
+impl TaskConsole<'_> {
     /// Runs the task until it has ended, and shows its inputs. The first signal stops it.
     async fn run(
         &self,
-        mut host: LocalHost,
+        mut host: LocalTaskHost,
         performer: Arc<dyn Performer>,
         interrupts: &Interrupts,
-    ) -> Result<Result<Outcome, TaskHostError>, Failure> {
+    ) -> Result<Result<TaskOutcome, TaskHostError>, Failure> {
         let (stop, inputs) = (CancellationToken::new(), host.inputs());
         let shown = host.task().clone();
         let following = async {
@@ -210,11 +211,11 @@ impl Following<'_> {
     }
 
     /// Shows each input as it is applied, and asks the user if the task waits for a decision and a terminal is present.
-    async fn follow(&self, mut task: Task, mut inputs: UnboundedReceiver<Input>) -> Result<(), Failure> {
+    async fn follow(&self, mut task: Task, mut inputs: UnboundedReceiver<TaskInput>) -> Result<(), Failure> {
         let mut console = Console::new();
         let mut told = None;
         loop {
-            let gate = task.wants().gate;
+            let gate = task.pending().gate;
             let is_new = gate.is_some() && gate != told;
             told = gate;
             if is_new {
@@ -223,7 +224,7 @@ impl Following<'_> {
             let input = match gate.filter(|_| is_new && self.prompter.is_attended()) {
                 // An answer from another process ends the question.
                 Some(gate) => tokio::select! {
-                    asked = asked::ask(self.prompter, self.sessions, self.id, &task, gate) => {
+                    asked = gate_prompt::ask(self.prompter, self.sessions, self.id, &task, gate) => {
                         asked?;
                         inputs.recv().await
                     }
@@ -232,14 +233,14 @@ impl Following<'_> {
                 None => inputs.recv().await,
             };
             let Some(input) = input else { return Ok(()) };
-            task.take(input.clone());
-            if let Input::Finished(result) = &input
-                && let Found::Baseline(baseline) = &result.found
+            task.apply(input.clone());
+            if let TaskInput::StepFinished(result) = &input
+                && let StepOutput::Baseline(baseline) = &result.output
             {
                 self.warn(baseline).await?;
             }
             let text = match self.format {
-                OutputFormat::Text => lanes::line(&task, &input),
+                OutputFormat::Text => progress::render_input(&task, &input),
                 OutputFormat::StreamJson => crate::render::json_line(&input)?,
                 OutputFormat::Json => continue,
             };
@@ -262,48 +263,48 @@ impl Following<'_> {
 }
 
 /// Writes the report and returns the exit status of the outcome.
-async fn end(
+async fn report_end(
     sessions: &Sessions,
     id: &SessionId,
-    outcome: &Outcome,
+    outcome: &TaskOutcome,
     format: OutputFormat,
 ) -> Result<Exit, Failure> {
     let task = super::read(sessions, id).await?;
-    let report = Report::of(&task).with_id(id);
+    let report = TaskReport::from_task(&task).with_id(id);
     let text = match format {
         OutputFormat::Text => format!("\n{}", report.to_markdown()),
         OutputFormat::Json | OutputFormat::StreamJson => crate::render::json_line(&report)?,
     };
     console::print(&text).await?;
-    if let Outcome::Done(_) = outcome {
+    if let TaskOutcome::Done(_) = outcome {
         console::notice(&format!("`pintle task apply {id} --branch NAME` takes the change over"));
     }
     Ok(exit_status(outcome))
 }
 
 /// Returns the exit status for the outcome of a task. The report contains the reason.
-fn exit_status(outcome: &Outcome) -> Exit {
+fn exit_status(outcome: &TaskOutcome) -> Exit {
     match outcome {
-        Outcome::Done(_) => Exit::Done,
-        Outcome::Limit { .. } => Exit::LimitReached,
-        Outcome::Aborted { .. } => Exit::Interrupted,
+        TaskOutcome::Done(_) => Exit::Done,
+        TaskOutcome::Limit { .. } => Exit::LimitReached,
+        TaskOutcome::Aborted { .. } => Exit::Interrupted,
         // Treat an outcome unknown to this version as a failure.
-        Outcome::Blocked(_) | Outcome::Failed { .. } | _ => Exit::Failed,
+        TaskOutcome::Blocked(_) | TaskOutcome::Failed { .. } | _ => Exit::Failed,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use pintle_workflow::task::{BlockedBy, LimitKind};
+    use pintle_workflow::task::{BlockReason, LimitKind};
 
     use super::*;
 
     #[test]
     fn unsuccessful_tasks_have_an_exit_status() {
         let cases = [
-            (Outcome::Blocked(BlockedBy::NoCandidate), Exit::Failed),
-            (Outcome::Limit { limit: LimitKind::Usd, best: None }, Exit::LimitReached),
-            (Outcome::Aborted { reason: "no".to_owned() }, Exit::Interrupted),
+            (TaskOutcome::Blocked(BlockReason::NoCandidate), Exit::Failed),
+            (TaskOutcome::Limit { limit: LimitKind::Usd, best: None }, Exit::LimitReached),
+            (TaskOutcome::Aborted { reason: "no".to_owned() }, Exit::Interrupted),
         ];
         for (outcome, exit) in cases {
             assert_eq!(exit_status(&outcome), exit, "{outcome:?}");

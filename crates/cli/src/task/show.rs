@@ -2,9 +2,9 @@
 
 use pintle_workflow::contract::TaskBudget;
 use pintle_workflow::evidence::Baseline;
-use pintle_workflow::report::Report;
-use pintle_workflow::task::{Candidate, Outcome, Spent, Task};
-use pintle_workflow::{IntactTask, Standing, standing_of};
+use pintle_workflow::report::TaskReport;
+use pintle_workflow::task::{Task, TaskCandidate, TaskOutcome, WorkCost};
+use pintle_workflow::{IntactTask, TaskStatus};
 use serde_json::json;
 
 use super::{find, read_intact};
@@ -21,13 +21,13 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
     let id = find(&sessions, &args.task.id).await?;
     let IntactTask { task, damage, .. } = read_intact(&sessions, &id).await?;
     let is_running = sessions.is_live(&id).await;
-    let (standing, spent) = (standing_of(&task), task.spent());
+    let (status, spent) = (TaskStatus::from_task(&task), task.spent());
     let text = match args.output {
         ListFormat::Json => {
             let candidates = task.candidates().iter().enumerate().map(|(number, candidate)| {
                 json!({
                     "state": task.candidate_state(number),
-                    "missing": missing(candidate),
+                    "missing": missing_evidence(candidate),
                     "attempts": candidate.attempts().len(),
                     "spent": candidate.spent(),
                 })
@@ -36,8 +36,8 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
                 "id": id.as_str(),
                 "state": task.state(),
                 "running": is_running,
-                "standing": standing,
-                "ending": ending(&task),
+                "standing": status,
+                "ending": describe_end(&task),
                 "failing_checks": failing_checks(&task).map(|(name, _)| name).collect::<Vec<_>>(),
                 "candidates": candidates.collect::<Vec<_>>(),
                 "spent": spent,
@@ -52,18 +52,21 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
             let running = if is_running { ", running" } else { "" };
             let goal = task.contract().goal.trim().lines().next().unwrap_or_default();
             let mut text = format!("{id}  {}{running}\n{}\n", task.state(), sanitize(goal));
-            if let Some(ending) = ending(&task) {
+            if let Some(ending) = describe_end(&task) {
                 text.push_str(&format!("{}\n", sanitize(&ending)));
             }
             for (name, end) in failing_checks(&task) {
                 let line = format!("check `{name}` fails before any change: it {end}");
                 text.push_str(&format!("{}\n", sanitize(&line)));
             }
-            text.push_str(&now(&task, &standing));
+            text.push_str(&render_status(&task, &status));
             for (number, candidate) in task.candidates().iter().enumerate() {
-                text.push_str(&format!("[{number:>2}]  {}\n", sanitize(&lane(&task, number, candidate))));
+                text.push_str(&format!(
+                    "[{number:>2}]  {}\n",
+                    sanitize(&describe_candidate(&task, number, candidate))
+                ));
             }
-            text.push_str(&bill(spent, &task.contract().budget));
+            text.push_str(&render_bill(spent, &task.contract().budget));
             if let Some(damage) = &damage {
                 text.push_str(&format!(
                     "(The rest of the record cannot be read: {})\n",
@@ -84,41 +87,41 @@ fn failing_checks(task: &Task) -> impl Iterator<Item = (&str, String)> {
 }
 
 /// Returns the pending steps, or the decision that the task waits for.
-fn now(task: &Task, standing: &Standing) -> String {
-    match standing {
-        Standing::Steps(steps) => {
-            let begun = |step| if task.has_begun(step) { "" } else { " (not started)" };
-            let steps: Vec<String> = steps.iter().map(|step| format!("{step}{}", begun(step))).collect();
+fn render_status(task: &Task, status: &TaskStatus) -> String {
+    match status {
+        TaskStatus::Steps(steps) => {
+            let started = |step| if task.has_started(step) { "" } else { " (not started)" };
+            let steps: Vec<String> = steps.iter().map(|step| format!("{step}{}", started(step))).collect();
             format!("steps: {}\n", steps.join(", "))
         }
-        Standing::Asked(_) => "waits for `pintle task decide`\n".to_owned(),
-        Standing::Ended(_) | Standing::Full | _ => String::new(),
+        TaskStatus::Asked(_) => "waits for `pintle task decide`\n".to_owned(),
+        TaskStatus::Ended(_) | TaskStatus::Full | _ => String::new(),
     }
 }
 
 /// Returns the reason why a task ended without its goal.
-fn ending(task: &Task) -> Option<String> {
+fn describe_end(task: &Task) -> Option<String> {
     match task.outcome() {
-        None | Some(Outcome::Done(_)) => None,
-        Some(_) => Some(Report::of(task).ending()),
+        None | Some(TaskOutcome::Done(_)) => None,
+        Some(_) => Some(TaskReport::from_task(task).describe_outcome()),
     }
 }
 
 /// Returns the state of a candidate, with the findings about its newest attempt.
-fn lane(task: &Task, number: usize, candidate: &Candidate) -> String {
+fn describe_candidate(task: &Task, number: usize, candidate: &TaskCandidate) -> String {
     let state = task.candidate_state(number).unwrap_or_default();
     // The state already contains an external failure.
-    let missing = missing(candidate).filter(|missing| !missing.ends_with(&state));
+    let missing = missing_evidence(candidate).filter(|missing| !missing.ends_with(&state));
     missing.map_or_else(|| state.clone(), |missing| format!("{state}; {missing}"))
 }
 
 /// Returns the findings about the newest attempt of a candidate.
-fn missing(candidate: &Candidate) -> Option<String> {
+fn missing_evidence(candidate: &TaskCandidate) -> Option<String> {
     let findings = candidate.attempts().last()?.verdict.as_ref()?.as_ref().err()?;
     Some(findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 
-fn bill(spent: &Spent, budget: &TaskBudget) -> String {
+fn render_bill(spent: &WorkCost, budget: &TaskBudget) -> String {
     let of = |limit: Option<String>| limit.map(|limit| format!(" of {limit}")).unwrap_or_default();
     format!(
         "{}{}, {} tokens{}, {} min{}\n",
@@ -142,8 +145,8 @@ mod tests {
             (0.25, true, "≥ $0.25, 7 tokens, 1 min\n"),
             (0.0, true, "unknown cost, 7 tokens, 1 min\n"),
         ] {
-            let spent = Spent { usd, is_price_unknown, tokens: 7, millis: 60_000 };
-            assert_eq!(bill(&spent, &TaskBudget::default()), expected);
+            let spent = WorkCost { usd, is_price_unknown, tokens: 7, millis: 60_000 };
+            assert_eq!(render_bill(&spent, &TaskBudget::default()), expected);
         }
     }
 }

@@ -7,10 +7,10 @@ use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
 use pintle_store::StoreError;
 use pintle_workflow::repository::{UserRepository, remove_directory};
-use pintle_workflow::task::{Decision, Signal};
-use pintle_workflow::{LocalHost, TaskHostError, post_signal};
+use pintle_workflow::task::{GateAnswer, TaskSignal};
+use pintle_workflow::{LocalTaskHost, TaskHostError, post_signal};
 
-use super::{files_of, find, host_failure, open_failure, read};
+use super::{find, host_failure, open_failure, read, task_directory};
 use crate::args::{CancelTaskArgs, DecideTaskArgs, SteerTaskArgs, TaskDecision};
 use crate::console;
 use crate::exit::Exit;
@@ -26,14 +26,14 @@ pub(super) async fn steer(args: SteerTaskArgs, process_env: &ProcessEnv) -> Resu
     if let Some(candidate) = args.candidate.filter(|candidate| *candidate >= count) {
         return Err(Failure::usage(format!("--candidate {candidate}: expected less than {count}")));
     }
-    post(&sessions, &id, &Signal::Steer { candidate: args.candidate, text: args.text }, process_env).await
+    post(&sessions, &id, &TaskSignal::Steer { candidate: args.candidate, text: args.text }, process_env).await
 }
 
 pub(super) async fn decide(args: DecideTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
     let id = find(&sessions, &args.task.id).await?;
     let task = read(&sessions, &id).await?;
-    let Some(gate) = task.wants().gate else {
+    let Some(gate) = task.pending().gate else {
         return Err(Failure::usage(format!("task {id} does not wait for a decision")));
     };
     let is_approved = args.decision == TaskDecision::Approve;
@@ -46,14 +46,14 @@ pub(super) async fn decide(args: DecideTaskArgs, process_env: &ProcessEnv) -> Re
             "`refuse` without words ends the task; `approve` continues it, and `pintle task steer` sends a message to its candidates",
         ));
     }
-    let decision = Decision { gate, is_approved, words: args.words };
-    post(&sessions, &id, &Signal::Decide(decision), process_env).await
+    let decision = GateAnswer { gate, is_approved, words: args.words };
+    post(&sessions, &id, &TaskSignal::Decide(decision), process_env).await
 }
 
 pub(super) async fn cancel(args: CancelTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
     let id = find(&sessions, &args.task.id).await?;
-    tell(&sessions, &id, &Signal::Cancel { reason: args.reason }, process_env).await?;
+    send(&sessions, &id, &TaskSignal::Cancel { reason: args.reason }, process_env).await?;
     settle(&sessions, &id, process_env).await?;
     Ok(Exit::Done)
 }
@@ -66,7 +66,7 @@ pub(super) async fn cancel_unstarted(
     reason: &str,
     process_env: &ProcessEnv,
 ) -> Result<(), Failure> {
-    post_to_inbox(sessions, id, &Signal::Cancel { reason: reason.to_owned() }, process_env).await?;
+    post_to_inbox(sessions, id, &TaskSignal::Cancel { reason: reason.to_owned() }, process_env).await?;
     settle(sessions, id, process_env).await
 }
 
@@ -76,7 +76,7 @@ async fn settle(sessions: &Sessions, id: &SessionId, process_env: &ProcessEnv) -
     if sessions.is_live(id).await {
         return Ok(());
     }
-    let mut host = match LocalHost::open(sessions.store(), id).await {
+    let mut host = match LocalTaskHost::open(sessions.store(), id).await {
         Ok(host) => host,
         // Another process has opened it meanwhile, and handles the posted signals.
         Err(TaskHostError::Store(StoreError::InUse { .. })) => return Ok(()),
@@ -86,7 +86,7 @@ async fn settle(sessions: &Sessions, id: &SessionId, process_env: &ProcessEnv) -
     let left = "the files of the task cannot be removed";
     let machine: Arc<dyn ExecutionEnvironment> =
         Arc::new(process_env.local_environment(&process_env.directory(None)?)?);
-    remove_directory(machine.as_ref(), &files_of(id, process_env)?).await.or_failed(left)?;
+    remove_directory(machine.as_ref(), &task_directory(id, process_env)?).await.or_failed(left)?;
     if let Some(base) = &host.task().contract().base {
         let root = Path::new(&base.repository);
         UserRepository::remove_snapshot(&machine, root, id.as_str()).await.or_failed(left)?;
@@ -98,10 +98,10 @@ async fn settle(sessions: &Sessions, id: &SessionId, process_env: &ProcessEnv) -
 async fn post(
     sessions: &Sessions,
     id: &SessionId,
-    signal: &Signal,
+    signal: &TaskSignal,
     process_env: &ProcessEnv,
 ) -> Result<Exit, Failure> {
-    tell(sessions, id, signal, process_env).await?;
+    send(sessions, id, signal, process_env).await?;
     if !sessions.is_live(id).await {
         console::notice(&format!("no process has the task open; `pintle task run --task {id}` resumes it"));
     }
@@ -109,10 +109,10 @@ async fn post(
 }
 
 /// Posts a signal, unless the task has ended.
-async fn tell(
+async fn send(
     sessions: &Sessions,
     id: &SessionId,
-    signal: &Signal,
+    signal: &TaskSignal,
     process_env: &ProcessEnv,
 ) -> Result<(), Failure> {
     if read(sessions, id).await?.outcome().is_some() {
@@ -127,7 +127,7 @@ async fn tell(
 async fn post_to_inbox(
     sessions: &Sessions,
     id: &SessionId,
-    signal: &Signal,
+    signal: &TaskSignal,
     process_env: &ProcessEnv,
 ) -> Result<(), Failure> {
     let input = SessionId::generate();

@@ -1,306 +1,105 @@
-//! Sessions of a task: each in its workspace, stored, and without a user to ask.
+//! `pintle worker`: runs tasks that no other process runs, or tasks that an engine assigns.
 
-use std::collections::BTreeMap;
-use std::future::pending;
-use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
 
-use async_trait::async_trait;
-use pintle_agent::protocol::InputKind;
-use pintle_agent::{
-    EventKind, Events, OutcomeStatus, Session, SessionHandle, SessionId, TreeEvents, UserMessage,
-};
-use pintle_governance::Mode;
-use pintle_llm::AnswerSchema;
-use pintle_store::{StoreError, read_record};
-use pintle_workflow::task::{Spent, WorkEnd};
-use pintle_workflow::{Assignment, MAX_LOOPS, SteeringMessage, Worked, Worker, WorkerError};
-use tokio_util::sync::CancellationToken;
+use pintle_agent::SessionId;
+use pintle_env::ExecutionEnvironment;
+use pintle_store::{Filter, Page};
+use pintle_workflow::{InProcessHost, KIND, KIND_TASK, TaskHostError, TaskSupervisor};
+use tokio::task::JoinSet;
 
-use super::places::{TaskPlaces, worker_error};
-use crate::args::{RunArgs, SessionArgs};
-use crate::attendant::{Attendant, UnattendedSession};
-use crate::cost::CostTracker;
-use crate::environment::EnvSession;
-use crate::failure::{Failure, OrFailure as _};
-use crate::follow::{Answered, converse};
+use super::performer_factory::TaskPerformerFactory;
+use super::workspace_factory::TaskWorkspaceFactory;
+use crate::args::{RunArgs, WorkerArgs};
+use crate::config;
+use crate::console;
+use crate::env_spec::EnvSpec;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::interrupt::Interrupts;
 use crate::model::Model;
-use crate::opening::{Beside, Opened, Opening};
-use crate::output_schema::REPAIRS;
 use crate::process_env::ProcessEnv;
-use crate::run::keep_for_good;
-use crate::sessions::{Kept, Origin, Selected, Sessions};
+use crate::sessions::Sessions;
 
-/// Property of a summary with the task that a session works for.
-const TASK: &str = "task";
+/// Interval of the search for new tasks.
+const INTERVAL: Duration = Duration::from_secs(2);
 
-/// Runs sessions with the flags of a run.
-#[derive(Debug)]
-pub(super) struct TaskWorker {
-    places: TaskPlaces,
-    /// Sessions that work now, or are being opened.
-    working: Mutex<BTreeMap<String, Working>>,
-}
-
-#[derive(Debug)]
-enum Working {
-    /// The session is being opened. These messages follow its first one.
-    Opening(Vec<SteeringMessage>),
-    Open(SessionHandle),
-}
-
-impl TaskWorker {
-    pub(super) fn new(places: TaskPlaces) -> Self {
-        Self { places, working: Mutex::default() }
+/// Runs `pintle worker` until a signal arrives.
+pub(crate) async fn run_worker(args: WorkerArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    refuse(&args.run)?;
+    let run = config::complete_run(&[], process_env).await?;
+    if run.environment.env != EnvSpec::Local {
+        return Err(Failure::usage("`pintle worker` works only with --env local"));
     }
-
-    async fn try_work(&self, assignment: Assignment, cancel: &CancellationToken) -> Result<Worked, Failure> {
-        let (args, process_env) = self.places.of(&assignment.place);
-        let Some(args) = with_limits(args, &assignment) else {
-            return Ok(Worked::new(WorkEnd::Limit, Spent::default()));
-        };
-        let sessions = Sessions::open(&process_env).await?;
-        let selected = select(sessions, &SessionId::new(&assignment.session)).await?;
-        let model = Model::choose(&(&args.model).into(), &process_env).await?;
-        let kept = keep_for_good(&args, selected, &model, None, &process_env).await?;
-        let env_session = TaskPlaces::connect(&args, &process_env).await?;
-        let worked =
-            self.in_environment(&args, &assignment, kept, &model, &env_session, cancel, &process_env);
-        let worked = worked.await;
-        let closed = env_session.close().await;
-        worked.and_then(|worked| closed.map(|()| worked))
+    // Tasks whose sessions cannot be opened would end as blocked.
+    let unknown = Model::choose(&(&run.model).into(), process_env).await?.unknown_model();
+    process_env.notices().report_all(unknown);
+    let directory = process_env.directory(run.environment.dir.as_deref())?;
+    let machine: Arc<dyn ExecutionEnvironment> = Arc::new(process_env.local_environment(&directory)?);
+    let interrupts = Interrupts::listen()?;
+    let sessions = Sessions::open(process_env).await?;
+    #[cfg(feature = "restate")]
+    let sandbox = crate::environment::Confinement::from(&run.confinement).level;
+    let (store, workspace_factory) =
+        (sessions.shared_store(), TaskWorkspaceFactory { args: run, process_env: process_env.clone() });
+    let performer_factory = Arc::new(TaskPerformerFactory::new(sessions, workspace_factory, machine));
+    let max_tasks = usize::try_from(args.max_tasks).unwrap_or(usize::MAX);
+    let supervisor = Arc::new(TaskSupervisor::new(store, performer_factory).with_max_tasks(max_tasks));
+    #[cfg(feature = "restate")]
+    if let Some(address) = args.listen {
+        return super::engine::serve(address, &args, sandbox, supervisor, interrupts).await;
     }
-
-    #[expect(clippy::too_many_arguments, reason = "a session is opened from all of them")]
-    async fn in_environment(
-        &self,
-        args: &RunArgs,
-        assignment: &Assignment,
-        kept: Kept,
-        model: &Model,
-        env_session: &EnvSession,
-        cancel: &CancellationToken,
-        process_env: &ProcessEnv,
-    ) -> Result<Worked, Failure> {
-        let is_said = matches!(&kept.origin, Origin::Resumed(record) if record.entries.iter().any(|entry| {
-            matches!(&entry.input.kind, InputKind::Submit { message, .. } if message.text.starts_with(&assignment.message))
-        }));
-        let attendant: Arc<dyn Attendant> = Arc::new(UnattendedSession::new(process_env.principal()));
-        let opening = Opening {
-            args,
-            is_mode_given: true,
-            is_effort_given: args.model.reasoning_effort.is_some(),
-            can_turn_to_plan: false,
-            id: None,
-            servers: Vec::new(),
-            kept: Some(kept),
-            model,
-            beside: Beside::default(),
-        };
-        let Opened { mut session, limits, .. } = opening.open(env_session, &attendant, process_env).await?;
-        let unfinished = session.resumed();
-        let answers = assignment.answer.clone().map(|schema| AnswerSchema::new(schema, REPAIRS));
-        let answers = answers.transpose().or_failed("invalid answer schema")?;
-        let message = match (is_said, &unfinished) {
-            (false, _) => Some(assignment.message.clone()),
-            (true, Some(_)) => None,
-            // The process died after the run, and before its result was recorded.
-            (true, None) => Some("Give your last answer once more.".to_owned()),
-        };
-        let events = session.tree_events();
-        let handle = session.handle();
-        let said = self.working().insert(assignment.session.clone(), Working::Open(handle.clone()));
-        if let Some(Working::Opening(steering)) = said {
-            for message in steering {
-                // Fails only for a session that has ended.
-                steer(&handle, message).await;
-            }
-        }
-        let unanswered = CancellationToken::new();
-        let work = converse(
-            &session,
-            message.map(UserMessage::from),
-            unfinished,
-            None,
-            limits,
-            answers,
-            &unanswered,
-        );
-        let ended = tokio::select! {
-            ended = unless_looping(work, &session, &assignment.message) => Some(ended),
-            () = cancel.cancelled() => None,
-        };
-        // The run stays unfinished, for the process that resumes the session.
-        session.suspend().await;
-        let spent = spent(events, &assignment.message, model).await;
-        let Some(ended) = ended else { return Ok(Worked::new(WorkEnd::Failed, spent)) };
-        let (ended, is_looping) = ended;
-        let Answered { outcome, answer, .. } = ended.or_failed("the session ended unexpectedly")?;
-        if is_looping && outcome.status == OutcomeStatus::Interrupted {
-            return Ok(Worked::new(WorkEnd::Loop, spent));
-        }
-        // A limit is not an error: the changes up to it are checked.
-        let is_limit = outcome.status == OutcomeStatus::ContextFull;
-        let error = outcome.error.as_ref().filter(|_| !is_limit).map(|error| error.message.clone());
-        Ok(Worked::new(end_of(outcome.status), spent).with_answer(answer).with_error(error))
-    }
-
-    fn working(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Working>> {
-        self.working.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[async_trait]
-impl Worker for TaskWorker {
-    async fn work(&self, assignment: Assignment, cancel: &CancellationToken) -> Result<Worked, WorkerError> {
-        let session = assignment.session.clone();
-        self.working().insert(session.clone(), Working::Opening(assignment.steering.clone()));
-        let worked = self.try_work(assignment, cancel).await;
-        self.working().remove(&session);
-        worked.map_err(|failure| worker_error(&failure))
-    }
-
-    async fn steer(&self, session: &str, message: SteeringMessage) -> bool {
-        let handle = match self.working().get_mut(session) {
-            Some(Working::Open(handle)) => handle.clone(),
-            Some(Working::Opening(steering)) => {
-                steering.push(message);
-                return true;
-            }
-            None => return false,
-        };
-        steer(&handle, message).await
-    }
-}
-
-/// Sends a message on behalf of its author. Returns whether the session accepts it.
-async fn steer(handle: &SessionHandle, SteeringMessage { text, author }: SteeringMessage) -> bool {
-    let handle = author.map_or_else(|| handle.clone(), |author| handle.acting_as(author));
-    handle.steer(text).await.is_ok()
-}
-
-/// Returns the session if it exists. A session whose process died before anything was recorded is started again.
-async fn select(sessions: Sessions, id: &SessionId) -> Result<Option<Selected>, Failure> {
-    let summary = sessions.store().summary(id).await.or_failed("the session cannot be read")?;
-    let Some(summary) = summary else { return Ok(None) };
-    if let Err(StoreError::NotFound(_)) = read_record(sessions.store(), id).await {
-        sessions.store().delete(id).await.or_failed("the session cannot be started again")?;
-        return Ok(None);
-    }
-    Selected::of(sessions, summary).await.map(Some)
-}
-
-/// Returns the flags with the flags of the assignment; `None` if its budget is exhausted.
-fn with_limits(mut args: RunArgs, assignment: &Assignment) -> Option<RunArgs> {
-    let limits = &assignment.limits;
-    if limits.usd.is_some_and(|usd| usd < 0.000_001) || limits.tokens == Some(0) || limits.seconds == Some(0)
-    {
-        return None;
-    }
-    args.session = SessionArgs {
-        given: std::mem::take(&mut args.session.given),
-        id: Some(assignment.session.clone()),
-        properties: [(TASK.to_owned(), assignment.task.clone())].into(),
-        ..SessionArgs::default()
-    };
-    args.policy.mode.get_or_insert(Mode::Auto);
-    args.model.model = assignment.model.clone().or(args.model.model);
-    args.model.reasoning_effort = assignment.effort.clone().or(args.model.reasoning_effort);
-    let budget = &mut args.budget;
-    budget.budget.extend(limits.usd.map(|usd| format!("run.cost={usd:.6}")));
-    budget.budget.extend(limits.tokens.map(|tokens| format!("run.tokens={tokens}")));
-    let seconds = limits.seconds.map(std::time::Duration::from_secs);
-    budget.max_time = [budget.max_time, seconds].into_iter().flatten().min();
-    Some(args)
-}
-
-/// Waits for the end of the work, and interrupts it after repeated loops. Returns whether it was interrupted.
-async fn unless_looping<T>(work: impl Future<Output = T>, session: &Session, message: &str) -> (T, bool) {
-    let mut work = pin!(work);
+    console::print("keeping the tasks of the store going\n").await?;
     tokio::select! {
-        biased;
-        ended = &mut work => return (ended, false),
-        () = loops(session.events(), message) => {}
+        never = run_tasks(&supervisor) => match never {},
+        () = interrupts.first_signal() => {}
     }
-    // A session that cannot be interrupted is about to end.
-    let _ = session.handle().interrupt();
-    (work.await, true)
+    supervisor.close().await;
+    Ok(Exit::Done)
 }
 
-/// Waits until loop detection has triggered `MAX_LOOPS` times since the message.
-async fn loops(mut events: Events, message: &str) {
-    let mut loops = 0;
-    while let Some(event) = events.next().await {
-        if matches!(&event.kind, EventKind::UserInput { content, .. } if content.starts_with(message)) {
-            loops = 0;
-        } else if matches!(event.kind, EventKind::LoopDetection { .. }) {
-            loops += 1;
+/// Rejects flags for a single task.
+fn refuse(args: &RunArgs) -> Result<(), Failure> {
+    let also = [("--wait-approval", args.wait_approval)];
+    args.refuse_hosted(&also, |flag| format!("`pintle worker` takes no {flag}: tasks decide on that"))
+}
+
+/// Runs each task of the store that has not ended.
+async fn run_tasks(supervisor: &Arc<TaskSupervisor>) -> Infallible {
+    let filter = Filter::default().with_property(KIND, KIND_TASK);
+    // Tasks that have ended, or cannot continue here, are checked only once.
+    let mut known: HashSet<SessionId> = HashSet::new();
+    let mut attending = JoinSet::new();
+    let mut is_away = false;
+    loop {
+        let listed = supervisor.store().list(&filter, &Page::default()).await;
+        let was_away = std::mem::replace(&mut is_away, listed.is_err());
+        if let (Err(error), false) = (&listed, was_away) {
+            console::notice(&format!("the tasks cannot be listed, which is tried again: {error}"));
         }
-        if loops == MAX_LOOPS {
-            return;
+        for summary in listed.into_iter().flatten() {
+            if known.insert(summary.id.clone()) {
+                let host = InProcessHost::new(Arc::clone(supervisor), summary.id.clone());
+                attending.spawn(async move { (summary.id, host.run().await) });
+            }
         }
-    }
-    pending().await
-}
-
-/// Adds up the cost of the session since the message, in this process and in an earlier one.
-async fn spent(mut events: TreeEvents, message: &str, model: &Model) -> Spent {
-    let mut cost = CostTracker::new(model.catalog_entry(), model.catalog());
-    let mut spent = Spent::default();
-    while let Some(event) = events.next().await {
-        if let EventKind::UserInput { content, .. } = &event.kind
-            && event.depth == 0
-            && content.starts_with(message)
-        {
-            cost = CostTracker::new(model.catalog_entry(), model.catalog());
-            spent = Spent::default();
-        } else if let EventKind::ModelResponse { usage, .. } = &event.kind {
-            spent.tokens = spent.tokens.saturating_add(usage.total_tokens);
-        }
-        cost.add(&event);
-    }
-    match cost.total() {
-        Some(usd) => spent.usd = usd,
-        None => spent.is_price_unknown = true,
-    }
-    spent
-}
-
-fn end_of(status: OutcomeStatus) -> WorkEnd {
-    match status {
-        OutcomeStatus::Completed | OutcomeStatus::AwaitingInput => WorkEnd::Finished,
-        OutcomeStatus::Budget => WorkEnd::Limit,
-        OutcomeStatus::RoundLimit | OutcomeStatus::TurnLimit => WorkEnd::TurnLimit,
-        OutcomeStatus::ContextFull => WorkEnd::ContextFull,
-        OutcomeStatus::OutputLimit => WorkEnd::OutputLimit,
-        OutcomeStatus::Refused
-        | OutcomeStatus::Interrupted
-        | OutcomeStatus::Aborted
-        | OutcomeStatus::Failed
-        | _ => WorkEnd::Failed,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_status_is_an_end_of_work() {
-        for (status, end) in [
-            (OutcomeStatus::Completed, WorkEnd::Finished),
-            (OutcomeStatus::AwaitingInput, WorkEnd::Finished),
-            (OutcomeStatus::Budget, WorkEnd::Limit),
-            (OutcomeStatus::RoundLimit, WorkEnd::TurnLimit),
-            (OutcomeStatus::TurnLimit, WorkEnd::TurnLimit),
-            (OutcomeStatus::ContextFull, WorkEnd::ContextFull),
-            (OutcomeStatus::OutputLimit, WorkEnd::OutputLimit),
-            (OutcomeStatus::Refused, WorkEnd::Failed),
-            (OutcomeStatus::Interrupted, WorkEnd::Failed),
-            (OutcomeStatus::Aborted, WorkEnd::Failed),
-            (OutcomeStatus::Failed, WorkEnd::Failed),
-        ] {
-            assert_eq!(end_of(status), end, "{status:?}");
+        tokio::select! {
+            () = tokio::time::sleep(INTERVAL) => {}
+            Some(Ok((id, ended))) = attending.join_next() => match ended {
+                Ok(_) => {}
+                Err(error @ (TaskHostError::NotHere { .. } | TaskHostError::NotATask { .. })) => {
+                    console::notice(&error.to_string());
+                }
+                Err(error) => {
+                    // The store may be temporarily unavailable.
+                    console::notice(&format!("task {id} is tried again: {error}"));
+                    known.remove(&id);
+                    tokio::time::sleep(INTERVAL).await;
+                }
+            },
         }
     }
 }

@@ -5,15 +5,12 @@ mod words;
 use std::sync::Arc;
 
 use pintle_agent::{ApprovalRequest, Decision};
-use pintle_tools::SandboxSide;
 
 pub(crate) use self::words::Answer;
 use super::editor::{Editor, Handled};
 use super::keys::{Key, KeyCode};
-use crate::approve::{self, Detail};
-use crate::render::{
-    Colour, Face, Line, Margins, break_anywhere, diff, escape_hidden, expand_tabs, plural, wrap,
-};
+use crate::approve::{self, CallDecision, Choice};
+use crate::render::{Colour, Face, Line, Margins, break_anywhere, expand_tabs, plural, wrap};
 
 /// Columns before the effect of a call.
 const INDENT: usize = 4;
@@ -50,6 +47,13 @@ pub(crate) struct Decided {
     pub(crate) decision: Decision,
     /// Rules to add for this session.
     pub(crate) rules: Vec<String>,
+}
+
+impl Decided {
+    fn new(request: &Arc<ApprovalRequest>, decision: CallDecision) -> Self {
+        let CallDecision { decision, rules } = decision;
+        Self { request: Arc::clone(request), decision, rules }
+    }
 }
 
 /// Returns whether two requests are the same.
@@ -125,11 +129,11 @@ impl Approvals {
     pub(crate) fn key(&mut self, key: Key, columns: usize) -> Option<Decided> {
         let request = self.shown()?.clone();
         match &mut self.asking {
-            Asking::Decision => self.choose(key, request),
+            Asking::Decision => self.choose(key, &request),
             Asking::Rule(editor) | Asking::Words(editor) => {
                 match key {
                     Key { code: KeyCode::Escape, .. } => self.asking = Asking::Decision,
-                    Key { code: KeyCode::Enter, .. } => return self.enter(request),
+                    Key { code: KeyCode::Enter, .. } => return self.enter(&request),
                     key => match editor.key(key, columns) {
                         Handled::Yes | Handled::Above | Handled::Below | Handled::No => {}
                     },
@@ -139,7 +143,7 @@ impl Approvals {
         }
     }
 
-    fn choose(&mut self, key: Key, request: Arc<ApprovalRequest>) -> Option<Decided> {
+    fn choose(&mut self, key: Key, request: &Arc<ApprovalRequest>) -> Option<Decided> {
         let KeyCode::Char(character) = key.code else {
             if matches!(key.code, KeyCode::Up | KeyCode::Left) {
                 self.selected = self.selected.saturating_sub(1);
@@ -152,15 +156,6 @@ impl Approvals {
             return None;
         }
         match character {
-            'y' => Some(once(&request, Decision::Approve)),
-            'n' => Some(once(&request, denial(""))),
-            'i' if request.sandbox == Some(SandboxSide::Outside) => {
-                let arguments = approve::inside(&request.arguments);
-                Some(once(&request, Decision::Change { arguments }))
-            }
-            's' if !request.suggested_rules.is_empty() => {
-                Some(Decided { rules: request.suggested_rules.clone(), decision: Decision::Approve, request })
-            }
             'e' if !request.suggested_rules.is_empty() => {
                 let mut editor = Editor::default();
                 editor.set(&request.suggested_rules.join(" "));
@@ -171,23 +166,27 @@ impl Approvals {
                 self.asking = Asking::Words(Editor::default());
                 None
             }
-            _ => None,
+            _ => {
+                let choice = Choice::for_call(request).find(|choice| choice.key().starts_with(character))?;
+                Some(Decided::new(request, choice.decide(request).ok()?))
+            }
         }
     }
 
     /// Returns the decision for the written rule or reason.
-    fn enter(&mut self, request: Arc<ApprovalRequest>) -> Option<Decided> {
-        match std::mem::take(&mut self.asking) {
+    fn enter(&mut self, request: &Arc<ApprovalRequest>) -> Option<Decided> {
+        let decision = match std::mem::take(&mut self.asking) {
             Asking::Rule(mut editor) => {
                 let rule = editor.take().trim().to_owned();
                 if rule.is_empty() {
                     return None;
                 }
-                Some(Decided { request, decision: Decision::Approve, rules: vec![rule] })
+                CallDecision::allowed_by(vec![rule])
             }
-            Asking::Words(mut editor) => Some(once(&request, denial(editor.take().trim()))),
-            Asking::Decision => None,
-        }
+            Asking::Words(mut editor) => CallDecision::denied(editor.take().trim()),
+            Asking::Decision => return None,
+        };
+        Some(Decided::new(request, decision))
     }
 
     /// Returns at most `height` rows about the call that is shown, and the cursor position. If the details need more than
@@ -202,7 +201,7 @@ impl Approvals {
         // Keys come first. If there is little room, the details were printed above.
         let (mut keys, cursor) = self.keys(request, columns);
         keys.truncate(height);
-        let mut rows = head(request, self.selected, self.pending.len(), columns);
+        let mut rows = self.head(mark(), request, columns);
         rows.truncate(height - keys.len());
         let room = height - keys.len() - rows.len();
         let details = details(request, columns);
@@ -213,6 +212,15 @@ impl Approvals {
         (rows, cursor)
     }
 
+    /// Returns the rows that name the call and the reason for the question, after a mark.
+    fn head(&self, mark: Line, request: &ApprovalRequest, columns: usize) -> Vec<Line> {
+        let position = match self.pending.len() {
+            1 => String::new(),
+            count => format!(" [{} of {count}]", self.selected + 1),
+        };
+        wrap(&head(mark, request).and(position, Face::DIM), columns, &Margins::default())
+    }
+
     fn keys(&self, request: &ApprovalRequest, columns: usize) -> (Vec<Line>, Option<(usize, usize)>) {
         let (label, editor) = match &self.asking {
             Asking::Decision => {
@@ -221,58 +229,34 @@ impl Approvals {
             Asking::Rule(editor) => ("  rule for this session: ", editor),
             Asking::Words(editor) => ("  deny, and say: ", editor),
         };
-        let layout = editor.layout(columns.saturating_sub(INDENT + 1).max(1));
+        let layout = editor.indented_layout(columns, INDENT);
         let mut rows = vec![Line::new(label, Face::BOLD)];
-        rows.extend(layout.rows.into_iter().map(|row| {
-            let mut line = Line::plain(" ".repeat(INDENT));
-            line.append(row);
-            line
-        }));
-        (rows, Some((1 + layout.cursor.0, INDENT + layout.cursor.1)))
+        rows.extend(layout.rows);
+        (rows, Some((1 + layout.cursor.0, layout.cursor.1)))
     }
 }
 
-/// Returns a decision on this call only.
-fn once(request: &Arc<ApprovalRequest>, decision: Decision) -> Decided {
-    Decided { request: Arc::clone(request), decision, rules: Vec::new() }
+/// Returns the mark before a question.
+fn mark() -> Line {
+    Line::new("? ", Face::coloured(Colour::Yellow))
 }
 
-/// Returns a denial, with the user's reason if there is one.
-fn denial(words: &str) -> Decision {
-    let reason =
-        if words.is_empty() { "the user said no".to_owned() } else { format!("the user says: {words}") };
-    Decision::Deny { reason: Some(reason) }
-}
-
-fn head(request: &ApprovalRequest, index: usize, count: usize, columns: usize) -> Vec<Line> {
-    let mut head = Line::new("? ", Face::coloured(Colour::Yellow));
-    head.push(in_one_line(&approve::title(request)), Face::BOLD);
-    head.push(format!(" ({})", in_one_line(&request.reason)), Face::PLAIN);
-    if count > 1 {
-        head.push(format!(" [{} of {count}]", index + 1), Face::DIM);
-    }
-    wrap(&head, columns, &Margins::default())
+fn head(mark: Line, request: &ApprovalRequest) -> Line {
+    let head = mark.and(in_one_line(&approve::title(request)), Face::BOLD);
+    head.and(format!(" ({})", in_one_line(&request.reason)), Face::PLAIN)
 }
 
 /// Returns the complete details of a call, if they need more than `most` rows.
 pub(crate) fn long_details(request: &ApprovalRequest, columns: usize, most: usize) -> Option<Vec<Line>> {
     let rows = details(request, columns);
-    (rows.len() > most).then(|| head(request, 0, 1, columns).into_iter().chain(rows).collect())
+    let head = wrap(&head(mark(), request), columns, &Margins::default());
+    (rows.len() > most).then(|| head.into_iter().chain(rows).collect())
 }
 
 /// Returns the rows that describe the effect of the call.
 fn details(request: &ApprovalRequest, columns: usize) -> Vec<Line> {
-    let lines = approve::effect(request).into_iter().flat_map(|detail| match detail {
-        Detail::Diff(lines) => diff(&lines.join("\n")),
-        Detail::Lines(lines) => lines.iter().map(|line| verbatim(line)).collect(),
-        Detail::Text(text) => text.split('\n').map(verbatim).collect(),
-    });
+    let lines = approve::effect(request).into_iter().flat_map(|section| section.to_lines());
     lines.flat_map(|line| break_anywhere(&line, columns, &Margins::blank(INDENT))).collect()
-}
-
-/// Returns a line with hidden characters made visible: the user must see exactly what runs.
-fn verbatim(line: &str) -> Line {
-    Line::plain(expand_tabs(&escape_hidden(line)))
 }
 
 /// Returns the suggested rules, with hidden characters made visible.
@@ -311,22 +295,23 @@ fn choices(request: &ApprovalRequest, is_focused: bool) -> Line {
         line.push(key, Face::BOLD.and(Face::coloured(Colour::Cyan)));
         line.push(format!(" {meaning}"), Face::PLAIN);
     };
-    let side = request.sandbox.map_or_else(String::new, |side| format!(" {}", side.as_words()));
-    choice("y", &format!("once{side}"));
-    if request.sandbox == Some(SandboxSide::Outside) {
-        choice("i", "inside instead");
-    }
-    choice("n", "no");
-    choice("w", "no, with words");
-    // Last, because rules may be long.
-    if !request.suggested_rules.is_empty() {
-        let rules = rules(request);
-        if rules.chars().count() <= SHOWN_RULES {
-            choice("s", &format!("for this session: {rules}"));
-            choice("e", "edit that");
-        } else {
-            choice("s", "for this session: calls like exactly this one");
-            choice("e", "show and edit the rule");
+    for offered in Choice::for_call(request) {
+        let key = offered.key();
+        match offered {
+            Choice::Yes => choice(key, &format!("once{}", approve::side(request))),
+            Choice::Inside => choice(key, "inside instead"),
+            Choice::No => {
+                choice(key, "no");
+                choice("w", "no, with words");
+            }
+            // Last, because rules may be long.
+            Choice::Session => {
+                let rules = rules(request);
+                let is_short = rules.chars().count() <= SHOWN_RULES;
+                let calls = if is_short { rules.as_str() } else { "calls like exactly this one" };
+                choice(key, &format!("for this session: {calls}"));
+                choice("e", if is_short { "edit that" } else { "show and edit the rule" });
+            }
         }
     }
     line

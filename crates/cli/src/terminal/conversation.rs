@@ -149,7 +149,6 @@ impl Conversation {
     }
 
     /// Resets the transcript, because all events follow again. Text that is being written stays.
-    #[cfg(feature = "client")]
     pub(crate) fn begin_again(&mut self) {
         self.transcript = match self.is_plain() {
             true => Transcript::plain(),

@@ -76,6 +76,14 @@ impl Device {
         Ok(device)
     }
 
+    /// Creates a device whose input comes from a channel.
+    #[cfg(test)]
+    pub(super) fn scripted(input: mpsc::Receiver<Vec<u8>>) -> Self {
+        let (_, signals) = mpsc::unbounded_channel();
+        let (unread, unread_lines) = (Vec::new(), Vec::new());
+        Self { input, reader: None, signals, _listener: JoinSet::new(), unread, unread_lines }
+    }
+
     fn read(&mut self) -> Result<(), Failure> {
         let (sender, input) = mpsc::channel(PIECES);
         let (wake, woken) = pipe().or_failed("cannot read the terminal")?;

@@ -76,6 +76,14 @@ impl Display {
         }
     }
 
+    /// Writes to a buffer from now on, which is returned.
+    #[cfg(test)]
+    pub(super) fn capture(&mut self) -> std::sync::Arc<std::sync::Mutex<Vec<u8>>> {
+        let written = std::sync::Arc::default();
+        self.console = Console::captured(std::sync::Arc::clone(&written));
+        written
+    }
+
     /// Sends the initial query to the terminal.
     pub(super) async fn ask(&mut self) -> Result<(), Failure> {
         self.console.write(self.attention.question()).await

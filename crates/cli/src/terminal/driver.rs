@@ -1,195 +1,125 @@
-//! Drives a conversation: handles input from the terminal and the session, draws, and carries out the user's requests.
+//! Drives a conversation over a port: handles input from the terminal and the session, draws, and carries out the user's
+//! requests.
 
-mod called;
-mod outbox;
+mod commands;
+mod images;
+#[cfg(test)]
+mod tests;
 
-use std::path::Path;
-use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
-use pintle_agent::{EventKind, Run, Session, SessionError, SessionEvent, SessionHandle, SessionState};
-use pintle_env::{EntryKind, ExecRequest, ExecutionEnvironment, OutputLimits, WalkRequest};
-use pintle_governance::{APPROVAL_SOURCE, Policy};
-use pintle_llm::{ImageData, ToolList};
-use pintle_tools::gate::Permission;
-use pintle_tools::pipeline::plain_text;
+use pintle_agent::{EventKind, SessionEvent};
+use pintle_llm::ImageData;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use self::outbox::Outbox;
-use super::approvals::Decided;
 use super::attention::Attention;
 use super::conversation::{Conversation, Effect};
 use super::device::{Device, Sent};
 use super::display::{Display, Typed};
 use super::history_file::HistoryFile;
+use super::images::Said;
 use super::keys::Input;
-use super::memory::{self, MemoryFile};
+use super::memory::MemoryFile;
 use super::next::Next;
 use super::painter::Screen;
-use super::user_commands::UserCommand;
+use super::port::{Operation, PortCommand, PortEvent, PortReply, PortResult, SessionPort};
 use super::whole::whole;
-use crate::approve::Question;
-use crate::args::ConversationArgs;
-use crate::cost::Costs;
-use crate::explain;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
-use crate::model::Model;
 use crate::process_env::ProcessEnv;
-use crate::prompt_commands::PromptText;
-use crate::render::{Face, Line, sanitize};
-use crate::servers::SessionServers;
-use crate::session_commands::conversed::Conversed;
 
 /// Maximum number of events handled before keys are checked again.
 const EVENTS_AT_ONCE: usize = 256;
 
-/// Maximum number of files offered for completion.
-const MAX_FILES: usize = 20_000;
-
-/// Time limit of a command of the user.
-const COMMAND_TIME: Duration = Duration::from_secs(600);
-
-/// Maximum size of its output that is kept, in bytes from the end.
-const COMMAND_OUTPUT: usize = 32 << 10;
-
-/// Time limit for listing files.
-const LIST_TIME: Duration = Duration::from_secs(2);
-
-/// How long a turn may take to end after the user has left.
+/// How long a turn may take to end, or messages may take to be sent, after the user has left.
 const LEAVE_TIME: Duration = Duration::from_secs(5);
 
-/// Resources of a conversation besides its session.
-#[derive(Debug)]
-pub(crate) struct Surroundings<'a> {
-    pub(crate) model: &'a Model,
-    pub(crate) policy: &'a Policy,
-    /// Working directory of the tools.
-    pub(crate) directory: &'a Path,
-    /// Environment and sandbox, as shown to the user.
-    pub(crate) environment: String,
-    /// Environment of the tools.
-    pub(crate) tools: Arc<dyn ExecutionEnvironment>,
-    /// Tools that are offered to the model.
-    pub(crate) offered: ToolList,
-    /// The session in the store, if it is kept.
-    pub(crate) conversed: Option<Conversed>,
-    /// MCP servers.
-    pub(crate) servers: SessionServers,
-    pub(crate) process_env: &'a ProcessEnv,
-    /// File of the input history, if it is kept.
-    pub(crate) history: Option<HistoryFile>,
-    pub(crate) flags: &'a ConversationArgs,
-    /// Whether commands run in a sandbox.
-    pub(crate) has_sandbox: bool,
-    /// Notices of other parts of the process.
-    pub(crate) notices: mpsc::UnboundedReceiver<String>,
-    /// Questions that belong to no call.
-    pub(crate) questions: mpsc::UnboundedReceiver<Question>,
-}
+/// Label of notices about the connection to the session.
+const CONNECTION: &str = "server";
 
 /// Result of an asynchronous operation.
-enum Done {
-    /// A message was accepted or rejected, and these images were not sent with it.
-    Sent { text: String, result: Result<(), SessionError>, left_out: Vec<String> },
+enum BackgroundResult {
+    /// The session has replied to a command.
+    Replied { request: Request, result: PortResult },
     /// The image on the clipboard, or the reason why it is unavailable.
     Pasted(Result<ImageData, String>),
-    /// A decision was accepted, or the reason why not.
-    Decided(Result<(), String>),
-    /// A command of the user has ended, with this status and output.
-    Ran { command: String, ended: String, output: String },
-    /// The files for completion.
-    Listed(Vec<String>),
-    /// The commands of the user.
-    Commands(Vec<UserCommand>),
-    /// A command was carried out, or the reason why not.
-    Called(Result<Vec<Line>, String>),
-    /// A server returned its prompt, or the reason why not.
-    Prompted { written: String, result: Result<PromptText, String> },
-    /// Another session was found, or the reason why not.
-    Found(Result<Next, String>),
-    /// The tools of MCP servers were refreshed.
-    Refreshed,
 }
 
-type Doing<'a> = Pin<Box<dyn Future<Output = Done> + Send + 'a>>;
+/// Purpose of a command to the session.
+#[derive(Debug)]
+enum Request {
+    /// Send this text.
+    Message(String),
+    /// Send the prompt that this line names.
+    Prompt(String),
+    Decision,
+    Interrupt,
+    /// Switch to a session that has to be found first.
+    Find,
+    Other,
+}
 
 /// Driver of one conversation.
 pub(super) struct Driver<'a> {
-    session: &'a Session,
-    handle: SessionHandle,
-    outbox: Outbox,
-    surroundings: Surroundings<'a>,
+    port: Box<dyn SessionPort + 'a>,
     display: Display,
-    doing: FuturesUnordered<Doing<'a>>,
-    cost: Costs,
-    /// Whether the events of the record have been read, so that events of the session are new.
-    is_caught_up: bool,
+    /// File of the input history, if it is kept.
+    history: Option<HistoryFile>,
+    process_env: &'a ProcessEnv,
+    pending: FuturesUnordered<BoxFuture<'a, BackgroundResult>>,
     /// Whether another session is being looked up. Input typed meanwhile is for that session.
     is_finding: bool,
     /// Successor of the conversation, once the user has left.
     next: Option<Next>,
-    /// Newest failure of the session.
-    failure: Option<Failure>,
 }
 
 impl<'a> Driver<'a> {
     pub(super) fn new(
-        session: &'a Session,
-        surroundings: Surroundings<'a>,
+        port: Box<dyn SessionPort + 'a>,
         conversation: Conversation,
         screen: Screen,
         attention: Attention,
+        history: Option<HistoryFile>,
+        process_env: &'a ProcessEnv,
     ) -> Self {
-        let model = surroundings.model;
         Self {
-            session,
-            handle: session.handle(),
-            outbox: Outbox::new(session.handle(), Arc::clone(&surroundings.tools)),
+            port,
             display: Display::new(conversation, screen, attention),
-            doing: FuturesUnordered::new(),
-            cost: Costs::new(model.catalog_entry()),
-            surroundings,
-            is_caught_up: session.first_new_event() == 0,
+            history,
+            process_env,
+            pending: FuturesUnordered::new(),
             is_finding: false,
             next: None,
-            failure: None,
         }
     }
 
-    /// Runs the conversation until the user leaves or switches to another session.
+    /// Returns the port. Operations that have not ended are dropped.
+    pub(super) fn into_port(self) -> Box<dyn SessionPort + 'a> {
+        self.port
+    }
+
+    /// Runs the conversation until the user leaves, switches to another session, or the session can no longer be used.
     pub(super) async fn run(
         &mut self,
         device: &mut Device,
         prompt: Option<String>,
-        unfinished: Option<Run>,
         interrupts: &Interrupts,
     ) -> Result<Next, Failure> {
         // Outside plain mode, keys arrive as bytes, including Ctrl+C.
         let mut signals = self.display.conversation.is_plain().then(|| interrupts.take_over());
         self.display.ask().await?;
         let mut resized = signal(SignalKind::window_change()).or_failed("cannot watch the window")?;
-        let mut events = self.session.tree_events();
-        // Events report its result.
-        if let Some(run) = unfinished {
-            run.detach();
-        }
-        if let Some(prompt) = prompt {
-            let said = self.display.conversation.said(&prompt);
-            self.say(said);
-        }
-        self.find_user_commands();
-        self.display.conversation.set_prompts(self.surroundings.servers.prompts());
+        self.begin_conversation(prompt);
         // Show the user where to type before anything else happens.
         self.display.draw().await?;
         {
             // Signals take effect even while the terminal accepts no output.
-            let conversing = self.converse(device, &mut signals, &mut resized, &mut events);
+            let conversing = self.converse(device, &mut signals, &mut resized);
             tokio::select! {
                 biased;
                 () = interrupts.first_signal() => {}
@@ -198,11 +128,24 @@ impl<'a> Driver<'a> {
         }
         // From now on, another signal ends the process.
         drop(signals);
-        self.leave(&mut events, interrupts).await?;
-        // The failure has been shown.
-        let failure = self.failure.take().filter(|_| self.session.state() == SessionState::Closed);
-        let next = self.next.take().unwrap_or(Next::Leave);
-        failure.map_or(Ok(next), |failure| Err(Failure::silent(failure.kind())))
+        let next = self.next.get_or_insert(Next::Leave).clone();
+        self.leave(interrupts).await?;
+        Ok(next)
+    }
+
+    /// Sends the first message, and looks for commands that are not built in.
+    fn begin_conversation(&mut self, prompt: Option<String>) {
+        self.refresh();
+        if let Some(prompt) = prompt {
+            let said = self.display.conversation.said(&prompt);
+            self.submit(said);
+        }
+        if self.supports(Operation::UserCommands) {
+            self.request(Request::Other, PortCommand::FindUserCommands);
+        }
+        if self.supports(Operation::ServerPrompts) {
+            self.request(Request::Other, PortCommand::ListPrompts);
+        }
     }
 
     async fn converse(
@@ -210,7 +153,6 @@ impl<'a> Driver<'a> {
         device: &mut Device,
         signals: &mut Option<mpsc::UnboundedReceiver<()>>,
         resized: &mut Signal,
-        events: &mut pintle_agent::TreeEvents,
     ) -> Result<(), Failure> {
         while self.next.is_none() {
             let has_unread = !device.unread.is_empty() || !device.unread_lines.is_empty();
@@ -241,21 +183,13 @@ impl<'a> Driver<'a> {
                 () = at(self.display.paste_hint_at()) => self.display.hint_at_paste(),
                 _ = resized.recv() => self.display.resize().await?,
                 () = at(self.display.next_drawing()) => self.display.draw().await?,
-                Some(done) = self.doing.next(), if !self.doing.is_empty() => self.done(done),
-                Some(notice) = self.surroundings.notices.recv() => {
-                    self.display.conversation.note("pintle", &notice);
-                    self.display.draw_soon();
-                }
-                Some(question) = self.surroundings.questions.recv() => {
-                    self.display.conversation.ask_also(question);
-                    self.display.draw_soon();
-                }
-                event = events.next() => match event {
+                Some(result) = self.pending.next(), if !self.pending.is_empty() => self.finished(result),
+                event = self.port.next() => match event {
                     Some(event) => {
-                        self.event(&event);
+                        self.received(event);
                         for _ in 1..EVENTS_AT_ONCE {
-                            let Some(Some(event)) = events.next().now_or_never() else { break };
-                            self.event(&event);
+                            let Some(Some(event)) = self.port.next().now_or_never() else { break };
+                            self.received(event);
                         }
                     }
                     None => break,
@@ -265,31 +199,32 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Interrupts a running turn or compaction, and erases the region.
-    async fn leave(
-        &mut self,
-        events: &mut pintle_agent::TreeEvents,
-        interrupts: &Interrupts,
-    ) -> Result<(), Failure> {
+    /// Interrupts a running turn or compaction of a session that ends with the conversation, and erases the region.
+    async fn leave(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
         self.display.close_pager().await?;
-        if self.session.state() == SessionState::Processing && self.handle.interrupt().is_ok() {
-            let is_between_turns = self.display.conversation.is_compacting_between_turns();
-            let ended = async {
-                while let Some(event) = events.next().await {
-                    self.event(&event);
-                    let has_turn_ended =
-                        matches!(event.kind, EventKind::ProcessingEnd { .. }) && event.depth == 0;
-                    let has_compaction_ended =
-                        is_between_turns && !self.display.conversation.is_compacting_between_turns();
-                    if has_turn_ended || has_compaction_ended {
-                        break;
-                    }
-                }
-            };
+        if self.port.capabilities().outlives_terminal {
+            // Deliver an entered message even if the user leaves immediately.
+            let sending = async { while self.pending.next().await.is_some() {} };
+            let _ = tokio::time::timeout(LEAVE_TIME, sending).await;
+        } else if self.port.state().is_processing && self.port.command(PortCommand::Interrupt).await.is_ok() {
             // Unfinished calls are answered when the session is resumed.
-            let _ = tokio::time::timeout(LEAVE_TIME, ended).await;
+            let _ = tokio::time::timeout(LEAVE_TIME, self.wait_for_end()).await;
         }
         self.display.finish(interrupts).await
+    }
+
+    /// Waits until the turn or a compaction between turns has ended.
+    async fn wait_for_end(&mut self) {
+        let is_between_turns = self.display.conversation.is_compacting_between_turns();
+        while let Some(event) = self.port.next().await {
+            let has_turn_ended = matches!(&event, PortEvent::Session(event) if ends_turn(event));
+            self.received(event);
+            let has_compaction_ended =
+                is_between_turns && !self.display.conversation.is_compacting_between_turns();
+            if has_turn_ended || has_compaction_ended {
+                break;
+            }
+        }
     }
 
     async fn typed(&mut self, piece: &[u8], device: &mut Device) -> Result<(), Failure> {
@@ -332,158 +267,210 @@ impl<'a> Driver<'a> {
 
     async fn perform_one(&mut self, effect: Effect, device: &mut Device) -> Result<(), Failure> {
         match effect {
-            Effect::Say(said) => self.say(said),
-            Effect::FollowUp(said) => self.follow_up(said),
+            Effect::Say(said) => self.submit(said),
+            Effect::FollowUp(said) => {
+                self.request(Request::Message(said.text.clone()), PortCommand::FollowUp(said));
+            }
             Effect::TakeDropped { paths, paste } => self.take_dropped(&paths, &paste).await,
             Effect::TakeClipboard => self.take_clipboard(),
-            Effect::Interrupt => {
-                // Fails only if the session has ended.
-                let _ = self.handle.interrupt();
-            }
-            Effect::Decide(decided) => self.decide(decided),
+            Effect::Interrupt => self.request(Request::Interrupt, PortCommand::Interrupt),
+            Effect::Decide(decided) => self.request(Request::Decision, PortCommand::Decide(decided)),
             Effect::Call(called) => self.call(&called),
-            Effect::CallPrompt(called) => self.call_prompt(called),
-            Effect::Remember(text) => self.remember(&text),
-            Effect::Run(command) => self.run_command(command),
-            Effect::Memorize(file, line) => self.memorize(file, line),
-            Effect::Edit(text) => self.display.edit(&text, self.surroundings.process_env, device).await?,
-            Effect::ListFiles => {
-                let environment = Arc::clone(&self.surroundings.tools);
-                self.doing
-                    .push(Box::pin(async move { Done::Listed(list_files(environment.as_ref()).await) }));
+            Effect::CallPrompt(called) => {
+                self.display.hint(format!("asking server {}", called.server));
+                self.request(Request::Prompt(called.written.clone()), PortCommand::GetPrompt(called));
             }
+            Effect::Remember(text) => self.remember(&text),
+            Effect::Run(command) => self.run_shell(command),
+            Effect::Memorize(file, line) => self.add_instruction(file, line),
+            Effect::Edit(text) => self.display.edit(&text, self.process_env, device).await?,
+            Effect::ListFiles if self.supports(Operation::Files) => {
+                self.request(Request::Other, PortCommand::ListFiles);
+            }
+            Effect::ListFiles => self.display.conversation.set_files(Vec::new()),
             Effect::Stop => self.display.stop(device).await?,
             Effect::Redraw => self.display.clear().await?,
-            Effect::Look => {
-                let history = self.session.history();
-                self.display.look(|columns| whole(&history, columns)).await?;
-            }
+            Effect::Look => self.look().await?,
             Effect::Leave => self.next = Some(Next::Leave),
         }
         Ok(())
     }
 
-    /// Keeps an input for other conversations in the directory.
-    fn remember(&mut self, text: &str) {
-        let Some(history) = &self.surroundings.history else { return };
-        if let Err(failure) = history.append(text) {
-            self.display.conversation.note("history", &failure.message());
-            // Report the failure only once.
-            self.surroundings.history = None;
+    /// Shows the whole conversation in the pager.
+    async fn look(&mut self) -> Result<(), Failure> {
+        if self.refuses(Operation::History, "looking through the conversation") {
+            return Ok(());
+        }
+        match self.port.command(PortCommand::ReadHistory).await {
+            Ok(PortReply::History(history)) => self.display.look(|columns| whole(&history, columns)).await,
+            Ok(_) => Ok(()),
+            Err(problem) => {
+                self.display.hint(problem);
+                Ok(())
+            }
         }
     }
 
-    /// Adds a line to a file of instructions.
-    fn memorize(&mut self, file: MemoryFile, line: String) {
-        let environment = Arc::clone(&self.surroundings.tools);
-        let process_env = self.surroundings.process_env;
-        self.doing.push(Box::pin(async move {
-            let added = memory::add(file, &line, environment.as_ref(), process_env).await;
-            let shown = |name: String| {
-                Line::new("memory: ", Face::BOLD)
-                    .and(format!("added to {}, for sessions to come", sanitize(&name)), Face::PLAIN)
-            };
-            Done::Called(added.map(|name| vec![shown(name)]))
-        }));
+    /// Sends a message to a running turn, or starts a turn with it.
+    fn submit(&mut self, said: Said) {
+        self.request(Request::Message(said.text.clone()), PortCommand::Submit(said));
     }
 
-    /// Runs a command of the user in the environment of the tools.
-    fn run_command(&mut self, command: String) {
-        let environment = Arc::clone(&self.surroundings.tools);
+    fn run_shell(&mut self, command: String) {
+        if self.refuses(Operation::Shell, "running commands") {
+            return self.display.conversation.restore(&format!("!{command}"));
+        }
         self.display.hint(format!("running {command}"));
-        self.doing.push(Box::pin(async move {
-            let request = ExecRequest::new(&command).with_timeout(COMMAND_TIME);
-            let (ended, output) = match environment.exec_command(request).await {
-                Ok(result) => {
-                    let output = plain_text(result.output, OutputLimits::default()).await;
-                    let output = output.tail_text_lossy(COMMAND_OUTPUT).unwrap_or_default();
-                    let ended = match (result.timed_out, result.exit_code) {
-                        (true, _) => "timed out".to_owned(),
-                        (false, code) => format!("exit {code}"),
-                    };
-                    (ended, output)
-                }
-                Err(error) => ("failed".to_owned(), error.to_string()),
-            };
-            Done::Ran { command, ended, output }
-        }));
+        self.request(Request::Other, PortCommand::RunShell(command));
     }
 
-    fn decide(&mut self, decided: Decided) {
-        let (handle, policy) = (self.handle.clone(), self.surroundings.policy.clone());
-        self.doing.push(Box::pin(async move { Done::Decided(decide(&handle, &policy, decided).await) }));
+    fn add_instruction(&mut self, file: MemoryFile, line: String) {
+        if self.refuses(Operation::Instructions, "adding to instructions") {
+            return self.display.conversation.restore(&format!("# {line}"));
+        }
+        self.request(Request::Other, PortCommand::AddInstruction(file, line));
     }
 
-    fn done(&mut self, done: Done) {
-        match done {
-            Done::Decided(Ok(())) => {}
-            Done::Sent { result: Ok(()), left_out, .. } => {
-                for problem in left_out {
-                    self.display.conversation.note("image", &problem);
+    /// Keeps an input for other conversations in the directory.
+    fn remember(&mut self, text: &str) {
+        let Some(history) = &self.history else { return };
+        if let Err(failure) = history.append(text) {
+            self.display.conversation.note("history", &failure.message());
+            // Report the failure only once.
+            self.history = None;
+        }
+    }
+
+    fn supports(&self, operation: Operation) -> bool {
+        self.port.capabilities().supports(operation)
+    }
+
+    /// Returns whether an operation is not supported, and reports that under this name.
+    fn refuses(&mut self, operation: Operation, name: &str) -> bool {
+        let is_refused = !self.supports(operation);
+        if is_refused {
+            self.display.hint(self.port.capabilities().refusal(name));
+            self.display.draw_soon();
+        }
+        is_refused
+    }
+
+    /// Sends a command to the session.
+    fn request(&mut self, request: Request, command: PortCommand) {
+        let reply = self.port.command(command);
+        self.run_in_background(async move { BackgroundResult::Replied { request, result: reply.await } });
+    }
+
+    /// Runs an operation. One that does not have to wait takes effect before the next input.
+    fn run_in_background(&mut self, operation: impl Future<Output = BackgroundResult> + Send + 'a) {
+        let mut operation: BoxFuture<'a, BackgroundResult> = Box::pin(operation);
+        match (&mut operation).now_or_never() {
+            Some(result) => self.finished(result),
+            None => self.pending.push(operation),
+        }
+    }
+
+    fn finished(&mut self, result: BackgroundResult) {
+        match result {
+            BackgroundResult::Pasted(Ok(image)) => self.display.conversation.attach(None, image),
+            BackgroundResult::Pasted(Err(problem)) => self.display.hint(problem),
+            BackgroundResult::Replied { request, result } => {
+                if matches!(request, Request::Find) {
+                    self.is_finding = false;
+                }
+                match result {
+                    Ok(reply) => self.replied(reply),
+                    Err(problem) => self.rejected(request, problem),
                 }
             }
-            Done::Sent { text, result: Err(error), .. } => {
-                self.display.conversation.restore(&text);
-                self.display.hint(format!("not sent: {error}"));
-            }
-            Done::Pasted(Ok(image)) => self.display.conversation.attach(None, image),
-            Done::Pasted(Err(problem)) => self.display.hint(problem),
-            Done::Decided(Err(problem)) => self.display.conversation.note("approval", &problem),
-            Done::Ran { command, ended, output } => self.display.conversation.ran(&command, &ended, &output),
-            Done::Listed(files) => self.display.conversation.set_files(files),
-            Done::Commands(commands) => self.display.conversation.set_user_commands(commands),
-            Done::Refreshed => self.display.conversation.set_prompts(self.surroundings.servers.prompts()),
-            Done::Prompted { result: Ok(prompt), .. } => {
-                let said = self.display.conversation.said_by_prompt(prompt);
-                self.say(said);
-            }
-            Done::Prompted { written, result: Err(problem) } => {
-                self.display.conversation.restore(&written);
-                self.display.conversation.note("prompt", &problem);
-            }
-            Done::Called(Ok(lines)) => self.display.conversation.answer(lines),
-            Done::Found(found) => {
-                self.is_finding = false;
-                if let Err(problem) = found.and_then(|next| self.turn_to(next)) {
-                    self.display.hint(problem);
-                }
-            }
-            Done::Called(Err(problem)) => self.display.hint(problem),
         }
         self.refresh();
         self.display.draw_soon();
     }
 
+    /// Handles the reply to a command that was carried out.
+    fn replied(&mut self, reply: PortReply) {
+        let conversation = &mut self.display.conversation;
+        match reply {
+            PortReply::Done => {}
+            PortReply::Sent { left_out } => {
+                for problem in left_out {
+                    conversation.note("image", &problem);
+                }
+            }
+            PortReply::ModelSet { window, lines } => {
+                if let (Some((_, known)), Some(window)) = (&mut conversation.status.context, window) {
+                    *known = window;
+                }
+                conversation.answer(lines);
+            }
+            PortReply::Lines(lines) => conversation.answer(lines),
+            PortReply::Ran { command, ended, output } => conversation.ran(&command, &ended, &output),
+            PortReply::Files(files) => conversation.set_files(files),
+            PortReply::UserCommands(commands) => conversation.set_user_commands(commands),
+            PortReply::Prompts(prompts) => conversation.set_prompts(prompts),
+            PortReply::Prompt(prompt) => {
+                let said = conversation.said_by_prompt(prompt);
+                self.submit(said);
+            }
+            PortReply::History(history) => self.copy(&history),
+            PortReply::Next(next) => self.switch_to(next),
+        }
+    }
+
+    /// Handles the reason why a command was not carried out.
+    fn rejected(&mut self, request: Request, problem: String) {
+        match request {
+            Request::Message(text) => {
+                self.display.conversation.restore(&text);
+                self.display.hint(format!("not sent: {problem}"));
+            }
+            Request::Prompt(written) => {
+                self.display.conversation.restore(&written);
+                self.display.conversation.note("prompt", &problem);
+            }
+            Request::Decision => self.display.conversation.note("approval", &problem),
+            Request::Interrupt => self.display.hint(format!("not interrupted: {problem}")),
+            Request::Find | Request::Other => self.display.hint(problem),
+        }
+    }
+
+    /// Switches to another session, unless a turn is running.
+    fn switch_to(&mut self, next: Next) {
+        if self.port.state().is_processing {
+            return self.display.hint("a turn is running: interrupt it first, with Esc");
+        }
+        self.next = Some(next);
+    }
+
+    fn received(&mut self, event: PortEvent) {
+        let now = self.display.elapsed();
+        let conversation = &mut self.display.conversation;
+        match event {
+            PortEvent::Session(event) => self.event(&event),
+            PortEvent::Earlier(event) => return conversation.earlier_event(&event, now),
+            PortEvent::Failed(reason) => conversation.failed(&reason),
+            PortEvent::Note { label, text } => conversation.note(label, &text),
+            PortEvent::Question(question) => conversation.ask_also(question),
+            PortEvent::State => self.refresh(),
+            PortEvent::Away(problem) => {
+                conversation.note(CONNECTION, &format!("disconnected, and connecting again: {problem}"));
+            }
+            PortEvent::Back => conversation.note(CONNECTION, "connected again"),
+            PortEvent::Reset(reason) => {
+                conversation.begin_again();
+                let text = format!("the conversation follows from its beginning: {reason}");
+                conversation.note(CONNECTION, &text);
+            }
+        }
+        self.display.draw_soon();
+    }
+
+    /// Processes a new event of the session or of a subagent.
     fn event(&mut self, event: &SessionEvent) {
-        let model = self.surroundings.model;
-        self.cost.add(event, model.find(&self.display.conversation.status.model), model.catalog());
-        if event.depth == 0 {
-            self.is_caught_up = event.seq >= self.session.first_new_event();
-        }
-        if !self.is_caught_up {
-            self.display.conversation.earlier_event(event, self.display.elapsed());
-            return;
-        }
-        if let EventKind::Error { error } = &event.kind
-            && event.depth == 0
-        {
-            let failure = explain::model_error(error, &self.surroundings.model.route);
-            self.display.conversation.failed(&failure.message());
-            self.failure = Some(failure);
-        }
         self.display.conversation.event(event, self.display.elapsed());
-        if matches!(event.kind, EventKind::ProcessingEnd { .. }) && event.depth == 0 {
-            let (servers, handle) = (self.surroundings.servers.clone(), self.handle.clone());
-            self.doing.push(Box::pin(async move {
-                servers.refresh(handle).await;
-                Done::Refreshed
-            }));
-        }
-        if event.depth == 0
-            && let EventKind::ToolCallEnd { .. } | EventKind::ProcessingEnd { .. } = event.kind
-        {
-            // Shown events are in the history or in the record.
-            self.session.forget_events(event.seq);
+        if ends_turn(event) && self.next.is_none() && self.supports(Operation::ServerPrompts) {
+            self.request(Request::Other, PortCommand::RefreshServers);
         }
         if matches!(
             event.kind,
@@ -497,47 +484,27 @@ impl<'a> Driver<'a> {
         ) {
             self.refresh();
         }
-        self.display.draw_soon();
     }
 
     /// Updates the state that no event reports.
     fn refresh(&mut self) {
-        self.display.conversation.set_approvals(self.handle.approvals());
-        self.display.conversation.forget_withdrawn();
-        let queued = self.handle.queued();
-        self.display.conversation.status.queued = queued.steering.len() + queued.follow_ups.len();
-        self.display.conversation.status.cost = self.cost.total();
-        self.display.conversation.status.mode = self.surroundings.policy.mode().to_string();
+        let state = self.port.state();
+        let conversation = &mut self.display.conversation;
+        conversation.set_approvals(state.approvals);
+        conversation.forget_withdrawn();
+        let status = &mut conversation.status;
+        (status.queued, status.cost) = (state.queued, state.cost);
+        (status.model, status.effort, status.mode) = (state.model, state.effort, state.mode);
     }
 }
 
-/// Adds the rules of a decision, and decides.
-async fn decide(handle: &SessionHandle, policy: &Policy, decided: Decided) -> Result<(), String> {
-    let Decided { request, decision, rules } = decided;
-    for rule in &rules {
-        let source = format!("{APPROVAL_SOURCE}{}", request.call_id);
-        let added = policy.add_rule(Permission::Allow, rule, source).await;
-        added.map_err(|error| error.to_string())?;
-    }
-    let of_call = match &request.origin {
-        Some(origin) => handle.of_session(&origin.session_id),
-        None => Some(handle.clone()),
-    };
-    let of_call = of_call.ok_or("the subagent that made the call has ended")?;
-    of_call.decide(&request.call_id, decision).map_err(|error| error.to_string())
-}
-
-/// Lists the files for completion, as far as they are found in a short time.
-async fn list_files(environment: &dyn ExecutionEnvironment) -> Vec<String> {
-    let request = WalkRequest::new(".").with_max_entries(MAX_FILES).with_time_limit(LIST_TIME);
-    // If files cannot be listed, none are offered.
-    let Ok(found) = environment.walk(&request).await else { return Vec::new() };
-    let files = found.entries.into_iter().filter(|entry| entry.kind == EntryKind::File);
-    files.filter_map(|entry| entry.path.to_str().map(str::to_owned)).collect()
+/// Returns whether an event ends a turn of the session.
+fn ends_turn(event: &SessionEvent) -> bool {
+    event.depth == 0 && matches!(event.kind, EventKind::ProcessingEnd { .. })
 }
 
 /// Waits for Ctrl+C, if it arrives as a signal.
-pub(super) async fn interrupted(signals: &mut Option<mpsc::UnboundedReceiver<()>>) {
+async fn interrupted(signals: &mut Option<mpsc::UnboundedReceiver<()>>) {
     match signals {
         // The sender lives as long as the receiver is in use.
         Some(signals) => drop(signals.recv().await),
@@ -546,7 +513,7 @@ pub(super) async fn interrupted(signals: &mut Option<mpsc::UnboundedReceiver<()>
 }
 
 /// Waits until a time, or forever.
-pub(super) async fn at(time: Option<Instant>) {
+async fn at(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,
         None => std::future::pending().await,

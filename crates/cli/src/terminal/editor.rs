@@ -190,6 +190,12 @@ impl Editor {
         Layout::new(&self.elements, self.cursor, columns)
     }
 
+    /// As [`layout`](Self::layout), with blanks before each row.
+    pub(crate) fn indented_layout(&self, columns: usize, indent: usize) -> Layout {
+        // The cursor may be after a full row.
+        self.layout(columns.saturating_sub(indent + 1)).indented(indent)
+    }
+
     /// Handles a key. `columns` is the width in which the text is shown.
     pub(crate) fn key(&mut self, key: Key, columns: usize) -> Handled {
         let Key { code, modifiers } = key;

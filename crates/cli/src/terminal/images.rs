@@ -1,11 +1,18 @@
 //! Images of a message: files that its text names after an `@`, and pasted images.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
 use pintle_llm::ImageData;
 
 use crate::prompt_commands::words;
+
+/// Time limit for reading an image.
+pub(crate) const READ_TIME: Duration = Duration::from_secs(10);
+
+/// Reason why an image that takes longer is not sent.
+pub(crate) const SLOW: &str = "reading it took too long";
 
 /// Suffixes of image file names.
 const ENDINGS: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
@@ -49,6 +56,14 @@ impl Said {
     /// Returns a message that names no images.
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
+    }
+
+    /// Returns the text for the model, with the instruction.
+    pub(crate) fn message_text(&self) -> String {
+        match self.instruction {
+            Some(instruction) => format!("{}\n\n{instruction}", self.text),
+            None => self.text.clone(),
+        }
     }
 }
 

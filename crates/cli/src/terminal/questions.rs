@@ -146,14 +146,10 @@ impl Questions {
         }
         let label = Line::new(format!("{} · Esc refuses", question.prompt.trim_end()), Face::BOLD);
         let mut rows = wrap(&label, columns, &Margins::blank(2));
-        let layout = self.answer.layout(columns.saturating_sub(INDENT + 1).max(1));
+        let layout = self.answer.indented_layout(columns, INDENT);
         let first = rows.len();
-        rows.extend(layout.rows.into_iter().map(|row| {
-            let mut line = Line::plain(" ".repeat(INDENT));
-            line.append(row);
-            line
-        }));
-        (rows, Some((first + layout.cursor.0, INDENT + layout.cursor.1)))
+        rows.extend(layout.rows);
+        (rows, Some((first + layout.cursor.0, layout.cursor.1)))
     }
 
     /// Removes a question. The text being written belongs to the question that is shown, and is removed with it.

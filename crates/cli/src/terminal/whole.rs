@@ -44,7 +44,7 @@ fn turn_lines(turn: &Turn, columns: usize, lines: &mut Vec<Line>) {
         lines.extend(indented(&arguments));
     }
     for result in turn.item.results() {
-        let face = if result.is_error { Face::coloured(Colour::Red) } else { Face::coloured(Colour::Green) };
+        let face = if result.is_error { Face::FAILURE } else { Face::SUCCESS };
         lines.push(Line::new(if result.is_error { "✗" } else { "✓" }, face));
         lines.extend(indented(&result.text()));
         lines.extend(result.images.iter().flat_map(|image| indented(&image_data_label(image))));

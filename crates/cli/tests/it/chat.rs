@@ -5,6 +5,7 @@ mod demo;
 mod images;
 mod pictures;
 mod sessions;
+mod shared;
 mod tmux;
 
 use std::process::{Command, Stdio};

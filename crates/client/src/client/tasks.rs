@@ -32,7 +32,7 @@ impl Client {
     ///
     /// [`ClientError`].
     pub async fn task(&self, task: &SessionId) -> Result<TaskDetail, ClientError> {
-        self.get(self.of(&operation::READ_TASK, task)?).await
+        self.get(self.session_request(&operation::READ_TASK, task)?).await
     }
 
     /// Reads the report about a task as Markdown.
@@ -41,7 +41,7 @@ impl Client {
     ///
     /// [`ClientError`].
     pub async fn task_report(&self, task: &SessionId) -> Result<String, ClientError> {
-        self.text(self.of(&operation::REPORT_TASK, task)?).await
+        self.text(self.session_request(&operation::REPORT_TASK, task)?).await
     }
 
     /// Reads the newest changes of a candidate as a patch against the anchor.
@@ -73,7 +73,7 @@ impl Client {
         text: &str,
     ) -> Result<(), ClientError> {
         let body = SteerBody { text, candidate };
-        self.change(self.of(&operation::STEER_TASK, task)?.json(&body)?).await?;
+        self.change(self.session_request(&operation::STEER_TASK, task)?.json(&body)?).await?;
         Ok(())
     }
 
@@ -89,7 +89,7 @@ impl Client {
         decision: GateDecision,
     ) -> Result<(), ClientError> {
         let body = GateBody::new(gate, decision);
-        self.change(self.of(&operation::DECIDE_TASK, task)?.json(&body)?).await?;
+        self.change(self.session_request(&operation::DECIDE_TASK, task)?.json(&body)?).await?;
         Ok(())
     }
 
@@ -99,7 +99,8 @@ impl Client {
     ///
     /// [`ClientError`].
     pub async fn cancel_task(&self, task: &SessionId, reason: Option<&str>) -> Result<(), ClientError> {
-        self.change(self.of(&operation::CANCEL_TASK, task)?.json(&CancelBody { reason })?).await?;
+        self.change(self.session_request(&operation::CANCEL_TASK, task)?.json(&CancelBody { reason })?)
+            .await?;
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use futures_util::StreamExt as _;
 use pintle_agent::{EventKind, SessionId};
 
 use super::harness::{Canned, PATIENCE, head_and_body, next, quick, response};
-use crate::{Client, ClientError, EventId, ListSessions, SessionItem};
+use crate::{Client, ClientError, EventId, SessionItem, SessionQuery};
 
 const JSON: &str = "application/json";
 const STREAM: &str = "text/event-stream";
@@ -58,7 +58,7 @@ async fn bodies_of_other_servers_are_errors() {
         [("text/html", "<p>hello</p>"), (JSON, "{}"), (JSON, ""), (JSON, "{\"sessions\":[{}]}")]
     {
         let server = Canned::start(vec![response("200 OK", media_type, "", body)]).await;
-        let error = server.client(quick()).list_sessions(&ListSessions::default()).await.unwrap_err();
+        let error = server.client(quick()).list_sessions(&SessionQuery::default()).await.unwrap_err();
         assert!(matches!(error, ClientError::Unexpected { .. }), "{body}: {error:?}");
         assert_eq!(server.requests().len(), 1);
     }

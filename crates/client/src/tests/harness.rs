@@ -14,10 +14,12 @@ use pintle_env::{CommandScript, MemoryEnvironment, Program};
 use pintle_llm::testing::FakeAdapter;
 use pintle_llm::{Client as Models, ProviderAdapter};
 use pintle_server::{
-    DocumentKind, HostError, ModelSummary, OpenSession, Server, ServerLimits, SessionControls, SessionHost,
-    SessionSettings, Tokens,
+    AccessTokens, DocumentKind, HostError, ModelSummary, OpenSession, Server, ServerLimits, SessionControls,
+    SessionHost, SessionSettings,
 };
-use pintle_store::{FileStore, Fork, SessionStore, StoreError, StoredJournal, Summary, fork, read_record};
+use pintle_store::{
+    FileStore, SessionStore, StoreError, StoredFork, StoredJournal, Summary, fork, read_record,
+};
 use pintle_tools::pipeline::{Gate, PreparedCall, Verdict};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -136,7 +138,8 @@ impl SessionHost for TestHost {
         let mut summary = Summary::new(id.clone(), pintle_agent::Clock::now(&SystemClock));
         summary.properties = self.store.summary(origin).await.map_err(host_error)?.unwrap().properties;
         let forked = fork(&self.store, origin, Some(turns), summary).await;
-        let Fork { journal, start, .. } = forked.map_err(|error| HostError::Invalid(error.to_string()))?;
+        let StoredFork { journal, start, .. } =
+            forked.map_err(|error| HostError::Invalid(error.to_string()))?;
         Self::opened(self.builder().id(id).start(start).journal(journal))
     }
 
@@ -161,7 +164,7 @@ pub(super) struct Fixture {
     host: TestHost,
     pub(super) address: SocketAddr,
     _directory: tempfile::TempDir,
-    tokens: Option<Tokens>,
+    tokens: Option<AccessTokens>,
     stop: CancellationToken,
     serving: JoinSet<()>,
 }
@@ -171,7 +174,7 @@ impl Fixture {
         Self::start_with(adapter, None).await
     }
 
-    pub(super) async fn start_with(adapter: FakeAdapter, tokens: Option<Tokens>) -> Self {
+    pub(super) async fn start_with(adapter: FakeAdapter, tokens: Option<AccessTokens>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let store = FileStore::open(directory.path()).unwrap();
         let host = TestHost { adapter: Arc::new(adapter), store };
@@ -207,7 +210,7 @@ impl Fixture {
 
     async fn serve(&mut self) {
         let server = self.server();
-        server.take_up().await.unwrap();
+        server.reopen_sessions().await.unwrap();
         let listener = TcpListener::bind(self.address).await.unwrap();
         self.address = listener.local_addr().unwrap();
         self.stop = CancellationToken::new();

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::harness::{Canned, quick, response};
 use crate::{
-    AuditFormat, Client, ExportFormat, GateDecision, ListSessions, NewSession, Restore, SettingsChange,
-    Since, TaskGate,
+    AuditFormat, Client, ExportFormat, FilePoint, GateDecision, NewSession, RestoreRequest, SessionQuery,
+    SettingsChange, TaskGate,
 };
 
 const DESCRIPTION: &str = include_str!("../../../server/openapi.json");
@@ -25,7 +25,7 @@ async fn call_everything(client: &Client) {
     let gate = TaskGate { name: "result".to_owned(), place: 1, candidate: None };
     let failed = [
         client.health().await.is_err(),
-        client.list_sessions(&ListSessions::default()).await.is_err(),
+        client.list_sessions(&SessionQuery::default()).await.is_err(),
         client.create_session(NewSession::default()).await.is_err(),
         client.session(session).await.is_err(),
         client.change_session(session, &SettingsChange::default()).await.is_err(),
@@ -45,8 +45,8 @@ async fn call_everything(client: &Client) {
         client.journal(session, 1, None).next().await.unwrap().is_err(),
         client.blob(session, "hash", None).await.is_err(),
         client.checkpoints(session).await.is_err(),
-        client.diff(session, &Since::Turns(0)).await.is_err(),
-        client.restore(session, Restore::new(Since::Turns(0))).await.is_err(),
+        client.diff(session, &FilePoint::Turns(0)).await.is_err(),
+        client.restore(session, RestoreRequest::new(FilePoint::Turns(0))).await.is_err(),
         client.export(session, ExportFormat::Html).await.is_err(),
         client.audit(session, AuditFormat::Text).await.is_err(),
         client.models().await.is_err(),

@@ -4,12 +4,13 @@ use futures_util::StreamExt as _;
 use pintle_agent::{Decision, EventKind, SessionId, SessionState, UserMessage};
 use pintle_llm::testing::FakeAdapter;
 use pintle_llm::{ImageData, Message, Role, ToolCall};
-use pintle_server::{Scope, Token, Tokens};
+use pintle_server::{AccessToken, AccessTokens, TokenScope};
 use serde_json::json;
 
 use super::harness::{Fixture, Received, is_end, quick};
 use crate::{
-    AuditFormat, Client, ClientError, ExportFormat, ListSessions, NewSession, Restore, SettingsChange, Since,
+    AuditFormat, Client, ClientError, ExportFormat, FilePoint, NewSession, RestoreRequest, SessionQuery,
+    SettingsChange,
 };
 
 fn runs(call_id: &str, command: &str) -> Message {
@@ -79,17 +80,17 @@ async fn a_session_is_created_driven_and_deleted() {
     assert_eq!(client.models().await.unwrap()[0].id, "claude-opus-4-6");
     assert!(client.metrics().await.unwrap().contains("pintle_"));
     assert_eq!(client.checkpoints(&id).await.unwrap(), []);
-    assert_eq!(client.diff(&id, &Since::Turns(0)).await.unwrap_err().code(), Some("invalid"));
-    let restore = client.restore(&id, Restore::new(Since::Turns(0))).await;
+    assert_eq!(client.diff(&id, &FilePoint::Turns(0)).await.unwrap_err().code(), Some("invalid"));
+    let restore = client.restore(&id, RestoreRequest::new(FilePoint::Turns(0))).await;
     assert_eq!(restore.unwrap_err().code(), Some("invalid"), "the host keeps no files");
 
-    let list = ListSessions { limit: Some(1), ..ListSessions::default() };
+    let list = SessionQuery { limit: Some(1), ..SessionQuery::default() };
     let first = client.list_sessions(&list).await.unwrap();
-    let next = ListSessions { cursor: first.next.clone(), ..list };
+    let next = SessionQuery { cursor: first.next.clone(), ..list };
     let second = client.list_sessions(&next).await.unwrap();
     let listed: Vec<_> = first.sessions.iter().chain(&second.sessions).map(|one| one.id.clone()).collect();
     assert!(listed.len() == 2 && listed.contains(&id) && listed.contains(&fork.id), "{listed:?}");
-    let idle = ListSessions { state: Some(SessionState::Closed), ..ListSessions::default() };
+    let idle = SessionQuery { state: Some(SessionState::Closed), ..SessionQuery::default() };
     assert_eq!(client.list_sessions(&idle).await.unwrap().sessions, []);
 
     client.abort(&id).await.unwrap();
@@ -101,12 +102,12 @@ async fn a_session_is_created_driven_and_deleted() {
 
 #[tokio::test]
 async fn refusals_are_problems() {
-    let (token, secret) = Token::generate("ann", [Scope::Read]).unwrap();
-    let fixture = Fixture::start_with(FakeAdapter::new("anthropic"), Some(Tokens::new([token]))).await;
+    let (token, secret) = AccessToken::generate("ann", [TokenScope::Read]).unwrap();
+    let fixture = Fixture::start_with(FakeAdapter::new("anthropic"), Some(AccessTokens::new([token]))).await;
     let reader = fixture.client_with(Some(&secret), quick());
     let error = reader.create_session(NewSession::default()).await.unwrap_err();
     assert_eq!((code(&error), error.status()), ("forbidden", Some(403)));
-    assert!(reader.list_sessions(&ListSessions::default()).await.is_ok());
+    assert!(reader.list_sessions(&SessionQuery::default()).await.is_ok());
     let in_url = Client::new(&format!("http://{}/#token={secret}", fixture.address), None).unwrap();
     assert!(in_url.models().await.is_ok(), "the token is that of the fragment");
     for client in [fixture.client(), fixture.client_with(Some("wrong"), quick())] {

@@ -3,8 +3,8 @@
 use futures_util::StreamExt as _;
 use pintle_agent::SessionId;
 use pintle_llm::testing::FakeAdapter;
-use pintle_workflow::LocalHost;
-use pintle_workflow::contract::{AnchorPlan, Check, Contract, Gate};
+use pintle_workflow::LocalTaskHost;
+use pintle_workflow::contract::{AnchorPlan, Contract, DecisionGate, TaskCheck};
 use serde_json::{Value, json};
 
 use super::harness::{Canned, Fixture, PATIENCE, quick, response};
@@ -12,7 +12,7 @@ use crate::{ClientError, EventId, GateDecision, TaskEvents, TaskGate, TaskItem};
 
 fn contract() -> Contract {
     let anchor = AnchorPlan::None { because: "it is a test".to_owned() };
-    Contract::new("Mend it.").with_check(Check::new("tests", "make test")).with_anchor(anchor)
+    Contract::new("Mend it.").with_check(TaskCheck::new("tests", "make test")).with_anchor(anchor)
 }
 
 async fn next(items: &mut TaskEvents) -> Option<Result<TaskItem, ClientError>> {
@@ -37,7 +37,7 @@ async fn a_task_is_read_told_and_followed() {
     let mut fixture = Fixture::start(FakeAdapter::new("anthropic")).await;
     let client = fixture.client();
     let id = SessionId::new("t1");
-    drop(LocalHost::create(fixture.store(), id.clone(), contract()).await.unwrap());
+    drop(LocalTaskHost::create(fixture.store(), id.clone(), contract()).await.unwrap());
     let listed = client.list_tasks(Some(1), None).await.unwrap();
     assert_eq!((listed.tasks.len(), listed.next), (1, None));
     assert_eq!((listed.tasks[0].title.as_str(), listed.tasks[0].state.as_str()), ("Mend it.", "under way"));
@@ -85,5 +85,5 @@ async fn a_decision_names_the_gate_that_was_seen() {
     let expected = json!({"gate": "result", "place": 17, "decision": "refuse", "words": "Handle zero."});
     assert_eq!(serde_json::from_str::<Value>(body).unwrap(), expected);
     // The server and the machine of the task call the gate the same.
-    assert_eq!(serde_json::to_value(Gate::Result).unwrap(), json!(gate.name));
+    assert_eq!(serde_json::to_value(DecisionGate::Result).unwrap(), json!(gate.name));
 }

@@ -12,8 +12,9 @@ use pintle_agent::{
 };
 use pintle_compat::Line;
 use pintle_compat::claude::{
-    Control, ControlError, ControlLimits, Event, HookAnswer, HookBase, HookEvent, HookRegistration, Incoming,
-    LineError, PermissionMode, PermissionRequest, PermissionUpdate, Sent, Step,
+    ControlChannel, ControlError, ControlEvent, ControlLimits, ControlStep, HookAnswer, HookBase, HookEvent,
+    HookRegistration, IncomingLine, LineError, PermissionMode, PermissionRequest, PermissionUpdate,
+    SentRequest,
 };
 use pintle_llm::ToolDefinition;
 use pintle_tools::gate::{Judgement, Verdict};
@@ -25,24 +26,28 @@ use tokio::sync::oneshot;
 /// Requests that wait for the host.
 #[derive(Debug)]
 pub(crate) struct Channel {
-    control: Mutex<Control>,
-    waiting: Mutex<BTreeMap<String, oneshot::Sender<Event>>>,
+    control: Mutex<ControlChannel>,
+    waiting: Mutex<BTreeMap<String, oneshot::Sender<ControlEvent>>>,
 }
 
 impl Channel {
     pub(crate) fn new() -> Self {
-        let control = Mutex::new(Control::new(ControlLimits::default()));
+        let control = Mutex::new(ControlChannel::new(ControlLimits::default()));
         Self { control, waiting: Mutex::default() }
     }
 
     /// Takes a line. Answers go to whoever waits; anything else is returned.
-    pub(crate) fn take(&self, line: Result<String, LineError>) -> Result<Option<Event>, String> {
-        let incoming = line.and_then(|line| Incoming::parse(&line)).map_err(|error| error.to_string())?;
-        let Step { lines, event } =
+    pub(crate) fn take(&self, line: Result<String, LineError>) -> Result<Option<ControlEvent>, String> {
+        let incoming = line.and_then(|line| IncomingLine::parse(&line)).map_err(|error| error.to_string())?;
+        let ControlStep { lines, event } =
             lock(&self.control).receive(incoming).map_err(|error| error.to_string())?;
         lines.iter().for_each(print);
         let id = match &event {
-            Some(Event::Permission { id, .. } | Event::Hook { id, .. } | Event::Mcp { id, .. }) => id.clone(),
+            Some(
+                ControlEvent::Permission { id, .. }
+                | ControlEvent::Hook { id, .. }
+                | ControlEvent::Mcp { id, .. },
+            ) => id.clone(),
             _ => return Ok(event),
         };
         if let (Some(waiting), Some(event)) = (lock(&self.waiting).remove(&id), event) {
@@ -66,7 +71,10 @@ impl Channel {
         lock(&self.waiting).clear();
     }
 
-    async fn ask(&self, send: impl FnOnce(&mut Control) -> Result<Sent, ControlError>) -> Option<Event> {
+    async fn ask(
+        &self,
+        send: impl FnOnce(&mut ControlChannel) -> Result<SentRequest, ControlError>,
+    ) -> Option<ControlEvent> {
         let (sender, answer) = oneshot::channel();
         let id = {
             let sent = send(&mut lock(&self.control)).ok()?;
@@ -81,14 +89,14 @@ impl Channel {
     /// Sends a message to a server in the host and returns its answer.
     pub(crate) async fn mcp(&self, server: &str, message: &Value) -> Result<Value, String> {
         match self.ask(|control| control.send_mcp(server, message)).await {
-            Some(Event::Mcp { answer, .. }) => answer,
+            Some(ControlEvent::Mcp { answer, .. }) => answer,
             _ => Err("the host is gone".to_owned()),
         }
     }
 
     async fn hook(&self, callback: &str, input: &Value, call: Option<&str>) -> Result<HookAnswer, String> {
         match self.ask(|control| control.run_hook(callback, input, call)).await {
-            Some(Event::Hook { answer, .. }) => answer,
+            Some(ControlEvent::Hook { answer, .. }) => answer,
             _ => Err("the host is gone".to_owned()),
         }
     }
@@ -150,9 +158,9 @@ impl Approver for HostApprover {
         if !self.asks {
             return Decision::Deny { reason: Some("nobody can be asked".to_owned()) };
         }
-        let question = PermissionRequest::of(request);
+        let question = PermissionRequest::new(request);
         match self.channel.ask(|control| control.ask_permission(&question)).await {
-            Some(Event::Permission { answer, .. }) => {
+            Some(ControlEvent::Permission { answer, .. }) => {
                 for update in answer.updates() {
                     if let PermissionUpdate::SetMode(mode) = update {
                         *lock(&self.permissions.mode) = *mode;

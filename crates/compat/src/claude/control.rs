@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::hooks::HookAnswer;
-use super::incoming::{Incoming, RefusedRequest};
+use super::incoming::{IncomingLine, RefusedRequest};
 use super::permission::{PermissionAnswer, PermissionRequest};
 use super::request::HostRequest;
 use super::user_line::UserLine;
 use crate::line::Line;
 
-/// Limits of a [`Control`].
+/// Limits of a [`ControlChannel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlLimits {
     /// Maximum number of our requests without an answer. Default: 256.
@@ -34,22 +34,22 @@ impl Default for ControlLimits {
 /// without effect.
 ///
 /// ```
-/// use pintle_compat::claude::{Control, ControlLimits, Event, HostRequest, Incoming};
+/// use pintle_compat::claude::{ControlChannel, ControlEvent, ControlLimits, HostRequest, IncomingLine};
 ///
-/// let mut control = Control::new(ControlLimits::default());
+/// let mut control = ControlChannel::new(ControlLimits::default());
 /// let line = r#"{"type":"control_request","request_id":"1","request":{"subtype":"interrupt"}}"#;
-/// let step = control.receive(Incoming::parse(line)?)?;
-/// assert!(matches!(step.event, Some(Event::Request { request: HostRequest::Interrupt, .. })));
+/// let step = control.receive(IncomingLine::parse(line)?)?;
+/// assert!(matches!(step.event, Some(ControlEvent::Request { request: HostRequest::Interrupt, .. })));
 /// let answer = control.answer("1", Ok(serde_json::json!({})))?;
 /// assert!(answer.to_string().contains(r#""request_id":"1""#));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Control {
+pub struct ControlChannel {
     limits: ControlLimits,
     next: u64,
     /// Our requests without an answer.
-    asked: BTreeMap<String, Asked>,
+    asked: BTreeMap<String, PendingRequest>,
     /// Requests of the host without an answer.
     requested: BTreeSet<String>,
     is_initialized: bool,
@@ -57,7 +57,7 @@ pub struct Control {
 
 /// The request.
 #[derive(Clone, Debug)]
-enum Asked {
+enum PendingRequest {
     Permission { input: Value },
     Hook,
     Mcp,
@@ -65,17 +65,17 @@ enum Asked {
 
 /// Result of a line of the host.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Step {
+pub struct ControlStep {
     /// Lines to write.
     pub lines: Vec<Line>,
     /// Event for the caller, if any.
-    pub event: Option<Event>,
+    pub event: Option<ControlEvent>,
 }
 
 /// Meaning of a line of the host.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Event {
+pub enum ControlEvent {
     /// A message of the user.
     User(Box<UserLine>),
     /// The handshake requests something that could restrict the session and is not supported. The host has received the
@@ -84,7 +84,7 @@ pub enum Event {
         /// The reason.
         reason: String,
     },
-    /// A request. The caller answers it with [`Control::answer`].
+    /// A request. The caller answers it with [`ControlChannel::answer`].
     Request {
         /// Its id.
         id: String,
@@ -96,21 +96,21 @@ pub enum Event {
         /// Its id.
         id: String,
     },
-    /// Answer to [`Control::ask_permission`]. An unreadable answer is a denial.
+    /// Answer to [`ControlChannel::ask_permission`]. An unreadable answer is a denial.
     Permission {
         /// Id of the request.
         id: String,
         /// The answer.
         answer: PermissionAnswer,
     },
-    /// Answer to [`Control::run_hook`], or the reason why the hook failed.
+    /// Answer to [`ControlChannel::run_hook`], or the reason why the hook failed.
     Hook {
         /// Id of the request.
         id: String,
         /// The answer.
         answer: Result<HookAnswer, String>,
     },
-    /// Answer to [`Control::send_mcp`]: a JSON-RPC message, or the reason why it is missing.
+    /// Answer to [`ControlChannel::send_mcp`]: a JSON-RPC message, or the reason why it is missing.
     Mcp {
         /// Id of the request.
         id: String,
@@ -121,7 +121,7 @@ pub enum Event {
 
 /// One of our requests.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sent {
+pub struct SentRequest {
     /// Its id.
     pub id: String,
     /// The line to write.
@@ -152,7 +152,7 @@ pub enum ControlError {
     },
 }
 
-impl Control {
+impl ControlChannel {
     /// Creates the state of a channel without pending requests.
     #[must_use]
     pub fn new(limits: ControlLimits) -> Self {
@@ -165,17 +165,21 @@ impl Control {
     ///
     /// [`ControlError::NoSuchRequest`] and [`ControlError::Repeated`]. The line then has no effect, and the channel
     /// stays usable.
-    pub fn receive(&mut self, incoming: Incoming) -> Result<Step, ControlError> {
+    pub fn receive(&mut self, incoming: IncomingLine) -> Result<ControlStep, ControlError> {
         match incoming {
-            Incoming::User(line) => Ok(happened(Event::User(line))),
-            Incoming::Request { id, request } => self.request(id, request),
-            Incoming::Answer { id, answer } => self.answered(id, answer),
-            Incoming::CancelRequest { id } => {
+            IncomingLine::User(line) => Ok(event_step(ControlEvent::User(line))),
+            IncomingLine::Request { id, request } => self.request(id, request),
+            IncomingLine::Answer { id, answer } => self.resolve_answer(id, answer),
+            IncomingLine::CancelRequest { id } => {
                 // The host may send it after the answer, since it does not know whether one is on its way.
                 let was_open = self.requested.remove(&id);
-                Ok(if was_open { happened(Event::RequestCancelled { id }) } else { Step::default() })
+                Ok(if was_open {
+                    event_step(ControlEvent::RequestCancelled { id })
+                } else {
+                    ControlStep::default()
+                })
             }
-            Incoming::KeepAlive => Ok(Step::default()),
+            IncomingLine::KeepAlive => Ok(ControlStep::default()),
         }
     }
 
@@ -183,47 +187,53 @@ impl Control {
         &mut self,
         id: String,
         request: Result<HostRequest, RefusedRequest>,
-    ) -> Result<Step, ControlError> {
+    ) -> Result<ControlStep, ControlError> {
         if self.requested.contains(&id) {
             return Err(ControlError::Repeated { id });
         }
         if self.requested.len() >= self.limits.requested {
-            return Ok(refused(&id, "too many requests wait for an answer"));
+            return Ok(refusal_step(&id, "too many requests wait for an answer"));
         }
         match request {
             Err(RefusedRequest { subtype, reason, .. }) => {
-                let mut step = refused(&id, &reason);
+                let mut step = refusal_step(&id, &reason);
                 if subtype == "initialize" {
-                    step.event = Some(Event::HandshakeRefused { reason });
+                    step.event = Some(ControlEvent::HandshakeRefused { reason });
                 }
                 Ok(step)
             }
             Ok(HostRequest::Initialize(_)) if self.is_initialized => {
-                Ok(refused(&id, "the session is initialized already"))
+                Ok(refusal_step(&id, "the session is initialized already"))
             }
             Ok(request) => {
                 self.is_initialized |= matches!(request, HostRequest::Initialize(_));
                 self.requested.insert(id.clone());
-                Ok(happened(Event::Request { id, request }))
+                Ok(event_step(ControlEvent::Request { id, request }))
             }
         }
     }
 
-    fn answered(&mut self, id: String, answer: Result<Value, String>) -> Result<Step, ControlError> {
+    fn resolve_answer(
+        &mut self,
+        id: String,
+        answer: Result<Value, String>,
+    ) -> Result<ControlStep, ControlError> {
         let event = match self.asked.remove(&id) {
             None => return Err(ControlError::NoSuchRequest { id }),
-            Some(Asked::Permission { input }) => Event::Permission { id, answer: permission(answer, &input) },
-            Some(Asked::Hook) => {
-                let read = |answer| HookAnswer::read(&answer).map_err(|error| error.to_string());
-                Event::Hook { id, answer: answer.and_then(read) }
+            Some(PendingRequest::Permission { input }) => {
+                ControlEvent::Permission { id, answer: permission(answer, &input) }
             }
-            Some(Asked::Mcp) => {
+            Some(PendingRequest::Hook) => {
+                let read = |answer| HookAnswer::read(&answer).map_err(|error| error.to_string());
+                ControlEvent::Hook { id, answer: answer.and_then(read) }
+            }
+            Some(PendingRequest::Mcp) => {
                 let missing = || "the answer has no message".to_owned();
                 let read = |answer: Value| answer.get("mcp_response").cloned().ok_or_else(missing);
-                Event::Mcp { id, answer: answer.and_then(read) }
+                ControlEvent::Mcp { id, answer: answer.and_then(read) }
             }
         };
-        Ok(happened(event))
+        Ok(event_step(event))
     }
 
     /// Answers a request of the host with an object, or with the reason of a failure.
@@ -248,8 +258,8 @@ impl Control {
     /// # Errors
     ///
     /// [`ControlError::TooMany`].
-    pub fn ask_permission(&mut self, request: &PermissionRequest) -> Result<Sent, ControlError> {
-        self.send(Asked::Permission { input: request.input.clone() }, &request.to_value())
+    pub fn ask_permission(&mut self, request: &PermissionRequest) -> Result<SentRequest, ControlError> {
+        self.send(PendingRequest::Permission { input: request.input.clone() }, &request.to_value())
     }
 
     /// Runs a hook of the host. [`HookBase::input`](super::HookBase::input) returns the `input`.
@@ -262,12 +272,12 @@ impl Control {
         callback: &str,
         input: &Value,
         tool_use_id: Option<&str>,
-    ) -> Result<Sent, ControlError> {
+    ) -> Result<SentRequest, ControlError> {
         let mut request = json!({"subtype": "hook_callback", "callback_id": callback, "input": input});
         if let (Some(id), Some(fields)) = (tool_use_id, request.as_object_mut()) {
             fields.insert("tool_use_id".to_owned(), id.into());
         }
-        self.send(Asked::Hook, &request)
+        self.send(PendingRequest::Hook, &request)
     }
 
     /// Sends a JSON-RPC message to an MCP server that runs in the host. Notifications have an answer, too.
@@ -275,9 +285,9 @@ impl Control {
     /// # Errors
     ///
     /// [`ControlError::TooMany`].
-    pub fn send_mcp(&mut self, server: &str, message: &Value) -> Result<Sent, ControlError> {
+    pub fn send_mcp(&mut self, server: &str, message: &Value) -> Result<SentRequest, ControlError> {
         let request = json!({"subtype": "mcp_message", "server_name": server, "message": message});
-        self.send(Asked::Mcp, &request)
+        self.send(PendingRequest::Mcp, &request)
     }
 
     /// Withdraws one of our requests and ignores its answer. Returns the line that informs the host; `None` if the
@@ -293,7 +303,7 @@ impl Control {
         std::mem::take(&mut self.asked).into_keys().collect()
     }
 
-    fn send(&mut self, asked: Asked, request: &Value) -> Result<Sent, ControlError> {
+    fn send(&mut self, asked: PendingRequest, request: &Value) -> Result<SentRequest, ControlError> {
         if self.asked.len() >= self.limits.asked {
             return Err(ControlError::TooMany { waiting: self.asked.len() });
         }
@@ -301,7 +311,7 @@ impl Control {
         self.next = self.next.saturating_add(1);
         self.asked.insert(id.clone(), asked);
         let line = json!({"type": "control_request", "request_id": id, "request": request});
-        Ok(Sent { id, line: Line::new(line) })
+        Ok(SentRequest { id, line: Line::new(line) })
     }
 }
 
@@ -314,12 +324,12 @@ fn permission(answer: Result<Value, String>, asked: &Value) -> PermissionAnswer 
     })
 }
 
-fn happened(event: Event) -> Step {
-    Step { lines: Vec::new(), event: Some(event) }
+fn event_step(event: ControlEvent) -> ControlStep {
+    ControlStep { lines: Vec::new(), event: Some(event) }
 }
 
-fn refused(id: &str, reason: &str) -> Step {
-    Step { lines: vec![error_line(id, reason)], event: None }
+fn refusal_step(id: &str, reason: &str) -> ControlStep {
+    ControlStep { lines: vec![error_line(id, reason)], event: None }
 }
 
 fn error_line(id: &str, reason: &str) -> Line {

@@ -6,13 +6,13 @@ use super::lines::LineError;
 
 /// An object that is being read, and its position in its line.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fields<'a> {
+pub(super) struct ObjectFields<'a> {
     path: &'a str,
     fields: &'a Map<String, Value>,
 }
 
-impl<'a> Fields<'a> {
-    pub(super) fn of(path: &'a str, value: &'a Value) -> Result<Self, LineError> {
+impl<'a> ObjectFields<'a> {
+    pub(super) fn new(path: &'a str, value: &'a Value) -> Result<Self, LineError> {
         let fields = value.as_object().ok_or_else(|| LineError::field(path, "an object"))?;
         Ok(Self { path, fields })
     }

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::ids::LineIds;
 use super::info::InitInfo;
-use super::message::Message;
-use super::partial::{Block, PartialMessage};
-use super::result::{Counts, RunEnd, result};
+use super::message::ResponseMessage;
+use super::partial::{BlockKind, PartialMessage};
+use super::result::{RunCounts, RunEnd, result};
 use super::tool_names::claude_tool_name;
 use super::usage::stop_reason;
 use crate::call::output_text;
@@ -56,7 +56,7 @@ pub struct Formatter {
     model: String,
     /// State of each session, including subagents.
     sessions: BTreeMap<SessionId, SessionView>,
-    counts: Counts,
+    counts: RunCounts,
     started: Option<Timestamp>,
     latest: Option<Timestamp>,
     /// Start times of model calls.
@@ -68,7 +68,7 @@ pub struct Formatter {
 struct SessionView {
     /// The call that started the session.
     parent: Option<String>,
-    message: Message,
+    message: ResponseMessage,
     partial: PartialMessage,
     calls: Vec<ShownCall>,
 }
@@ -93,7 +93,7 @@ impl Formatter {
             settings,
             model: model.into(),
             sessions: BTreeMap::new(),
-            counts: Counts::default(),
+            counts: RunCounts::default(),
             started: None,
             latest: None,
             request_started: None,
@@ -185,26 +185,26 @@ impl Formatter {
     fn lines_of(&mut self, session: &SessionId, kind: &EventKind) -> Vec<Line> {
         match kind {
             EventKind::AssistantTextStart {} => {
-                self.begin_block(session, Block::Text, &json!({"type": "text", "text": ""}))
+                self.begin_block(session, BlockKind::Text, &json!({"type": "text", "text": ""}))
             }
-            EventKind::AssistantTextDelta { delta } => self.block_delta(session, &Block::Text, delta),
-            EventKind::AssistantTextEnd { text, .. } => self.text_ended(session, &Block::Text, text),
+            EventKind::AssistantTextDelta { delta } => self.block_delta(session, &BlockKind::Text, delta),
+            EventKind::AssistantTextEnd { text, .. } => self.text_ended(session, &BlockKind::Text, text),
             EventKind::ReasoningStart {} => {
                 let content = json!({"type": "thinking", "thinking": "", "signature": ""});
-                self.begin_block(session, Block::Thinking, &content)
+                self.begin_block(session, BlockKind::Thinking, &content)
             }
-            EventKind::ReasoningDelta { delta } => self.block_delta(session, &Block::Thinking, delta),
-            EventKind::ReasoningEnd { text, .. } => self.text_ended(session, &Block::Thinking, text),
+            EventKind::ReasoningDelta { delta } => self.block_delta(session, &BlockKind::Thinking, delta),
+            EventKind::ReasoningEnd { text, .. } => self.text_ended(session, &BlockKind::Thinking, text),
             EventKind::ToolCallArgumentsStart { call_id, tool_name, .. } => {
                 let name = claude_tool_name(tool_name);
                 let content = json!({"type": "tool_use", "id": call_id, "name": name, "input": {}});
-                self.begin_block(session, Block::Call(call_id.clone()), &content)
+                self.begin_block(session, BlockKind::Call(call_id.clone()), &content)
             }
             EventKind::ToolCallArgumentsDelta { call_id, delta } => {
-                self.block_delta(session, &Block::Call(call_id.clone()), delta)
+                self.block_delta(session, &BlockKind::Call(call_id.clone()), delta)
             }
             EventKind::ToolCallArgumentsEnd { call_id, .. } => {
-                self.end_block(session, &Block::Call(call_id.clone()))
+                self.end_block(session, &BlockKind::Call(call_id.clone()))
             }
             EventKind::RequestPrepared { .. } => self.request_prepared(session),
             EventKind::ModelResponse { finish_reason, usage, .. } => {
@@ -230,13 +230,13 @@ impl Formatter {
         }
     }
 
-    fn text_ended(&mut self, session: &SessionId, block: &Block, text: &str) -> Vec<Line> {
+    fn text_ended(&mut self, session: &SessionId, block: &BlockKind, text: &str) -> Vec<Line> {
         let lines = self.end_block(session, block);
         let is_shown = *session == self.session || self.settings.subagent_text;
         if !text.is_empty() && is_shown {
             let content = match block {
-                Block::Thinking => json!({"type": "thinking", "thinking": text, "signature": ""}),
-                Block::Text | Block::Call(_) => json!({"type": "text", "text": text}),
+                BlockKind::Thinking => json!({"type": "thinking", "thinking": text, "signature": ""}),
+                BlockKind::Text | BlockKind::Call(_) => json!({"type": "text", "text": text}),
             };
             self.add_block(session, content);
         }
@@ -397,7 +397,7 @@ impl Formatter {
         let parent = self.parent(session);
         let mut lines = Vec::new();
         for block in &blocks {
-            let message = self.view(session).message.clone().with(block, &self.model);
+            let message = self.view(session).message.clone().to_value(block, &self.model);
             lines.push(self.line(json!({
                 "type": "assistant", "message": message, "parent_tool_use_id": parent,
             })));
@@ -405,7 +405,7 @@ impl Formatter {
         lines
     }
 
-    fn begin_block(&mut self, session: &SessionId, block: Block, content: &Value) -> Vec<Line> {
+    fn begin_block(&mut self, session: &SessionId, block: BlockKind, content: &Value) -> Vec<Line> {
         if !self.settings.partial_messages {
             return Vec::new();
         }
@@ -414,12 +414,12 @@ impl Formatter {
         self.stream_events(session, events)
     }
 
-    fn block_delta(&mut self, session: &SessionId, block: &Block, delta: &str) -> Vec<Line> {
+    fn block_delta(&mut self, session: &SessionId, block: &BlockKind, delta: &str) -> Vec<Line> {
         let event = self.view(session).partial.delta(block, delta);
         self.stream_events(session, event)
     }
 
-    fn end_block(&mut self, session: &SessionId, block: &Block) -> Vec<Line> {
+    fn end_block(&mut self, session: &SessionId, block: &BlockKind) -> Vec<Line> {
         let event = self.view(session).partial.end(block);
         self.stream_events(session, event)
     }

@@ -6,10 +6,10 @@ use pintle_agent::{CallAnswer, Decision, EndAnswer, HookEvent, InputAnswer, Resu
 use pintle_tools::gate::Permission;
 use serde_json::{Map, Value};
 
-use super::fields::Fields;
+use super::fields::ObjectFields;
 use super::lines::LineError;
 use super::tool_names::claude_tool_name;
-use crate::command_line::{find_misspelt, shortened};
+use crate::command_line::{find_misspelt, shorten};
 
 /// Fields of a hook in the handshake.
 const FIELDS: [&str; 4] = ["matcher", "hookCallbackIds", "timeout", "onFailure"];
@@ -22,7 +22,7 @@ pub struct HookRegistration {
     pub event: HookEvent,
     /// Tools, sources, triggers or reasons for which they run.
     pub matcher: HookMatcher,
-    /// Ids of the callbacks, for [`Control::run_hook`](super::Control::run_hook).
+    /// Ids of the callbacks, for [`ControlChannel::run_hook`](super::ControlChannel::run_hook).
     pub callbacks: Vec<String>,
     /// Timeout of one hook; `None` leaves it to the session.
     pub timeout: Option<Duration>,
@@ -52,7 +52,7 @@ impl HookMatcher {
         let grouped = text.strip_prefix("^(").and_then(|rest| rest.strip_suffix(")$"));
         let alternatives = grouped.unwrap_or(text).split('|');
         let names: Vec<String> = alternatives
-            .map(|name| if is_plain || grouped.is_some() { name.to_owned() } else { unanchored(name) })
+            .map(|name| if is_plain || grouped.is_some() { name.to_owned() } else { remove_anchors(name) })
             .map(|name| name.replace(".*", "*"))
             .collect();
         // A star after any other character than a dot repeats that character.
@@ -74,7 +74,7 @@ impl HookMatcher {
 }
 
 /// Returns a pattern for an expression that matches anywhere, except where it has an anchor.
-fn unanchored(expression: &str) -> String {
+fn remove_anchors(expression: &str) -> String {
     let (start, rest) = match expression.strip_prefix('^') {
         Some(rest) => ("", rest),
         None => (".*", expression),
@@ -112,7 +112,7 @@ impl HookRegistration {
         for (name, entries) in hooks {
             let Some(event) = HookEvent::from_name(name) else {
                 if let Some(known) = find_misspelt(name, HookEvent::ALL.into_iter().map(HookEvent::as_str)) {
-                    let field = format!("hooks.{}", shortened(name));
+                    let field = format!("hooks.{}", shorten(name));
                     return Err(LineError::field(field, format!("a known event; did you mean {known}?")));
                 }
                 warnings.push(format!("hooks for {name} never run: there is no such event"));
@@ -120,18 +120,18 @@ impl HookRegistration {
             };
             let entries = entries.as_array().ok_or_else(|| LineError::field("hooks", "lists of matchers"))?;
             for entry in entries {
-                registrations.push(Self::read(event, Fields::of("hooks[]", entry)?)?);
+                registrations.push(Self::read(event, ObjectFields::new("hooks[]", entry)?)?);
             }
         }
         Ok(registrations)
     }
 
-    fn read(event: HookEvent, entry: Fields<'_>) -> Result<Self, LineError> {
+    fn read(event: HookEvent, entry: ObjectFields<'_>) -> Result<Self, LineError> {
         let seconds =
             |value: &Value| value.as_f64().and_then(|value| Duration::try_from_secs_f64(value).ok());
         for name in entry.map().keys().filter(|name| !FIELDS.contains(&name.as_str())) {
             if let Some(known) = find_misspelt(name, FIELDS.into_iter()) {
-                return Err(entry.wrong(&shortened(name), &format!("a known field; did you mean {known}?")));
+                return Err(entry.wrong(&shorten(name), &format!("a known field; did you mean {known}?")));
             }
         }
         Ok(Self {
@@ -211,7 +211,7 @@ pub struct HookAnswer {
 impl HookAnswer {
     /// Reads an answer.
     pub(super) fn read(answer: &Value) -> Result<Self, LineError> {
-        let fields = Fields::of("response", answer)?;
+        let fields = ObjectFields::new("response", answer)?;
         let mut read = Self { system_message: fields.optional_text("systemMessage")?, ..Self::default() };
         read.reason = fields.optional_text("reason")?;
         if fields.optional("continue", "true or false", Value::as_bool)? == Some(false) {
@@ -228,12 +228,12 @@ impl HookAnswer {
             None => {}
         }
         if let Some(specific) = fields.get("hookSpecificOutput") {
-            read.read_specific(Fields::of("hookSpecificOutput", specific)?)?;
+            read.read_specific(ObjectFields::new("hookSpecificOutput", specific)?)?;
         }
         Ok(read)
     }
 
-    fn read_specific(&mut self, specific: Fields<'_>) -> Result<(), LineError> {
+    fn read_specific(&mut self, specific: ObjectFields<'_>) -> Result<(), LineError> {
         match specific.optional_text("permissionDecision")?.as_deref() {
             Some("allow") => self.permission = Some(Permission::Allow),
             Some("deny") => self.permission = Some(Permission::Deny),
@@ -252,7 +252,7 @@ impl HookAnswer {
         let text = |output: &Value| output.as_str().map_or_else(|| output.to_string(), str::to_owned);
         self.updated_output = output.map(text);
         if let Some(decision) = specific.get("decision") {
-            self.read_permission(Fields::of("hookSpecificOutput.decision", decision)?)?;
+            self.read_permission(ObjectFields::new("hookSpecificOutput.decision", decision)?)?;
         }
         match &self.updated_input {
             Some(input) if !input.is_object() => Err(specific.wrong("updatedInput", "an object")),
@@ -261,7 +261,7 @@ impl HookAnswer {
     }
 
     /// Reads the decision of a hook for `PermissionRequest`.
-    fn read_permission(&mut self, decision: Fields<'_>) -> Result<(), LineError> {
+    fn read_permission(&mut self, decision: ObjectFields<'_>) -> Result<(), LineError> {
         match decision.text("behavior")? {
             "allow" => {
                 self.permission = Some(Permission::Allow);

@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
-use super::fields::Fields;
+use super::fields::ObjectFields;
 use super::lines::LineError;
 use super::request::HostRequest;
 use super::user_line::UserLine;
-use crate::command_line::shortened;
+use crate::command_line::shorten;
 
 /// A line of the host.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Incoming {
+pub enum IncomingLine {
     /// A message of the user.
     User(Box<UserLine>),
     /// A request.
@@ -47,7 +47,7 @@ pub struct RefusedRequest {
     pub reason: String,
 }
 
-impl Incoming {
+impl IncomingLine {
     /// Parses a line.
     ///
     /// A request that cannot be served is not an error: it has an id, and the host waits for an answer.
@@ -59,37 +59,39 @@ impl Incoming {
         let value: Value = serde_json::from_str(line)
             .map_err(|error| LineError::NotAnObject { reason: error.to_string() })?;
         let not_an_object = || LineError::NotAnObject { reason: "it is another JSON value".to_owned() };
-        let line = Fields::of("line", &value).map_err(|_| not_an_object())?;
+        let line = ObjectFields::new("line", &value).map_err(|_| not_an_object())?;
         match line.text("type")? {
             "user" => Ok(Self::User(Box::new(UserLine::read(line)?))),
             "control_request" => request(line),
-            "control_response" => answer(Fields::of("response", line.required("response", "an object")?)?),
+            "control_response" => {
+                answer(ObjectFields::new("response", line.required("response", "an object")?)?)
+            }
             "control_cancel_request" => Ok(Self::CancelRequest { id: line.text("request_id")?.to_owned() }),
             "keep_alive" => Ok(Self::KeepAlive),
-            other => Err(LineError::UnknownType { found: shortened(other) }),
+            other => Err(LineError::UnknownType { found: shorten(other) }),
         }
     }
 }
 
-fn request(line: Fields<'_>) -> Result<Incoming, LineError> {
+fn request(line: ObjectFields<'_>) -> Result<IncomingLine, LineError> {
     let id = line.text("request_id")?.to_owned();
     let subtype = line.get("request").and_then(|request| request.get("subtype")).and_then(Value::as_str);
-    let subtype = shortened(subtype.unwrap_or_default());
-    let read = || HostRequest::read(Fields::of("request", line.required("request", "an object")?)?);
+    let subtype = shorten(subtype.unwrap_or_default());
+    let read = || HostRequest::read(ObjectFields::new("request", line.required("request", "an object")?)?);
     let reason = match read() {
-        Ok(Some(request)) => return Ok(Incoming::Request { id, request: Ok(request) }),
+        Ok(Some(request)) => return Ok(IncomingLine::Request { id, request: Ok(request) }),
         Ok(None) => format!("unsupported control request subtype: {subtype}"),
         Err(error) => error.to_string(),
     };
-    Ok(Incoming::Request { id, request: Err(RefusedRequest { subtype, reason }) })
+    Ok(IncomingLine::Request { id, request: Err(RefusedRequest { subtype, reason }) })
 }
 
-fn answer(response: Fields<'_>) -> Result<Incoming, LineError> {
+fn answer(response: ObjectFields<'_>) -> Result<IncomingLine, LineError> {
     let id = response.text("request_id")?.to_owned();
     let answer = match response.text("subtype")? {
         "success" => Ok(response.get("response").cloned().unwrap_or_default()),
         "error" => Err(response.optional_text("error")?.unwrap_or_else(|| "unknown error".to_owned())),
         _ => return Err(response.wrong("subtype", "`success` or `error`")),
     };
-    Ok(Incoming::Answer { id, answer })
+    Ok(IncomingLine::Answer { id, answer })
 }

@@ -7,7 +7,7 @@ use super::usage::{stop_reason, usage};
 
 /// A response. Its blocks are written after its end, which has the reason and the token counts.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Message {
+pub(super) struct ResponseMessage {
     /// Id; `None` before the first block.
     id: Option<String>,
     waiting: Vec<Value>,
@@ -15,7 +15,7 @@ pub(super) struct Message {
     usage: Usage,
 }
 
-impl Message {
+impl ResponseMessage {
     /// Returns the id. `make` creates it at the first block.
     pub(super) fn id(&mut self, make: impl FnOnce() -> String) -> &str {
         self.id.get_or_insert_with(make)
@@ -43,7 +43,7 @@ impl Message {
     }
 
     /// Returns the message with one block.
-    pub(super) fn with(&self, block: &Value, model: &str) -> Value {
+    pub(super) fn to_value(&self, block: &Value, model: &str) -> Value {
         json!({
             "id": self.id.as_deref().unwrap_or("msg_0"),
             "type": "message",

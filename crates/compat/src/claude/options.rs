@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::mode::{MODES, PermissionMode};
-use super::settings::Settings;
+use super::settings::ClaudeSettings;
 use super::tool_rule::ToolRule;
 use crate::command_line::{
-    Authority, Flag, OptionError, Parsed, Word, Words, invalid, restricting, unexpected,
+    CommandWord, CommandWords, Flag, OptionError, ParsedOptions, RestrictingNames, invalid, restricting,
+    unexpected,
 };
 
 /// Supported options of Claude Code's `stream-json`. None is set by default.
@@ -62,8 +63,8 @@ pub struct StreamOptions {
     /// Whether no other MCP servers are used (`--strict-mcp-config`).
     pub strict_mcp_config: bool,
     /// Settings (`--settings`) that are a JSON object.
-    pub settings: Settings,
-    /// Path of a settings file (`--settings`), for [`Settings::parse`].
+    pub settings: ClaudeSettings,
+    /// Path of a settings file (`--settings`), for [`ClaudeSettings::parse`].
     pub settings_file: Option<PathBuf>,
     /// Settings files that are read (`--setting-sources`): `user`, `project`, `local`. All if `None`.
     pub setting_sources: Option<Vec<SettingSource>>,
@@ -143,7 +144,7 @@ const REFUSED: &[(&str, &str)] = &[
 
 /// Options that restrict a session or grant it something, by their spellings, and the values of these options. Other
 /// options may also have the values `default`, `auto` and `plan`.
-const AUTHORITY: Authority = Authority {
+const AUTHORITY: RestrictingNames = RestrictingNames {
     names: &[
         ("--permission-mode", "--permission-mode"),
         ("--permission-prompt-tool", "--permission-prompt-tool"),
@@ -213,14 +214,14 @@ impl StreamOptions {
     /// # Errors
     ///
     /// [`OptionError`] for an unsupported option that could restrict the session, and for invalid arguments.
-    pub fn parse<S: AsRef<str>>(arguments: &[S]) -> Result<Parsed<Self>, OptionError> {
+    pub fn parse<S: AsRef<str>>(arguments: &[S]) -> Result<ParsedOptions<Self>, OptionError> {
         let mut options = Self::default();
-        let mut words = Words::new(arguments, &AUTHORITY);
+        let mut words = CommandWords::new(arguments, &AUTHORITY);
         while let Some(word) = words.next() {
             match word {
-                Word::Option(flag) => options.flag(flag, &mut words)?,
+                CommandWord::Option(flag) => options.flag(flag, &mut words)?,
                 // Prompts are lines of standard input.
-                Word::Plain(word) => return Err(unexpected(&word)),
+                CommandWord::Plain(word) => return Err(unexpected(&word)),
             }
         }
         if options.forks && !options.continues && options.resume.is_none() {
@@ -232,10 +233,10 @@ impl StreamOptions {
         if options.session_id.is_some() && (options.continues || options.resume.is_some()) && !options.forks {
             return Err(OptionError::Conflict { first: "--session-id", second: "--resume" });
         }
-        Ok(Parsed { options, warnings: words.warnings })
+        Ok(ParsedOptions { options, warnings: words.warnings })
     }
 
-    fn flag(&mut self, flag: Flag, words: &mut Words) -> Result<(), OptionError> {
+    fn flag(&mut self, flag: Flag, words: &mut CommandWords) -> Result<(), OptionError> {
         match flag.name.as_str() {
             "--output-format" => {
                 words.choice(flag, &[("stream-json", ())])?;
@@ -262,7 +263,7 @@ impl StreamOptions {
         Ok(())
     }
 
-    fn session_flag(&mut self, flag: Flag, words: &mut Words) -> Result<(), OptionError> {
+    fn session_flag(&mut self, flag: Flag, words: &mut CommandWords) -> Result<(), OptionError> {
         match flag.name.as_str() {
             "--resume" | "-r" => self.resume = Some(words.value(flag)?),
             "--session-id" => self.session_id = Some(words.value(flag)?),
@@ -282,7 +283,7 @@ impl StreamOptions {
         Ok(())
     }
 
-    fn permission_flag(&mut self, flag: Flag, words: &mut Words) -> Result<(), OptionError> {
+    fn permission_flag(&mut self, flag: Flag, words: &mut CommandWords) -> Result<(), OptionError> {
         match flag.name.as_str() {
             "--permission-mode" => {
                 let mode = words.choice(flag, MODES)?;
@@ -306,7 +307,7 @@ impl StreamOptions {
         Ok(())
     }
 
-    fn switch(&mut self, flag: Flag, words: &mut Words) -> Result<(), OptionError> {
+    fn switch(&mut self, flag: Flag, words: &mut CommandWords) -> Result<(), OptionError> {
         match flag.name.as_str() {
             // The output is always the complete stream.
             "--verbose" | "--print" | "-p" => {}
@@ -324,13 +325,13 @@ impl StreamOptions {
             }
             _ => return without_meaning(flag, words),
         }
-        Words::no_value(&flag)
+        CommandWords::no_value(&flag)
     }
 
-    fn take_settings(&mut self, flag: Flag, words: &mut Words) -> Result<(), OptionError> {
+    fn take_settings(&mut self, flag: Flag, words: &mut CommandWords) -> Result<(), OptionError> {
         let value = words.value(flag)?;
         if value.trim_start().starts_with('{') {
-            self.settings = Settings::parse(&value, &mut words.warnings)?;
+            self.settings = ClaudeSettings::parse(&value, &mut words.warnings)?;
         } else {
             self.settings_file = Some(value.into());
         }
@@ -338,7 +339,7 @@ impl StreamOptions {
     }
 }
 
-fn without_meaning(flag: Flag, words: &mut Words) -> Result<(), OptionError> {
+fn without_meaning(flag: Flag, words: &mut CommandWords) -> Result<(), OptionError> {
     if let Some((_, has_value, reason)) = HARMLESS.iter().find(|(name, ..)| *name == flag.name) {
         return words.ignore(flag, *has_value, reason);
     }
@@ -351,30 +352,30 @@ fn without_meaning(flag: Flag, words: &mut Words) -> Result<(), OptionError> {
     Ok(())
 }
 
-fn number<T: std::str::FromStr>(flag: Flag, words: &mut Words) -> Result<T, OptionError> {
+fn number<T: std::str::FromStr>(flag: Flag, words: &mut CommandWords) -> Result<T, OptionError> {
     let (option, value) = (flag.name.clone(), words.value(flag)?);
     value.parse().map_err(|_| invalid(&option, &value, "a whole number"))
 }
 
-fn dollars(flag: Flag, words: &mut Words) -> Result<f64, OptionError> {
+fn dollars(flag: Flag, words: &mut CommandWords) -> Result<f64, OptionError> {
     let (option, value) = (flag.name.clone(), words.value(flag)?);
     let amount = value.parse().ok().filter(|amount: &f64| amount.is_finite() && *amount >= 0.0);
     amount.ok_or_else(|| invalid(&option, &value, "an amount in US dollars"))
 }
 
-fn schema(flag: Flag, words: &mut Words) -> Result<Value, OptionError> {
+fn schema(flag: Flag, words: &mut CommandWords) -> Result<Value, OptionError> {
     let (option, value) = (flag.name.clone(), words.value(flag)?);
     let schema = serde_json::from_str(&value).ok().filter(Value::is_object);
     schema.ok_or_else(|| invalid(&option, &value, "a JSON schema"))
 }
 
-fn sources(flag: Flag, words: &mut Words) -> Result<Vec<SettingSource>, OptionError> {
+fn sources(flag: Flag, words: &mut CommandWords) -> Result<Vec<SettingSource>, OptionError> {
     let (option, value) = (flag.name.clone(), words.value(flag)?);
     let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
     names.map(|name| crate::command_line::choice(&option, name, SOURCES)).collect()
 }
 
-fn rules(flag: Flag, words: &mut Words) -> Result<Vec<ToolRule>, OptionError> {
+fn rules(flag: Flag, words: &mut CommandWords) -> Result<Vec<ToolRule>, OptionError> {
     let (option, value) = (flag.name.clone(), words.value(flag)?);
     ToolRule::parse_list(&value).map_err(|error| invalid(&option, &error.0, "rules on tools"))
 }

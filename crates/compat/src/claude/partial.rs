@@ -7,7 +7,7 @@ use super::usage::{stop_reason, usage};
 
 /// Kind of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Block {
+pub(super) enum BlockKind {
     Text,
     Thinking,
     /// Arguments of the call with this id.
@@ -19,13 +19,13 @@ pub(super) enum Block {
 pub(super) struct PartialMessage {
     is_open: bool,
     /// Blocks that have started and not ended, with their indices.
-    open: Vec<(u64, Block)>,
+    open: Vec<(u64, BlockKind)>,
     next: u64,
 }
 
 impl PartialMessage {
     /// Starts a block, and the message before its first block.
-    pub(super) fn begin(&mut self, block: Block, content: &Value, id: &str, model: &str) -> Vec<Value> {
+    pub(super) fn begin(&mut self, block: BlockKind, content: &Value, id: &str, model: &str) -> Vec<Value> {
         let mut events = Vec::new();
         if !self.is_open {
             self.is_open = true;
@@ -44,18 +44,18 @@ impl PartialMessage {
     }
 
     /// Continues a block, if it is open.
-    pub(super) fn delta(&self, block: &Block, delta: &str) -> Option<Value> {
+    pub(super) fn delta(&self, block: &BlockKind, delta: &str) -> Option<Value> {
         let (index, _) = self.open.iter().rev().find(|(_, open)| open == block)?;
         let delta = match block {
-            Block::Text => json!({"type": "text_delta", "text": delta}),
-            Block::Thinking => json!({"type": "thinking_delta", "thinking": delta}),
-            Block::Call(_) => json!({"type": "input_json_delta", "partial_json": delta}),
+            BlockKind::Text => json!({"type": "text_delta", "text": delta}),
+            BlockKind::Thinking => json!({"type": "thinking_delta", "thinking": delta}),
+            BlockKind::Call(_) => json!({"type": "input_json_delta", "partial_json": delta}),
         };
         Some(json!({"type": "content_block_delta", "index": index, "delta": delta}))
     }
 
     /// Ends a block, if it is open.
-    pub(super) fn end(&mut self, block: &Block) -> Option<Value> {
+    pub(super) fn end(&mut self, block: &BlockKind) -> Option<Value> {
         let at = self.open.iter().rposition(|(_, open)| open == block)?;
         let (index, _) = self.open.remove(at);
         Some(json!({"type": "content_block_stop", "index": index}))

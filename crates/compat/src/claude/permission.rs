@@ -3,7 +3,7 @@
 use pintle_agent::{ApprovalRequest, CallKind, Decision};
 use serde_json::{Map, Value, json};
 
-use super::fields::Fields;
+use super::fields::ObjectFields;
 use super::lines::LineError;
 use super::mode::PermissionMode;
 use super::tool_names::claude_tool_name;
@@ -34,7 +34,7 @@ impl PermissionRequest {
     /// [suggested rules](ApprovalRequest::suggested_rules) becomes the scope of a suggestion, so that the host returns
     /// the rule of the session unchanged.
     #[must_use]
-    pub fn of(request: &ApprovalRequest) -> Self {
+    pub fn new(request: &ApprovalRequest) -> Self {
         let kind = CallKind::of_tool(&request.tool_kind, request.effect);
         let mut suggestions = Vec::new();
         if kind == CallKind::Edit {
@@ -106,7 +106,7 @@ pub enum PermissionAnswer {
 impl PermissionAnswer {
     /// Reads an answer to a question about these arguments.
     pub(super) fn read(answer: &Value, asked: &Value) -> Result<Self, LineError> {
-        let answer = Fields::of("response", answer)?;
+        let answer = ObjectFields::new("response", answer)?;
         match answer.text("behavior")? {
             "allow" => {
                 let updates = updates(answer.get("updatedPermissions"))?;
@@ -184,7 +184,7 @@ pub enum PermissionUpdate {
 
 impl PermissionUpdate {
     fn read(update: &Value) -> Result<Self, LineError> {
-        let update = Fields::of("updatedPermissions[]", update)?;
+        let update = ObjectFields::new("updatedPermissions[]", update)?;
         match update.text("type")? {
             "addRules" => Ok(Self::AddRules { behavior: behavior(update)?, rules: rules(update)? }),
             "replaceRules" => Ok(Self::ReplaceRules { behavior: behavior(update)?, rules: rules(update)? }),
@@ -228,7 +228,7 @@ fn updates(list: Option<&Value>) -> Result<Vec<PermissionUpdate>, LineError> {
     list.iter().map(PermissionUpdate::read).collect()
 }
 
-fn behavior(update: Fields<'_>) -> Result<RuleBehavior, LineError> {
+fn behavior(update: ObjectFields<'_>) -> Result<RuleBehavior, LineError> {
     match update.text("behavior")? {
         "allow" => Ok(RuleBehavior::Allow),
         "deny" => Ok(RuleBehavior::Deny),
@@ -237,12 +237,12 @@ fn behavior(update: Fields<'_>) -> Result<RuleBehavior, LineError> {
     }
 }
 
-fn rules(update: Fields<'_>) -> Result<Vec<ToolRule>, LineError> {
+fn rules(update: ObjectFields<'_>) -> Result<Vec<ToolRule>, LineError> {
     let list = update.required("rules", "a list of rules")?;
     let list = list.as_array().ok_or_else(|| update.wrong("rules", "a list of rules"))?;
     list.iter()
         .map(|rule| {
-            let rule = Fields::of("rules[]", rule)?;
+            let rule = ObjectFields::new("rules[]", rule)?;
             Ok(ToolRule::new(rule.text("toolName")?, rule.optional_text("ruleContent")?))
         })
         .collect()

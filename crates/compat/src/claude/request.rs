@@ -2,20 +2,20 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fields::Fields;
+use super::fields::ObjectFields;
 use super::hooks::HookRegistration;
 use super::lines::LineError;
 use super::mode::{MODES, PermissionMode};
-use super::settings::Settings;
+use super::settings::ClaudeSettings;
 use super::tool_rule::ToolRule;
-use crate::command_line::{Authority, shortened};
+use crate::command_line::{RestrictingNames, shorten};
 
-/// Request of the host. Each one is answered once, with [`Control::answer`](super::Control::answer).
+/// Request of the host. Each one is answered once, with [`ControlChannel::answer`](super::ControlChannel::answer).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum HostRequest {
     /// Handshake. Answered with [`InitializeAnswer::to_value`].
-    Initialize(Box<Initialize>),
+    Initialize(Box<InitializeRequest>),
     /// Stop the run. Answered after the run has stopped, for example with an empty object.
     Interrupt,
     /// Change the model; `None` selects the default one.
@@ -47,10 +47,10 @@ pub enum HostRequest {
 /// Handshake of the host.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Initialize {
+pub struct InitializeRequest {
     /// Hooks of the host.
     pub hooks: Vec<HookRegistration>,
-    /// MCP servers that run in the host, reached by [`Control::send_mcp`](super::Control::send_mcp).
+    /// MCP servers that run in the host, reached by [`ControlChannel::send_mcp`](super::ControlChannel::send_mcp).
     pub sdk_mcp_servers: Vec<String>,
     /// Schema of the answer.
     pub json_schema: Option<Value>,
@@ -63,7 +63,7 @@ pub struct Initialize {
     /// Calls that do not run. An answer must confirm that they are applied.
     pub disallowed_tools: Option<Vec<ToolRule>>,
     /// Settings. An answer must confirm that they are applied.
-    pub settings: Option<Settings>,
+    pub settings: Option<ClaudeSettings>,
     /// Ignored options, with the reason.
     pub warnings: Vec<String>,
 }
@@ -91,7 +91,7 @@ const HARMLESS: &[(&str, &str)] = &[
 ];
 
 /// Fields of the handshake that restrict a session, by their spellings.
-const AUTHORITY: Authority = Authority {
+const AUTHORITY: RestrictingNames = RestrictingNames {
     names: &[
         ("hooks", "hooks"),
         ("disallowedTools", "disallowedTools"),
@@ -118,9 +118,9 @@ const KNOWN: &[&str] = &[
 
 impl HostRequest {
     /// Reads a request; `None` for an unknown subtype.
-    pub(super) fn read(request: Fields<'_>) -> Result<Option<Self>, LineError> {
+    pub(super) fn read(request: ObjectFields<'_>) -> Result<Option<Self>, LineError> {
         Ok(Some(match request.text("subtype")? {
-            "initialize" => Self::Initialize(Box::new(Initialize::read(request)?)),
+            "initialize" => Self::Initialize(Box::new(InitializeRequest::read(request)?)),
             "interrupt" => Self::Interrupt,
             "set_model" => Self::SetModel(request.optional_text("model")?.filter(|model| model != "default")),
             "set_permission_mode" => {
@@ -146,15 +146,17 @@ impl HostRequest {
     }
 }
 
-impl Initialize {
-    fn read(request: Fields<'_>) -> Result<Self, LineError> {
-        let mut warnings = ignored(request.map())?;
+impl InitializeRequest {
+    fn read(request: ObjectFields<'_>) -> Result<Self, LineError> {
+        let mut warnings = find_ignored(request.map())?;
         let hooks = match request.get("hooks") {
-            Some(hooks) => HookRegistration::read_all(Fields::of("hooks", hooks)?.map(), &mut warnings)?,
+            Some(hooks) => {
+                HookRegistration::read_all(ObjectFields::new("hooks", hooks)?.map(), &mut warnings)?
+            }
             None => Vec::new(),
         };
         if let Some(configs) = request.get("sdkMcpServerConfigs") {
-            check_servers(Fields::of("sdkMcpServerConfigs", configs)?)?;
+            check_servers(ObjectFields::new("sdkMcpServerConfigs", configs)?)?;
         }
         let settings = match request.get("settings") {
             Some(settings) => Some(read_settings(settings, &mut warnings)?),
@@ -182,7 +184,7 @@ impl Initialize {
 }
 
 /// Returns the warnings about fields that are ignored.
-fn ignored(fields: &Map<String, Value>) -> Result<Vec<String>, LineError> {
+fn find_ignored(fields: &Map<String, Value>) -> Result<Vec<String>, LineError> {
     let mut warnings = Vec::new();
     for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
         if KNOWN.contains(&name.as_str()) {
@@ -195,7 +197,7 @@ fn ignored(fields: &Map<String, Value>) -> Result<Vec<String>, LineError> {
             None => match AUTHORITY.objection("the field", name, value.as_str()) {
                 Some(reason) => {
                     let message = format!("nothing: it may restrict the session, and {reason}");
-                    return Err(LineError::field(format!("initialize.{}", shortened(name)), message));
+                    return Err(LineError::field(format!("initialize.{}", shorten(name)), message));
                 }
                 None => warnings.push(format!("field {name} of the handshake is ignored: it is unknown")),
             },
@@ -205,9 +207,9 @@ fn ignored(fields: &Map<String, Value>) -> Result<Vec<String>, LineError> {
 }
 
 /// Refuses policies for the tools of a server. They restrict the tools and are not supported.
-fn check_servers(configs: Fields<'_>) -> Result<(), LineError> {
+fn check_servers(configs: ObjectFields<'_>) -> Result<(), LineError> {
     for (server, config) in configs.map() {
-        if Fields::of("sdkMcpServerConfigs", config)?.get("tools").is_some() {
+        if ObjectFields::new("sdkMcpServerConfigs", config)?.get("tools").is_some() {
             return Err(
                 configs.wrong(&format!("{server}.tools"), "nothing: policies of tools are not supported")
             );
@@ -216,22 +218,22 @@ fn check_servers(configs: Fields<'_>) -> Result<(), LineError> {
     Ok(())
 }
 
-fn read_settings(settings: &Value, warnings: &mut Vec<String>) -> Result<Settings, LineError> {
+fn read_settings(settings: &Value, warnings: &mut Vec<String>) -> Result<ClaudeSettings, LineError> {
     let read = match settings.as_str() {
-        Some(text) => Settings::parse(text, warnings),
-        None => Settings::from_fields(Fields::of("settings", settings)?.map(), warnings),
+        Some(text) => ClaudeSettings::parse(text, warnings),
+        None => ClaudeSettings::from_fields(ObjectFields::new("settings", settings)?.map(), warnings),
     };
     read.map_err(|error| LineError::field("settings", format!("supported settings: {error}")))
 }
 
-fn read_rules(request: Fields<'_>) -> Result<Vec<ToolRule>, LineError> {
+fn read_rules(request: ObjectFields<'_>) -> Result<Vec<ToolRule>, LineError> {
     let rules: Result<Vec<ToolRule>, _> =
         request.texts("disallowedTools")?.iter().map(|rule| ToolRule::parse(rule)).collect();
     rules.map_err(|_| request.wrong("disallowedTools", "rules on tools"))
 }
 
 /// Reads a prompt, which may have several parts.
-fn read_prompt(request: Fields<'_>, prompt: &Value) -> Result<String, LineError> {
+fn read_prompt(request: ObjectFields<'_>, prompt: &Value) -> Result<String, LineError> {
     match prompt.as_str() {
         Some(text) => Ok(text.to_owned()),
         None => Ok(request.texts("systemPrompt")?.join("\n\n")),
@@ -247,9 +249,9 @@ pub struct InitializeAnswer {
     pub models: Vec<(String, String)>,
     /// Version of the program.
     pub version: String,
-    /// Whether [`Initialize::disallowed_tools`] are applied.
+    /// Whether [`InitializeRequest::disallowed_tools`] are applied.
     pub applied_disallowed_tools: bool,
-    /// Whether [`Initialize::settings`] are applied.
+    /// Whether [`InitializeRequest::settings`] are applied.
     pub applied_settings: bool,
 }
 

@@ -44,7 +44,7 @@ impl<'a> RunEnd<'a> {
 
 /// Counts of a run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct RunCounts {
     /// Tokens of each model.
     pub(super) models: BTreeMap<String, Usage>,
     pub(super) duration_ms: u64,
@@ -74,7 +74,7 @@ fn subtype(end: &RunEnd<'_>) -> (&'static str, &'static str) {
 }
 
 /// Returns the fields of the line.
-pub(super) fn result(end: &RunEnd<'_>, counts: &Counts) -> Value {
+pub(super) fn result(end: &RunEnd<'_>, counts: &RunCounts) -> Value {
     let (subtype, terminal_reason) = subtype(end);
     let is_error = subtype != "success" || end.outcome.status == OutcomeStatus::Refused;
     let mut line = json!({
@@ -113,7 +113,7 @@ fn add_answer(line: &mut Map<String, Value>, subtype: &str, end: &RunEnd<'_>) {
 }
 
 /// Returns the tokens of each model. If there was one model, its cost is the cost of the run. Otherwise it is unknown.
-fn model_usage(end: &RunEnd<'_>, counts: &Counts) -> Value {
+fn model_usage(end: &RunEnd<'_>, counts: &RunCounts) -> Value {
     let is_only = counts.models.len() == 1;
     let cost = end.cost_usd.filter(|_| is_only);
     let entry = |usage: &Usage| {

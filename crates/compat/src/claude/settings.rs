@@ -4,12 +4,12 @@ use serde_json::{Map, Value};
 
 use super::mode::{MODES, PermissionMode};
 use super::tool_rule::ToolRule;
-use crate::command_line::{Authority, OptionError, choice, invalid, restricting};
+use crate::command_line::{OptionError, RestrictingNames, choice, invalid, restricting};
 
 /// Supported settings. Empty by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Settings {
+pub struct ClaudeSettings {
     /// Calls that run without approval.
     pub allow: Vec<ToolRule>,
     /// Calls that need an approval.
@@ -29,7 +29,7 @@ pub struct Settings {
 const OPTION: &str = "--settings";
 
 /// Keys that restrict a session or grant it something, by their spellings, and the values of these keys.
-pub(super) const AUTHORITY: Authority = Authority {
+pub(super) const AUTHORITY: RestrictingNames = RestrictingNames {
     names: &[
         ("permissions", "permissions"),
         ("permissions.allow", "permissions.allow"),
@@ -54,7 +54,7 @@ pub(super) const AUTHORITY: Authority = Authority {
     short: &[],
 };
 
-impl Settings {
+impl ClaudeSettings {
     /// Parses settings. An unknown key that could restrict the session is refused; any other ignored key adds a message
     /// to `warnings`.
     ///
@@ -73,7 +73,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// As for [`Settings::parse`].
+    /// As for [`ClaudeSettings::parse`].
     pub fn from_fields(fields: &Map<String, Value>, warnings: &mut Vec<String>) -> Result<Self, OptionError> {
         let mut settings = Self::default();
         for (name, value) in fields {

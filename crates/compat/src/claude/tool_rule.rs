@@ -53,7 +53,7 @@ impl ToolRule {
     ///
     /// [`InvalidToolRule`] without a name, or with parentheses that do not enclose the rest.
     pub fn parse(text: &str) -> Result<Self, InvalidToolRule> {
-        let invalid = || InvalidToolRule(crate::command_line::shortened(text));
+        let invalid = || InvalidToolRule(crate::command_line::shorten(text));
         let text = text.trim();
         let (tool, scope) = match text.split_once('(') {
             Some((tool, rest)) => (tool, Some(rest.strip_suffix(')').ok_or_else(invalid)?)),

@@ -6,7 +6,7 @@ use pintle_agent::UserMessage;
 use pintle_llm::ImageData;
 use serde_json::Value;
 
-use super::fields::Fields;
+use super::fields::ObjectFields;
 use super::lines::LineError;
 
 /// A message of the user.
@@ -26,9 +26,9 @@ pub struct UserLine {
 }
 
 impl UserLine {
-    pub(super) fn read(line: Fields<'_>) -> Result<Self, LineError> {
+    pub(super) fn read(line: ObjectFields<'_>) -> Result<Self, LineError> {
         let content = line.required("message", "an object")?;
-        let message = Fields::of("message", content)?;
+        let message = ObjectFields::new("message", content)?;
         if message.text("role")? != "user" {
             return Err(message.wrong("role", "`user`"));
         }
@@ -52,10 +52,12 @@ fn read_content(content: &Value) -> Result<UserMessage, LineError> {
     let mut texts = Vec::new();
     let mut images = Vec::new();
     for block in blocks {
-        let block = Fields::of("message.content[]", block)?;
+        let block = ObjectFields::new("message.content[]", block)?;
         match block.text("type")? {
             "text" => texts.push(block.text("text")?),
-            "image" => images.push(image(Fields::of("source", block.required("source", "an object")?)?)?),
+            "image" => {
+                images.push(image(ObjectFields::new("source", block.required("source", "an object")?)?)?)
+            }
             _ => return Err(block.wrong("type", "`text` or `image`")),
         }
     }
@@ -63,7 +65,7 @@ fn read_content(content: &Value) -> Result<UserMessage, LineError> {
     Ok(images.into_iter().fold(message, UserMessage::with_image))
 }
 
-fn image(source: Fields<'_>) -> Result<ImageData, LineError> {
+fn image(source: ObjectFields<'_>) -> Result<ImageData, LineError> {
     match source.text("type")? {
         "base64" => {
             let bytes = BASE64.decode(source.text("data")?).map_err(|_| source.wrong("data", "base64"))?;

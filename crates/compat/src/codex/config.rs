@@ -5,11 +5,11 @@ use toml::{Table, Value};
 use super::options::{
     APPROVAL_POLICIES, ExecOptions, SANDBOX_MODES, WEB_SEARCH_MODES, WebSearchMode, invalid_config,
 };
-use super::permissions::Permissions;
-use crate::command_line::{Authority, OptionError, choice, invalid, restricting, shortened};
+use super::permissions::StatedPermissions;
+use crate::command_line::{OptionError, RestrictingNames, choice, invalid, restricting, shorten};
 
 /// Keys that restrict a run or grant it something, by their spellings, and the values of these keys.
-const AUTHORITY: Authority = Authority {
+const AUTHORITY: RestrictingNames = RestrictingNames {
     names: &[
         ("approval_policy", "approval_policy"),
         ("ask_for_approval", "approval_policy"),
@@ -54,7 +54,7 @@ const HARMLESS: &[(&str, Option<&str>)] = &[
 pub(super) fn apply(
     assignment: &str,
     options: &mut ExecOptions,
-    permissions: &mut Permissions,
+    permissions: &mut StatedPermissions,
     warnings: &mut Vec<String>,
 ) -> Result<(), OptionError> {
     let Some((key, raw)) = assignment.split_once('=') else {
@@ -62,7 +62,7 @@ pub(super) fn apply(
     };
     let key = key.trim();
     let value = parse(raw.trim());
-    let option = format!("--config {}", shortened(assignment));
+    let option = format!("--config {}", shorten(assignment));
     match key {
         "model" => options.model = Some(text(key, &value)?),
         "model_reasoning_effort" => options.reasoning_effort = Some(text(key, &value)?),

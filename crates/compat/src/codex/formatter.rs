@@ -4,7 +4,7 @@ use pintle_agent::{EventKind, Outcome, OutcomeStatus, SessionEvent, SessionId};
 use pintle_llm::Usage;
 use serde_json::{Value, json};
 
-use super::item::{Call, CallResult, ItemKind};
+use super::item::{CallResult, ItemKind, StartedCall};
 use crate::call::{output_text, plan_steps};
 use crate::line::Line;
 use crate::outcome::failure_message;
@@ -33,7 +33,7 @@ pub struct Formatter {
     session: SessionId,
     next_item: u64,
     /// Running calls with their ids.
-    calls: Vec<(String, Call)>,
+    calls: Vec<(String, StartedCall)>,
     /// The item of the plan.
     plan: Option<(String, Value)>,
     /// Ids of the running calls that wrote the plan.
@@ -88,7 +88,7 @@ impl Formatter {
             EventKind::ToolCallStart { call_id, tool_name, call_kind, arguments } => {
                 match plan_steps(tool_name, arguments) {
                     Some(steps) => vec![self.plan(call_id, &steps)],
-                    None => self.call_started(call_id, ItemKind::of(tool_name, *call_kind, arguments)),
+                    None => self.call_started(call_id, ItemKind::from_call(tool_name, *call_kind, arguments)),
                 }
             }
             EventKind::ToolCallEnd { call_id, output, error, exit_code, changes, .. } => {
@@ -212,7 +212,7 @@ impl Formatter {
     }
 
     fn call_started(&mut self, call_id: &str, kind: ItemKind) -> Vec<Line> {
-        let call = Call { id: self.id(), kind };
+        let call = StartedCall { id: self.id(), kind };
         let line = call.started().map(|item| item_line("item.started", &item));
         self.calls.push((call_id.to_owned(), call));
         line.into_iter().collect()

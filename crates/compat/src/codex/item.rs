@@ -12,7 +12,7 @@ pub(super) const OWN_SERVER: &str = "pintle";
 
 /// A call that has started.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(super) struct StartedCall {
     pub(super) id: String,
     pub(super) kind: ItemKind,
 }
@@ -36,7 +36,7 @@ pub(super) struct CallResult<'a> {
 }
 
 impl ItemKind {
-    pub(super) fn of(tool_name: &str, kind: CallKind, arguments: &Value) -> Self {
+    pub(super) fn from_call(tool_name: &str, kind: CallKind, arguments: &Value) -> Self {
         if let Some((server, tool)) = mcp_name(tool_name) {
             return Self::tool(server, tool, arguments);
         }
@@ -58,7 +58,7 @@ impl ItemKind {
     }
 }
 
-impl Call {
+impl StartedCall {
     /// Returns the item at the start of the call; `None` if codex shows only its end.
     pub(super) fn started(&self) -> Option<Value> {
         let id = &self.id;

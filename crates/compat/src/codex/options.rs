@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::parser::Parser;
-use crate::command_line::{OptionError, Parsed, invalid};
+use super::parser::ExecParser;
+use crate::command_line::{OptionError, ParsedOptions, invalid};
 
 /// Supported options of `codex exec`. None is set by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct ExecOptions {
     /// Whether the session is not kept (`--ephemeral`).
     pub ephemeral: bool,
     /// Session to resume (`resume`).
-    pub resume: Option<Resume>,
+    pub resume: Option<ResumeTarget>,
     /// Prompt on the command line; `None` if it is on standard input.
     pub prompt: Option<String>,
     /// How much the model thinks (`model_reasoning_effort`).
@@ -49,7 +49,7 @@ pub struct ExecOptions {
 
 /// Session to resume.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Resume {
+pub enum ResumeTarget {
     /// The session with this id.
     Id(String),
     /// The newest session.
@@ -134,12 +134,12 @@ impl ExecOptions {
     ///
     /// [`OptionError`] for an unsupported option that could restrict the run, for an unknown option that is close to a
     /// known one, for an option that permits less than the one that takes precedence, and for invalid arguments.
-    pub fn parse<S: AsRef<str>>(arguments: &[S]) -> Result<Parsed<Self>, OptionError> {
+    pub fn parse<S: AsRef<str>>(arguments: &[S]) -> Result<ParsedOptions<Self>, OptionError> {
         let arguments = match arguments.split_first() {
             Some((first, rest)) if first.as_ref() == "exec" => rest,
             _ => arguments,
         };
-        Parser::new(arguments).parse()
+        ExecParser::new(arguments).parse()
     }
 
     /// Returns these options, completed by the options of the configuration.

@@ -1,11 +1,12 @@
 //! Parser of the command line of `codex exec`.
 
 use super::config;
-use super::options::{APPROVAL_POLICIES, ExecOptions, Resume, SANDBOX_MODES};
-use super::permissions::Permissions;
+use super::options::{APPROVAL_POLICIES, ExecOptions, ResumeTarget, SANDBOX_MODES};
+use super::permissions::StatedPermissions;
 use super::positionals::Positionals;
 use crate::command_line::{
-    Authority, Flag, OptionError, Parsed, Word, Words, choice, find_misspelt, restricting,
+    CommandWord, CommandWords, Flag, OptionError, ParsedOptions, RestrictingNames, choice, find_misspelt,
+    restricting,
 };
 
 /// Ignored options, whether they take a value, and why ignoring them is harmless.
@@ -35,7 +36,7 @@ const RESTRICTING: &[(&str, &str)] = &[
 
 /// Options by their spellings, with separate lists of those that restrict a run or grant it something, and of their
 /// values.
-const AUTHORITY: Authority = Authority {
+const AUTHORITY: RestrictingNames = RestrictingNames {
     names: &[
         ("--sandbox", "--sandbox"),
         ("--sandbox-mode", "--sandbox"),
@@ -94,32 +95,32 @@ const COMMANDS: &[&str] = &["exec", "e", "resume", "review"];
 
 /// Partially parsed command line.
 #[derive(Debug)]
-pub(super) struct Parser {
-    words: Words,
+pub(super) struct ExecParser {
+    words: CommandWords,
     options: ExecOptions,
     /// Options of the configuration.
     configured: ExecOptions,
-    permissions: Permissions,
+    permissions: StatedPermissions,
     positionals: Positionals,
 }
 
-impl Parser {
+impl ExecParser {
     pub(super) fn new<S: AsRef<str>>(arguments: &[S]) -> Self {
         Self {
-            words: Words::new(arguments, &AUTHORITY),
+            words: CommandWords::new(arguments, &AUTHORITY),
             options: ExecOptions::default(),
             configured: ExecOptions::default(),
-            permissions: Permissions::default(),
+            permissions: StatedPermissions::default(),
             positionals: Positionals::default(),
         }
     }
 
     /// Parses all words. Fails as [`ExecOptions::parse`].
-    pub(super) fn parse(mut self) -> Result<Parsed<ExecOptions>, OptionError> {
+    pub(super) fn parse(mut self) -> Result<ParsedOptions<ExecOptions>, OptionError> {
         while let Some(word) = self.words.next() {
             match word {
-                Word::Option(flag) => self.flag(flag)?,
-                Word::Plain(word) => self.positionals.add(word, &mut self.words),
+                CommandWord::Option(flag) => self.flag(flag)?,
+                CommandWord::Plain(word) => self.positionals.add(word, &mut self.words),
             }
         }
         let Self { mut words, options, configured, permissions, positionals } = self;
@@ -128,11 +129,11 @@ impl Parser {
         let is_resume = positionals.is_resume();
         let found = positionals.resolve(options.resume.is_none(), &mut words)?;
         options.prompt = found.prompt;
-        options.resume = options.resume.or(found.session.map(Resume::Id));
+        options.resume = options.resume.or(found.session.map(ResumeTarget::Id));
         if is_resume && options.resume.is_none() {
             return Err(OptionError::MissingSession { ignored: words.warnings });
         }
-        Ok(Parsed { options, warnings: words.warnings })
+        Ok(ParsedOptions { options, warnings: words.warnings })
     }
 
     fn flag(&mut self, flag: Flag) -> Result<(), OptionError> {
@@ -168,14 +169,14 @@ impl Parser {
             "--json" | "--experimental-json" => self.options.json = true,
             "--skip-git-repo-check" => self.options.skip_git_check = true,
             "--ephemeral" => self.options.ephemeral = true,
-            "--last" if self.positionals.is_resume() => self.options.resume = Some(Resume::Last),
+            "--last" if self.positionals.is_resume() => self.options.resume = Some(ResumeTarget::Last),
             "--full-auto" => self.permissions.is_full_auto = true,
             "--dangerously-bypass-approvals-and-sandbox" | "--yolo" => {
                 self.permissions.bypass = Some(flag.name.clone());
             }
             _ => return self.without_meaning(flag),
         }
-        Words::no_value(&flag)
+        CommandWords::no_value(&flag)
     }
 
     /// Reads the value of an option, which must be one of `known`. Returns the option with its value as text, and the

@@ -5,18 +5,18 @@ use crate::command_line::OptionError;
 
 /// Permissions that the options of a command line grant.
 #[derive(Debug, Default)]
-pub(super) struct Permissions {
-    pub(super) sandbox: Stated<SandboxMode>,
-    pub(super) approval: Stated<ApprovalPolicy>,
-    pub(super) network: Stated<bool>,
-    pub(super) web_search: Stated<WebSearchMode>,
+pub(super) struct StatedPermissions {
+    pub(super) sandbox: StatedValues<SandboxMode>,
+    pub(super) approval: StatedValues<ApprovalPolicy>,
+    pub(super) network: StatedValues<bool>,
+    pub(super) web_search: StatedValues<WebSearchMode>,
     /// Whether `--full-auto` sets the defaults.
     pub(super) is_full_auto: bool,
     /// Option that permits everything, as it was written.
     pub(super) bypass: Option<String>,
 }
 
-impl Permissions {
+impl StatedPermissions {
     /// Sets the options that affect permissions. Adds a warning for a setting without effect in the sandbox mode.
     ///
     /// An error if one option permits less than the one that applies.
@@ -78,18 +78,18 @@ fn network_in(
 
 /// Values of one permission, each with the option that states it.
 #[derive(Debug)]
-pub(super) struct Stated<T> {
+pub(super) struct StatedValues<T> {
     configured: Vec<(String, T)>,
     on_command_line: Vec<(String, T)>,
 }
 
-impl<T> Default for Stated<T> {
+impl<T> Default for StatedValues<T> {
     fn default() -> Self {
         Self { configured: Vec::new(), on_command_line: Vec::new() }
     }
 }
 
-impl<T: Permission> Stated<T> {
+impl<T: PermissionExtent> StatedValues<T> {
     /// Adds the value of an option. `option` includes the value.
     pub(super) fn state(&mut self, option: String, value: T) {
         self.on_command_line.push((option, value));
@@ -115,12 +115,12 @@ impl<T: Permission> Stated<T> {
 }
 
 /// Value that permits more or less than others.
-pub(super) trait Permission: Copy {
+pub(super) trait PermissionExtent: Copy {
     /// Returns the extent of the permission, comparable with other values of its type.
     fn extent(self) -> u8;
 }
 
-impl Permission for SandboxMode {
+impl PermissionExtent for SandboxMode {
     fn extent(self) -> u8 {
         match self {
             Self::ReadOnly => 0,
@@ -130,7 +130,7 @@ impl Permission for SandboxMode {
     }
 }
 
-impl Permission for ApprovalPolicy {
+impl PermissionExtent for ApprovalPolicy {
     fn extent(self) -> u8 {
         match self {
             Self::Untrusted => 0,
@@ -140,13 +140,13 @@ impl Permission for ApprovalPolicy {
     }
 }
 
-impl Permission for bool {
+impl PermissionExtent for bool {
     fn extent(self) -> u8 {
         u8::from(self)
     }
 }
 
-impl Permission for WebSearchMode {
+impl PermissionExtent for WebSearchMode {
     fn extent(self) -> u8 {
         match self {
             Self::Disabled => 0,

@@ -1,6 +1,6 @@
 //! Words of a command line that are not options: the session to resume and the prompt.
 
-use crate::command_line::{OptionError, Words, unexpected};
+use crate::command_line::{CommandWords, OptionError, unexpected};
 
 /// Words in order that are neither options nor values of known options.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ struct Positional {
 
 /// Meaning of the words.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Meaning {
+pub(super) struct ResolvedPositionals {
     /// Id of the session to resume.
     pub(super) session: Option<String>,
     /// Prompt; `None` if it is on standard input.
@@ -32,7 +32,7 @@ impl Positionals {
     }
 
     /// Adds a word that cannot be a value.
-    pub(super) fn add(&mut self, text: String, words: &mut Words) {
+    pub(super) fn add(&mut self, text: String, words: &mut CommandWords) {
         if text == "resume" && !self.is_resume && self.find_argument().is_none() {
             self.is_resume = true;
             // The arguments of the command follow it.
@@ -51,8 +51,12 @@ impl Positionals {
     /// unless there is no other session or prompt. Adds the warnings about these options.
     ///
     /// An error for a surplus word.
-    pub(super) fn resolve(mut self, needs_session: bool, words: &mut Words) -> Result<Meaning, OptionError> {
-        let mut meaning = Meaning::default();
+    pub(super) fn resolve(
+        mut self,
+        needs_session: bool,
+        words: &mut CommandWords,
+    ) -> Result<ResolvedPositionals, OptionError> {
+        let mut meaning = ResolvedPositionals::default();
         if self.is_resume && needs_session && !self.found.is_empty() {
             let position = self.find_argument().unwrap_or_default();
             take_values(self.found.drain(..position), words);
@@ -77,7 +81,7 @@ impl Positionals {
 }
 
 /// Reads a word as an argument.
-fn take_argument(positional: Positional, words: &mut Words) -> String {
+fn take_argument(positional: Positional, words: &mut CommandWords) -> String {
     let Positional { text, unknown } = positional;
     if let Some(option) = unknown {
         words.warn_without_value(&option, &text);
@@ -86,7 +90,7 @@ fn take_argument(positional: Positional, words: &mut Words) -> String {
 }
 
 /// Reads words as values of the unknown options before them.
-fn take_values(positionals: impl Iterator<Item = Positional>, words: &mut Words) {
+fn take_values(positionals: impl Iterator<Item = Positional>, words: &mut CommandWords) {
     for Positional { text, unknown } in positionals {
         if let Some(option) = unknown {
             words.warn_unknown(&option, Some(&text));

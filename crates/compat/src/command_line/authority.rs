@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// Known options, keys or fields of a surface. `names` contains the ones that restrict a session or grant it something.
 #[derive(Debug)]
-pub(crate) struct Authority {
+pub(crate) struct RestrictingNames {
     /// Spellings of these names, each with its name.
     pub(crate) names: &'static [(&'static str, &'static str)],
     /// Spellings of other names, each with its name.
@@ -16,7 +16,7 @@ pub(crate) struct Authority {
     pub(crate) short: &'static [&'static str],
 }
 
-impl Authority {
+impl RestrictingNames {
     /// Returns the reason why an unknown name with this value cannot be ignored. `subject` is the subject of the
     /// reason.
     pub(crate) fn objection(&self, subject: &str, name: &str, value: Option<&str>) -> Option<String> {
@@ -223,7 +223,7 @@ fn words(name: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    const OPTIONS: Authority = Authority {
+    const OPTIONS: RestrictingNames = RestrictingNames {
         names: &[
             ("--sandbox", "--sandbox"),
             ("--approval", "--ask-for-approval"),

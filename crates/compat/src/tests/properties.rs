@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::claude::{
-    Control, ControlLimits, Formatter as ClaudeFormatter, FormatterSettings, Incoming, InputLines, RunEnd,
-    StreamOptions,
+    ControlChannel, ControlLimits, Formatter as ClaudeFormatter, FormatterSettings, IncomingLine, InputLines,
+    RunEnd, StreamOptions,
 };
 use crate::codex::{ExecOptions, Formatter as CodexFormatter};
 use crate::{Line, codex};
@@ -218,11 +218,11 @@ proptest! {
         id in "[ab]",
         noise in ".{0,12}",
     ) {
-        let mut control = Control::new(ControlLimits { asked: 1, requested: 1 });
+        let mut control = ControlChannel::new(ControlLimits { asked: 1, requested: 1 });
         let inner = json!({"subtype": subtype, "request_id": id, "response": noise, "hooks": noise});
         let line = json!({"type": kind, "request_id": id, "request": inner, "response": inner, "message": inner});
         for line in [line.to_string(), noise] {
-            if let Ok(incoming) = Incoming::parse(&line) {
+            if let Ok(incoming) = IncomingLine::parse(&line) {
                 let step = control.receive(incoming);
                 objects(&step.map(|step| step.lines).unwrap_or_default());
             }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use pintle_governance::TrustedPrograms;
-use pintle_mcp::{ServerName, ServerSpec, ServerTransport, declared_servers};
+use pintle_mcp::{ServerName, ServerSpec, ServerTransport, parse_declared_servers};
 
 use crate::failure::Failure;
 use crate::policy::{self, ServerFile};
@@ -25,7 +25,7 @@ pub struct ServerChoice {
 
 /// Declared server.
 #[derive(Clone, Debug)]
-pub struct Declared {
+pub struct DeclaredServer {
     /// Name and transport of the server.
     pub spec: ServerSpec,
     /// File that declares it.
@@ -48,7 +48,7 @@ enum DeclarationOrigin {
 #[derive(Clone, Debug, Default)]
 pub struct Declarations {
     /// The servers, sorted by name.
-    pub servers: Vec<Declared>,
+    pub servers: Vec<DeclaredServer>,
     /// Each names its file.
     pub problems: Vec<String>,
     /// Parts of the files that have no effect. Each names its file.
@@ -93,7 +93,7 @@ impl Declarations {
     ///
     /// If both servers are the user's, that is a usage failure.
     fn without_shared_names(mut self) -> Result<Self, Failure> {
-        let mut kept: Vec<Declared> = Vec::new();
+        let mut kept: Vec<DeclaredServer> = Vec::new();
         let mut servers = std::mem::take(&mut self.servers);
         // The user's servers take precedence.
         servers.sort_by(|one, other| other.by.cmp(&one.by).then_with(|| one.spec.name.cmp(&other.spec.name)));
@@ -117,7 +117,7 @@ impl Declarations {
     }
 
     /// Returns the server with this name.
-    pub fn find(&self, name: &ServerName) -> Result<&Declared, Failure> {
+    pub fn find(&self, name: &ServerName) -> Result<&DeclaredServer, Failure> {
         self.servers.iter().find(|declared| declared.spec.name == *name).ok_or_else(|| {
             let problem = self.problems.iter().find(|problem| problem.contains(&format!("`{name}`")));
             match problem {
@@ -129,7 +129,7 @@ impl Declarations {
     }
 
     fn add(&mut self, source: &str, text: &str, process_env: &ProcessEnv) {
-        let declared = declared_servers(text, |name| process_env.variable(name));
+        let declared = parse_declared_servers(text, |name| process_env.variable(name));
         self.problems.extend(declared.problems.into_iter().map(|problem| format!("{source}: {problem}")));
         self.warnings.extend(declared.warnings.into_iter().map(|warning| format!("{source}: {warning}")));
         for mut spec in declared.servers {
@@ -140,7 +140,7 @@ impl Declarations {
             {
                 server.working_dir = Some(process_env.directory_outside());
             }
-            self.replace(Declared {
+            self.replace(DeclaredServer {
                 spec: with_hint(spec),
                 source: source.to_owned(),
                 by: DeclarationOrigin::User,
@@ -153,7 +153,7 @@ impl Declarations {
     fn add_project(&mut self, file: &ServerFile, process_env: &ProcessEnv) {
         let variable =
             |name: &str| (!is_provider_key(OsStr::new(name))).then(|| process_env.variable(name)).flatten();
-        let declared = declared_servers(&file.text, variable);
+        let declared = parse_declared_servers(&file.text, variable);
         self.problems
             .extend(declared.problems.into_iter().map(|problem| format!("{}: {problem}", file.name)));
         self.warnings
@@ -173,7 +173,7 @@ impl Declarations {
                     ));
                 }
             }
-            self.replace(Declared {
+            self.replace(DeclaredServer {
                 spec: with_hint(spec),
                 source: file.name.clone(),
                 by: DeclarationOrigin::Project,
@@ -185,7 +185,7 @@ impl Declarations {
     /// Adds the server of an editor. It does not replace a server of the user.
     pub(crate) fn declare(&mut self, spec: ServerSpec) {
         if !self.servers.iter().any(|known| known.spec.name.shares_tool_names(&spec.name)) {
-            self.replace(Declared {
+            self.replace(DeclaredServer {
                 spec,
                 source: "the editor".to_owned(),
                 by: DeclarationOrigin::Editor,
@@ -194,7 +194,7 @@ impl Declarations {
         }
     }
 
-    fn replace(&mut self, declared: Declared) {
+    fn replace(&mut self, declared: DeclaredServer) {
         self.servers.retain(|known| known.spec.name != declared.spec.name);
         self.servers.push(declared);
         self.servers.sort_by(|one, other| one.spec.name.cmp(&other.spec.name));
@@ -216,7 +216,7 @@ pub fn user_file(process_env: &ProcessEnv) -> Option<PathBuf> {
 }
 
 /// Returns the command line or URL of a server, without values that may be secret.
-pub fn shown(spec: &ServerSpec) -> String {
+pub fn describe_server(spec: &ServerSpec) -> String {
     match &spec.transport {
         ServerTransport::Stdio(server) => {
             let words = std::iter::once(&server.program).chain(&server.arguments);
@@ -287,7 +287,7 @@ mod tests {
         let shown: Vec<(String, String)> = declared
             .servers
             .iter()
-            .map(|server| (server.spec.name.to_string(), shown(&server.spec)))
+            .map(|server| (server.spec.name.to_string(), describe_server(&server.spec)))
             .collect();
         let expected = [("a", "mine"), ("b", "b"), ("c", "http://localhost/mcp"), ("out", "o")];
         assert_eq!(shown, expected.map(|(name, text)| (name.to_owned(), text.to_owned())));

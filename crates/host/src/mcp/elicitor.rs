@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pintle_mcp::{Elicitation, ElicitationAnswer, Elicitor, Wanted};
+use pintle_mcp::{Elicitation, ElicitationAnswer, ElicitationRequest, Elicitor};
 use serde_json::{Map, Value};
 
 use crate::attendant::{Attendant, REFUSAL};
@@ -20,19 +20,19 @@ const URL_PROMPT: &str = "Have you opened it? [y]es, [n]o: ";
 
 /// Asks the attendant for each value.
 #[derive(Clone, Debug)]
-pub(super) struct Asker {
+pub(super) struct AttendantElicitor {
     attendant: Arc<dyn Attendant>,
 }
 
 /// A value that a server requests.
 #[derive(Clone, Debug, PartialEq)]
-struct Field<'a> {
+struct RequestedField<'a> {
     name: &'a str,
     schema: &'a Value,
     is_required: bool,
 }
 
-impl Asker {
+impl AttendantElicitor {
     pub(super) fn new(attendant: Arc<dyn Attendant>) -> Self {
         Self { attendant }
     }
@@ -44,7 +44,7 @@ impl Asker {
             let mut problem = None;
             loop {
                 let details: Vec<String> =
-                    [Some(field.described()), problem.take()].into_iter().flatten().collect();
+                    [Some(field.describe()), problem.take()].into_iter().flatten().collect();
                 let answer = self.attendant.ask_for_text(&head(question), &details, prompt).await;
                 // End of input is not an answer.
                 let Some(answer) = answer else { return ElicitationAnswer::Cancel };
@@ -54,8 +54,8 @@ impl Asker {
                         values.insert(field.name.to_owned(), value);
                         break;
                     }
-                    Err(Wrong::Refused) => return ElicitationAnswer::Decline,
-                    Err(Wrong::Expected(expected)) => problem = Some(format!("expected {expected}")),
+                    Err(InvalidAnswer::Refused) => return ElicitationAnswer::Decline,
+                    Err(InvalidAnswer::Expected(expected)) => problem = Some(format!("expected {expected}")),
                 }
             }
         }
@@ -64,11 +64,11 @@ impl Asker {
 }
 
 #[async_trait]
-impl Elicitor for Asker {
+impl Elicitor for AttendantElicitor {
     async fn elicit(&self, question: Elicitation) -> ElicitationAnswer {
-        match &question.wanted {
-            Wanted::Form(schema) => self.values(&question, schema).await,
-            Wanted::Url(url) => {
+        match &question.request {
+            ElicitationRequest::Form(schema) => self.values(&question, schema).await,
+            ElicitationRequest::Url(url) => {
                 let details = [sanitize(url).into_owned()];
                 let answer = self.attendant.ask_for_text(&head(&question), &details, URL_PROMPT).await;
                 match answer.as_deref().map(str::trim) {
@@ -87,7 +87,7 @@ fn head(question: &Elicitation) -> String {
 }
 
 /// Returns the values of a schema in its order, required values first.
-fn fields(schema: &Value) -> Vec<Field<'_>> {
+fn fields(schema: &Value) -> Vec<RequestedField<'_>> {
     let required: Vec<&str> = schema
         .get("required")
         .and_then(Value::as_array)
@@ -96,8 +96,8 @@ fn fields(schema: &Value) -> Vec<Field<'_>> {
         .filter_map(Value::as_str)
         .collect();
     let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
-    let mut fields: Vec<Field<'_>> = properties
-        .map(|(name, schema)| Field { name, schema, is_required: required.contains(&name.as_str()) })
+    let mut fields: Vec<RequestedField<'_>> = properties
+        .map(|(name, schema)| RequestedField { name, schema, is_required: required.contains(&name.as_str()) })
         .collect();
     fields.sort_by_key(|field| !field.is_required);
     fields
@@ -105,14 +105,14 @@ fn fields(schema: &Value) -> Vec<Field<'_>> {
 
 /// Reason why an answer is not a valid value.
 #[derive(Debug, PartialEq)]
-enum Wrong {
+enum InvalidAnswer {
     Refused,
     Expected(String),
 }
 
-impl Field<'_> {
+impl RequestedField<'_> {
     /// Returns the description of the value for the user.
-    fn described(&self) -> String {
+    fn describe(&self) -> String {
         let text = |key: &str| Some(sanitize(self.schema.get(key)?.as_str()?).into_owned());
         let mut lines = vec![text("title").unwrap_or_else(|| sanitize(self.name).into_owned())];
         lines.extend(text("description"));
@@ -131,17 +131,17 @@ impl Field<'_> {
     }
 
     /// Returns the value of an answer; `None` if it is left out.
-    fn parse(&self, answer: &str) -> Result<Option<Value>, Wrong> {
-        let expected = |what: &str| Err(Wrong::Expected(what.to_owned()));
+    fn parse(&self, answer: &str) -> Result<Option<Value>, InvalidAnswer> {
+        let expected = |what: &str| Err(InvalidAnswer::Expected(what.to_owned()));
         match answer {
-            REFUSAL => return Err(Wrong::Refused),
+            REFUSAL => return Err(InvalidAnswer::Refused),
             "" if self.schema.get("default").is_some() || !self.is_required => return Ok(None),
             "" => return expected("a value"),
             _ => {}
         }
         if let Some(choices) = self.schema.get("enum").and_then(Value::as_array) {
             let chosen = choices.iter().find(|choice| plain(choice) == answer).cloned();
-            return chosen.map(Some).ok_or_else(|| Wrong::Expected("one of the choices".to_owned()));
+            return chosen.map(Some).ok_or_else(|| InvalidAnswer::Expected("one of the choices".to_owned()));
         }
         match self.schema.get("type").and_then(Value::as_str) {
             Some("boolean") => match answer.to_ascii_lowercase().as_str() {
@@ -188,11 +188,11 @@ mod tests {
         let fields = fields(&schema);
         let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
         assert_eq!(names, ["name", "ratio", "sure", "colour", "count", "tags"]);
-        let wrong = |text: &str| Err(Wrong::Expected(text.to_owned()));
+        let wrong = |text: &str| Err(InvalidAnswer::Expected(text.to_owned()));
         for (name, answer, expected) in [
             ("name", "Ann", Ok(Some(json!("Ann")))),
             ("name", "", wrong("a value")),
-            ("name", "!", Err(Wrong::Refused)),
+            ("name", "!", Err(InvalidAnswer::Refused)),
             ("ratio", "0.5", Ok(Some(json!(0.5)))),
             ("ratio", "", Ok(None)),
             ("ratio", "inf", wrong("a number")),
@@ -214,7 +214,7 @@ mod tests {
     fn texts_of_servers_cannot_steer_the_terminal() {
         let schema =
             json!({"properties": {"a\u{1b}[2J": {"description": "b\u{1b}]0;x\u{7}", "default": "\u{9b}c"}}});
-        let described = fields(&schema)[0].described();
+        let described = fields(&schema)[0].describe();
         assert!(!described.contains(|c: char| c.is_control() && c != '\n'), "{described:?}");
     }
 }

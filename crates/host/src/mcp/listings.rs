@@ -27,7 +27,7 @@ pub struct Listings {
 impl Listings {
     /// Returns the listings of servers that are started in this environment and directory; `None` without a state
     /// directory.
-    pub fn of(environment: &str, directory: &str, process_env: &ProcessEnv) -> Option<Self> {
+    pub fn open(environment: &str, directory: &str, process_env: &ProcessEnv) -> Option<Self> {
         let state = process_env.state_directory().ok()?;
         Some(Self {
             directory: state.join(DIRECTORY),
@@ -95,7 +95,7 @@ mod tests {
     fn listings_are_those_of_the_same_server_in_the_same_place() {
         let state = tempfile::tempdir().unwrap();
         let process_env = ProcessEnv::with([("PINTLE_STATE_DIR", state.path().as_os_str())]);
-        let listings = |directory| Listings::of("local", directory, &process_env).unwrap();
+        let listings = |directory| Listings::open("local", directory, &process_env).unwrap();
         let stdio = |program: &str| {
             ServerSpec::new("a".parse().unwrap(), ServerTransport::Stdio(StdioServer::new(program, ["x"])))
         };

@@ -9,14 +9,14 @@ use crate::sanitize::sanitize;
 
 /// Prompts of the servers of a session.
 #[derive(Debug, Default)]
-pub(super) struct Prompts {
+pub(super) struct ServerPrompts {
     /// By the names of their servers.
     pub(super) known: BTreeMap<String, Vec<PromptCommand>>,
     /// Number of prompt changes at the time of the last request in this session, by server.
     pub(super) asked: BTreeMap<String, u64>,
 }
 
-impl Prompts {
+impl ServerPrompts {
     /// Returns the prompts of all servers. Of two with the same name, the first one applies.
     pub(super) fn all(&self) -> Vec<PromptCommand> {
         let mut all: Vec<PromptCommand> = Vec::new();
@@ -30,7 +30,10 @@ impl Prompts {
 }
 
 /// Lists the prompts of a server, which is started if it does not run.
-pub async fn listed(servers: &McpServers, server: &ServerName) -> Result<Vec<PromptCommand>, ServerError> {
+pub async fn list_prompts(
+    servers: &McpServers,
+    server: &ServerName,
+) -> Result<Vec<PromptCommand>, ServerError> {
     Ok(servers.prompts(server).await?.into_iter().map(command).collect())
 }
 
@@ -55,7 +58,7 @@ pub(super) async fn fetch(servers: &McpServers, called: &CalledPrompt) -> Result
     let failed = |error: &dyn std::error::Error| sanitize(&error.to_string()).into_owned();
     let server: ServerName = called.server.parse().map_err(|error| failed(&error))?;
     let fetched = servers.prompt(&server, &called.name, called.arguments.clone()).await;
-    let prompt = flattened(fetched.map_err(|error| failed(&error))?);
+    let prompt = flatten_messages(fetched.map_err(|error| failed(&error))?);
     if prompt.text.trim().is_empty() && prompt.images.is_empty() {
         return Err(format!("server `{server}` has nothing to say for this prompt"));
     }
@@ -63,7 +66,7 @@ pub(super) async fn fetch(servers: &McpServers, called: &CalledPrompt) -> Result
 }
 
 /// Joins messages into one user message. Messages of the model are quoted.
-fn flattened(messages: Vec<PromptMessage>) -> PromptText {
+fn flatten_messages(messages: Vec<PromptMessage>) -> PromptText {
     let mut prompt = PromptText::default();
     for message in messages {
         let text = match message.role {

@@ -11,10 +11,10 @@ use pintle_governance::GrantId;
 use pintle_mcp::{McpServers, ServerName, ServerSpec, ServerTransport, ToolListing};
 use pintle_tools::ToolRegistry;
 
-use super::declarations::{Declarations, Declared, ServerChoice};
-use super::elicitor::Asker;
+use super::declarations::{Declarations, DeclaredServer, ServerChoice};
+use super::elicitor::AttendantElicitor;
 use super::listings::Listings;
-use super::prompts::{self, Prompts};
+use super::prompts::{self, ServerPrompts};
 use super::trusted_start::TrustedStart;
 use crate::attendant::Attendant;
 use crate::failure::Failure;
@@ -46,7 +46,7 @@ pub struct SessionServers {
     /// Listings of the servers, as they are stored.
     remembered: Arc<Mutex<BTreeMap<String, ToolListing>>>,
     /// Prompts of the servers, as they are stored.
-    prompts: Arc<Mutex<Prompts>>,
+    prompts: Arc<Mutex<ServerPrompts>>,
     notices: Notices,
 }
 
@@ -114,7 +114,7 @@ impl SessionServers {
         let notices = process_env.notices();
         let declared = declarations.problems.iter().chain(&declarations.warnings);
         declared.for_each(|problem| notices.report(problem.as_str()));
-        let mut reachable: Vec<Declared> = Vec::new();
+        let mut reachable: Vec<DeclaredServer> = Vec::new();
         for declared in declarations.servers {
             match place.objection(&declared.spec.transport) {
                 None => reachable.push(declared),
@@ -129,12 +129,12 @@ impl SessionServers {
         let trusted_start = Arc::new(TrustedStart::new(programs.collect(), Arc::clone(attendant)));
         let specs = reachable.into_iter().map(|declared| declared.spec);
         let directory = place.environment.working_directory().to_string_lossy().into_owned();
-        let asker = Arc::new(Asker::new(Arc::clone(attendant)));
+        let asker = Arc::new(AttendantElicitor::new(Arc::clone(attendant)));
         let servers =
             McpServers::with_tokens(place.environment, specs, asker, server_tokens::store(process_env))
                 .with_start_check(trusted_start);
-        let listings = Listings::of(place.name, &directory, process_env);
-        let (mut remembered, mut prompts) = (BTreeMap::new(), Prompts::default());
+        let listings = Listings::open(place.name, &directory, process_env);
+        let (mut remembered, mut prompts) = (BTreeMap::new(), ServerPrompts::default());
         let names: Vec<ServerName> = servers.specs().map(|spec| spec.name.clone()).collect();
         for name in names {
             let spec = servers.specs().find(|spec| spec.name == name);
@@ -205,7 +205,7 @@ impl SessionServers {
                 continue;
             }
             // A server that does not answer keeps the prompts that it had.
-            let Ok(listed) = prompts::listed(&self.servers, &spec.name).await else { continue };
+            let Ok(listed) = prompts::list_prompts(&self.servers, &spec.name).await else { continue };
             let mut prompts = self.prompts.lock().unwrap_or_else(PoisonError::into_inner);
             prompts.asked.insert(spec.name.to_string(), changes);
             if prompts.known.get(spec.name.as_str()) != Some(&listed) {

@@ -14,14 +14,14 @@ use super::tokens::{ServerTokens, TokenStore};
 use crate::spec::HttpServer;
 
 /// Tokens of one server, as a connection uses them.
-pub(crate) struct Authority {
+pub(crate) struct TokenAuthority {
     server: HttpServer,
     store: Arc<dyn TokenStore>,
     /// Held during a change, so that the requests of one connection share it.
     renewing: Mutex<()>,
 }
 
-impl Authority {
+impl TokenAuthority {
     pub(crate) fn new(server: HttpServer, store: Arc<dyn TokenStore>) -> Self {
         Self { server, store, renewing: Mutex::default() }
     }
@@ -32,7 +32,7 @@ impl Authority {
         if !tokens.are_due() || tokens.refresh_token.is_none() {
             return Ok(Some(tokens.access_token));
         }
-        match self.renewed(&tokens.access_token).await {
+        match self.replace_token(&tokens.access_token).await {
             // The server decides whether it has expired.
             Err(_cannot_be_renewed) => Ok(Some(tokens.access_token)),
             renewed => renewed,
@@ -44,7 +44,7 @@ impl Authority {
     /// # Errors
     ///
     /// The store fails, or the authorization server does not answer.
-    pub(super) async fn renewed(&self, refused: &str) -> io::Result<Option<String>> {
+    pub(super) async fn replace_token(&self, refused: &str) -> io::Result<Option<String>> {
         let url = self.server.url();
         let _renewing = self.renewing.lock().await;
         let _lock = self.store.lock(url).await?;
@@ -101,7 +101,7 @@ impl Authority {
     }
 
     /// Records the scopes that a server requests, so that the next login requests them.
-    pub(super) async fn want(&self, challenge: &str) -> io::Result<()> {
+    pub(super) async fn request_scopes(&self, challenge: &str) -> io::Result<()> {
         let challenge = WWWAuthenticateParams::parse(challenge, self.server.parsed_url());
         let Some(scope) = challenge.scope else { return Ok(()) };
         let url = self.server.url();
@@ -109,7 +109,7 @@ impl Authority {
         let _renewing = self.renewing.lock().await;
         let _lock = self.store.lock(url).await?;
         let Some(mut tokens) = self.store.load(url).await? else { return Ok(()) };
-        if tokens.want(&scope) { self.store.save(url, &tokens).await } else { Ok(()) }
+        if tokens.add_scopes(&scope) { self.store.save(url, &tokens).await } else { Ok(()) }
     }
 }
 

@@ -22,20 +22,20 @@ const READ_TIME: Duration = Duration::from_secs(10);
 const MAX_CONNECTIONS: usize = 16;
 
 /// Listener for one answer, on a port of this machine that the system chooses. Dropping it closes the port.
-pub(super) struct Callback {
+pub(super) struct RedirectListener {
     listener: TcpListener,
     redirect: Url,
 }
 
 /// Answer of an authorization server through the browser.
-pub(super) enum Answer {
+pub(super) enum AuthorizationAnswer {
     /// The user has agreed.
     Code { code: String, issuer: Option<String> },
     /// The kind of an error, and its description.
     Refused { error: String, description: Option<String> },
 }
 
-impl Callback {
+impl RedirectListener {
     pub(super) async fn bind() -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let redirect = format!("http://127.0.0.1:{}{PATH}", listener.local_addr()?.port());
@@ -47,7 +47,7 @@ impl Callback {
     }
 
     /// Waits for the answer with this state. Other answers are refused and do not end the wait: any page could send them.
-    pub(super) async fn answer(self, state: &str) -> io::Result<Answer> {
+    pub(super) async fn answer(self, state: &str) -> io::Result<AuthorizationAnswer> {
         let mut requests = FuturesUnordered::new();
         loop {
             let (mut stream, target) = tokio::select! {
@@ -60,11 +60,15 @@ impl Callback {
                     None => continue,
                 },
             };
-            match self.understand(&target, state) {
+            match self.parse_target(&target, state) {
                 Ok(answer) => {
                     let text = match &answer {
-                        Answer::Code { .. } => "Pintle has received the answer. You can close this page.",
-                        Answer::Refused { .. } => "The login was refused. You can close this page.",
+                        AuthorizationAnswer::Code { .. } => {
+                            "Pintle has received the answer. You can close this page."
+                        }
+                        AuthorizationAnswer::Refused { .. } => {
+                            "The login was refused. You can close this page."
+                        }
                     };
                     respond(&mut stream, "200 OK", text).await;
                     return Ok(answer);
@@ -75,7 +79,11 @@ impl Callback {
     }
 
     /// Returns the answer in the target of a request, or the status and text of a refusal.
-    fn understand(&self, target: &str, state: &str) -> Result<Answer, (&'static str, &'static str)> {
+    fn parse_target(
+        &self,
+        target: &str,
+        state: &str,
+    ) -> Result<AuthorizationAnswer, (&'static str, &'static str)> {
         let not_found = ("404 Not Found", "There is nothing here.");
         let url = self.redirect.join(target).map_err(|_no_url| not_found)?;
         if url.origin() != self.redirect.origin() || url.path() != PATH {
@@ -87,8 +95,10 @@ impl Callback {
             return Err(("400 Bad Request", "This answer belongs to no login that is under way."));
         }
         match (value("code"), value("error")) {
-            (_, Some(error)) => Ok(Answer::Refused { error, description: value("error_description") }),
-            (Some(code), None) => Ok(Answer::Code { code, issuer: value("iss") }),
+            (_, Some(error)) => {
+                Ok(AuthorizationAnswer::Refused { error, description: value("error_description") })
+            }
+            (Some(code), None) => Ok(AuthorizationAnswer::Code { code, issuer: value("iss") }),
             (None, None) => Err(("400 Bad Request", "The answer has neither a code nor an error.")),
         }
     }

@@ -14,13 +14,13 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Error as SseError, Sse};
 
-use super::authority::Authority;
-use super::post::Post;
+use super::authority::TokenAuthority;
+use super::post::PostRequest;
 use crate::{http_client, message};
 
-pub(super) type Headers = HashMap<HeaderName, HeaderValue>;
-pub(super) type Failure = StreamableHttpError<reqwest::Error>;
-pub(super) type Events = BoxStream<'static, Result<Sse, SseError>>;
+pub(super) type HttpHeaders = HashMap<HeaderName, HeaderValue>;
+pub(super) type HttpFailure = StreamableHttpError<reqwest::Error>;
+pub(super) type SseEvents = BoxStream<'static, Result<Sse, SseError>>;
 
 /// Client of one server, which adds the token of its authority, if there is one.
 ///
@@ -28,30 +28,30 @@ pub(super) type Events = BoxStream<'static, Result<Sse, SseError>>;
 #[derive(Clone)]
 pub(crate) struct AuthorizedClient {
     client: Client,
-    authority: Option<Arc<Authority>>,
+    authority: Option<Arc<TokenAuthority>>,
 }
 
 impl AuthorizedClient {
-    pub(crate) fn new(client: Client, authority: Option<Authority>) -> Self {
+    pub(crate) fn new(client: Client, authority: Option<TokenAuthority>) -> Self {
         Self { client, authority: authority.map(Arc::new) }
     }
 
-    async fn authorized<T, F>(&self, call: impl Fn(Option<String>) -> F) -> Result<T, Failure>
+    async fn authorized<T, F>(&self, call: impl Fn(Option<String>) -> F) -> Result<T, HttpFailure>
     where
-        F: Future<Output = Result<T, Failure>>,
+        F: Future<Output = Result<T, HttpFailure>>,
     {
         self.with_token(call).await.map_err(with_reason)
     }
 
-    async fn with_token<T, F>(&self, call: impl Fn(Option<String>) -> F) -> Result<T, Failure>
+    async fn with_token<T, F>(&self, call: impl Fn(Option<String>) -> F) -> Result<T, HttpFailure>
     where
-        F: Future<Output = Result<T, Failure>>,
+        F: Future<Output = Result<T, HttpFailure>>,
     {
         let Some(authority) = &self.authority else { return call(None).await };
         let token = authority.token().await?;
         let refused = match (call(token.clone()).await, token) {
             (Err(StreamableHttpError::AuthRequired(refused)), Some(token)) => {
-                match authority.renewed(&token).await? {
+                match authority.replace_token(&token).await? {
                     Some(renewed) if renewed != token => call(Some(renewed)).await,
                     _ => Err(StreamableHttpError::AuthRequired(refused)),
                 }
@@ -59,14 +59,14 @@ impl AuthorizedClient {
             (answered, _) => answered,
         };
         if let Err(StreamableHttpError::InsufficientScope(refused)) = &refused {
-            authority.want(&refused.www_authenticate_header).await?;
+            authority.request_scopes(&refused.www_authenticate_header).await?;
         }
         refused
     }
 }
 
 /// Replaces the error of a refused redirect with the reason, which the text of the error does not contain.
-fn with_reason(failure: Failure) -> Failure {
+fn with_reason(failure: HttpFailure) -> HttpFailure {
     if let StreamableHttpError::Client(error) = &failure
         && let Some(reason) = http_client::refused_redirect(error)
     {
@@ -76,7 +76,7 @@ fn with_reason(failure: Failure) -> Failure {
 }
 
 /// Returns the events with messages in the form of the protocol.
-fn read(events: Events) -> Events {
+fn read(events: SseEvents) -> SseEvents {
     let read = |mut event: Sse| {
         let message = event.data.as_ref().and_then(|data| message::without_null(data.as_bytes()));
         if let Some(message) = message {
@@ -96,8 +96,8 @@ impl StreamableHttpClient for AuthorizedClient {
         message: ClientJsonRpcMessage,
         session: Option<Arc<str>>,
         token: Option<String>,
-        headers: Headers,
-    ) -> Result<StreamableHttpPostResponse, Failure> {
+        headers: HttpHeaders,
+    ) -> Result<StreamableHttpPostResponse, HttpFailure> {
         let limits = StreamableHttpResponseLimits::default();
         self.post_message_with_response_limits(uri, message, session, token, headers, limits).await
     }
@@ -108,10 +108,10 @@ impl StreamableHttpClient for AuthorizedClient {
         message: ClientJsonRpcMessage,
         session: Option<Arc<str>>,
         _token: Option<String>,
-        headers: Headers,
+        headers: HttpHeaders,
         limits: StreamableHttpResponseLimits,
-    ) -> Result<StreamableHttpPostResponse, Failure> {
-        let post = Post { uri, message, session, headers, limits };
+    ) -> Result<StreamableHttpPostResponse, HttpFailure> {
+        let post = PostRequest { uri, message, session, headers, limits };
         let response = self.authorized(|token| post.send(&self.client, token)).await?;
         if let StreamableHttpPostResponse::Sse(events, session) = response {
             return Ok(StreamableHttpPostResponse::Sse(read(events), session));
@@ -124,8 +124,8 @@ impl StreamableHttpClient for AuthorizedClient {
         uri: Arc<str>,
         session: Arc<str>,
         _token: Option<String>,
-        headers: Headers,
-    ) -> Result<(), Failure> {
+        headers: HttpHeaders,
+    ) -> Result<(), HttpFailure> {
         let delete = |token| self.client.delete_session(uri.clone(), session.clone(), token, headers.clone());
         self.authorized(delete).await
     }
@@ -136,8 +136,8 @@ impl StreamableHttpClient for AuthorizedClient {
         session: Option<Arc<str>>,
         last_event: Option<String>,
         _token: Option<String>,
-        headers: Headers,
-    ) -> Result<Events, Failure> {
+        headers: HttpHeaders,
+    ) -> Result<SseEvents, HttpFailure> {
         let get = |token| {
             self.client.get_stream(uri.clone(), session.clone(), last_event.clone(), token, headers.clone())
         };
@@ -150,9 +150,9 @@ impl StreamableHttpClient for AuthorizedClient {
         session: Option<Arc<str>>,
         last_event: Option<String>,
         _token: Option<String>,
-        headers: Headers,
+        headers: HttpHeaders,
         max_event: usize,
-    ) -> Result<Events, Failure> {
+    ) -> Result<SseEvents, HttpFailure> {
         let get = |token| {
             let (last_event, headers) = (last_event.clone(), headers.clone());
             self.client.get_stream_with_max_sse_event_size(

@@ -12,10 +12,10 @@ use rmcp::transport::auth::{
 use serde_json::{Value, json};
 
 use super::authority::{issuer, manager};
-use super::callback::{Answer, Callback};
+use super::callback::{AuthorizationAnswer, RedirectListener};
 use super::tokens::{ServerTokens, TokenStore};
-use crate::diary::shortened;
 use crate::http_client::{self, origin};
+use crate::process_log::shorten;
 use crate::spec::HttpServer;
 
 /// Maximum number of characters of an authorization server's text in a message.
@@ -90,18 +90,19 @@ pub async fn login(
     let failed = |kind, what: String| LoginError::new(server, kind, what);
     let earlier = store.load(server.url()).await.map_err(|error| unusable_store(server, &error))?;
     let mut manager =
-        manager(server).await.map_err(|error| failed(LoginErrorKind::Discovery, words(&error)))?;
+        manager(server).await.map_err(|error| failed(LoginErrorKind::Discovery, error_text(&error)))?;
     let metadata = discover(server, &manager).await?;
     manager.set_metadata(metadata.clone());
-    let callback =
-        Callback::bind().await.map_err(|error| failed(LoginErrorKind::Listener, error.to_string()))?;
+    let callback = RedirectListener::bind()
+        .await
+        .map_err(|error| failed(LoginErrorKind::Listener, error.to_string()))?;
     let scopes = scopes(server, &manager, earlier.as_ref()).await;
     let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
     let secret = identify(server, &mut manager, &metadata, callback.redirect(), &scopes).await?;
     let kept = InMemoryCredentialStore::new();
     manager.set_credential_store(kept.clone());
     let url = manager.get_authorization_url(&scopes).await;
-    let url = url.map_err(|error| failed(LoginErrorKind::Discovery, words(&error)))?;
+    let url = url.map_err(|error| failed(LoginErrorKind::Discovery, error_text(&error)))?;
     let answer = answer(server, callback, &url, timeout, open).await?;
     exchange(server, &manager, &url, answer).await?;
     let stored = kept.load().await.ok().flatten();
@@ -118,13 +119,13 @@ fn unusable_store(server: &HttpServer, error: &io::Error) -> LoginError {
 }
 
 /// Returns the text of an error. A text that may contain parts of an answer is replaced: these may be tokens or secrets.
-fn words(error: &AuthError) -> String {
+fn error_text(error: &AuthError) -> String {
     let is_protocol = |text: &str| text.starts_with("Server returned error response");
     let is_unsafe = matches!(error, AuthError::TokenExchangeFailed(text) if !is_protocol(text))
         || matches!(error, AuthError::RegistrationFailed(text) if text.contains("analyze response error"));
     let text =
         if is_unsafe { "the authorization server gave no usable answer".into() } else { error.to_string() };
-    shortened(&text, MAX_TEXT)
+    shorten(&text, MAX_TEXT)
 }
 
 /// Discovers how the server authorizes, and its authorization server.
@@ -135,9 +136,9 @@ async fn discover(
     let failed = |kind, what: String| LoginError::new(server, kind, what);
     let challenge = challenge(server).await;
     let challenge =
-        challenge.map_err(|why| failed(LoginErrorKind::Discovery, shortened(&why.to_string(), MAX_TEXT)))?;
+        challenge.map_err(|why| failed(LoginErrorKind::Discovery, shorten(&why.to_string(), MAX_TEXT)))?;
     let resolved = manager.resolve_metadata_from_challenge(challenge.as_deref()).await;
-    let resolved = resolved.map_err(|error| failed(LoginErrorKind::Discovery, words(&error)))?;
+    let resolved = resolved.map_err(|error| failed(LoginErrorKind::Discovery, error_text(&error)))?;
     // Without a refusal and without metadata, nothing indicates that the server supports logins.
     if challenge.is_none() && resolved.source == AuthorizationMetadataSource::LegacyEndpointFallback {
         return Err(failed(LoginErrorKind::NotAsked, "the server asks for no login".into()));
@@ -214,7 +215,7 @@ async fn identify(
     redirect: &str,
     scopes: &[&str],
 ) -> Result<Option<String>, LoginError> {
-    let failed = |error: AuthError| LoginError::new(server, LoginErrorKind::Registration, words(&error));
+    let failed = |error: AuthError| LoginError::new(server, LoginErrorKind::Registration, error_text(&error));
     let settings = server.oauth();
     let takes_url = metadata.additional_fields.get("client_id_metadata_document_supported");
     let described =
@@ -233,11 +234,11 @@ async fn identify(
 /// Sends the user to the authorization server, and waits for its answer.
 async fn answer(
     server: &HttpServer,
-    callback: Callback,
+    callback: RedirectListener,
     url: &str,
     timeout: Duration,
     open: impl FnOnce(&str) + Send,
-) -> Result<Answer, LoginError> {
+) -> Result<AuthorizationAnswer, LoginError> {
     let failed = |kind, what: String| LoginError::new(server, kind, what);
     let state = parameter(url, "state");
     let state = state.ok_or_else(|| failed(LoginErrorKind::Discovery, "the login has no state".into()))?;
@@ -257,13 +258,13 @@ async fn exchange(
     server: &HttpServer,
     manager: &AuthorizationManager,
     url: &str,
-    answer: Answer,
+    answer: AuthorizationAnswer,
 ) -> Result<(), LoginError> {
     let (code, from) = match answer {
-        Answer::Code { code, issuer } => (code, issuer),
-        Answer::Refused { error, description } => {
+        AuthorizationAnswer::Code { code, issuer } => (code, issuer),
+        AuthorizationAnswer::Refused { error, description } => {
             let description = description.map(|text| format!(": {text}")).unwrap_or_default();
-            let what = shortened(&format!("it was refused with {error}{description}"), MAX_TEXT);
+            let what = shorten(&format!("it was refused with {error}{description}"), MAX_TEXT);
             return Err(LoginError::new(server, LoginErrorKind::Denied, what));
         }
     };
@@ -271,7 +272,7 @@ async fn exchange(
     let exchanged = manager.exchange_code_for_token_with_issuer(&code, &state, from.as_deref()).await;
     exchanged
         .map(|_tokens| ())
-        .map_err(|error| LoginError::new(server, LoginErrorKind::Exchange, words(&error)))
+        .map_err(|error| LoginError::new(server, LoginErrorKind::Exchange, error_text(&error)))
 }
 
 fn parameter(url: &str, name: &str) -> Option<String> {
@@ -290,10 +291,10 @@ mod tests {
             AuthError::TokenExchangeFailed(wrong.to_owned()),
             AuthError::RegistrationFailed(format!("analyze response error: {wrong}")),
         ] {
-            assert_eq!(words(&error), "the authorization server gave no usable answer");
+            assert_eq!(error_text(&error), "the authorization server gave no usable answer");
         }
         let refused =
             AuthError::TokenExchangeFailed("Server returned error response: invalid_grant".to_owned());
-        assert!(words(&refused).ends_with("invalid_grant"));
+        assert!(error_text(&refused).ends_with("invalid_grant"));
     }
 }

@@ -19,24 +19,24 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::SseStream;
 
-use super::client::{Events, Failure, Headers};
-use crate::diary::shortened;
+use super::client::{HttpFailure, HttpHeaders, SseEvents};
 use crate::message;
+use crate::process_log::shorten;
 
 /// Maximum number of characters of an invalid message in an error.
 const MAX_PREVIEW: usize = 256;
 
 /// Message to a server.
-pub(super) struct Post {
+pub(super) struct PostRequest {
     pub(super) uri: Arc<str>,
     pub(super) message: ClientJsonRpcMessage,
     /// Session of the server, once it has named one.
     pub(super) session: Option<Arc<str>>,
-    pub(super) headers: Headers,
+    pub(super) headers: HttpHeaders,
     pub(super) limits: StreamableHttpResponseLimits,
 }
 
-impl Post {
+impl PostRequest {
     /// Sends the message and returns its response.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ impl Post {
         &self,
         client: &Client,
         token: Option<String>,
-    ) -> Result<StreamableHttpPostResponse, Failure> {
+    ) -> Result<StreamableHttpPostResponse, HttpFailure> {
         let response = self.request(client, token).await?;
         if let Some(refused) = refusal(&response) {
             return Err(refused);
@@ -76,7 +76,7 @@ impl Post {
                     Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
                     Err(_error) if !self.awaits_response() => Ok(StreamableHttpPostResponse::Accepted),
                     Err(error) => {
-                        let preview = shortened(String::from_utf8_lossy(&body).trim(), MAX_PREVIEW);
+                        let preview = shorten(String::from_utf8_lossy(&body).trim(), MAX_PREVIEW);
                         let text = format!("the JSON body is not a message: {error}: {preview}");
                         Err(StreamableHttpError::UnexpectedServerResponse(Cow::Owned(text)))
                     }
@@ -87,7 +87,7 @@ impl Post {
         }
     }
 
-    async fn request(&self, client: &Client, token: Option<String>) -> Result<Response, Failure> {
+    async fn request(&self, client: &Client, token: Option<String>) -> Result<Response, HttpFailure> {
         let accepted = format!("{EVENT_STREAM_MIME_TYPE}, {JSON_MIME_TYPE}");
         let mut request = client.post(&*self.uri).header(ACCEPT, accepted);
         if let Some(token) = token {
@@ -116,7 +116,7 @@ impl Post {
     /// # Errors
     ///
     /// The status, and the beginning of the body, if it contains no such error.
-    async fn failed(&self, response: Response) -> Result<StreamableHttpPostResponse, Failure> {
+    async fn failed(&self, response: Response) -> Result<StreamableHttpPostResponse, HttpFailure> {
         let status = response.status();
         let session = session_of(&response);
         let is_auth = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status);
@@ -131,7 +131,7 @@ impl Post {
                     let error = message::parse(&body).ok().and_then(ServerJsonRpcMessage::into_error);
                     (body, error)
                 }
-                Err(failure) => return Err(unavailable.map_or(failure, Failure::from)),
+                Err(failure) => return Err(unavailable.map_or(failure, HttpFailure::from)),
             },
             _ => (read_beginning(response, self.limits.max_error_response_size).await, None),
         };
@@ -186,7 +186,7 @@ impl Post {
 }
 
 /// Returns the error for a response that requests a login or further scopes.
-fn refusal(response: &Response) -> Option<Failure> {
+fn refusal(response: &Response) -> Option<HttpFailure> {
     let status = response.status();
     if ![StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status) {
         return None;
@@ -226,7 +226,7 @@ fn media_type(response: &Response) -> Option<String> {
 }
 
 /// Returns a body of at most `limit` bytes.
-async fn read_body(mut response: Response, limit: usize) -> Result<Vec<u8>, Failure> {
+async fn read_body(mut response: Response, limit: usize) -> Result<Vec<u8>, HttpFailure> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
         if chunk.len() > limit - body.len() {
@@ -250,7 +250,7 @@ async fn read_beginning(mut response: Response, limit: usize) -> Vec<u8> {
 }
 
 /// Returns the events of a response. An event above `limit` bytes is an error.
-fn events(response: Response, limit: usize) -> Events {
+fn events(response: Response, limit: usize) -> SseEvents {
     let mut size = EventSize::default();
     let chunks = response.bytes_stream().map(move |chunk| {
         chunk.map_err(io::Error::other).and_then(|chunk| match size.add(&chunk) <= limit {

@@ -15,8 +15,8 @@ use tokio::sync::oneshot;
 
 use super::{LoginError, LoginErrorKind, MemoryTokens, TokenStore, login};
 use crate::{
-    HttpServer, McpServers, Nobody, OAuthSettings, ServerErrorKind, ServerName, ServerSpec, ServerTransport,
-    ToolListing,
+    DismissAll, HttpServer, McpServers, OAuthSettings, ServerErrorKind, ServerName, ServerSpec,
+    ServerTransport, ToolListing,
 };
 
 /// Deadline for anything that normally happens at once.
@@ -60,7 +60,7 @@ impl Guarded {
     fn servers(&self) -> McpServers {
         let spec = ServerSpec::new(name(), ServerTransport::Http(self.server()));
         let tokens: Arc<dyn TokenStore> = Arc::clone(&self.tokens) as _;
-        McpServers::with_tokens(Arc::clone(&self.env), [spec], Arc::new(Nobody), tokens)
+        McpServers::with_tokens(Arc::clone(&self.env), [spec], Arc::new(DismissAll), tokens)
     }
 
     /// Logs in with a browser that follows every redirect.
@@ -365,7 +365,7 @@ async fn a_declared_header_takes_the_place_of_tokens() {
     let server = guarded.server().with_header("authorization", "Bearer s3cret").unwrap();
     let spec = ServerSpec::new(name(), ServerTransport::Http(server));
     let tokens: Arc<dyn TokenStore> = Arc::clone(&guarded.tokens) as _;
-    let servers = McpServers::with_tokens(Arc::clone(&guarded.env), [spec], Arc::new(Nobody), tokens);
+    let servers = McpServers::with_tokens(Arc::clone(&guarded.env), [spec], Arc::new(DismissAll), tokens);
     let error = servers.list(&name()).await.unwrap_err();
     assert_eq!(error.to_string(), "MCP server `s` refuses its declared `Authorization` header");
     assert_eq!(error.kind(), ServerErrorKind::Start);
@@ -400,7 +400,7 @@ async fn a_store_that_fails_is_named() {
     );
     let spec = ServerSpec::new(name(), ServerTransport::Http(guarded.server()));
     let servers =
-        McpServers::with_tokens(Arc::clone(&guarded.env), [spec], Arc::new(Nobody), Arc::new(Broken));
+        McpServers::with_tokens(Arc::clone(&guarded.env), [spec], Arc::new(DismissAll), Arc::new(Broken));
     let error: Result<ToolListing, _> = servers.list(&name()).await;
     let error = error.unwrap_err().to_string();
     assert!(error.contains("the keychain is locked"), "{error}");

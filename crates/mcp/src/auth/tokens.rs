@@ -84,7 +84,7 @@ const _: fn(&dyn TokenStore) = |_| {};
 pub struct MemoryTokens(Mutex<HashMap<String, ServerTokens>>);
 
 impl MemoryTokens {
-    fn with<T>(&self, change: impl FnOnce(&mut HashMap<String, ServerTokens>) -> T) -> T {
+    fn update<T>(&self, change: impl FnOnce(&mut HashMap<String, ServerTokens>) -> T) -> T {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -92,23 +92,23 @@ impl MemoryTokens {
 #[async_trait]
 impl TokenStore for MemoryTokens {
     async fn load(&self, server: &str) -> io::Result<Option<ServerTokens>> {
-        Ok(self.with(|kept| kept.get(server).cloned()))
+        Ok(self.update(|kept| kept.get(server).cloned()))
     }
 
     async fn save(&self, server: &str, tokens: &ServerTokens) -> io::Result<()> {
-        self.with(|kept| kept.insert(server.to_owned(), tokens.clone()));
+        self.update(|kept| kept.insert(server.to_owned(), tokens.clone()));
         Ok(())
     }
 
     async fn clear(&self, server: &str) -> io::Result<()> {
-        self.with(|kept| kept.remove(server));
+        self.update(|kept| kept.remove(server));
         Ok(())
     }
 }
 
 impl fmt::Debug for MemoryTokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryTokens").field("servers", &self.with(|kept| kept.len())).finish()
+        f.debug_struct("MemoryTokens").field("servers", &self.update(|kept| kept.len())).finish()
     }
 }
 
@@ -161,7 +161,7 @@ impl ServerTokens {
     }
 
     /// Adds scopes that the next login requests. Returns whether they are new.
-    pub(super) fn want(&mut self, scopes: &str) -> bool {
+    pub(super) fn add_scopes(&mut self, scopes: &str) -> bool {
         let before = self.wanted_scopes.len();
         for scope in scopes.split_whitespace() {
             if !self.wanted_scopes.iter().any(|wanted| wanted == scope) {
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn no_secret_is_shown() {
         let kept = MemoryTokens::default();
-        kept.with(|kept| kept.insert("https://server".into(), tokens(60)));
+        kept.update(|kept| kept.insert("https://server".into(), tokens(60)));
         let shown = format!("{:?} {:?} {kept:?}", tokens(60), tokens(60).to_stored());
         for secret in ["s3cret", "r3fresh", "cl1ent"] {
             assert!(!shown.contains(secret), "{shown}");

@@ -7,7 +7,7 @@ use rmcp::service::{Peer, Subscription};
 use rmcp::{RoleClient, ServiceError};
 use tokio::task::JoinSet;
 
-use crate::handler::Handler;
+use crate::handler::ConnectionHandler;
 
 /// Time in which a server must accept a subscription.
 const ACCEPT_TIME: Duration = Duration::from_secs(2);
@@ -19,14 +19,14 @@ const AGAIN_TIME: Duration = Duration::from_secs(5);
 const MAX_AGAIN: u32 = 20;
 
 /// Task that handles the changes of one connection. Dropping this stops it.
-pub(super) struct Changes {
+pub(super) struct ChangeWatcher {
     _task: JoinSet<()>,
 }
 
-impl Changes {
+impl ChangeWatcher {
     /// Subscribes to the changes of a server's lists, if it supports that. The server reports only the changes that it
     /// accepts. Servers of earlier versions report changes without a subscription.
-    pub(super) async fn watch(peer: &Peer<RoleClient>, handler: &Handler) -> Self {
+    pub(super) async fn watch(peer: &Peer<RoleClient>, handler: &ConnectionHandler) -> Self {
         let mut task = JoinSet::new();
         if let Some(filter) = filter(peer) {
             // Subscribing precedes every listing, so that no change is missed.
@@ -40,7 +40,7 @@ impl Changes {
 /// Handles the changes of a subscription, and of later subscriptions after its end.
 async fn follow(
     peer: Peer<RoleClient>,
-    handler: Handler,
+    handler: ConnectionHandler,
     filter: SubscriptionFilter,
     first: Result<Subscription, ServiceError>,
 ) {
@@ -90,7 +90,7 @@ fn filter(peer: &Peer<RoleClient>) -> Option<SubscriptionFilter> {
     (tools || prompts).then_some(filter)
 }
 
-fn note(handler: &Handler, notification: &ServerNotification) {
+fn note(handler: &ConnectionHandler, notification: &ServerNotification) {
     #[expect(clippy::wildcard_enum_match_arm, reason = "nothing else was asked for")]
     let counter = match notification {
         ServerNotification::ToolListChangedNotification(_) => &handler.changes,

@@ -16,14 +16,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::Connection;
+use super::ServerConnection;
 use crate::error::ServerError;
 use crate::listing::MalformedEntry;
 
 /// Maximum number of entries of one list. Further entries are left out.
 const MAX_ENTRIES: usize = 10_000;
 
-impl Connection {
+impl ServerConnection {
     /// Returns the capabilities of the server.
     pub(crate) fn capabilities(&self) -> ServerCapabilities {
         self.peer.peer_info().map(|info| info.capabilities.clone()).unwrap_or_default()
@@ -176,16 +176,16 @@ impl Connection {
 pub(crate) type ListEntry<T> = Result<T, MalformedEntry>;
 
 /// Entries of a page, and the cursor of the next one.
-type Page<T> = (Vec<T>, Option<String>);
+type ListPage<T> = (Vec<T>, Option<String>);
 
 /// Returns the entries of a page. A malformed entry makes the kind of the result unknown. The page is then listed again,
 /// and each entry of its `member` is parsed separately.
 async fn entries<T: DeserializeOwned>(
     peer: &Peer<RoleClient>,
-    listed: Result<Page<T>, ServiceError>,
+    listed: Result<ListPage<T>, ServiceError>,
     request: ClientRequest,
     member: &str,
-) -> Result<Page<ListEntry<T>>, ServiceError> {
+) -> Result<ListPage<ListEntry<T>>, ServiceError> {
     match listed {
         Ok((entries, cursor)) => return Ok((entries.into_iter().map(Ok).collect(), cursor)),
         Err(ServiceError::UnexpectedResponse) => {}
@@ -204,7 +204,7 @@ async fn entries<T: DeserializeOwned>(
 /// Returns the entries of all pages of a list. A repeated cursor ends the list.
 async fn all<T, F>(page: impl Fn(PaginatedRequestParams) -> F) -> Result<Vec<T>, ServiceError>
 where
-    F: Future<Output = Result<Page<T>, ServiceError>>,
+    F: Future<Output = Result<ListPage<T>, ServiceError>>,
 {
     let (mut entries, mut seen, mut cursor) = (Vec::new(), HashSet::new(), None);
     loop {

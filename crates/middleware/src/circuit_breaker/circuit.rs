@@ -11,11 +11,11 @@ use super::CircuitState;
 pub(super) struct Circuit {
     /// Number of times the circuit opened or let a probe through. Outcomes of calls from an earlier epoch are ignored.
     epoch: u64,
-    phase: Phase,
+    phase: CircuitPhase,
 }
 
 #[derive(Debug)]
-enum Phase {
+enum CircuitPhase {
     Closed {
         failures: u32,
     },
@@ -28,7 +28,7 @@ enum Phase {
     },
 }
 
-impl Default for Phase {
+impl Default for CircuitPhase {
     fn default() -> Self {
         Self::Closed { failures: 0 }
     }
@@ -36,20 +36,20 @@ impl Default for Phase {
 
 /// Threshold and cool-down of all circuits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct CircuitLimits {
     pub(super) threshold: u32,
     pub(super) cool_down: Duration,
 }
 
 /// Proof that a call was let through, in this epoch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Permit {
+pub(super) struct CallPermit {
     epoch: u64,
 }
 
 /// Reason for refusing a call.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum CircuitRefusal {
     /// The circuit stays open for this time.
     Open(Duration),
     /// A probe is in flight.
@@ -58,7 +58,7 @@ pub(super) enum Refusal {
 
 /// Evidence about a provider from one call.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Verdict {
+pub(super) enum CallVerdict {
     /// The call completed.
     Completed,
     /// The provider responded, but the call has not completed.
@@ -72,48 +72,64 @@ pub(super) enum Verdict {
 impl Circuit {
     pub(super) fn state(&self, now: Instant) -> CircuitState {
         match self.phase {
-            Phase::Closed { .. } => CircuitState::Closed,
-            Phase::Open { until } if now < until => CircuitState::Open,
-            Phase::Open { .. } | Phase::Probing { .. } => CircuitState::HalfOpen,
+            CircuitPhase::Closed { .. } => CircuitState::Closed,
+            CircuitPhase::Open { until } if now < until => CircuitState::Open,
+            CircuitPhase::Open { .. } | CircuitPhase::Probing { .. } => CircuitState::HalfOpen,
         }
     }
 
-    pub(super) fn admit(&mut self, limits: Limits, now: Instant) -> Result<Permit, Refusal> {
+    pub(super) fn admit(
+        &mut self,
+        limits: CircuitLimits,
+        now: Instant,
+    ) -> Result<CallPermit, CircuitRefusal> {
         match self.phase {
-            Phase::Closed { .. } => {}
-            Phase::Open { until } if now < until => return Err(Refusal::Open(until.duration_since(now))),
-            Phase::Probing { until } if now < until => return Err(Refusal::Probing),
-            Phase::Open { .. } | Phase::Probing { .. } => {
-                self.phase = Phase::Probing { until: now + limits.cool_down };
+            CircuitPhase::Closed { .. } => {}
+            CircuitPhase::Open { until } if now < until => {
+                return Err(CircuitRefusal::Open(until.duration_since(now)));
+            }
+            CircuitPhase::Probing { until } if now < until => return Err(CircuitRefusal::Probing),
+            CircuitPhase::Open { .. } | CircuitPhase::Probing { .. } => {
+                self.phase = CircuitPhase::Probing { until: now + limits.cool_down };
                 self.epoch += 1;
             }
         }
-        Ok(Permit { epoch: self.epoch })
+        Ok(CallPermit { epoch: self.epoch })
     }
 
     /// Records the evidence from a call. Returns `true` if it opens the circuit.
-    pub(super) fn report(&mut self, call: Permit, verdict: Verdict, limits: Limits, now: Instant) -> bool {
+    pub(super) fn report(
+        &mut self,
+        call: CallPermit,
+        verdict: CallVerdict,
+        limits: CircuitLimits,
+        now: Instant,
+    ) -> bool {
         if call.epoch != self.epoch {
             return false;
         }
         let failures = match (&self.phase, verdict) {
-            (Phase::Closed { .. } | Phase::Probing { .. }, Verdict::Completed) => 0,
-            (Phase::Closed { failures }, Verdict::Failed) => failures.saturating_add(1),
-            (Phase::Closed { .. }, Verdict::Responded | Verdict::Unknown) | (Phase::Open { .. }, _) => {
+            (CircuitPhase::Closed { .. } | CircuitPhase::Probing { .. }, CallVerdict::Completed) => 0,
+            (CircuitPhase::Closed { failures }, CallVerdict::Failed) => failures.saturating_add(1),
+            (CircuitPhase::Closed { .. }, CallVerdict::Responded | CallVerdict::Unknown)
+            | (CircuitPhase::Open { .. }, _) => {
                 return false;
             }
             // Closed on probation: the next failure opens it again.
-            (Phase::Probing { .. }, Verdict::Responded) => limits.threshold - 1,
-            (Phase::Probing { .. }, Verdict::Failed) => limits.threshold,
-            (Phase::Probing { .. }, Verdict::Unknown) => {
+            (CircuitPhase::Probing { .. }, CallVerdict::Responded) => limits.threshold - 1,
+            (CircuitPhase::Probing { .. }, CallVerdict::Failed) => limits.threshold,
+            (CircuitPhase::Probing { .. }, CallVerdict::Unknown) => {
                 // The probe was inconclusive: the next call is the probe.
-                self.phase = Phase::Open { until: now };
+                self.phase = CircuitPhase::Open { until: now };
                 return false;
             }
         };
         let opens = failures >= limits.threshold;
-        self.phase =
-            if opens { Phase::Open { until: now + limits.cool_down } } else { Phase::Closed { failures } };
+        self.phase = if opens {
+            CircuitPhase::Open { until: now + limits.cool_down }
+        } else {
+            CircuitPhase::Closed { failures }
+        };
         self.epoch += u64::from(opens);
         opens
     }

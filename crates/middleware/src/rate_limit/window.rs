@@ -8,24 +8,24 @@ use tokio::time::Instant;
 
 /// Calls within the last `length`, oldest first.
 #[derive(Debug)]
-pub(super) struct Window {
+pub(super) struct RateWindow {
     requests: Option<u32>,
     tokens: Option<u64>,
     length: Duration,
-    entries: VecDeque<Entry>,
+    entries: VecDeque<WindowEntry>,
     /// Total tokens of all entries.
     used: u128,
     next: u64,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct WindowEntry {
     number: u64,
     at: Instant,
     tokens: u64,
 }
 
-impl Window {
+impl RateWindow {
     pub(super) fn new(requests: Option<u32>, tokens: Option<u64>, length: Duration) -> Self {
         Self { requests, tokens, length, entries: VecDeque::new(), used: 0, next: 0 }
     }
@@ -45,7 +45,7 @@ impl Window {
         }
         let number = self.next;
         self.next += 1;
-        self.entries.push_back(Entry { number, at: now, tokens });
+        self.entries.push_back(WindowEntry { number, at: now, tokens });
         self.used += u128::from(tokens);
         Ok(number)
     }

@@ -12,11 +12,11 @@ use tokio::time::Instant;
 use super::CacheStats;
 
 /// Responses by key.
-pub(super) struct Store {
+pub(super) struct ResponseStore {
     max_entries: usize,
     max_bytes: usize,
     max_age: Option<Duration>,
-    entries: HashMap<Fingerprint, Entry>,
+    entries: HashMap<Fingerprint, CacheEntry>,
     /// Keys in the order of last use.
     uses: BTreeMap<u64, Fingerprint>,
     next_use: u64,
@@ -27,14 +27,14 @@ pub(super) struct Store {
     pub(super) in_flight: HashMap<Fingerprint, watch::Receiver<()>>,
 }
 
-struct Entry {
+struct CacheEntry {
     response: Arc<Response>,
     bytes: usize,
     last_use: u64,
     stored_at: Instant,
 }
 
-impl Store {
+impl ResponseStore {
     pub(super) fn new(max_entries: usize, max_bytes: usize, max_age: Option<Duration>) -> Self {
         Self {
             max_entries,
@@ -75,7 +75,8 @@ impl Store {
             self.remove(oldest);
         }
         self.uses.insert(self.next_use, key);
-        let entry = Entry { response: Arc::new(response), bytes, last_use: self.next_use, stored_at: now };
+        let entry =
+            CacheEntry { response: Arc::new(response), bytes, last_use: self.next_use, stored_at: now };
         self.entries.insert(key, entry);
         self.next_use += 1;
         self.bytes += bytes;
@@ -99,9 +100,9 @@ impl Store {
     }
 }
 
-impl fmt::Debug for Store {
+impl fmt::Debug for ResponseStore {
     /// Statistics only: responses are confidential.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Store").field("stats", &self.stats()).finish_non_exhaustive()
+        f.debug_struct("ResponseStore").field("stats", &self.stats()).finish_non_exhaustive()
     }
 }

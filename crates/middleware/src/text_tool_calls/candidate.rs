@@ -7,7 +7,7 @@ use super::{OfferedTools, TextToolCallForm};
 
 /// Start marker of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Opener {
+pub(super) enum CallOpener {
     /// `<tool_call>`, followed by an enabled one of the two.
     ToolCall {
         /// A JSON object.
@@ -29,9 +29,9 @@ pub(super) enum Opener {
     Json(&'static str),
 }
 
-impl Opener {
+impl CallOpener {
     /// Returns the markers of a set of forms.
-    pub(super) fn of(forms: &BTreeSet<TextToolCallForm>) -> Vec<Self> {
+    pub(super) fn for_forms(forms: &BTreeSet<TextToolCallForm>) -> Vec<Self> {
         use TextToolCallForm as Form;
         let (json, function) = (forms.contains(&Form::Hermes), forms.contains(&Form::Function));
         let mut openers = Vec::new();
@@ -64,7 +64,7 @@ impl Opener {
 
 /// State of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum CandidateProgress {
     /// More text is needed.
     Incomplete,
     /// The candidate ends at this offset in bytes.
@@ -75,9 +75,9 @@ pub(super) enum Progress {
 
 /// A possible call. Scans each byte of its text once, however the text is chunked.
 #[derive(Debug)]
-pub(super) struct Candidate {
-    opener: Opener,
-    stage: Stage,
+pub(super) struct CallCandidate {
+    opener: CallOpener,
+    stage: CandidateStage,
     /// Bytes scanned so far.
     scanned: usize,
     /// Start and end offsets of the JSON or of another body.
@@ -87,13 +87,13 @@ pub(super) struct Candidate {
 
 /// The part being scanned.
 #[derive(Debug)]
-enum Stage {
+enum CandidateStage {
     /// White space before the body.
     Head,
     /// A name, up to this marker.
     Name(&'static str),
     /// A JSON object or list.
-    Json(Nesting),
+    Json(JsonNesting),
     /// Any text up to this marker.
     Until(&'static str),
     /// White space before the end marker.
@@ -102,7 +102,7 @@ enum Stage {
 
 /// Open brackets of JSON.
 #[derive(Debug, Default)]
-struct Nesting {
+struct JsonNesting {
     depth: usize,
     in_string: bool,
     escaped: bool,
@@ -116,48 +116,54 @@ const MAX_NAME: usize = 160;
 /// Limit on the offset of the first JSON key, in bytes.
 const MAX_FIRST_KEY: usize = 256;
 
-impl Candidate {
-    pub(super) fn new(opener: Opener) -> Self {
+impl CallCandidate {
+    pub(super) fn new(opener: CallOpener) -> Self {
         let (stage, scanned) = match opener {
-            Opener::Json(_) => (Stage::Json(Nesting::default()), 0),
-            Opener::Function => (Stage::Name(">"), opener.marker().len()),
-            Opener::DeepSeek => (Stage::Until(DEEP_SEEK_END), opener.marker().len()),
-            Opener::ToolCall { .. } | Opener::ToolCalls | Opener::PythonTag | Opener::Fence(_) => {
-                (Stage::Head, opener.marker().len())
-            }
+            CallOpener::Json(_) => (CandidateStage::Json(JsonNesting::default()), 0),
+            CallOpener::Function => (CandidateStage::Name(">"), opener.marker().len()),
+            CallOpener::DeepSeek => (CandidateStage::Until(DEEP_SEEK_END), opener.marker().len()),
+            CallOpener::ToolCall { .. }
+            | CallOpener::ToolCalls
+            | CallOpener::PythonTag
+            | CallOpener::Fence(_) => (CandidateStage::Head, opener.marker().len()),
         };
         Self { opener, stage, scanned, body: scanned, body_end: 0 }
     }
 
     /// Continues scanning `text`, which is everything from the marker on.
-    pub(super) fn advance(&mut self, text: &str) -> Progress {
+    pub(super) fn advance(&mut self, text: &str) -> CandidateProgress {
         loop {
             let step = match &mut self.stage {
-                Stage::Head => self.head(text),
-                Stage::Name(end) => {
+                CandidateStage::Head => self.head(text),
+                CandidateStage::Name(end) => {
                     let end = *end;
                     self.name(text, end)
                 }
-                Stage::Json(_) => self.json(text),
-                Stage::Until(end) => {
+                CandidateStage::Json(_) => self.json(text),
+                CandidateStage::Until(end) => {
                     let end = *end;
                     self.until(text, end)
                 }
-                Stage::Tail => self.tail(text),
+                CandidateStage::Tail => self.tail(text),
             };
             match step {
-                Step::Next(stage) => self.stage = stage,
-                Step::Stop(progress) => return progress,
+                StageStep::Next(stage) => self.stage = stage,
+                StageStep::Stop(progress) => return progress,
             }
         }
     }
 
     /// Final state when no more text follows: a missing end marker is accepted.
-    pub(super) fn finish(&self, text: &str) -> Progress {
+    pub(super) fn finish(&self, text: &str) -> CandidateProgress {
         match self.stage {
-            Stage::Tail => Progress::Ends(text.len()),
-            Stage::Until(_) if self.opener != Opener::Function => Progress::Ends(text.len()),
-            Stage::Head | Stage::Name(_) | Stage::Json(_) | Stage::Until(_) => Progress::NoMatch,
+            CandidateStage::Tail => CandidateProgress::Ends(text.len()),
+            CandidateStage::Until(_) if self.opener != CallOpener::Function => {
+                CandidateProgress::Ends(text.len())
+            }
+            CandidateStage::Head
+            | CandidateStage::Name(_)
+            | CandidateStage::Json(_)
+            | CandidateStage::Until(_) => CandidateProgress::NoMatch,
         }
     }
 
@@ -170,23 +176,25 @@ impl Candidate {
     pub(super) fn calls(&self, text: &str, tools: &OfferedTools) -> Option<Vec<ParsedCall>> {
         let body = |end: usize| text.get(self.body..end);
         let calls = match self.opener {
-            Opener::Json(_) | Opener::PythonTag | Opener::Fence(_) => parse::json(body(self.body_end)?)?,
-            Opener::ToolCalls => match text.get(self.opener.marker().len()..self.body)?.trim() {
+            CallOpener::Json(_) | CallOpener::PythonTag | CallOpener::Fence(_) => {
+                parse::json(body(self.body_end)?)?
+            }
+            CallOpener::ToolCalls => match text.get(self.opener.marker().len()..self.body)?.trim() {
                 "" => parse::json(body(self.body_end)?)?,
                 name => {
                     let name = name.strip_suffix(ARGUMENTS)?;
                     // The name may be followed by an id of the server.
                     let name = name.split_once(CALL_ID).map_or(name, |(name, _)| name);
-                    vec![parse::named(name, body(self.body_end)?)?]
+                    vec![parse::call_with_name(name, body(self.body_end)?)?]
                 }
             },
-            Opener::ToolCall { .. } if self.body_end > 0 => parse::json(body(self.body_end)?)?,
-            Opener::ToolCall { .. } => {
+            CallOpener::ToolCall { .. } if self.body_end > 0 => parse::json(body(self.body_end)?)?,
+            CallOpener::ToolCall { .. } => {
                 let body = body(text.len())?.trim_end();
                 vec![parse::function(body.strip_suffix(TOOL_CALL_END).unwrap_or(body), tools)?]
             }
-            Opener::Function => vec![parse::function(text, tools)?],
-            Opener::DeepSeek => {
+            CallOpener::Function => vec![parse::function(text, tools)?],
+            CallOpener::DeepSeek => {
                 let body = body(text.len())?;
                 parse::deep_seek(body.strip_suffix(DEEP_SEEK_END).unwrap_or(body))?
             }
@@ -194,33 +202,37 @@ impl Candidate {
         (!calls.is_empty() && calls.iter().all(|call| tools.contains(&call.name))).then_some(calls)
     }
 
-    fn head(&mut self, text: &str) -> Step {
+    fn head(&mut self, text: &str) -> StageStep {
         let rest = text.get(self.scanned..).unwrap_or_default();
         let start = rest.trim_start();
         self.scanned = text.len() - start.len();
         self.body = self.scanned;
         match (self.opener, start.chars().next()) {
-            (_, None) => Step::Stop(Progress::Incomplete),
-            (Opener::Function, Some('{')) => Step::Next(Stage::Json(Nesting::of_arguments())),
-            (Opener::Function, Some('<')) => Step::Next(Stage::Until(FUNCTION_END)),
-            (Opener::ToolCall { function: true, .. }, Some('<')) if start.starts_with(FUNCTION) => {
-                Step::Next(Stage::Until(TOOL_CALL_END))
+            (_, None) => StageStep::Stop(CandidateProgress::Incomplete),
+            (CallOpener::Function, Some('{')) => {
+                StageStep::Next(CandidateStage::Json(JsonNesting::for_arguments()))
             }
-            (Opener::ToolCall { function: true, .. }, Some('<')) if FUNCTION.starts_with(start) => {
-                Step::Stop(Progress::Incomplete)
+            (CallOpener::Function, Some('<')) => StageStep::Next(CandidateStage::Until(FUNCTION_END)),
+            (CallOpener::ToolCall { function: true, .. }, Some('<')) if start.starts_with(FUNCTION) => {
+                StageStep::Next(CandidateStage::Until(TOOL_CALL_END))
             }
-            (Opener::ToolCall { json: false, .. }, Some(_)) => Step::Stop(Progress::NoMatch),
-            (Opener::ToolCalls, Some(first)) if first.is_ascii_alphabetic() => {
-                Step::Next(Stage::Name(ARGUMENTS))
+            (CallOpener::ToolCall { function: true, .. }, Some('<')) if FUNCTION.starts_with(start) => {
+                StageStep::Stop(CandidateProgress::Incomplete)
             }
-            (Opener::ToolCalls | Opener::Fence(_), Some('[')) | (_, Some('{')) => {
-                Step::Next(Stage::Json(Nesting::default()))
+            (CallOpener::ToolCall { json: false, .. }, Some(_)) => {
+                StageStep::Stop(CandidateProgress::NoMatch)
             }
-            (_, Some(_)) => Step::Stop(Progress::NoMatch),
+            (CallOpener::ToolCalls, Some(first)) if first.is_ascii_alphabetic() => {
+                StageStep::Next(CandidateStage::Name(ARGUMENTS))
+            }
+            (CallOpener::ToolCalls | CallOpener::Fence(_), Some('[')) | (_, Some('{')) => {
+                StageStep::Next(CandidateStage::Json(JsonNesting::default()))
+            }
+            (_, Some(_)) => StageStep::Stop(CandidateProgress::NoMatch),
         }
     }
 
-    fn name(&mut self, text: &str, end: &'static str) -> Step {
+    fn name(&mut self, text: &str, end: &'static str) -> StageStep {
         let from = self.opener.marker().len();
         let rest = text.get(from..).unwrap_or_default();
         let limit = MAX_NAME + end.len();
@@ -228,85 +240,97 @@ impl Candidate {
         let found = window.find(end);
         let name = found.and_then(|offset| window.get(..offset)).unwrap_or(window);
         if name.contains(['\n', '<', '{', '"']) {
-            return Step::Stop(Progress::NoMatch);
+            return StageStep::Stop(CandidateProgress::NoMatch);
         }
         let Some(offset) = found else {
-            return Step::Stop(if rest.len() < limit { Progress::Incomplete } else { Progress::NoMatch });
+            return StageStep::Stop(if rest.len() < limit {
+                CandidateProgress::Incomplete
+            } else {
+                CandidateProgress::NoMatch
+            });
         };
         self.scanned = from + offset + end.len();
         self.body = self.scanned;
-        Step::Next(if self.opener == Opener::Function {
-            Stage::Head
+        StageStep::Next(if self.opener == CallOpener::Function {
+            CandidateStage::Head
         } else {
-            Stage::Json(Nesting::of_arguments())
+            CandidateStage::Json(JsonNesting::for_arguments())
         })
     }
 
-    fn json(&mut self, text: &str) -> Step {
-        let Stage::Json(nesting) = &mut self.stage else { return Step::Stop(Progress::NoMatch) };
+    fn json(&mut self, text: &str) -> StageStep {
+        let CandidateStage::Json(nesting) = &mut self.stage else {
+            return StageStep::Stop(CandidateProgress::NoMatch);
+        };
         if !nesting.plausible {
             match is_call_key(text.get(self.body..).unwrap_or_default()) {
                 Some(plausible) => nesting.plausible = plausible,
-                None => return Step::Stop(Progress::Incomplete),
+                None => return StageStep::Stop(CandidateProgress::Incomplete),
             }
             if !nesting.plausible {
-                return Step::Stop(Progress::NoMatch);
+                return StageStep::Stop(CandidateProgress::NoMatch);
             }
         }
         let Some(end) = nesting.end(text, self.scanned) else {
             // Before the first bracket, only white space has been scanned.
             let open = nesting.depth > 0 || text.get(self.scanned..).unwrap_or_default().trim().is_empty();
             self.scanned = text.len();
-            return Step::Stop(if open { Progress::Incomplete } else { Progress::NoMatch });
+            return StageStep::Stop(if open {
+                CandidateProgress::Incomplete
+            } else {
+                CandidateProgress::NoMatch
+            });
         };
         self.scanned = end;
         self.body_end = end;
         match self.end_marker() {
-            Some(_) => Step::Next(Stage::Tail),
-            None => Step::Stop(Progress::Ends(end)),
+            Some(_) => StageStep::Next(CandidateStage::Tail),
+            None => StageStep::Stop(CandidateProgress::Ends(end)),
         }
     }
 
-    fn until(&mut self, text: &str, end: &'static str) -> Step {
+    fn until(&mut self, text: &str, end: &'static str) -> StageStep {
         let found = text.get(self.scanned..).and_then(|rest| rest.find(end));
         if let Some(offset) = found {
-            return Step::Stop(Progress::Ends(self.scanned + offset + end.len()));
+            return StageStep::Stop(CandidateProgress::Ends(self.scanned + offset + end.len()));
         }
         // The text may end with a part of the end marker.
         let from = text.len().saturating_sub(end.len()).max(self.scanned);
         self.scanned =
             (from..=text.len()).find(|offset| text.is_char_boundary(*offset)).unwrap_or(text.len());
-        Step::Stop(Progress::Incomplete)
+        StageStep::Stop(CandidateProgress::Incomplete)
     }
 
-    fn tail(&mut self, text: &str) -> Step {
+    fn tail(&mut self, text: &str) -> StageStep {
         let end = self.end_marker().unwrap_or_default();
         let rest = text.get(self.scanned..).unwrap_or_default();
         let start = rest.trim_start();
         self.scanned = text.len() - start.len();
-        Step::Stop(if start.starts_with(end) {
-            Progress::Ends(self.scanned + end.len())
+        StageStep::Stop(if start.starts_with(end) {
+            CandidateProgress::Ends(self.scanned + end.len())
         } else if end.starts_with(start) {
-            Progress::Incomplete
+            CandidateProgress::Incomplete
         } else {
-            Progress::NoMatch
+            CandidateProgress::NoMatch
         })
     }
 
     /// Marker that must follow the JSON.
     fn end_marker(&self) -> Option<&'static str> {
         match self.opener {
-            Opener::ToolCall { .. } => Some(TOOL_CALL_END),
-            Opener::Function => Some(FUNCTION_END),
-            Opener::Fence(_) => Some("```"),
-            Opener::ToolCalls | Opener::PythonTag | Opener::DeepSeek | Opener::Json(_) => None,
+            CallOpener::ToolCall { .. } => Some(TOOL_CALL_END),
+            CallOpener::Function => Some(FUNCTION_END),
+            CallOpener::Fence(_) => Some("```"),
+            CallOpener::ToolCalls | CallOpener::PythonTag | CallOpener::DeepSeek | CallOpener::Json(_) => {
+                None
+            }
         }
     }
 }
 
-enum Step {
-    Next(Stage),
-    Stop(Progress),
+enum StageStep {
+    Next(CandidateStage),
+    Stop(CandidateProgress),
 }
 
 const FUNCTION: &str = "<function=";
@@ -316,9 +340,9 @@ const ARGUMENTS: &str = "[ARGS]";
 const CALL_ID: &str = "[CALL_ID]";
 const DEEP_SEEK_END: &str = "<｜tool▁calls▁end｜>";
 
-impl Nesting {
+impl JsonNesting {
     /// State for an object of arguments, whose keys are arbitrary.
-    fn of_arguments() -> Self {
+    fn for_arguments() -> Self {
         Self { plausible: true, ..Self::default() }
     }
 

@@ -26,7 +26,7 @@ pub(super) fn json(text: &str) -> Option<Vec<ParsedCall>> {
 }
 
 /// Parses a call whose name is outside of the JSON of its arguments.
-pub(super) fn named(name: &str, arguments: &str) -> Option<ParsedCall> {
+pub(super) fn call_with_name(name: &str, arguments: &str) -> Option<ParsedCall> {
     let arguments: &RawValue = serde_json::from_str(arguments.trim()).ok()?;
     Some(ParsedCall { name: name.trim().to_owned(), arguments: object(arguments)? })
 }
@@ -37,7 +37,7 @@ pub(super) fn function(text: &str, tools: &OfferedTools) -> Option<ParsedCall> {
     let body = body.trim();
     let ended = body.strip_suffix("</function>");
     if body.starts_with('{') {
-        return named(name, ended.unwrap_or(body));
+        return call_with_name(name, ended.unwrap_or(body));
     }
     let arguments = parameters(ended?, |parameter| tools.takes_text(name, parameter))?;
     Some(ParsedCall { name: name.to_owned(), arguments: Value::Object(arguments).to_string() })
@@ -51,8 +51,8 @@ pub(super) fn deep_seek(text: &str) -> Option<Vec<ParsedCall>> {
         let (call, after) = rest.strip_prefix("<｜tool▁call▁begin｜>")?.split_once("<｜tool▁call▁end｜>")?;
         let (before, body) = call.split_once("<｜tool▁sep｜>")?;
         calls.push(match body.trim().strip_suffix("```").and_then(|body| body.split_once("```json")) {
-            Some((name, arguments)) => named(name, arguments)?,
-            None => named(before, body)?,
+            Some((name, arguments)) => call_with_name(name, arguments)?,
+            None => call_with_name(before, body)?,
         });
         rest = after.trim_start();
     }

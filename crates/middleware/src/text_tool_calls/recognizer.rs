@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::candidate::{Candidate, Opener, Progress};
+use super::candidate::{CallCandidate, CallOpener, CandidateProgress};
 use super::parse::ParsedCall;
 use super::{OfferedTools, TextToolCallForm};
 
 /// A segment of a response's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Segment {
+pub(super) enum TextSegment {
     Text(String),
     Call(ParsedCall),
 }
@@ -26,35 +26,35 @@ const MAX_RESCANNED: usize = 4 << 20;
 /// Splits one text. The segments do not depend on chunk boundaries, except that text may be split into several
 /// segments.
 #[derive(Debug)]
-pub(super) struct Recognizer {
-    openers: Vec<Opener>,
+pub(super) struct CallRecognizer {
+    openers: Vec<CallOpener>,
     tools: OfferedTools,
     /// Text received and not yet emitted.
     text: String,
     /// Bytes of `text` already emitted.
     emitted: usize,
     /// Possible call at `emitted`.
-    candidate: Option<Candidate>,
-    context: Context,
+    candidate: Option<CallCandidate>,
+    context: MarkdownContext,
     rescanned: usize,
 }
 
 /// Markdown context of a position in the text.
 #[derive(Debug)]
-struct Context {
+struct MarkdownContext {
     /// Preceded by white space and calls only.
     at_start: bool,
     /// Preceded in its line by white space and calls only.
     at_line_start: bool,
     /// Backticks or tildes directly before the position.
-    run: Option<Run>,
+    run: Option<MarkRun>,
     /// Within a code span: the number of backticks that opened it. A span ends with its line here, so that a stray
     /// backtick does not hide calls in later lines.
     span: Option<usize>,
     /// In a quoted line, which begins with `>`.
     quoted: bool,
     /// Within a fenced block: its opening fence.
-    fence: Option<Run>,
+    fence: Option<MarkRun>,
     /// In a line that closes the block if nothing else follows in it.
     ends_fence: bool,
     /// Within `<think>`.
@@ -65,7 +65,7 @@ struct Context {
 
 /// A repeated mark.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct MarkRun {
     mark: char,
     length: usize,
 }
@@ -74,32 +74,32 @@ const THINK: &str = "<think>";
 const THINK_END: &str = "</think>";
 
 /// Next token of the text.
-enum Token {
+enum TextToken {
     /// A character of text.
     Text(char),
     /// `<think>` or its end.
     Think(&'static str),
     /// A possible start of a call.
-    Opener(Opener),
+    Opener(CallOpener),
     /// A possible prefix of a marker: more text is needed.
     Incomplete,
 }
 
-impl Recognizer {
+impl CallRecognizer {
     pub(super) fn new(forms: &BTreeSet<TextToolCallForm>, tools: OfferedTools) -> Self {
         Self {
-            openers: Opener::of(forms),
+            openers: CallOpener::for_forms(forms),
             tools,
             text: String::new(),
             emitted: 0,
             candidate: None,
-            context: Context::start(),
+            context: MarkdownContext::start(),
             rescanned: 0,
         }
     }
 
     /// Adds text.
-    pub(super) fn feed(&mut self, text: &str, out: &mut Vec<Segment>) {
+    pub(super) fn feed(&mut self, text: &str, out: &mut Vec<TextSegment>) {
         self.text.push_str(text);
         self.process(false, out);
         self.text.drain(..self.emitted);
@@ -107,18 +107,18 @@ impl Recognizer {
     }
 
     /// Emits the rest after the end of the text.
-    pub(super) fn finish(&mut self, out: &mut Vec<Segment>) {
+    pub(super) fn finish(&mut self, out: &mut Vec<TextSegment>) {
         self.process(true, out);
     }
 
     /// Emits the rest as text after the stream broke.
-    pub(super) fn abort(&mut self, out: &mut Vec<Segment>) {
+    pub(super) fn abort(&mut self, out: &mut Vec<TextSegment>) {
         self.openers.clear();
         self.candidate = None;
         self.process(true, out);
     }
 
-    fn process(&mut self, is_end: bool, out: &mut Vec<Segment>) {
+    fn process(&mut self, is_end: bool, out: &mut Vec<TextSegment>) {
         loop {
             let rest = self.text.get(self.emitted..).unwrap_or_default();
             let Some(candidate) = &mut self.candidate else {
@@ -128,14 +128,16 @@ impl Recognizer {
                 return;
             };
             match candidate.advance(rest) {
-                Progress::Incomplete if is_end => match candidate.finish(rest) {
-                    Progress::Ends(end) => self.complete(end, out),
-                    Progress::Incomplete | Progress::NoMatch => self.reject(rest.len(), out),
+                CandidateProgress::Incomplete if is_end => match candidate.finish(rest) {
+                    CandidateProgress::Ends(end) => self.complete(end, out),
+                    CandidateProgress::Incomplete | CandidateProgress::NoMatch => {
+                        self.reject(rest.len(), out)
+                    }
                 },
-                Progress::Incomplete if rest.len() > MAX_CALL => self.reject(MAX_CALL, out),
-                Progress::Incomplete => return,
-                Progress::Ends(end) => self.complete(end, out),
-                Progress::NoMatch => {
+                CandidateProgress::Incomplete if rest.len() > MAX_CALL => self.reject(MAX_CALL, out),
+                CandidateProgress::Incomplete => return,
+                CandidateProgress::Ends(end) => self.complete(end, out),
+                CandidateProgress::NoMatch => {
                     let cost = candidate.cost().max(MIN_COST);
                     self.reject(cost, out);
                 }
@@ -144,20 +146,20 @@ impl Recognizer {
     }
 
     /// Emits the calls of a complete candidate, or rejects it.
-    fn complete(&mut self, end: usize, out: &mut Vec<Segment>) {
+    fn complete(&mut self, end: usize, out: &mut Vec<TextSegment>) {
         let block = self.text.get(self.emitted..self.emitted + end);
         let block = block.filter(|block| block.len() <= MAX_CALL);
         let calls = self.candidate.as_ref().and_then(|candidate| candidate.calls(block?, &self.tools));
         let Some(calls) = calls else { return self.reject(end.min(MAX_CALL), out) };
-        out.extend(calls.into_iter().map(Segment::Call));
+        out.extend(calls.into_iter().map(TextSegment::Call));
         self.emitted += end;
         self.candidate = None;
-        self.context = Context { after_call: true, ..Context::start() };
+        self.context = MarkdownContext { after_call: true, ..MarkdownContext::start() };
     }
 
     /// Rejects a candidate after scanning `cost` bytes: its first character is text, and a call may start at any later
     /// one.
-    fn reject(&mut self, cost: usize, out: &mut Vec<Segment>) {
+    fn reject(&mut self, cost: usize, out: &mut Vec<TextSegment>) {
         self.candidate = None;
         self.rescanned += cost;
         if self.rescanned > MAX_RESCANNED {
@@ -170,67 +172,67 @@ impl Recognizer {
     }
 
     /// Searches for the next candidate and emits the text before it. Returns `false` if no candidate has arrived yet.
-    fn scan(&mut self, is_end: bool, out: &mut Vec<Segment>) -> bool {
+    fn scan(&mut self, is_end: bool, out: &mut Vec<TextSegment>) -> bool {
         let mut length = 0;
         while let Some(rest) = self.text.get(self.emitted + length..).filter(|rest| !rest.is_empty()) {
             match self.token(rest, is_end) {
-                Token::Text(';') if self.context.after_call => {
+                TextToken::Text(';') if self.context.after_call => {
                     // Llama separates calls by semicolons.
                     self.emit(length, out);
                     self.emitted += 1;
                     length = 0;
                 }
-                Token::Text(c) => {
+                TextToken::Text(c) => {
                     self.context.advance(c);
                     length += c.len_utf8();
                 }
-                Token::Think(marker) => {
-                    self.context = Context { thinking: marker == THINK, ..Context::start() };
+                TextToken::Think(marker) => {
+                    self.context = MarkdownContext { thinking: marker == THINK, ..MarkdownContext::start() };
                     length += marker.len();
                 }
-                Token::Opener(opener) => {
+                TextToken::Opener(opener) => {
                     self.emit(length, out);
-                    self.candidate = Some(Candidate::new(opener));
+                    self.candidate = Some(CallCandidate::new(opener));
                     return true;
                 }
-                Token::Incomplete => break,
+                TextToken::Incomplete => break,
             }
         }
         self.emit(length, out);
         false
     }
 
-    fn token(&self, rest: &str, is_end: bool) -> Token {
-        let Some(first) = rest.chars().next() else { return Token::Incomplete };
+    fn token(&self, rest: &str, is_end: bool) -> TextToken {
+        let Some(first) = rest.chars().next() else { return TextToken::Incomplete };
         if !matches!(first, '<' | '[' | '{' | '`') || self.openers.is_empty() {
-            return Token::Text(first);
+            return TextToken::Text(first);
         }
         let context = &self.context;
         let think = if context.thinking { Some(THINK_END) } else { Some(THINK).filter(|_| context.at_start) };
         let openers = self.openers.iter().copied().filter(|opener| context.allows(*opener));
-        let mut markers = think.into_iter().chain(openers.clone().map(Opener::marker));
+        let mut markers = think.into_iter().chain(openers.clone().map(CallOpener::marker));
         if !is_end && markers.any(|marker| marker.len() > rest.len() && marker.starts_with(rest)) {
-            return Token::Incomplete;
+            return TextToken::Incomplete;
         }
         if let Some(marker) = think.filter(|marker| rest.starts_with(marker)) {
-            return Token::Think(marker);
+            return TextToken::Think(marker);
         }
         let mut openers = openers.filter(|opener| rest.starts_with(opener.marker()));
-        openers.next().map_or(Token::Text(first), Token::Opener)
+        openers.next().map_or(TextToken::Text(first), TextToken::Opener)
     }
 
-    fn emit(&mut self, length: usize, out: &mut Vec<Segment>) {
+    fn emit(&mut self, length: usize, out: &mut Vec<TextSegment>) {
         let text = self.text.get(self.emitted..self.emitted + length).unwrap_or_default();
         self.emitted += length;
         match out.last_mut() {
             _ if text.is_empty() => {}
-            Some(Segment::Text(before)) => before.push_str(text),
-            Some(Segment::Call(_)) | None => out.push(Segment::Text(text.to_owned())),
+            Some(TextSegment::Text(before)) => before.push_str(text),
+            Some(TextSegment::Call(_)) | None => out.push(TextSegment::Text(text.to_owned())),
         }
     }
 }
 
-impl Context {
+impl MarkdownContext {
     fn start() -> Self {
         Self {
             at_start: true,
@@ -246,19 +248,19 @@ impl Context {
     }
 
     /// Returns `true` if a call may start at this position.
-    fn allows(&self, opener: Opener) -> bool {
+    fn allows(&self, opener: CallOpener) -> bool {
         let is_code = self.fence.is_some()
             || self.span.is_some()
             || self.run.is_some_and(|run| run.mark == '`' || self.at_line_start && run.is_fence());
         !(is_code || self.quoted || self.thinking)
             && match opener {
-                Opener::Json(_) => self.at_start,
-                Opener::Fence(_) => self.at_line_start && self.run.is_none(),
-                Opener::ToolCall { .. }
-                | Opener::Function
-                | Opener::ToolCalls
-                | Opener::PythonTag
-                | Opener::DeepSeek => true,
+                CallOpener::Json(_) => self.at_start,
+                CallOpener::Fence(_) => self.at_line_start && self.run.is_none(),
+                CallOpener::ToolCall { .. }
+                | CallOpener::Function
+                | CallOpener::ToolCalls
+                | CallOpener::PythonTag
+                | CallOpener::DeepSeek => true,
             }
     }
 
@@ -272,7 +274,7 @@ impl Context {
         }
         self.end_run();
         if matches!(c, '`' | '~') {
-            self.run = Some(Run { mark: c, length: 1 });
+            self.run = Some(MarkRun { mark: c, length: 1 });
             return;
         }
         self.quoted |= self.at_line_start && c == '>';
@@ -299,7 +301,7 @@ impl Context {
     }
 }
 
-impl Run {
+impl MarkRun {
     fn is_fence(self) -> bool {
         self.length >= 3
     }

@@ -7,18 +7,18 @@ use std::task::{Context, Poll, ready};
 use futures_core::Stream;
 use pintle_llm::{Error, EventStream, PartialToolCall, Response, StreamEvent, ToolCall};
 
-use super::recognizer::{Recognizer, Segment};
+use super::recognizer::{CallRecognizer, TextSegment};
 use super::{ResponseParser, set_tool_calls};
 
 pub(super) fn parse(events: EventStream, parser: ResponseParser) -> EventStream {
-    let rewriter = Rewriter { response_parser: parser.clone(), parser, texts: Vec::new() };
+    let rewriter = StreamRewriter { response_parser: parser.clone(), parser, texts: Vec::new() };
     Box::pin(ParsedStream { events: Some(events), rewriter, ready: VecDeque::new() })
 }
 
 struct ParsedStream {
     /// `None` after the end.
     events: Option<EventStream>,
-    rewriter: Rewriter,
+    rewriter: StreamRewriter,
     ready: VecDeque<Result<StreamEvent, Error>>,
 }
 
@@ -55,7 +55,7 @@ impl Stream for ParsedStream {
     }
 }
 
-struct Rewriter {
+struct StreamRewriter {
     parser: ResponseParser,
     /// Parses the complete response of the final event, and finds the same calls.
     response_parser: ResponseParser,
@@ -67,7 +67,7 @@ struct Rewriter {
 struct OpenText {
     /// The provider's id.
     id: String,
-    recognizer: Recognizer,
+    recognizer: CallRecognizer,
     /// Number of segments emitted.
     parts: usize,
     /// Id of the emitted segment that is open.
@@ -78,7 +78,7 @@ struct OpenText {
     has_call: bool,
 }
 
-impl Rewriter {
+impl StreamRewriter {
     fn rewrite(&mut self, event: StreamEvent, out: &mut Vec<StreamEvent>) {
         match event {
             StreamEvent::TextStart { text_id } => {
@@ -94,11 +94,11 @@ impl Rewriter {
                 let Some(index) = self.index_of(&text_id) else {
                     return out.push(StreamEvent::TextEnd { text_id, signature });
                 };
-                self.recognize(index, Recognizer::finish, out);
+                self.recognize(index, CallRecognizer::finish, out);
                 self.texts.remove(index).end(signature, out);
             }
             StreamEvent::Finish { mut finish_reason, usage, response } => {
-                self.recognize_all(Recognizer::finish, out);
+                self.recognize_all(CallRecognizer::finish, out);
                 let first = self.response_parser.next_id;
                 let response: Response = self.response_parser.parse(*response);
                 if self.response_parser.next_id != first {
@@ -126,7 +126,7 @@ impl Rewriter {
     fn recognize(
         &mut self,
         index: usize,
-        step: impl FnOnce(&mut Recognizer, &mut Vec<Segment>),
+        step: impl FnOnce(&mut CallRecognizer, &mut Vec<TextSegment>),
         out: &mut Vec<StreamEvent>,
     ) {
         let Some(text) = self.texts.get_mut(index) else { return };
@@ -134,8 +134,8 @@ impl Rewriter {
         step(&mut text.recognizer, &mut segments);
         for segment in segments {
             match segment {
-                Segment::Text(delta) => text.push_text(delta, out),
-                Segment::Call(parsed) => {
+                TextSegment::Text(delta) => text.push_text(delta, out),
+                TextSegment::Call(parsed) => {
                     let call = self.parser.tool_call(parsed);
                     text.push_call(call, out);
                 }
@@ -145,12 +145,12 @@ impl Rewriter {
 
     /// Emits the text held back by open segments. They stay open, which shows consumers that the response broke off.
     fn abort(&mut self, out: &mut Vec<StreamEvent>) {
-        self.recognize_all(Recognizer::abort, out);
+        self.recognize_all(CallRecognizer::abort, out);
     }
 
     fn recognize_all(
         &mut self,
-        step: impl Fn(&mut Recognizer, &mut Vec<Segment>),
+        step: impl Fn(&mut CallRecognizer, &mut Vec<TextSegment>),
         out: &mut Vec<StreamEvent>,
     ) {
         for index in 0..self.texts.len() {
@@ -160,7 +160,7 @@ impl Rewriter {
 }
 
 impl OpenText {
-    fn new(id: String, recognizer: Recognizer) -> Self {
+    fn new(id: String, recognizer: CallRecognizer) -> Self {
         Self { id, recognizer, parts: 0, open: None, blank: String::new(), has_call: false }
     }
 

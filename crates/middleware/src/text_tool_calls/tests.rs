@@ -21,15 +21,15 @@ fn tools() -> ToolList {
 
 /// Recognises a text in chunks. Returns text unchanged and calls as `⟨name arguments⟩`.
 fn recognized<'t>(forms: &[TextToolCallForm], chunks: impl IntoIterator<Item = &'t str>) -> String {
-    let mut recognizer = Recognizer::new(&forms.iter().copied().collect(), OfferedTools::new(&tools()));
+    let mut recognizer = CallRecognizer::new(&forms.iter().copied().collect(), OfferedTools::new(&tools()));
     let mut out = Vec::new();
     for chunk in chunks {
         recognizer.feed(chunk, &mut out);
     }
     recognizer.finish(&mut out);
-    let show = |segment: Segment| match segment {
-        Segment::Text(text) => text,
-        Segment::Call(call) => format!("⟨{} {}⟩", call.name, call.arguments),
+    let show = |segment: TextSegment| match segment {
+        TextSegment::Text(text) => text,
+        TextSegment::Call(call) => format!("⟨{} {}⟩", call.name, call.arguments),
     };
     out.into_iter().map(show).collect()
 }
@@ -226,14 +226,14 @@ fn limits_do_not_depend_on_chunks() {
 fn unterminated_names_and_white_space_are_scanned_once() {
     let names = "<function=a".repeat(400_000);
     assert_eq!(recognized(&ALL, [names.as_str()]), names);
-    let mut recognizer = Recognizer::new(&[Mistral].into(), OfferedTools::new(&tools()));
+    let mut recognizer = CallRecognizer::new(&[Mistral].into(), OfferedTools::new(&tools()));
     let mut out = Vec::new();
     recognizer.feed("[TOOL_CALLS]list[ARGS]", &mut out);
     for _ in 0..MAX_CALL - 64 {
         recognizer.feed(" ", &mut out);
     }
     recognizer.feed("{}", &mut out);
-    assert!(matches!(out.as_slice(), [Segment::Call(_)]), "{out:?}");
+    assert!(matches!(out.as_slice(), [TextSegment::Call(_)]), "{out:?}");
 }
 
 #[test]
@@ -245,13 +245,13 @@ fn a_call_after_a_malformed_one_is_found() {
 /// Checks the output after each chunk.
 #[test]
 fn only_a_possible_call_is_held_back() {
-    let mut recognizer = Recognizer::new(&ALL.into_iter().collect(), OfferedTools::new(&tools()));
+    let mut recognizer = CallRecognizer::new(&ALL.into_iter().collect(), OfferedTools::new(&tools()));
     let mut emitted = |text: &str| {
         let mut out = Vec::new();
         recognizer.feed(text, &mut out);
-        let text = |segment: Segment| match segment {
-            Segment::Text(text) => text,
-            Segment::Call(call) => format!("⟨{}⟩", call.name),
+        let text = |segment: TextSegment| match segment {
+            TextSegment::Text(text) => text,
+            TextSegment::Call(call) => format!("⟨{}⟩", call.name),
         };
         out.into_iter().map(text).collect::<String>()
     };
@@ -461,13 +461,13 @@ proptest! {
     #[test]
     fn without_a_known_tool_the_text_is_unchanged(fragments in prop::collection::vec(fragment(), 1..5)) {
         let text = fragments.concat();
-        let mut recognizer = Recognizer::new(&ALL.into_iter().collect(), OfferedTools::default());
+        let mut recognizer = CallRecognizer::new(&ALL.into_iter().collect(), OfferedTools::default());
         let mut out = Vec::new();
         recognizer.feed(&text, &mut out);
         recognizer.finish(&mut out);
         let emitted: String = out.into_iter().map(|segment| match segment {
-            Segment::Text(text) => text,
-            Segment::Call(call) => panic!("{call:?}"),
+            TextSegment::Text(text) => text,
+            TextSegment::Call(call) => panic!("{call:?}"),
         }).collect();
         prop_assert_eq!(emitted, text);
     }

@@ -67,7 +67,7 @@ async fn a_newer_form_is_refused() {
         "{{\"journal\":2,\"session\":\"s\",\"epoch\":1,\"follows\":{{\"epoch\":0,\"seq\":0,\"hash\":\"{}\"}}}}",
         Hash::START
     );
-    let (line, _) = pintle_store::format::Chain::new(&id()).line(&object, 1, 0, &Hash::START);
+    let (line, _) = pintle_store::format::HashChain::new(&id()).line(&object, 1, 0, &Hash::START);
     client.execute("UPDATE lines SET line = $1 WHERE seq = 1", &[&line.trim_end().as_bytes()]).await.unwrap();
     let error = store.open_writer(&id()).await.unwrap_err();
     assert!(matches!(error, StoreError::Version { found: 2, expected: 1, .. }), "{error:?}");

@@ -24,16 +24,17 @@ async fn strings_that_cannot_be_used_are_refused() {
         ("host=localhost secret-password", "expected `postgresql://"),
         ("postgresql://u:secret-password@localhost:port/x?secret-password=1", "expected `postgresql://"),
     ] {
-        let error = PostgresStore::connect(connection, Options::new()).await.unwrap_err();
+        let error = PostgresStore::connect(connection, PostgresOptions::new()).await.unwrap_err();
         let shown = shown(&error);
         assert!(shown.contains(expected) && !shown.contains(PASSWORD), "{connection}: {shown}");
     }
     for schema in ["", "Upper", "1st", "a-b", "a\"b", &"x".repeat(41)] {
-        let error =
-            PostgresStore::connect("host=localhost", Options::new().with_schema(schema)).await.unwrap_err();
+        let error = PostgresStore::connect("host=localhost", PostgresOptions::new().with_schema(schema))
+            .await
+            .unwrap_err();
         assert!(shown(&error).contains("cannot use the schema"), "{error:?}");
     }
-    let lease = Options::new().with_lease(Duration::from_millis(499));
+    let lease = PostgresOptions::new().with_lease(Duration::from_millis(499));
     assert!(PostgresStore::connect("host=localhost", lease).await.is_err());
 }
 
@@ -44,7 +45,7 @@ async fn a_missing_server_is_an_error() {
     let port = listener.local_addr().unwrap().port();
     drop(listener);
     let connection = format!("postgresql://u:{PASSWORD}@127.0.0.1:{port}/x");
-    let error = PostgresStore::connect(&connection, Options::new()).await.unwrap_err();
+    let error = PostgresStore::connect(&connection, PostgresOptions::new()).await.unwrap_err();
     let text = shown(&error);
     assert!(text.contains("cannot connect to the database") && !text.contains(PASSWORD), "{text}");
     assert_eq!(io::Error::from(error).kind(), io::ErrorKind::ConnectionRefused);

@@ -34,7 +34,7 @@ impl Drop for KillOnDrop {
 async fn child_writes_while_it_has_the_session() {
     let Ok(name) = std::env::var(CHILD) else { return };
     let connection = std::env::var("PINTLE_TEST_POSTGRES").unwrap();
-    let options = Options::new().with_schema(name).with_lease(LEASE);
+    let options = PostgresOptions::new().with_schema(name).with_lease(LEASE);
     let store = PostgresStore::connect(&connection, options).await.unwrap();
     let mut writer = store.create_writer(&summary()).await.unwrap();
     let fence = writer.fence();

@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::net::TcpListener;
 
-use crate::Engine;
+use crate::RestateEngine;
 
 /// Variable with the path of the engine's program.
 const PROGRAM: &str = "PINTLE_TEST_RESTATE";
@@ -20,9 +20,9 @@ const PROGRAM: &str = "PINTLE_TEST_RESTATE";
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A process that ends with its test.
-pub(super) struct Process(Child);
+pub(super) struct TestProcess(Child);
 
-impl Process {
+impl TestProcess {
     pub(super) fn start(command: &mut Command) -> Self {
         Self(command.stdin(Stdio::null()).spawn().unwrap())
     }
@@ -43,7 +43,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for TestProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -59,7 +59,7 @@ pub(super) struct TestEngine {
     node: u16,
     /// File with the private key with which it signs its requests.
     identity: Option<PathBuf>,
-    process: Option<Process>,
+    process: Option<TestProcess>,
 }
 
 impl TestEngine {
@@ -116,7 +116,7 @@ impl TestEngine {
         }
         let log = std::fs::File::create(base.join("log")).unwrap();
         command.stdout(log.try_clone().unwrap()).stderr(log);
-        self.process = Some(Process::start(&mut command));
+        self.process = Some(TestProcess::start(&mut command));
         let client = self.client();
         let process = self.process.as_mut().unwrap();
         until("the engine is ready", async || {
@@ -143,14 +143,14 @@ impl TestEngine {
         format!("http://127.0.0.1:{}", self.admin)
     }
 
-    pub(super) fn client(&self) -> Engine {
-        Engine::new(&self.ingress()).unwrap()
+    pub(super) fn client(&self) -> RestateEngine {
+        RestateEngine::new(&self.ingress()).unwrap()
     }
 
     /// Tells the engine of a worker, once that listens.
     pub(super) async fn register(&self, port: u16) {
         until("the worker is registered", async || {
-            Engine::register(&self.admin(), &format!("http://127.0.0.1:{port}")).await.is_ok()
+            RestateEngine::register(&self.admin(), &format!("http://127.0.0.1:{port}")).await.is_ok()
         })
         .await;
     }

@@ -2,15 +2,15 @@
 
 use pintle_test_conditions::SerialisedValues;
 
-use crate::{Begin, Said, Status, Steer};
+use crate::{CancelRequest, RunRequest, StatusResponse, SteerRequest};
 
 #[test]
 fn serialised_names_are_those_of_the_fixture() {
     let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/serialised/messages.json"));
     let mut values = SerialisedValues::parse(text);
-    values.check::<Begin>("inputs of run");
-    values.check::<Steer>("inputs of steer");
-    values.check::<Said>("inputs of cancel");
-    values.check::<Status>("answers of status");
+    values.check::<RunRequest>("inputs of run");
+    values.check::<SteerRequest>("inputs of steer");
+    values.check::<CancelRequest>("inputs of cancel");
+    values.check::<StatusResponse>("answers of status");
     values.finish();
 }

@@ -6,10 +6,10 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use pintle_postgres::{Options, PostgresStore};
+use pintle_postgres::{PostgresOptions, PostgresStore};
 use tokio::net::TcpStream;
 
-use super::engine::{Process, free_port, this_test};
+use super::engine::{TestProcess, free_port, this_test};
 use super::*;
 
 /// Variables of a worker: its port, its store, its log, the event at which it dies, the time of its steps, and whether candidates
@@ -33,12 +33,12 @@ async fn worker_process() {
     let store: Arc<dyn SessionStore> = match std::env::var(SCHEMA) {
         Ok(schema) => {
             let connection = std::env::var("PINTLE_TEST_POSTGRES").unwrap();
-            let options = Options::new().with_schema(schema).with_lease(LEASE);
+            let options = PostgresOptions::new().with_schema(schema).with_lease(LEASE);
             Arc::new(PostgresStore::connect(&connection, options).await.unwrap())
         }
         Err(_) => Arc::new(FileStore::open(Path::new(&std::env::var(STORE).unwrap())).unwrap()),
     };
-    let performer = Scripted::default()
+    let performer = ScriptedPerformer::default()
         .with_log(std::env::var(LOG).unwrap().into())
         .with_time(Duration::from_millis(number(TIME)))
         .with_death_at(usize::try_from(number(DEATH)).unwrap());
@@ -46,9 +46,10 @@ async fn worker_process() {
         Ok(_) => performer.with_hanging(StepKind::Work),
         Err(_) => performer,
     };
-    let desk = Arc::new(Desk::new(store, Arc::new(OnePerformer(Arc::new(performer)))));
+    let supervisor =
+        Arc::new(TaskSupervisor::new(store, Arc::new(SinglePerformerFactory(Arc::new(performer)))));
     let listener = TcpListener::bind(format!("127.0.0.1:{port}")).await.unwrap();
-    serve(listener, desk, &IdentityKeys::default(), std::future::pending()).await;
+    serve(listener, supervisor, &IdentityKeys::default(), std::future::pending()).await;
 }
 
 fn worker(port: u16, directory: &Path, log: &str) -> Command {
@@ -73,28 +74,29 @@ async fn a_worker_that_dies_at_any_step_leaves_the_same_end() {
     let Some(engine) = TestEngine::start().await else { return };
     let client = engine.client();
     let whole = MemoryStore::new();
-    let mut host = LocalHost::create(&whole, SessionId::new("whole"), contract()).await.unwrap();
-    host.run(Arc::new(Scripted::default())).await.unwrap();
-    let expected = Report::of(host.task()).to_json().unwrap();
+    let mut host = LocalTaskHost::create(&whole, SessionId::new("whole"), contract()).await.unwrap();
+    host.run(Arc::new(ScriptedPerformer::default())).await.unwrap();
+    let expected = TaskReport::from_task(host.task()).to_json().unwrap();
     for death in 1..=20 {
         let directory = tempfile::tempdir().unwrap();
         let (id, port) = (SessionId::new(format!("t{death}")), free_port().await);
-        let mut first = Process::start(worker(port, directory.path(), "log").env(DEATH, death.to_string()));
+        let mut first =
+            TestProcess::start(worker(port, directory.path(), "log").env(DEATH, death.to_string()));
         engine.register(port).await;
-        client.begin(&id, Some(contract())).await.unwrap();
+        client.start(&id, Some(contract())).await.unwrap();
         first.ended().await;
-        let second = Process::start(&mut worker(port, directory.path(), "log"));
+        let second = TestProcess::start(&mut worker(port, directory.path(), "log"));
         let ending = tokio::time::timeout(PATIENCE, client.run(&id, None)).await.unwrap().unwrap();
-        assert_eq!(ending, Some(Ending::Done), "death {death}");
+        assert_eq!(ending, Some(TaskEnd::Done), "death {death}");
         drop(second);
         let store = FileStore::open(directory.path().join("store")).unwrap();
         let task = read_task(&store, &id).await.unwrap();
-        assert_eq!(Report::of(&task).to_json().unwrap(), expected, "death {death}");
+        assert_eq!(TaskReport::from_task(&task).to_json().unwrap(), expected, "death {death}");
         let events = events(&directory.path().join("log")).unwrap();
-        let begun: usize =
+        let started: usize =
             events.iter().filter(|(event, _)| event.starts_with("began")).map(|(_, n)| n).sum();
         // The other candidate may have been under way as well.
-        assert!((11..=12).contains(&begun), "death {death}: {events:?}");
+        assert!((11..=12).contains(&started), "death {death}: {events:?}");
     }
 }
 
@@ -127,8 +129,8 @@ async fn another_worker_goes_on_with_a_task_of_the_database() {
         command.env(SCHEMA, &database.schema);
         command
     };
-    let mut first = Process::start(command(ports[0], "first").env(HANGS, "1"));
-    let second = Process::start(&mut command(ports[1], "second"));
+    let mut first = TestProcess::start(command(ports[0], "first").env(HANGS, "1"));
+    let second = TestProcess::start(&mut command(ports[1], "second"));
     // The engine keeps its connection, which is to be one to the first worker.
     until("the first worker listens", async || TcpStream::connect(("127.0.0.1", ports[0])).await.is_ok())
         .await;
@@ -138,7 +140,7 @@ async fn another_worker_goes_on_with_a_task_of_the_database() {
     balancer.spawn(balance(listener, ports));
     engine.register(address).await;
     let (id, client) = (SessionId::new("t"), engine.client());
-    client.begin(&id, Some(contract())).await.unwrap();
+    client.start(&id, Some(contract())).await.unwrap();
     let log = directory.path().join("first");
     until("both work", async || {
         events(&log)
@@ -147,7 +149,7 @@ async fn another_worker_goes_on_with_a_task_of_the_database() {
     .await;
     first.kill();
     let ending = tokio::time::timeout(2 * PATIENCE, client.run(&id, None)).await.unwrap().unwrap();
-    assert_eq!(ending, Some(Ending::Done));
+    assert_eq!(ending, Some(TaskEnd::Done));
     let (first, second_log) = (events(&log).unwrap(), events(&directory.path().join("second")).unwrap());
     assert_eq!(first.get("ended baseline-1"), Some(&1), "{first:?}");
     assert!(!second_log.contains_key("began baseline-1"), "{second_log:?}");
@@ -170,10 +172,10 @@ async fn a_database_that_goes_away_leaves_the_same_end() {
     let mut command = worker(port, directory.path(), "log");
     let named = format!("{} application_name={}", database.connection, database.schema);
     command.env(SCHEMA, &database.schema).env(TIME, "300").env("PINTLE_TEST_POSTGRES", named);
-    let worker = Process::start(&mut command);
+    let worker = TestProcess::start(&mut command);
     engine.register(port).await;
     let (id, client) = (SessionId::new("t"), engine.client());
-    client.begin(&id, Some(contract())).await.unwrap();
+    client.start(&id, Some(contract())).await.unwrap();
     let mut ended = 0;
     for _ in 0..20 {
         ended += database.end_connections();
@@ -181,12 +183,15 @@ async fn a_database_that_goes_away_leaves_the_same_end() {
     }
     assert!(ended > 0);
     let ending = tokio::time::timeout(2 * PATIENCE, client.run(&id, None)).await.unwrap().unwrap();
-    assert_eq!(ending, Some(Ending::Done));
+    assert_eq!(ending, Some(TaskEnd::Done));
     let alone = MemoryStore::new();
-    let mut host = LocalHost::create(&alone, id.clone(), contract()).await.unwrap();
-    host.run(Arc::new(Scripted::default())).await.unwrap();
+    let mut host = LocalTaskHost::create(&alone, id.clone(), contract()).await.unwrap();
+    host.run(Arc::new(ScriptedPerformer::default())).await.unwrap();
     let task = read_task(&store, &id).await.unwrap();
-    assert_eq!(Report::of(&task).to_json().unwrap(), Report::of(host.task()).to_json().unwrap());
+    assert_eq!(
+        TaskReport::from_task(&task).to_json().unwrap(),
+        TaskReport::from_task(host.task()).to_json().unwrap()
+    );
     worker.terminate();
     drop(worker);
 }
@@ -210,7 +215,7 @@ impl Database {
     }
 
     async fn connect(&self) -> PostgresStore {
-        let options = Options::new().with_schema(&self.schema);
+        let options = PostgresOptions::new().with_schema(&self.schema);
         PostgresStore::connect(&self.connection, options).await.unwrap()
     }
 

@@ -17,13 +17,13 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::App;
-use super::input::{IDEMPOTENCY_KEY, OpenJson};
-use super::logins::Logins;
+use super::extractors::{IDEMPOTENCY_KEY, OpenJson};
+use super::logins::BrowserLogins;
 use super::openapi::Operation;
-use super::rate::Rates;
+use super::rate::RateLimiter;
 use crate::audit::{AuditLine, AuditLog};
 use crate::problem::{FAILED, FORBIDDEN, Problem, RATE, UNAUTHORIZED};
-use crate::unauthenticated::Peer;
+use crate::unauthenticated::UnauthenticatedPeer;
 
 /// Cookie of a page that has logged in. It contains no token and is invalid after a restart.
 const LOGIN_COOKIE: &str = "pintle_login";
@@ -40,7 +40,8 @@ const TOKEN_PREFIX: &str = "pintle_";
 /// Permission of a token. Scopes do not include one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+#[schemars(rename = "Scope")]
+pub enum TokenScope {
     /// Lists and reads sessions and tasks.
     Read,
     /// Creates sessions, sends messages, steers and cancels tasks, and stops work.
@@ -51,7 +52,7 @@ pub enum Scope {
     Admin,
 }
 
-impl Scope {
+impl TokenScope {
     /// All scopes.
     pub const ALL: [Self; 4] = [Self::Read, Self::Run, Self::Approve, Self::Admin];
 
@@ -70,13 +71,13 @@ impl Scope {
 /// Stored form of a token, with its hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Token {
+pub struct AccessToken {
     /// Name of the token's owner. Records contain it with the owner's messages and decisions.
     pub name: String,
     /// BLAKE3 hash of the token, in hexadecimal.
     pub hash: String,
     /// Permissions.
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<TokenScope>,
     /// Time at which the token expires; never if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
@@ -90,7 +91,7 @@ pub struct Token {
 #[error("the operating system gives no random numbers")]
 pub struct TokenError;
 
-impl Token {
+impl AccessToken {
     /// Creates a token with these scopes. Returns its stored form and the token itself, which is shown only once.
     ///
     /// # Errors
@@ -98,7 +99,7 @@ impl Token {
     /// [`TokenError`].
     pub fn generate(
         name: impl Into<String>,
-        scopes: impl Into<Vec<Scope>>,
+        scopes: impl Into<Vec<TokenScope>>,
     ) -> Result<(Self, String), TokenError> {
         let secret = TOKEN_PREFIX.to_owned() + &random_text()?;
         let token = Self {
@@ -139,28 +140,28 @@ pub(super) fn hash(secret: &str) -> String {
 
 /// Tokens of a server. Cheap to clone; clones share the tokens.
 #[derive(Clone, Debug, Default)]
-pub struct Tokens(Arc<RwLock<Vec<Token>>>);
+pub struct AccessTokens(Arc<RwLock<Vec<AccessToken>>>);
 
-impl Tokens {
+impl AccessTokens {
     /// Creates a set of tokens.
     #[must_use]
-    pub fn new(tokens: impl Into<Vec<Token>>) -> Self {
+    pub fn new(tokens: impl Into<Vec<AccessToken>>) -> Self {
         Self(Arc::new(RwLock::new(tokens.into())))
     }
 
     /// Replaces all tokens, from the next request on.
-    pub fn set(&self, tokens: impl Into<Vec<Token>>) {
+    pub fn set(&self, tokens: impl Into<Vec<AccessToken>>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = tokens.into();
     }
 
     /// Returns the stored form of this token, unless it has expired.
-    fn find(&self, secret: &str, now: Timestamp) -> Option<Token> {
+    fn find(&self, secret: &str, now: Timestamp) -> Option<AccessToken> {
         // The time of the comparison leaks nothing useful, because hashes of random tokens are compared.
         self.find_hash(&hash(secret), now)
     }
 
     /// Returns the token with this hash, unless it has expired.
-    fn find_hash(&self, hash: &str, now: Timestamp) -> Option<Token> {
+    fn find_hash(&self, hash: &str, now: Timestamp) -> Option<AccessToken> {
         let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let found = tokens.iter().find(|token| token.hash == hash)?;
         found.expires.is_none_or(|expires| now < expires).then(|| found.clone())
@@ -171,14 +172,14 @@ impl Tokens {
 #[derive(Debug)]
 pub(crate) struct Access {
     /// `None` if every client that can connect has all scopes, as on a socket of one user.
-    pub(crate) tokens: Option<Tokens>,
+    pub(crate) tokens: Option<AccessTokens>,
     /// Host names of the server for pages, without a port; `None` where clients connect without a host name.
     pub(crate) hosts: Option<Vec<String>>,
     /// Whether connections are encrypted.
     pub(crate) is_secure: bool,
     pub(crate) clock: Arc<dyn pintle_agent::Clock>,
-    pub(crate) logins: Logins,
-    pub(crate) rates: Rates,
+    pub(crate) logins: BrowserLogins,
+    pub(crate) rates: RateLimiter,
     pub(crate) audit: Option<Arc<dyn AuditLog>>,
 }
 
@@ -187,7 +188,7 @@ pub(crate) struct Access {
 pub(crate) struct Caller {
     /// `None` if the server has no tokens.
     pub(crate) name: Option<String>,
-    scopes: Vec<Scope>,
+    scopes: Vec<TokenScope>,
     pub(crate) tenant: Option<String>,
 }
 
@@ -215,7 +216,7 @@ impl Caller {
     /// # Errors
     ///
     /// A problem if the caller lacks the scope.
-    pub(crate) fn require(&self, scope: Scope) -> Result<(), Problem> {
+    pub(crate) fn require(&self, scope: TokenScope) -> Result<(), Problem> {
         if self.scopes.contains(&scope) {
             return Ok(());
         }
@@ -227,7 +228,7 @@ impl Caller {
     /// # Errors
     ///
     /// A problem with the reason if the caller lacks the scope.
-    pub(crate) fn require_for(&self, scope: Scope, reason: &str) -> Result<(), Problem> {
+    pub(crate) fn require_for(&self, scope: TokenScope, reason: &str) -> Result<(), Problem> {
         self.require(scope)
             .map_err(|problem| Problem { detail: format!("{}: {reason}", problem.detail), ..problem })
     }
@@ -246,7 +247,7 @@ impl Caller {
 /// Authenticates the request or rejects it. Mutations are written to the audit log.
 pub(super) async fn authorize(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let caller = app.access.caller(request.headers());
-    let peer = request.extensions().get::<Peer>().cloned();
+    let peer = request.extensions().get::<UnauthenticatedPeer>().cloned();
     if let (Ok(_), Some(peer)) = (&caller, &peer) {
         peer.remove_waiting();
     }
@@ -276,7 +277,7 @@ fn too_many(wait: Duration) -> Response {
 }
 
 /// Refuses a request of a caller without the scope.
-pub(super) async fn require(scope: Scope, request: Request, next: Next) -> Response {
+pub(super) async fn require(scope: TokenScope, request: Request, next: Next) -> Response {
     let nobody = || Err(Problem::new(FORBIDDEN, "a token is needed"));
     match request.extensions().get::<Caller>().map_or_else(nobody, |caller| caller.require(scope)) {
         Ok(()) => next.run(request).await,
@@ -306,14 +307,14 @@ impl Access {
             method: request.method().to_string(),
             path: request.uri().path().to_owned(),
             key: key.map(str::to_owned),
-            address: request.extensions().get::<Peer>().and_then(|peer| peer.address),
+            address: request.extensions().get::<UnauthenticatedPeer>().and_then(|peer| peer.address),
             status: 0,
         }
     }
 
     fn caller(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
         let Some(tokens) = &self.tokens else {
-            return Ok(Caller { name: None, scopes: Scope::ALL.to_vec(), tenant: None });
+            return Ok(Caller { name: None, scopes: TokenScope::ALL.to_vec(), tenant: None });
         };
         let now = self.clock.now();
         let found = match (bearer(headers), cookie(headers)) {
@@ -327,7 +328,7 @@ impl Access {
                 return Err(Problem::new(UNAUTHORIZED, "expected a header `authorization: Bearer TOKEN`"));
             }
         };
-        let Token { name, scopes, tenant, .. } =
+        let AccessToken { name, scopes, tenant, .. } =
             found.ok_or_else(|| Problem::new(UNAUTHORIZED, "this token is unknown, expired or revoked"))?;
         Ok(Caller { name: Some(name), scopes, tenant })
     }
@@ -402,7 +403,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "get",
             "/v1/token",
             "readToken",
-            Scope::Read,
+            TokenScope::Read,
             "Read the name and the scopes of the token of this request",
             get(token),
         )
@@ -427,7 +428,7 @@ struct TokenView {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     /// Its permissions: all if the server takes requests without tokens.
-    scopes: Vec<Scope>,
+    scopes: Vec<TokenScope>,
     /// Tenant whose sessions it is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     tenant: Option<String>,
@@ -487,8 +488,8 @@ mod tests {
             hosts: hosts.map(|hosts| hosts.iter().map(|host| (*host).to_owned()).collect()),
             is_secure: false,
             clock: Arc::new(pintle_agent::SystemClock),
-            logins: Logins::default(),
-            rates: Rates::new(1),
+            logins: BrowserLogins::default(),
+            rates: RateLimiter::new(1),
             audit: None,
         }
     }
@@ -545,9 +546,9 @@ mod tests {
 
     #[test]
     fn tokens_are_found_until_they_expire_or_are_revoked() {
-        let (token, secret) = Token::generate("ann", [Scope::Read]).unwrap();
+        let (token, secret) = AccessToken::generate("ann", [TokenScope::Read]).unwrap();
         assert!(!format!("{token:?}").contains(&secret), "only the hash is kept");
-        let tokens = Tokens::new([token.clone().with_expiry(Timestamp::from_millis(100))]);
+        let tokens = AccessTokens::new([token.clone().with_expiry(Timestamp::from_millis(100))]);
         assert!(tokens.find(&secret, Timestamp::from_millis(99)).is_some());
         assert!(tokens.find(&secret, Timestamp::from_millis(100)).is_none(), "it has expired");
         assert!(tokens.find("pintle_00", Timestamp::from_millis(0)).is_none());

@@ -11,10 +11,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::input::{Json, Key, Path};
-use super::list::Found;
+use super::extractors::{IdempotencyKey, Json, Path};
+use super::list::FoundSession;
 use super::openapi::Operation;
-use super::{App, Caller, Scope, accepted, json};
+use super::{App, Caller, TokenScope, accepted_response, json};
 use crate::problem::{CONFLICT, INVALID, Problem};
 
 /// Maximum number of subagents of one session that are searched, newest first.
@@ -26,7 +26,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "get",
             "/v1/sessions/{id}/approvals",
             "listApprovals",
-            Scope::Read,
+            TokenScope::Read,
             "List the calls that wait for a decision, in the session and in its subagents",
             get(list),
         )
@@ -36,7 +36,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "post",
             "/v1/sessions/{id}/approvals/{call_id}",
             "decide",
-            Scope::Approve,
+            TokenScope::Approve,
             "Decide on a call; only the first decision counts",
             post(decide),
         )
@@ -175,7 +175,7 @@ impl ApprovalView {
 
 impl App {
     /// Returns the waiting calls of the session and of its subagents.
-    async fn approvals(&self, found: &Found) -> Result<Vec<ApprovalView>, Problem> {
+    async fn approvals(&self, found: &FoundSession) -> Result<Vec<ApprovalView>, Problem> {
         let live = self.hub.live(&found.root);
         if let Some(live) = &live
             && let Some(handle) = live.handle.of_session(&found.summary.id)
@@ -185,7 +185,7 @@ impl App {
                 waiting.iter().map(|(id, request)| ApprovalView::of_request(id, request)).collect();
             // The reopened session has not asked again yet. A decision on a recorded call is kept until the call is
             // prepared.
-            if approvals.is_empty() && live.asks_anew() {
+            if approvals.is_empty() && live.has_unasked_calls() {
                 approvals.extend(self.recorded_approvals(&found.summary.id).await?);
             }
             return Ok(approvals);
@@ -223,12 +223,12 @@ async fn decide(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path((id, call_id)): Path<(String, String)>,
-    key: Key,
+    key: IdempotencyKey,
     Json(body): Json<DecisionBody>,
 ) -> Result<Response, Problem> {
     if body.arguments.is_some() {
         // A call with other arguments is a new call.
-        caller.require(Scope::Run)?;
+        caller.require(TokenScope::Run)?;
     }
     let found = app.find(&caller, &id).await?;
     let decision = body.decision()?;
@@ -251,7 +251,7 @@ async fn decide(
     }
     let input = PostedInput::Decision { call_id, fingerprint, decision, by: caller.principal() };
     app.post(&found.summary.id, &found.root, &key, input).await?;
-    Ok(accepted())
+    Ok(accepted_response())
 }
 
 #[cfg(test)]

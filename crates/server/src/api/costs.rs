@@ -12,10 +12,10 @@ use pintle_store::{Filter, Page, StoreError, Summary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::input::Query;
-use super::list::is_of;
+use super::extractors::Query;
+use super::list::is_visible_to;
 use super::openapi::{Operation, Parameter};
-use super::{App, Caller, Scope, json};
+use super::{App, Caller, TokenScope, json};
 use crate::hub::TENANT;
 use crate::problem::{FAILED, INVALID, Problem};
 
@@ -40,7 +40,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "get",
             "/v1/costs",
             "readCosts",
-            Scope::Read,
+            TokenScope::Read,
             "Add up the cost of all sessions by day and model",
             get(costs),
         )
@@ -91,7 +91,7 @@ struct DayCost {
 
 /// Sums of one model on one day.
 #[derive(Debug)]
-struct Sums {
+struct UsageSums {
     responses: u64,
     input: u64,
     cache_read: u64,
@@ -99,13 +99,13 @@ struct Sums {
     cost: Option<f64>,
 }
 
-impl Default for Sums {
+impl Default for UsageSums {
     fn default() -> Self {
         Self { responses: 0, input: 0, cache_read: 0, output: 0, cost: Some(0.0) }
     }
 }
 
-impl Sums {
+impl UsageSums {
     fn add(&mut self, usage: &Usage, cost: Option<f64>) {
         self.responses += 1;
         self.input = self.input.saturating_add(usage.input_tokens);
@@ -126,11 +126,11 @@ impl Sums {
 }
 
 /// Sums by day and model.
-type CostSums = BTreeMap<(String, String), Sums>;
+type CostSums = BTreeMap<(String, String), UsageSums>;
 
 /// Returns the sums for the report, newest day first.
 fn day_costs(sums: CostSums) -> Vec<DayCost> {
-    let view = |((day, model), sums): ((String, String), Sums)| DayCost {
+    let view = |((day, model), sums): ((String, String), UsageSums)| DayCost {
         day,
         model,
         responses: sums.responses,
@@ -213,7 +213,7 @@ impl App {
         if let Some(tenant) = &caller.tenant {
             filter = filter.with_property(TENANT, tenant);
         }
-        let is_wanted = |summary: &Summary| summary.parent.is_some() || is_of(summary, caller);
+        let is_wanted = |summary: &Summary| summary.parent.is_some() || is_visible_to(summary, caller);
         let (mut found, mut lists) = (Vec::new(), vec![filter]);
         while let Some(filter) = lists.pop() {
             let mut page = Page::of(PAGE);

@@ -8,9 +8,9 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use serde::Deserialize;
 
-use super::input::{Path, Query};
+use super::extractors::{Path, Query};
 use super::openapi::{Operation, Parameter};
-use super::{App, Caller, Scope};
+use super::{App, Caller, TokenScope};
 use crate::host::DocumentKind;
 use crate::problem::Problem;
 
@@ -22,7 +22,7 @@ const AUDIT: &[Parameter] =
 
 pub(super) fn operations() -> Vec<Operation> {
     let read = |path, id, summary, handler| {
-        Operation::new("get", path, id, Scope::Read, summary, handler).with_problems(&[404, 409])
+        Operation::new("get", path, id, TokenScope::Read, summary, handler).with_problems(&[404, 409])
     };
     vec![
         read(
@@ -64,7 +64,7 @@ enum AuditFormat {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Format<F: Default> {
+struct FormatQuery<F: Default> {
     format: F,
 }
 
@@ -72,7 +72,7 @@ async fn export(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Query(Format { format }): Query<Format<ExportFormat>>,
+    Query(FormatQuery { format }): Query<FormatQuery<ExportFormat>>,
 ) -> Result<Response, Problem> {
     let kind = match format {
         ExportFormat::Jsonl => DocumentKind::Record,
@@ -86,7 +86,7 @@ async fn audit(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Query(Format { format }): Query<Format<AuditFormat>>,
+    Query(FormatQuery { format }): Query<FormatQuery<AuditFormat>>,
 ) -> Result<Response, Problem> {
     let kind = match format {
         AuditFormat::Json => DocumentKind::Audit,

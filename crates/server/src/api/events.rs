@@ -19,12 +19,12 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::Interval;
 
-use super::input::{LastEventId, Path, Query};
+use super::extractors::{LastEventId, Path, Query};
 use super::openapi::{EVENT_ID, Operation, Parameter};
-use super::{App, Caller, Scope};
-use crate::counters::OpenStream;
-use crate::feed::{EventId, Feed, Item};
-use crate::hub::Change;
+use super::{App, Caller, TokenScope};
+use crate::counters::OpenStreamGuard;
+use crate::feed::{EventId, FeedItem, SessionFeed};
+use crate::hub::SessionChange;
 use crate::problem::{INVALID, Problem};
 
 /// Name of the messages that are sent while there are no others.
@@ -45,7 +45,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "get",
             "/v1/sessions/{id}/events",
             "followSession",
-            Scope::Read,
+            TokenScope::Read,
             "Follow the events of a session from any point",
             get(session),
         )
@@ -57,7 +57,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "get",
             "/v1/events",
             "followSessions",
-            Scope::Read,
+            TokenScope::Read,
             "Follow the changes of all sessions",
             get(all),
         )
@@ -68,11 +68,11 @@ pub(super) fn operations() -> Vec<Operation> {
 /// Position after which events are requested.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct After {
+pub(super) struct AfterQuery {
     after: Option<String>,
 }
 
-impl After {
+impl AfterQuery {
     /// Returns the id of the last event that the client has. The header takes precedence.
     pub(super) fn last(self, header: LastEventId) -> Result<Option<EventId>, Problem> {
         let after = header.0.or(self.after).filter(|after| !after.is_empty());
@@ -84,7 +84,7 @@ async fn session(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Query(query): Query<After>,
+    Query(query): Query<AfterQuery>,
     last: LastEventId,
 ) -> Result<Response, Problem> {
     Ok(response(app.follow_session(&caller, &id, query.last(last)?).await?))
@@ -101,38 +101,39 @@ impl App {
         caller: &Caller,
         id: &str,
         last: Option<EventId>,
-    ) -> Result<Frames, Problem> {
+    ) -> Result<EventFrames, Problem> {
         let found = self.find(caller, id).await?;
-        let feed = Feed::new(Arc::clone(&self.hub), found.summary.id, found.root, last);
-        let open = OpenStream::new(&self.hub.counters);
+        let feed = SessionFeed::new(Arc::clone(&self.hub), found.summary.id, found.root, last);
+        let open = OpenStreamGuard::new(&self.hub.counters);
         let (heartbeat, app) = (heartbeat(self), self.clone());
         let stream = SessionStream { feed, heartbeat, app, has_ended: false, _open: open };
         Ok(frames(stream))
     }
 
     /// Returns the changes of all sessions of a caller.
-    pub(super) fn follow_sessions(&self, caller: Caller) -> Frames {
+    pub(super) fn follow_sessions(&self, caller: Caller) -> EventFrames {
         // Subscribes before the sessions are listed, so that no change is missed.
         let changes = self.hub.changes();
-        let open = self.hub.all_live().iter().map(|live| Change::Of(live.id.clone())).collect();
-        let _open = OpenStream::new(&self.hub.counters);
+        let open = self.hub.all_live().iter().map(|live| SessionChange::Changed(live.id.clone())).collect();
+        let _open = OpenStreamGuard::new(&self.hub.counters);
         let (heartbeat, app) = (heartbeat(self), self.clone());
-        let stream = AllStream { heartbeat, app, caller, changes, waiting: open, is_ready: false, _open };
+        let stream =
+            AllSessionsStream { heartbeat, app, caller, changes, waiting: open, is_ready: false, _open };
         frames(stream)
     }
 }
 
 /// Messages of a stream.
-pub(super) type Frames = BoxStream<'static, Frame>;
+pub(super) type EventFrames = BoxStream<'static, EventFrame>;
 
 /// Source of the messages of a stream.
 pub(super) trait FrameSource: Send + 'static {
     /// Returns the next message; `None` at the end.
-    fn next(&mut self) -> impl Future<Output = Option<Frame>> + Send;
+    fn next(&mut self) -> impl Future<Output = Option<EventFrame>> + Send;
 }
 
 /// Returns the messages of a source.
-pub(super) fn frames(source: impl FrameSource) -> Frames {
+pub(super) fn frames(source: impl FrameSource) -> EventFrames {
     let frames = futures_util::stream::unfold(source, |mut source| async move {
         let frame = source.next().await?;
         Some((frame, source))
@@ -142,7 +143,7 @@ pub(super) fn frames(source: impl FrameSource) -> Frames {
 
 /// Message of a stream of server-sent events.
 #[derive(Clone, Debug)]
-pub(super) struct Frame {
+pub(super) struct EventFrame {
     /// Name; `message` if the stream does not name the message.
     name: &'static str,
     id: Option<EventId>,
@@ -150,19 +151,19 @@ pub(super) struct Frame {
     data: String,
 }
 
-impl Frame {
+impl EventFrame {
     /// Creates a message without a name, from JSON in one line.
     pub(super) fn message(id: Option<EventId>, data: String) -> Self {
         Self { name: "message", id, data }
     }
 
-    pub(super) fn named(name: &'static str, data: &serde_json::Value) -> Self {
+    pub(super) fn with_name(name: &'static str, data: &serde_json::Value) -> Self {
         Self { name, id: None, data: data.to_string() }
     }
 
     /// Creates a heartbeat. Unlike a comment, it is visible to scripts of a page.
     pub(super) fn heartbeat(app: &App) -> Self {
-        Self::named(HEARTBEAT, &json!({"at": app.access.clock.now()}))
+        Self::with_name(HEARTBEAT, &json!({"at": app.access.clock.now()}))
     }
 
     pub(super) fn is_heartbeat(&self) -> bool {
@@ -178,14 +179,14 @@ impl Frame {
 
     /// Returns the text of the message in a connection with several streams. The first line of the data contains the
     /// stream, the name and the id of the message. The second line is the data of the message.
-    pub(super) fn to_text_of(&self, stream: &str) -> String {
+    pub(super) fn to_text_with_stream(&self, stream: &str) -> String {
         let id = self.id.map(|id| id.to_string());
         let head = json!({"stream": stream, "name": self.name, "id": id});
         format!("event: followed\ndata: {head}\ndata: {}\n\n", self.data)
     }
 }
 
-pub(super) fn response(frames: Frames) -> Response {
+pub(super) fn response(frames: EventFrames) -> Response {
     text_response(frames.map(|frame| frame.to_text()))
 }
 
@@ -211,15 +212,15 @@ pub(super) fn heartbeat(app: &App) -> Interval {
 
 /// Stream of one session.
 struct SessionStream {
-    feed: Feed,
+    feed: SessionFeed,
     heartbeat: Interval,
     app: App,
     has_ended: bool,
-    _open: OpenStream,
+    _open: OpenStreamGuard,
 }
 
 impl FrameSource for SessionStream {
-    async fn next(&mut self) -> Option<Frame> {
+    async fn next(&mut self) -> Option<EventFrame> {
         if self.has_ended {
             return None;
         }
@@ -227,77 +228,77 @@ impl FrameSource for SessionStream {
         tokio::select! {
             biased;
             item = self.feed.next() => Some(self.frame(item)),
-            _ = self.heartbeat.tick() => Some(Frame::heartbeat(&self.app)),
+            _ = self.heartbeat.tick() => Some(EventFrame::heartbeat(&self.app)),
             () = drained.cancelled() => None,
         }
     }
 }
 
 impl SessionStream {
-    fn frame(&mut self, item: Result<Item, StoreError>) -> Frame {
+    fn frame(&mut self, item: Result<FeedItem, StoreError>) -> EventFrame {
         match item {
-            Ok(Item::Event(event)) => {
+            Ok(FeedItem::Event(event)) => {
                 let data = serde_json::to_string(&event).unwrap_or_default();
-                Frame::message(event.offset.is_none().then(|| EventId::of(&event)), data)
+                EventFrame::message(event.offset.is_none().then(|| EventId::from_event(&event)), data)
             }
-            Ok(Item::Reset(reason)) => Frame::named("reset", &json!({"reason": reason})),
-            Ok(Item::Ready) => Frame::named("ready", &json!({})),
+            Ok(FeedItem::Reset(reason)) => EventFrame::with_name("reset", &json!({"reason": reason})),
+            Ok(FeedItem::Ready) => EventFrame::with_name("ready", &json!({})),
             Err(error) => {
                 self.has_ended = true;
                 let problem = Problem::from(error);
-                Frame::named("problem", &serde_json::to_value(&problem).unwrap_or_default())
+                EventFrame::with_name("problem", &serde_json::to_value(&problem).unwrap_or_default())
             }
         }
     }
 }
 
 /// Stream of the changes of all sessions that a caller may see.
-struct AllStream {
+struct AllSessionsStream {
     app: App,
     caller: Caller,
     heartbeat: Interval,
-    changes: broadcast::Receiver<Change>,
+    changes: broadcast::Receiver<SessionChange>,
     /// Changes to report, each once.
-    waiting: Vec<Change>,
+    waiting: Vec<SessionChange>,
     is_ready: bool,
-    _open: OpenStream,
+    _open: OpenStreamGuard,
 }
 
-impl FrameSource for AllStream {
-    async fn next(&mut self) -> Option<Frame> {
+impl FrameSource for AllSessionsStream {
+    async fn next(&mut self) -> Option<EventFrame> {
         let drained = self.app.hub.drained().clone();
         loop {
-            if let Some(frame) = self.gather() {
+            if let Some(frame) = self.collect_changes() {
                 return Some(frame);
             }
             if let Some(change) = self.waiting.pop() {
-                if let Some(frame) = self.tell(&change).await {
+                if let Some(frame) = self.change_frame(&change).await {
                     return Some(frame);
                 }
                 continue;
             }
             if !self.is_ready {
                 self.is_ready = true;
-                return Some(Frame::named("ready", &json!({})));
+                return Some(EventFrame::with_name("ready", &json!({})));
             }
             tokio::select! {
                 biased;
                 changed = self.changes.recv() => match changed {
                     Ok(change) => self.waiting.push(change),
-                    Err(RecvError::Lagged(_)) => return Some(self.start_again()),
+                    Err(RecvError::Lagged(_)) => return Some(self.reset_frame()),
                     Err(RecvError::Closed) => return None,
                 },
-                _ = self.heartbeat.tick() => return Some(Frame::heartbeat(&self.app)),
+                _ = self.heartbeat.tick() => return Some(EventFrame::heartbeat(&self.app)),
                 () = drained.cancelled() => return None,
             }
         }
     }
 }
 
-impl AllStream {
+impl AllSessionsStream {
     /// Collects the available changes, so that a session that changed often is reported once. Returns a reset message if
     /// changes were missed.
-    fn gather(&mut self) -> Option<Frame> {
+    fn collect_changes(&mut self) -> Option<EventFrame> {
         loop {
             match self.changes.try_recv() {
                 Ok(change) => {
@@ -305,30 +306,34 @@ impl AllStream {
                         self.waiting.push(change);
                     }
                 }
-                Err(TryRecvError::Lagged(_)) => return Some(self.start_again()),
+                Err(TryRecvError::Lagged(_)) => return Some(self.reset_frame()),
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return None,
             }
         }
     }
 
     /// Returns the message that makes a client read the list again, because it missed changes.
-    fn start_again(&mut self) -> Frame {
-        self.waiting = self.app.hub.all_live().iter().map(|live| Change::Of(live.id.clone())).collect();
-        Frame::named("reset", &json!({"reason": "changes were missed: read the list again"}))
+    fn reset_frame(&mut self) -> EventFrame {
+        self.waiting =
+            self.app.hub.all_live().iter().map(|live| SessionChange::Changed(live.id.clone())).collect();
+        EventFrame::with_name("reset", &json!({"reason": "changes were missed: read the list again"}))
     }
 
-    async fn tell(&self, change: &Change) -> Option<Frame> {
+    async fn change_frame(&self, change: &SessionChange) -> Option<EventFrame> {
         let id = match change {
-            Change::Of(id) => id,
-            Change::Deleted { id, tenant } => {
-                return (*tenant == self.caller.tenant).then(|| Frame::named("deleted", &json!({"id": id})));
+            SessionChange::Changed(id) => id,
+            SessionChange::Deleted { id, tenant } => {
+                return (*tenant == self.caller.tenant)
+                    .then(|| EventFrame::with_name("deleted", &json!({"id": id})));
             }
         };
         match self.app.view_of(&self.caller, id).await {
-            Ok(Some(view)) => Some(Frame::named("session", &serde_json::to_value(&view).ok()?)),
+            Ok(Some(view)) => Some(EventFrame::with_name("session", &serde_json::to_value(&view).ok()?)),
             // The session belongs to another tenant or was deleted meanwhile.
             Ok(None) => None,
-            Err(error) => Some(Frame::named("problem", &serde_json::to_value(Problem::from(error)).ok()?)),
+            Err(error) => {
+                Some(EventFrame::with_name("problem", &serde_json::to_value(Problem::from(error)).ok()?))
+            }
         }
     }
 }

@@ -7,13 +7,13 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{get, post};
 use pintle_agent::{CheckpointReason, EventKind};
-use pintle_store::checkpoint::{ChangeKind, DiffLine, FileDiff, NotShown};
+use pintle_store::checkpoint::{ChangeKind, DiffLine, DiffOmission, FileDiff};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::input::{Json, Path, Query};
+use super::extractors::{Json, Path, Query};
 use super::openapi::{MAX_NUMBER, Operation, Parameter};
-use super::{App, Caller, Scope, json};
+use super::{App, Caller, TokenScope, json};
 use crate::files::{FilePoint, RestoreReport, RestoreRequest};
 use crate::problem::{INVALID, Problem};
 
@@ -29,7 +29,7 @@ const SINCE: &[Parameter] = &[
 
 pub(super) fn operations() -> Vec<Operation> {
     let read = |path, id, summary, handler| {
-        Operation::new("get", path, id, Scope::Read, summary, handler).with_problems(&[404, 409])
+        Operation::new("get", path, id, TokenScope::Read, summary, handler).with_problems(&[404, 409])
     };
     vec![
         read(
@@ -46,7 +46,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "post",
             "/v1/sessions/{id}/restore",
             "restore",
-            Scope::Run,
+            TokenScope::Run,
             "Restore files to an earlier state, or report the effects without applying them",
             post(restore),
         )
@@ -187,9 +187,9 @@ impl From<FileDiff> for FileView {
             lines: hunk.lines.into_iter().map(LineView::from).collect(),
         });
         let not_shown = file.not_shown.map(|reason| match reason {
-            NotShown::Binary => "it is not text",
-            NotShown::TooLarge => "it is too large",
-            NotShown::NotAvailable | _ => "its content is not kept",
+            DiffOmission::Binary => "it is not text",
+            DiffOmission::TooLarge => "it is too large",
+            DiffOmission::NotAvailable | _ => "its content is not kept",
         });
         Self {
             path: file.path.to_string_lossy().into_owned(),
@@ -203,12 +203,12 @@ impl From<FileDiff> for FileView {
 /// Starting point of a comparison.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Since {
+struct DiffQuery {
     turns: Option<usize>,
     checkpoint: Option<String>,
 }
 
-fn point(turns: Option<usize>, checkpoint: Option<String>) -> Result<FilePoint, Problem> {
+fn file_point(turns: Option<usize>, checkpoint: Option<String>) -> Result<FilePoint, Problem> {
     match (turns, checkpoint) {
         (turns, None) => Ok(FilePoint::Turns(turns.unwrap_or(0))),
         (None, Some(checkpoint)) => Ok(FilePoint::Checkpoint(checkpoint)),
@@ -220,10 +220,11 @@ async fn diff(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Query(since): Query<Since>,
+    Query(since): Query<DiffQuery>,
 ) -> Result<Response, Problem> {
     let found = app.find(&caller, &id).await?;
-    let changes = app.hub.host.changes(&found.summary.id, &point(since.turns, since.checkpoint)?).await?;
+    let changes =
+        app.hub.host.changes(&found.summary.id, &file_point(since.turns, since.checkpoint)?).await?;
     Ok(json(&DiffView {
         checkpoint: changes.checkpoint,
         files: changes.diffs.files.into_iter().map(FileView::from).collect(),
@@ -279,6 +280,6 @@ async fn restore(
     if conversation && turns.is_none() {
         return Err(Problem::new(INVALID, "`conversation` goes with `turns`"));
     }
-    let request = RestoreRequest { point: point(turns, checkpoint)?, conversation, force, dry_run };
+    let request = RestoreRequest { point: file_point(turns, checkpoint)?, conversation, force, dry_run };
     Ok(json(&app.hub.restore(&found.summary.id, request).await?))
 }

@@ -76,7 +76,7 @@ pub(super) struct ListQuery {
 
 /// Session that a caller may see.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundSession {
     pub(crate) summary: Summary,
     /// The session itself, or the root of its tree.
     pub(crate) root: SessionId,
@@ -87,13 +87,13 @@ fn property<T: std::str::FromStr>(summary: &Summary, name: &str) -> Option<T> {
 }
 
 /// Returns whether the summary is of a session of the caller's tenant.
-pub(super) fn is_of(summary: &Summary, caller: &Caller) -> bool {
+pub(super) fn is_visible_to(summary: &Summary, caller: &Caller) -> bool {
     summary.is_session() && summary.properties.get(TENANT) == caller.tenant.as_ref()
 }
 
 impl App {
     /// Finds a session. Sessions of other tenants count as missing.
-    pub(crate) async fn find(&self, caller: &Caller, id: &str) -> Result<Found, Problem> {
+    pub(crate) async fn find(&self, caller: &Caller, id: &str) -> Result<FoundSession, Problem> {
         let missing = || Problem::new(NOT_FOUND, format!("there is no session `{id}`"));
         let store = &self.hub.store;
         let summary = store.summary(&SessionId::new(id)).await?.ok_or_else(missing)?;
@@ -102,14 +102,14 @@ impl App {
             let Some(parent) = root.parent.take() else { break };
             root = store.summary(&parent).await?.ok_or_else(missing)?;
         }
-        if !is_of(&root, caller) {
+        if !is_visible_to(&root, caller) {
             return Err(missing());
         }
-        Ok(Found { summary, root: root.id })
+        Ok(FoundSession { summary, root: root.id })
     }
 
     /// Finds a session that can continue.
-    pub(crate) async fn find_going(&self, caller: &Caller, id: &str) -> Result<Found, Problem> {
+    pub(crate) async fn find_going(&self, caller: &Caller, id: &str) -> Result<FoundSession, Problem> {
         let found = self.find(caller, id).await?;
         if self.has_ended(&found) {
             return Err(Problem::session_ended(&found.summary.id));
@@ -118,7 +118,7 @@ impl App {
     }
 
     /// Returns whether a session is closed and cannot continue.
-    pub(crate) fn has_ended(&self, found: &Found) -> bool {
+    pub(crate) fn has_ended(&self, found: &FoundSession) -> bool {
         self.view(&found.summary).state == SessionState::Closed
     }
 
@@ -127,7 +127,8 @@ impl App {
         let live = self.hub.live(&summary.id);
         let recorded =
             || serde_json::from_value(summary.properties.get(StoredJournal::STATE)?.clone().into()).ok();
-        let state = live.as_ref().and_then(|live| live.with(pintle_agent::Session::state)).or_else(recorded);
+        let state =
+            live.as_ref().and_then(|live| live.with_session(pintle_agent::Session::state)).or_else(recorded);
         let pending = match &live {
             Some(live) => live.handle.tree_approvals().len() as u64,
             None => property(summary, StoredJournal::PENDING_APPROVALS).unwrap_or_default(),
@@ -173,7 +174,7 @@ impl App {
         caller: &Caller,
         id: &SessionId,
     ) -> Result<Option<SessionView>, StoreError> {
-        let summary = self.hub.store.summary(id).await?.filter(|summary| is_of(summary, caller));
+        let summary = self.hub.store.summary(id).await?.filter(|summary| is_visible_to(summary, caller));
         Ok(summary.map(|summary| self.view(&summary)))
     }
 
@@ -200,7 +201,7 @@ impl App {
             let is_last = summaries.len() < CHUNK;
             for summary in summaries {
                 after = Some((summary.updated_at, summary.id.clone()));
-                if query.parent.is_none() && !is_of(&summary, caller) {
+                if query.parent.is_none() && !is_visible_to(&summary, caller) {
                     continue;
                 }
                 let view = self.view_now(&summary).await?;

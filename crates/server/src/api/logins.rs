@@ -16,10 +16,10 @@ const MAX_LOGINS: usize = 10_000;
 
 /// Logins of a server, by the hash of their cookie. They end with the server.
 #[derive(Debug, Default)]
-pub(crate) struct Logins(Mutex<HashMap<String, Login>>);
+pub(crate) struct BrowserLogins(Mutex<HashMap<String, BrowserLogin>>);
 
 #[derive(Clone, Debug)]
-struct Login {
+struct BrowserLogin {
     /// Hash of the token that was presented.
     token: String,
     /// Host name and port by which the page reached the server. Browsers send a cookie to all ports of a host.
@@ -27,7 +27,7 @@ struct Login {
     started_at: Timestamp,
 }
 
-impl Logins {
+impl BrowserLogins {
     /// Starts a login for the token with this hash. Returns the value of the cookie.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl Logins {
             logins.remove(&oldest);
         }
         let authority = authority.to_ascii_lowercase();
-        logins.insert(hash(&secret), Login { token, authority, started_at: now });
+        logins.insert(hash(&secret), BrowserLogin { token, authority, started_at: now });
         Ok(secret)
     }
 
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_login_holds_for_its_page_and_its_time() {
-        let logins = Logins::default();
+        let logins = BrowserLogins::default();
         let at = Timestamp::from_millis;
         let cookie = logins.start("t".to_owned(), "localhost:1", at(0)).unwrap();
         let end = i64::try_from(LIFETIME.as_millis()).unwrap();

@@ -10,15 +10,15 @@ use pintle_store::post_input;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::input::{Json, Key, Path};
-use super::list::Found;
+use super::extractors::{IdempotencyKey, Json, Path};
+use super::list::FoundSession;
 use super::openapi::{MAX_NUMBER, NOT_BLANK, Operation};
-use super::{App, Caller, Scope, accepted};
+use super::{App, Caller, TokenScope, accepted_response};
 use crate::problem::{ENDED, INVALID, Problem};
 
 pub(super) fn operations() -> Vec<Operation> {
     let operation = |path, id, summary, handler| {
-        Operation::new("post", path, id, Scope::Run, summary, handler).with_problems(&[404, 409])
+        Operation::new("post", path, id, TokenScope::Run, summary, handler).with_problems(&[404, 409])
     };
     vec![
         operation(
@@ -129,7 +129,7 @@ impl TryFrom<MessageBody> for UserMessage {
 
 impl App {
     /// Opens a session and returns its handle.
-    async fn handle_of_open(&self, found: &Found) -> Result<SessionHandle, Problem> {
+    async fn open_handle(&self, found: &FoundSession) -> Result<SessionHandle, Problem> {
         let live = self.hub.open(&found.root).await?;
         let id = &found.summary.id;
         live.handle.of_session(id).ok_or_else(|| {
@@ -142,11 +142,11 @@ impl App {
         &self,
         id: &SessionId,
         root: &SessionId,
-        key: &Key,
+        key: &IdempotencyKey,
         input: PostedInput,
     ) -> Result<(), Problem> {
         post_input(self.hub.store.as_ref(), id, &key.input_id(), input).await?;
-        self.hub.posted(id, root).await
+        self.hub.open_after_post(id, root).await
     }
 }
 
@@ -154,46 +154,46 @@ async fn submit(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    key: Key,
+    key: IdempotencyKey,
     Json(body): Json<MessageBody>,
 ) -> Result<Response, Problem> {
     let found = app.find_going(&caller, &id).await?;
     let input = PostedInput::Message { message: body.try_into()?, by: caller.principal() };
     app.post(&found.summary.id, &found.root, &key, input).await?;
-    Ok(accepted())
+    Ok(accepted_response())
 }
 
 async fn say(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    key: Key,
+    key: IdempotencyKey,
     Json(body): Json<MessageBody>,
 ) -> Result<Response, Problem> {
     let found = app.find_going(&caller, &id).await?;
     let input = PostedInput::Say { message: body.try_into()?, by: caller.principal() };
     app.post(&found.summary.id, &found.root, &key, input).await?;
-    Ok(accepted())
+    Ok(accepted_response())
 }
 
 async fn steer(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    key: Key,
+    key: IdempotencyKey,
     Json(body): Json<MessageBody>,
 ) -> Result<Response, Problem> {
     let found = app.find_going(&caller, &id).await?;
     let input = PostedInput::Steer { message: body.try_into()?, by: caller.principal() };
     app.post(&found.summary.id, &found.root, &key, input).await?;
-    Ok(accepted())
+    Ok(accepted_response())
 }
 
 async fn interrupt(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    key: Key,
+    key: IdempotencyKey,
 ) -> Result<Response, Problem> {
     let found = app.find(&caller, &id).await?;
     match app.hub.live(&found.root).and_then(|live| live.handle.of_session(&found.summary.id)) {
@@ -205,24 +205,24 @@ async fn interrupt(
             post_input(app.hub.store.as_ref(), &found.summary.id, &key.input_id(), input).await?;
         }
     }
-    Ok(accepted())
+    Ok(accepted_response())
 }
 
 async fn abort(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    key: Key,
+    key: IdempotencyKey,
 ) -> Result<Response, Problem> {
     let found = app.find(&caller, &id).await?;
     if app.has_ended(&found) {
-        return Ok(accepted());
+        return Ok(accepted_response());
     }
     let input = PostedInput::Abort { by: caller.principal() };
     match app.post(&found.summary.id, &found.root, &key, input).await {
-        Ok(()) => Ok(accepted()),
+        Ok(()) => Ok(accepted_response()),
         // The session has ended meanwhile, perhaps through this abort.
-        Err(problem) if problem.is(ENDED) => Ok(accepted()),
+        Err(problem) if problem.is(ENDED) => Ok(accepted_response()),
         Err(problem) => Err(problem),
     }
 }
@@ -231,19 +231,19 @@ async fn compact(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    key: Key,
+    key: IdempotencyKey,
 ) -> Result<Response, Problem> {
     let found = app.find_going(&caller, &id).await?;
     let input = PostedInput::Compact { by: caller.principal() };
     app.post(&found.summary.id, &found.root, &key, input).await?;
-    Ok(accepted())
+    Ok(accepted_response())
 }
 
 async fn rewind(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    key: Key,
+    key: IdempotencyKey,
     Json(body): Json<RewindBody>,
 ) -> Result<Response, Problem> {
     let found = app.find_going(&caller, &id).await?;
@@ -254,9 +254,9 @@ async fn rewind(
         let input = PostedInput::Rewind { turns: body.turns, by: caller.principal() };
         app.post(&found.summary.id, &found.root, &key, input).await?;
     } else {
-        caller.bind_handle(app.handle_of_open(&found).await?).rewind(body.turns).await?;
+        caller.bind_handle(app.open_handle(&found).await?).rewind(body.turns).await?;
     }
-    Ok(accepted())
+    Ok(accepted_response())
 }
 
 #[cfg(test)]

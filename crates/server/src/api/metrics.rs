@@ -11,7 +11,7 @@ use axum::routing::get;
 use pintle_agent::{Session, SessionState};
 
 use super::openapi::Operation;
-use super::{App, Scope};
+use super::{App, TokenScope};
 
 const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -21,7 +21,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "get",
             "/v1/metrics",
             "readMetrics",
-            Scope::Admin,
+            TokenScope::Admin,
             "Read measurements of the server, in the text format of Prometheus",
             get(metrics),
         )
@@ -36,8 +36,10 @@ async fn metrics(State(app): State<App>) -> Response {
 fn text(app: &App) -> String {
     let counters = &app.hub.counters;
     let live = app.hub.all_live();
-    let working =
-        live.iter().filter(|live| live.with(Session::state) == Some(SessionState::Processing)).count();
+    let working = live
+        .iter()
+        .filter(|live| live.with_session(Session::state) == Some(SessionState::Processing))
+        .count();
     let waiting: usize = live.iter().map(|live| live.handle.tree_approvals().len()).sum();
     let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
     let mut text = String::new();

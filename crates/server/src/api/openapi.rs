@@ -7,8 +7,8 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::access::{self, Scope};
-use super::{App, input};
+use super::access::{self, TokenScope};
+use super::{App, extractors};
 use crate::problem::Problem;
 
 /// Operation of the interface.
@@ -16,14 +16,14 @@ pub(super) struct Operation {
     pub(super) path: &'static str,
     method: &'static str,
     /// Scope that callers need; `None` if the operation needs no token.
-    scope: Option<Scope>,
+    scope: Option<TokenScope>,
     id: &'static str,
     summary: &'static str,
     handler: MethodRouter<App>,
     query: &'static [Parameter],
     headers: &'static [Parameter],
     body: Option<SchemaOf>,
-    answer: Answer,
+    answer: SuccessResponse,
     /// Further success status with its description. It has the same content.
     also: Option<(u16, &'static str)>,
     problems: &'static [u16],
@@ -114,7 +114,7 @@ fn path_schema(name: &str) -> Value {
 }
 
 /// Success response of an operation.
-enum Answer {
+enum SuccessResponse {
     Empty(u16),
     Json(u16, SchemaOf),
     Other(u16, &'static [&'static str]),
@@ -125,7 +125,7 @@ impl Operation {
         method: &'static str,
         path: &'static str,
         id: &'static str,
-        scope: Scope,
+        scope: TokenScope,
         summary: &'static str,
         handler: MethodRouter<App>,
     ) -> Self {
@@ -147,11 +147,11 @@ impl Operation {
         method: &'static str,
         path: &'static str,
         id: &'static str,
-        scope: Option<Scope>,
+        scope: Option<TokenScope>,
         summary: &'static str,
         handler: MethodRouter<App>,
     ) -> Self {
-        let (query, headers, body, answer) = (&[][..], &[][..], None, Answer::Empty(202));
+        let (query, headers, body, answer) = (&[][..], &[][..], None, SuccessResponse::Empty(202));
         let (also, problems) = (None, &[][..]);
         Self { path, method, scope, id, summary, handler, query, headers, body, answer, also, problems }
     }
@@ -177,17 +177,17 @@ impl Operation {
     }
 
     pub(super) fn answers<T: JsonSchema>(mut self, status: u16) -> Self {
-        self.answer = Answer::Json(status, schema_of::<T>);
+        self.answer = SuccessResponse::Json(status, schema_of::<T>);
         self
     }
 
     pub(super) fn answers_nothing(mut self, status: u16) -> Self {
-        self.answer = Answer::Empty(status);
+        self.answer = SuccessResponse::Empty(status);
         self
     }
 
     pub(super) fn answers_as(mut self, status: u16, media_types: &'static [&'static str]) -> Self {
-        self.answer = Answer::Other(status, media_types);
+        self.answer = SuccessResponse::Other(status, media_types);
         self
     }
 
@@ -238,7 +238,7 @@ impl Operation {
         let in_header = self.headers.iter().map(|parameter| parameter.describe("header"));
         let key = self.takes_key().then(|| {
             json!({
-                "name": input::IDEMPOTENCY_KEY, "in": "header",
+                "name": extractors::IDEMPOTENCY_KEY, "in": "header",
                 "description": "A key that you made up. The same request with the same key does nothing again; another body with it is refused.",
                 "schema": {"type": "string", "pattern": "^[!-~]{1,200}$"},
             })
@@ -249,12 +249,12 @@ impl Operation {
     fn responses(&self, generator: &mut SchemaGenerator) -> Value {
         let mut responses = Map::new();
         let (status, answer) = match &self.answer {
-            Answer::Empty(status) => (status, json!({"description": "Done, or accepted"})),
-            Answer::Json(status, schema) => {
+            SuccessResponse::Empty(status) => (status, json!({"description": "Done, or accepted"})),
+            SuccessResponse::Json(status, schema) => {
                 let content = json!({"application/json": {"schema": schema(generator)}});
                 (status, json!({"description": "The answer", "content": content}))
             }
-            Answer::Other(status, media_types) => {
+            SuccessResponse::Other(status, media_types) => {
                 let content: Map<_, _> =
                     media_types.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
                 (status, json!({"description": "The answer", "content": content}))

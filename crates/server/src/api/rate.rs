@@ -14,13 +14,13 @@ const MAX_CALLERS: usize = 10_000;
 
 /// Limits the request rate of callers by the generic cell rate algorithm, which stores one time for each caller.
 #[derive(Debug)]
-pub(crate) struct Rates {
+pub(crate) struct RateLimiter {
     interval: Duration,
     /// Time at which the caller's full burst is available again.
     free_at: Mutex<HashMap<String, Instant>>,
 }
 
-impl Rates {
+impl RateLimiter {
     /// Creates a limit of this many requests per second, at least one.
     pub(crate) fn new(per_second: u32) -> Self {
         Self { interval: Duration::from_secs(1) / per_second.max(1), free_at: Mutex::default() }
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_allowed_and_then_the_rate() {
-        let rates = Rates::new(10);
+        let rates = RateLimiter::new(10);
         let start = Instant::now();
         for _ in 0..40 {
             assert_eq!(rates.count("ann", start), Ok(()));
@@ -75,7 +75,7 @@ mod tests {
     fn further_requests_delay_later_ones() {
         let start = Instant::now();
         for (further, wait) in [(0, None), (38, None), (39, Some(100)), (99, Some(6_100))] {
-            let rates = Rates::new(10);
+            let rates = RateLimiter::new(10);
             assert_eq!(rates.count("ann", start), Ok(()));
             rates.charge("ann", further, start);
             let expected = wait.map_or(Ok(()), |wait| Err(Duration::from_millis(wait)));
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn callers_who_are_quiet_are_forgotten() {
-        let rates = Rates::new(10);
+        let rates = RateLimiter::new(10);
         let start = Instant::now();
         for caller in 0..MAX_CALLERS {
             rates.count(&caller.to_string(), start).unwrap();

@@ -15,9 +15,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::input::{Path, Query};
+use super::extractors::{Path, Query};
 use super::openapi::{MAX_NUMBER, Operation, Parameter};
-use super::{App, Caller, Scope, json};
+use super::{App, Caller, TokenScope, json};
 use crate::host::HostError;
 use crate::problem::{self, FAILED, INVALID, NOT_FOUND, Problem};
 
@@ -34,7 +34,7 @@ const BYTES: &[Parameter] = &[Parameter::matching(
 
 pub(super) fn operations() -> Vec<Operation> {
     let operation = |path, id, summary, handler| {
-        Operation::new("get", path, id, Scope::Read, summary, handler).with_problems(&[404, 409])
+        Operation::new("get", path, id, TokenScope::Read, summary, handler).with_problems(&[404, 409])
     };
     vec![
         operation("/v1/sessions/{id}/history", "readHistory", "Read the conversation", get(history))
@@ -108,9 +108,9 @@ fn view(index: usize, turn: &Turn, event: u64) -> TurnView {
 }
 
 /// Finds the events that added the entries of a history. An entry and its event have the same time.
-struct EventsOfTurns<'a>(HashMap<(TurnKind, Timestamp), VecDeque<u64>>, &'a [SessionEvent]);
+struct TurnEvents<'a>(HashMap<(TurnKind, Timestamp), VecDeque<u64>>, &'a [SessionEvent]);
 
-impl<'a> EventsOfTurns<'a> {
+impl<'a> TurnEvents<'a> {
     fn new(events: &'a [SessionEvent]) -> Self {
         let mut adding: HashMap<_, VecDeque<u64>> = HashMap::new();
         for event in events {
@@ -188,7 +188,7 @@ async fn history(
 ) -> Result<Response, Problem> {
     let id = app.find(&caller, &id).await?.summary.id;
     let (replay, damage) = app.intact_replay(&id).await?;
-    let mut events = EventsOfTurns::new(&replay.events);
+    let mut events = TurnEvents::new(&replay.events);
     let turns = replay.history.iter().enumerate();
     let turns = turns.map(|(index, turn)| view(index, turn, events.event_of(turn))).collect();
     Ok(json(&History { turns, damage: damage.map(|damage| damage.to_string()) }))
@@ -197,7 +197,7 @@ async fn history(
 /// Range of lines to return.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Lines {
+struct JournalQuery {
     from: Option<u64>,
     to: Option<u64>,
 }
@@ -206,7 +206,7 @@ async fn journal(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Query(lines): Query<Lines>,
+    Query(lines): Query<JournalQuery>,
 ) -> Result<Response, Problem> {
     let id = app.find(&caller, &id).await?.summary.id;
     let from = lines.from.unwrap_or(1);

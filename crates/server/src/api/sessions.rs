@@ -13,13 +13,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::input::{Json, Key, Path, Query};
-use super::list::{Found, ListQuery, SessionList, SessionView, is_of};
+use super::extractors::{IdempotencyKey, Json, Path, Query};
+use super::list::{FoundSession, ListQuery, SessionList, SessionView, is_visible_to};
 use super::messages::MessageBody;
 use super::openapi::{CURSOR, MAX_NUMBER, Operation, Parameter};
-use super::{App, Caller, Scope, json};
+use super::{App, Caller, TokenScope, json};
 use crate::host::{ModelSummary, NewRules, NewSession, SettingsChange};
-use crate::hub::{SERVED, TENANT};
+use crate::hub::{SERVER_OWNED, TENANT};
 use crate::problem::{CONFLICT, FAILED, Problem};
 
 const LIST: &[Parameter] = &[
@@ -40,28 +40,42 @@ pub(super) fn operations() -> Vec<Operation> {
             "get",
             "/v1/sessions",
             "listSessions",
-            Scope::Read,
+            TokenScope::Read,
             "List sessions, the newest change first",
             get(list),
         )
         .with_query(LIST)
         .answers::<SessionList>(200)
         .with_problems(&[404]),
-        Operation::new("post", "/v1/sessions", "createSession", Scope::Run, "Create a session", post(create))
-            .with_body::<CreateBody>()
-            .answers::<SessionView>(201)
-            .also_answers(200, "It was created by the same request before")
-            .with_problems(&[409]),
-        Operation::new("get", "/v1/sessions/{id}", "readSession", Scope::Read, "Read a session", get(read))
-            .with_headers(KNOWN)
-            .answers::<SessionView>(200)
-            .also_answers(304, "It has not changed")
-            .with_problems(&[404]),
+        Operation::new(
+            "post",
+            "/v1/sessions",
+            "createSession",
+            TokenScope::Run,
+            "Create a session",
+            post(create),
+        )
+        .with_body::<CreateBody>()
+        .answers::<SessionView>(201)
+        .also_answers(200, "It was created by the same request before")
+        .with_problems(&[409]),
+        Operation::new(
+            "get",
+            "/v1/sessions/{id}",
+            "readSession",
+            TokenScope::Read,
+            "Read a session",
+            get(read),
+        )
+        .with_headers(KNOWN)
+        .answers::<SessionView>(200)
+        .also_answers(304, "It has not changed")
+        .with_problems(&[404]),
         Operation::new(
             "patch",
             "/v1/sessions/{id}",
             "changeSession",
-            Scope::Run,
+            TokenScope::Run,
             "Change the settings of a session",
             patch(change),
         )
@@ -73,7 +87,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "delete",
             "/v1/sessions/{id}",
             "deleteSession",
-            Scope::Admin,
+            TokenScope::Admin,
             "Delete a session with its record",
             delete(remove),
         )
@@ -83,7 +97,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "post",
             "/v1/sessions/{id}/fork",
             "forkSession",
-            Scope::Run,
+            TokenScope::Run,
             "Create a session that begins with the history of another",
             post(fork),
         )
@@ -95,7 +109,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "get",
             "/v1/sessions/{id}/tools",
             "listTools",
-            Scope::Read,
+            TokenScope::Read,
             "List the tools that the model of a session is offered",
             get(tools),
         )
@@ -105,7 +119,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "get",
             "/v1/models",
             "listModels",
-            Scope::Read,
+            TokenScope::Read,
             "List models that sessions can use",
             get(models),
         )
@@ -221,14 +235,14 @@ async fn list(
 async fn create(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    key: Key,
+    key: IdempotencyKey,
     Json(body): Json<CreateBody>,
 ) -> Result<Response, Problem> {
     let CreateBody { directory, environment, rules, grant, model, mode, effort, message } = body;
     let settings = SettingsChange { model, mode, effort };
     if !rules.allow.is_empty() || environment.is_some() || app.hub.host.widens(&settings) {
         // These rules and modes allow calls in advance, and other environments have other sandboxes and keys.
-        caller.require(Scope::Approve)?;
+        caller.require(TokenScope::Approve)?;
     }
     let message = message.map(UserMessage::try_from).transpose()?;
     let mut request = NewSession {
@@ -239,7 +253,7 @@ async fn create(
         settings,
         ..NewSession::default()
     };
-    request.properties.insert(SERVED.to_owned(), "true".to_owned());
+    request.properties.insert(SERVER_OWNED.to_owned(), "true".to_owned());
     request.properties.extend(caller.tenant.clone().map(|tenant| (TENANT.to_owned(), tenant)));
     let (id, is_new) = app.hub.create(key.session_id(&caller.namespace()), request).await?;
     // The session of an earlier request may have ended since.
@@ -251,17 +265,17 @@ async fn create(
         post_input(app.hub.store.as_ref(), &id, &key.input_id(), input).await?;
         app.hub.open_or_wait(&id).await?;
     }
-    created(&app, &caller, &id, is_new).await
+    created_response(&app, &caller, &id, is_new).await
 }
 
 async fn fork(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(origin): Path<String>,
-    key: Key,
+    key: IdempotencyKey,
     Json(body): Json<ForkBody>,
 ) -> Result<Response, Problem> {
-    let Found { summary, root } = app.find(&caller, &origin).await?;
+    let FoundSession { summary, root } = app.find(&caller, &origin).await?;
     let origin = summary.id;
     let live = app.hub.live(&origin);
     // Serializes check and fork: the fork inherits the mode, which a concurrent change could widen.
@@ -270,18 +284,23 @@ async fn fork(
         None => None,
     };
     if let Some(reason) = app.hub.host.fork_widening(&origin).await? {
-        caller.require_for(Scope::Approve, &reason)?;
+        caller.require_for(TokenScope::Approve, &reason)?;
     }
     let fork = key.session_id(&format!("{}/{origin}", caller.namespace()));
     let (id, is_new) = app.hub.fork(&origin, &root, body.turns, fork).await?;
-    created(&app, &caller, &id, is_new).await
+    created_response(&app, &caller, &id, is_new).await
 }
 
-async fn created(app: &App, caller: &Caller, id: &SessionId, is_new: bool) -> Result<Response, Problem> {
+async fn created_response(
+    app: &App,
+    caller: &Caller,
+    id: &SessionId,
+    is_new: bool,
+) -> Result<Response, Problem> {
     let summary = app.hub.store.summary(id).await?;
     // The id is derived from the caller's name, so it cannot be the id of another caller's session.
     let summary = summary
-        .filter(|summary| is_of(summary, caller))
+        .filter(|summary| is_visible_to(summary, caller))
         .ok_or_else(|| Problem::new(FAILED, "the session was deleted meanwhile"))?;
     let view = app.view_now(&summary).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
@@ -329,10 +348,10 @@ async fn change(
     let ChangeBody { model, mode, effort } = body;
     let change = SettingsChange { model, mode, effort };
     if live.controls.widens(&change) {
-        caller.require(Scope::Approve)?;
+        caller.require(TokenScope::Approve)?;
     }
     live.controls.set(&change, caller.principal().as_ref()).await?;
-    app.hub.changed(&found.root);
+    app.hub.report_change(&found.root);
     let view = app.view_now(&found.summary).await?;
     Ok(([(ETAG, tag_of(&view))], json(&view)).into_response())
 }

@@ -12,10 +12,10 @@ use futures_util::stream::{once, select_all, unfold};
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::events::{Frame, Frames, heartbeat, text_response};
-use super::input::Query;
+use super::events::{EventFrame, EventFrames, heartbeat, text_response};
+use super::extractors::Query;
 use super::openapi::{Operation, Parameter};
-use super::{App, Caller, Scope};
+use super::{App, Caller, TokenScope};
 use crate::feed::EventId;
 use crate::problem::{INVALID, Problem};
 
@@ -47,7 +47,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "get",
             "/v1/streams",
             "followStreams",
-            Scope::Read,
+            TokenScope::Read,
             "Follow several sessions and tasks in one connection",
             get(follow),
         )
@@ -138,16 +138,16 @@ async fn follow(
             // The other streams are still followed.
             Err(problem) => {
                 let problem = serde_json::to_value(&problem).unwrap_or_default();
-                once(std::future::ready(Frame::named("problem", &problem))).boxed()
+                once(std::future::ready(EventFrame::with_name("problem", &problem))).boxed()
             }
         };
         let frames = frames.filter(|frame| std::future::ready(!frame.is_heartbeat()));
-        streams.push(frames.map(move |frame| frame.to_text_of(&name)).boxed());
+        streams.push(frames.map(move |frame| frame.to_text_with_stream(&name)).boxed());
     }
     let drained = app.hub.drained().clone().cancelled_owned();
     let heartbeats = unfold((heartbeat(&app), app), |(mut interval, app)| async move {
         interval.tick().await;
-        Some((Frame::heartbeat(&app).to_text(), (interval, app)))
+        Some((EventFrame::heartbeat(&app).to_text(), (interval, app)))
     });
     streams.push(heartbeats.take_until(drained).boxed());
     Ok(text_response(select_all(streams)))
@@ -159,7 +159,7 @@ impl App {
         caller: &Caller,
         source: StreamSource,
         last: Option<EventId>,
-    ) -> Result<Frames, Problem> {
+    ) -> Result<EventFrames, Problem> {
         match source {
             StreamSource::Sessions => Ok(self.follow_sessions(caller.clone())),
             StreamSource::Session(id) => self.follow_session(caller, &id, last).await,

@@ -14,20 +14,20 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use pintle_agent::SessionId;
 use pintle_store::{Filter, Page, StoreError, Summary};
-use pintle_workflow::contract::Gate;
-use pintle_workflow::report::Report;
-use pintle_workflow::repository::{RepositoryError, kept};
-use pintle_workflow::task::Candidate;
+use pintle_workflow::contract::DecisionGate;
+use pintle_workflow::report::TaskReport;
+use pintle_workflow::repository::{RepositoryError, read_blob};
+use pintle_workflow::task::TaskCandidate;
 use pintle_workflow::{KIND, KIND_TASK, TaskHostError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use self::record::{Recorded, read_record};
-use super::input::{Path, Query};
+use self::record::{TaskRecord, read_task_record};
+use super::extractors::{Path, Query};
 use super::list::{cursor_of, parse_cursor};
 use super::openapi::{CURSOR, Operation, Parameter};
-use super::{App, Caller, Scope, json};
+use super::{App, Caller, TokenScope, json};
 use crate::hub::TENANT;
 use crate::problem::{FAILED, INVALID, NOT_FOUND, Problem};
 
@@ -42,14 +42,14 @@ const LIST: &[Parameter] = &[
 
 pub(super) fn operations() -> Vec<Operation> {
     let read = |path, id, summary, handler| {
-        Operation::new("get", path, id, Scope::Read, summary, handler).with_problems(&[404, 409])
+        Operation::new("get", path, id, TokenScope::Read, summary, handler).with_problems(&[404, 409])
     };
     let mut operations = vec![
         Operation::new(
             "get",
             "/v1/tasks",
             "listTasks",
-            Scope::Read,
+            TokenScope::Read,
             "List tasks with evidence, the newest first",
             get(list),
         )
@@ -168,7 +168,7 @@ impl App {
     }
 
     /// Reads a task with an intact journal. Returns a problem if the journal is damaged.
-    async fn task_record(&self, id: &SessionId) -> Result<Recorded, Problem> {
+    async fn task_record(&self, id: &SessionId) -> Result<TaskRecord, Problem> {
         let mut recorded = self.intact_task_record(id).await?;
         match recorded.damage.take() {
             Some(damage) => Err(damage.into()),
@@ -177,12 +177,12 @@ impl App {
     }
 
     /// Reads a task up to the first damaged line of its journal.
-    async fn intact_task_record(&self, id: &SessionId) -> Result<Recorded, Problem> {
-        read_record(self.hub.store.as_ref(), id).await.map_err(problem_of)
+    async fn intact_task_record(&self, id: &SessionId) -> Result<TaskRecord, Problem> {
+        read_task_record(self.hub.store.as_ref(), id).await.map_err(problem_of)
     }
 
     /// Returns the client view of a task. `recorded` is `None` if the task cannot be read.
-    async fn task_view(&self, summary: &Summary, recorded: Option<&Recorded>) -> Result<TaskView, Problem> {
+    async fn task_view(&self, summary: &Summary, recorded: Option<&TaskRecord>) -> Result<TaskView, Problem> {
         let updated_at = recorded.and_then(|recorded| recorded.at).unwrap_or(summary.updated_at);
         Ok(TaskView {
             id: summary.id.to_string(),
@@ -227,7 +227,7 @@ impl App {
 
     /// Returns a task of a list, even if it cannot be read.
     async fn listed_task(&self, summary: &Summary) -> Result<TaskView, Problem> {
-        match read_record(self.hub.store.as_ref(), &summary.id).await {
+        match read_task_record(self.hub.store.as_ref(), &summary.id).await {
             Ok(recorded) => self.task_view(summary, Some(&recorded)).await,
             Err(error) => {
                 tracing::debug!(task = %summary.id, %error, "a task cannot be read");
@@ -253,12 +253,13 @@ async fn read_one(
     let summary = app.find_task(&caller, &id).await?;
     let recorded = app.intact_task_record(&summary.id).await?;
     let task = app.task_view(&summary, Some(&recorded)).await?;
-    let report = serde_json::to_value(Report::of(&recorded.task).with_damage(recorded.damage.as_ref()));
+    let report =
+        serde_json::to_value(TaskReport::from_task(&recorded.task).with_damage(recorded.damage.as_ref()));
     let report = report.map_err(|error| problem_of(error.into()))?;
     let gate = recorded.gate.map(|(gate, place)| GateView {
         name: gate.into(),
         place,
-        candidate: recorded.task.best().filter(|_| gate == Gate::Result),
+        candidate: recorded.task.best_candidate().filter(|_| gate == DecisionGate::Result),
     });
     Ok(json(&TaskDetail { task, gate, report }))
 }
@@ -270,8 +271,8 @@ async fn report(
 ) -> Result<Response, Problem> {
     let id = app.find_task(&caller, &id).await?.id;
     let recorded = app.intact_task_record(&id).await?;
-    let text = Report::of(&recorded.task).with_damage(recorded.damage.as_ref()).to_markdown();
-    Ok(attached("text/markdown; charset=utf-8", text.into_bytes()))
+    let text = TaskReport::from_task(&recorded.task).with_damage(recorded.damage.as_ref()).to_markdown();
+    Ok(attachment_response("text/markdown; charset=utf-8", text.into_bytes()))
 }
 
 async fn diff(
@@ -285,15 +286,15 @@ async fn diff(
     let state = number.and_then(|number| task.candidates().get(number)).ok_or_else(|| {
         Problem::new(NOT_FOUND, format!("the task has no candidate `{candidate}`: the first one is 0"))
     })?;
-    let diff = Candidate::diff(state).ok_or_else(|| {
+    let diff = TaskCandidate::diff(state).ok_or_else(|| {
         Problem::new(NOT_FOUND, format!("candidate {candidate} has changed nothing so far"))
     })?;
     // An empty patch is not stored.
     let patch = match diff.patch.bytes {
         0 => Vec::new(),
-        _ => kept(&diff.patch, app.hub.store.blobs(&id).as_ref()).await.map_err(lost)?,
+        _ => read_blob(&diff.patch, app.hub.store.blobs(&id).as_ref()).await.map_err(lost)?,
     };
-    Ok(attached("text/x-diff", patch))
+    Ok(attachment_response("text/x-diff", patch))
 }
 
 fn lost(error: RepositoryError) -> Problem {
@@ -304,7 +305,7 @@ fn lost(error: RepositoryError) -> Problem {
 }
 
 /// Returns a document as an attachment, so that it does not open in this origin.
-fn attached(media_type: &'static str, bytes: Vec<u8>) -> Response {
+fn attachment_response(media_type: &'static str, bytes: Vec<u8>) -> Response {
     let mut response = ([(CONTENT_TYPE, HeaderValue::from_static(media_type))], bytes).into_response();
     response.headers_mut().insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
     response

@@ -9,7 +9,7 @@ use pintle_agent::{EventKind, SessionEvent};
 /// The log of an open session can still have a piece of a text whose end is in the record. A client that gets the end from
 /// the record gets the complete text with it.
 #[derive(Debug, Default)]
-pub(super) struct Segments {
+pub(super) struct RecordSegments {
     /// Sequence number of the first event after the record.
     next: u64,
     /// Segments without an end in the record.
@@ -18,33 +18,33 @@ pub(super) struct Segments {
 
 /// Identifies an open segment. A session has at most one open text, and calls have ids.
 #[derive(PartialEq, Eq, Hash)]
-enum Segment<'a> {
+enum SegmentKey<'a> {
     Text,
     Reasoning,
     Arguments(&'a str),
     Output(&'a str),
 }
 
-impl Segments {
+impl RecordSegments {
     /// Creates the segments from all events of a record.
-    pub(super) fn of(events: &[SessionEvent]) -> Self {
+    pub(super) fn from_events(events: &[SessionEvent]) -> Self {
         let mut open = HashMap::new();
         for event in events {
             match &event.kind {
-                EventKind::AssistantTextStart {} => drop(open.insert(Segment::Text, event.seq)),
-                EventKind::AssistantTextEnd { .. } => drop(open.remove(&Segment::Text)),
-                EventKind::ReasoningStart {} => drop(open.insert(Segment::Reasoning, event.seq)),
-                EventKind::ReasoningEnd { .. } => drop(open.remove(&Segment::Reasoning)),
+                EventKind::AssistantTextStart {} => drop(open.insert(SegmentKey::Text, event.seq)),
+                EventKind::AssistantTextEnd { .. } => drop(open.remove(&SegmentKey::Text)),
+                EventKind::ReasoningStart {} => drop(open.insert(SegmentKey::Reasoning, event.seq)),
+                EventKind::ReasoningEnd { .. } => drop(open.remove(&SegmentKey::Reasoning)),
                 EventKind::ToolCallArgumentsStart { call_id, .. } => {
-                    open.insert(Segment::Arguments(call_id), event.seq);
+                    open.insert(SegmentKey::Arguments(call_id), event.seq);
                 }
                 EventKind::ToolCallArgumentsEnd { call_id, .. } => {
-                    open.remove(&Segment::Arguments(call_id));
+                    open.remove(&SegmentKey::Arguments(call_id));
                 }
                 EventKind::ToolCallStart { call_id, .. } => {
-                    open.insert(Segment::Output(call_id), event.seq);
+                    open.insert(SegmentKey::Output(call_id), event.seq);
                 }
-                EventKind::ToolCallEnd { call_id, .. } => drop(open.remove(&Segment::Output(call_id))),
+                EventKind::ToolCallEnd { call_id, .. } => drop(open.remove(&SegmentKey::Output(call_id))),
                 EventKind::SessionStart { .. } | _ => {}
             }
         }
@@ -53,7 +53,7 @@ impl Segments {
     }
 
     /// Returns whether the record contains the end of the segment that starts with event `start`.
-    pub(super) fn have_ended(&self, start: u64) -> bool {
+    pub(super) fn has_ended(&self, start: u64) -> bool {
         start < self.next && !self.open.contains(&start)
     }
 }
@@ -83,11 +83,11 @@ mod tests {
             let event = json!({"seq": seq, "timestamp": at, "session_id": "s", "kind": kind, "data": data});
             serde_json::from_value(event).unwrap()
         });
-        let segments = Segments::of(&events.collect::<Vec<SessionEvent>>());
+        let segments = RecordSegments::from_events(&events.collect::<Vec<SessionEvent>>());
         let ended: Vec<u64> =
-            [0, 1, 3, 4, 5, 7].into_iter().filter(|start| segments.have_ended(*start)).collect();
+            [0, 1, 3, 4, 5, 7].into_iter().filter(|start| segments.has_ended(*start)).collect();
         assert_eq!(ended, [0, 3, 5]);
-        assert!(!segments.have_ended(9), "it begins after the record");
-        assert!(!Segments::default().have_ended(0), "nothing was read");
+        assert!(!segments.has_ended(9), "it begins after the record");
+        assert!(!RecordSegments::default().has_ended(0), "nothing was read");
     }
 }

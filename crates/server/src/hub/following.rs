@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pintle_agent::{EventKind, Events, Session, SessionEvent, SessionState};
 
-use super::{Hub, Live, lock};
+use super::{Hub, LiveSession, lock};
 
 /// Interval after which a change is reported again, with later writes.
 const AGAIN_INTERVAL: Duration = Duration::from_secs(1);
@@ -16,8 +16,8 @@ const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Hub {
     /// Follows a session until it ends or becomes idle, or the server shuts down. Then closes it.
-    pub(super) async fn keep(self: Arc<Self>, live: Arc<Live>) {
-        let is_idle = match live.with(|session| session.events_from(session.first_new_event())) {
+    pub(super) async fn follow_and_close(self: Arc<Self>, live: Arc<LiveSession>) {
+        let is_idle = match live.with_session(|session| session.events_from(session.first_new_event())) {
             Some(events) => self.follow(&live, events).await,
             None => false,
         };
@@ -29,11 +29,11 @@ impl Hub {
     }
 
     /// Follows the events of a session. Returns true if it stops because the session is idle.
-    async fn follow(self: &Arc<Self>, live: &Live, mut events: Events) -> bool {
+    async fn follow(self: &Arc<Self>, live: &LiveSession, mut events: Events) -> bool {
         let mut waiting = 0;
         let mut again = tokio::time::interval(AGAIN_INTERVAL);
         let mut is_stale = false;
-        let mut look = tokio::time::interval(look_interval(self.limits.idle));
+        let mut look = tokio::time::interval(idle_check_interval(self.limits.idle));
         loop {
             tokio::select! {
                 event = events.next() => {
@@ -49,7 +49,7 @@ impl Hub {
                     let approvals = live.handle.tree_approvals().len();
                     if std::mem::take(&mut is_stale) || approvals != waiting {
                         waiting = approvals;
-                        self.changed(&live.id);
+                        self.report_change(&live.id);
                     }
                 }
                 () = self.closing.cancelled() => return false,
@@ -57,7 +57,7 @@ impl Hub {
                 _ = look.tick() => {
                     if !live.is_idle() {
                         live.touch();
-                    } else if live.rested() >= self.limits.idle {
+                    } else if live.idle_time() >= self.limits.idle {
                         return true;
                     }
                 }
@@ -65,24 +65,24 @@ impl Hub {
         }
     }
 
-    fn observe(&self, live: &Live, event: &SessionEvent) {
+    fn observe(&self, live: &LiveSession, event: &SessionEvent) {
         // Pieces of text are not in the record.
         if event.offset.is_none() {
             self.counters.count_event(&event.kind);
         }
-        if asks_or_goes_on(&event.kind) {
-            live.asks_anew.store(false, Ordering::Relaxed);
+        if settles_unasked_calls(&event.kind) {
+            live.has_unasked_calls.store(false, Ordering::Relaxed);
         }
         if is_change(&event.kind) {
-            self.changed(&live.id);
+            self.report_change(&live.id);
         }
         if matches!(event.kind, EventKind::ProcessingEnd { .. }) {
             // Later subscribers read these events from the record.
-            live.with(|session| session.forget_events(event.seq));
+            live.with_session(|session| session.forget_events(event.seq));
         }
     }
 
-    async fn close(self: &Arc<Self>, live: &Live) {
+    async fn close(self: &Arc<Self>, live: &LiveSession) {
         let session = live.session.write().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(session) = session {
             if self.closing.is_cancelled() {
@@ -96,7 +96,7 @@ impl Hub {
         lock(&self.state).remove(&live.id);
         self.freed.notify_waiters();
         live.ended.cancel();
-        self.changed(&live.id);
+        self.report_change(&live.id);
         self.serve_waiting();
     }
 }
@@ -113,7 +113,7 @@ async fn drain(session: &Session, time: Duration) {
 }
 
 /// Returns the interval at which a session is checked for idleness.
-fn look_interval(idle: Duration) -> Duration {
+fn idle_check_interval(idle: Duration) -> Duration {
     (idle / 4).clamp(Duration::from_millis(10), Duration::from_secs(30))
 }
 
@@ -133,7 +133,7 @@ fn is_change(kind: &EventKind) -> bool {
 }
 
 /// Returns whether the session asked about a call, or continued without asking.
-fn asks_or_goes_on(kind: &EventKind) -> bool {
+fn settles_unasked_calls(kind: &EventKind) -> bool {
     matches!(
         kind,
         EventKind::ApprovalRequested { .. }

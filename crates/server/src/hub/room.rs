@@ -7,8 +7,8 @@ use pintle_agent::SessionId;
 use pintle_store::Summary;
 
 use super::state::NoRoom;
-use super::waiting::Tenant;
-use super::{Hub, Live, has_state, lock};
+use super::waiting_sessions::Tenant;
+use super::{Hub, LiveSession, has_state, lock};
 use crate::problem::{FULL, Problem, UNAVAILABLE};
 
 /// Property of the summaries of sessions with the name of their tenant.
@@ -19,11 +19,11 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// Result of a request to open a session.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum OpenOutcome {
     /// The session is open.
     Open,
     /// The session is opened once there is room.
-    Waits,
+    Queued,
 }
 
 /// Room for a session that is being opened, until it is dropped. An open session counts without a reservation.
@@ -56,36 +56,40 @@ impl Hub {
     }
 
     /// Opens a session of the store, or queues it until there is room.
-    pub(crate) async fn open_or_wait(self: &Arc<Self>, id: &SessionId) -> Result<Asked, Problem> {
+    pub(crate) async fn open_or_wait(self: &Arc<Self>, id: &SessionId) -> Result<OpenOutcome, Problem> {
         if self.live(id).is_some() {
-            return Ok(Asked::Open);
+            return Ok(OpenOutcome::Open);
         }
         let tenant = self.tenant(id).await?;
         let _slot = self.slot(id).await;
         if self.live(id).is_some() {
-            return Ok(Asked::Open);
+            return Ok(OpenOutcome::Open);
         }
         loop {
             if let Some(_reservation) = self.make_room(id, &tenant).await? {
                 self.open_now(id, tenant).await?;
-                return Ok(Asked::Open);
+                return Ok(OpenOutcome::Open);
             }
             let waits = lock(&self.state).enqueue(id, &tenant, &self.limits);
             if waits {
-                self.changed(id);
-                return Ok(Asked::Waits);
+                self.report_change(id);
+                return Ok(OpenOutcome::Queued);
             }
         }
     }
 
     /// Opens the tree of `root`, unless a process has it open, so that an input posted to one of its sessions is applied.
-    pub(crate) async fn posted(self: &Arc<Self>, id: &SessionId, root: &SessionId) -> Result<(), Problem> {
+    pub(crate) async fn open_after_post(
+        self: &Arc<Self>,
+        id: &SessionId,
+        root: &SessionId,
+    ) -> Result<(), Problem> {
         // A session that was open when the input arrived may have applied it and ended.
         if self.live(root).is_some() || !self.store.has_posted(id).await? {
             return Ok(());
         }
         if self.store.holder(root).await?.is_some() {
-            self.posted_elsewhere(root);
+            self.remember_posted(root);
             return Ok(());
         }
         let summary = self.store.summary(root).await?;
@@ -141,7 +145,7 @@ impl Hub {
             };
             if let Some(idle) = idlest(open) {
                 idle.leaving.cancel();
-                idle.ended().await;
+                idle.wait_until_ended().await;
                 // A message may have arrived while the session was being closed.
                 self.spawn(Arc::clone(self).open_if_work(idle.id.clone()));
             } else if is_opening {
@@ -169,28 +173,28 @@ impl Hub {
         let mut is_served = false;
         for (id, tenant) in first {
             match self.open_or_wait(&id).await {
-                Ok(Asked::Waits) => continue,
-                Ok(Asked::Open) => {}
+                Ok(OpenOutcome::Queued) => continue,
+                Ok(OpenOutcome::Open) => {}
                 Err(problem) => {
                     tracing::warn!(session = %id, problem = problem.detail, "a session that waited cannot be opened");
                 }
             }
             lock(&self.state).waiting.remove(&id);
-            self.moved_up(&tenant);
+            self.report_positions(&tenant);
             is_served = true;
         }
         is_served
     }
 
     /// Reports to subscribers that the positions of a tenant's waiting sessions have changed.
-    fn moved_up(&self, tenant: &Tenant) {
-        let waiting = lock(&self.state).waiting.of(tenant);
-        waiting.iter().for_each(|id| self.changed(id));
+    fn report_positions(&self, tenant: &Tenant) {
+        let waiting = lock(&self.state).waiting.ids_of_tenant(tenant);
+        waiting.iter().for_each(|id| self.report_change(id));
     }
 }
 
 /// Returns the session that has been inactive for the longest time. Clients that watch it do not notice when it is closed.
-fn idlest(open: Vec<Arc<Live>>) -> Option<Arc<Live>> {
-    let resting = open.into_iter().filter(|live| live.is_resting() && live.rested() >= GRACE);
-    resting.max_by_key(|live| live.rested())
+fn idlest(open: Vec<Arc<LiveSession>>) -> Option<Arc<LiveSession>> {
+    let resting = open.into_iter().filter(|live| live.is_resting() && live.idle_time() >= GRACE);
+    resting.max_by_key(|live| live.idle_time())
 }

@@ -6,20 +6,20 @@ use std::sync::Arc;
 use pintle_agent::SessionId;
 use pintle_llm::Fingerprint;
 
-use super::Live;
+use super::LiveSession;
 use super::slot::SessionSlots;
-use super::waiting::{Tenant, Waiting};
+use super::waiting_sessions::{Tenant, WaitingSessions};
 use crate::limits::ServerLimits;
 
 /// State of a hub.
 #[derive(Debug, Default)]
 pub(super) struct HubState {
     /// Open sessions.
-    pub(super) live: BTreeMap<SessionId, Arc<Live>>,
+    pub(super) live: BTreeMap<SessionId, Arc<LiveSession>>,
     /// Sessions that are being opened and have a reservation, with their tenants. The limits count them as open.
     pub(super) opening: BTreeMap<SessionId, Tenant>,
     pub(super) slots: SessionSlots,
-    pub(super) waiting: Waiting,
+    pub(super) waiting: WaitingSessions,
     /// Whether a task opens the waiting sessions.
     pub(super) is_serving: bool,
     /// Sessions that another process has open, with an input posted by this process.
@@ -32,14 +32,14 @@ pub(super) struct HubState {
 #[derive(Debug)]
 pub(super) struct NoRoom {
     /// Open sessions, each of which would make room if it were closed.
-    pub(super) open: Vec<Arc<Live>>,
+    pub(super) open: Vec<Arc<LiveSession>>,
     /// Whether a session is being opened whose failure would make room.
     pub(super) is_opening: bool,
 }
 
 impl HubState {
     /// Adds an open session, in place of its reservation if it has one.
-    pub(super) fn add(&mut self, live: Arc<Live>) {
+    pub(super) fn add(&mut self, live: Arc<LiveSession>) {
         self.opening.remove(&live.id);
         self.live.insert(live.id.clone(), live);
     }
@@ -66,7 +66,7 @@ impl HubState {
             return Ok(());
         }
         let is_tenant_full = self.is_tenant_full(tenant, limits);
-        let would_make_room = |live: &&Arc<Live>| !is_tenant_full || live.tenant == *tenant;
+        let would_make_room = |live: &&Arc<LiveSession>| !is_tenant_full || live.tenant == *tenant;
         let open = self.live.values().filter(would_make_room).cloned().collect();
         Err(NoRoom { open, is_opening: self.is_opening_for(tenant, limits) })
     }

@@ -7,8 +7,8 @@ use pintle_agent::SessionId;
 use pintle_store::{Filter, Page, StoreError, StoredJournal, Summary};
 use tokio::time::MissedTickBehavior;
 
-use super::room::Asked;
-use super::{Hub, SERVED, lock};
+use super::room::OpenOutcome;
+use super::{Hub, SERVER_OWNED, lock};
 
 /// Number of sessions that are read at once.
 const PAGE: usize = 100;
@@ -16,57 +16,58 @@ const PAGE: usize = 100;
 /// Sessions of an earlier server that this server resumes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct TakenUp {
+pub struct Reopened {
     /// Number of sessions that continue.
     pub sessions: usize,
     /// Number of sessions that continue once there is room.
     pub waiting: usize,
     /// Sessions with work that could not be opened, with the reasons.
-    pub left: Vec<(SessionId, String)>,
+    pub failed: Vec<(SessionId, String)>,
 }
 
 impl Hub {
     /// Resumes the sessions of an earlier server that have an unfinished run or a posted input.
-    pub(crate) async fn take_up(self: &Arc<Self>) -> Result<TakenUp, StoreError> {
-        self.take_up_of(Filter::default().with_property(SERVED, "true")).await
+    pub(crate) async fn reopen_sessions(self: &Arc<Self>) -> Result<Reopened, StoreError> {
+        self.reopen_matching(Filter::default().with_property(SERVER_OWNED, "true")).await
     }
 
     /// Resumes sessions whose server has died, at this interval until this server shuts down.
-    pub(crate) async fn keep_taking_up(self: &Arc<Self>, interval: Duration) {
+    pub(crate) async fn keep_reopening(self: &Arc<Self>, interval: Duration) {
         let mut looks = tokio::time::interval(interval);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let under_way =
-            Filter::default().with_property(SERVED, "true").with_property(StoredJournal::STATE, "PROCESSING");
+        let under_way = Filter::default()
+            .with_property(SERVER_OWNED, "true")
+            .with_property(StoredJournal::STATE, "PROCESSING");
         loop {
             tokio::select! {
                 _ = looks.tick() => {}
                 () = self.closing.cancelled() => return,
             }
-            match self.take_up_of(under_way.clone()).await {
-                Ok(taken) => {
-                    for (id, problem) in &taken.left {
+            match self.reopen_matching(under_way.clone()).await {
+                Ok(reopened) => {
+                    for (id, problem) in &reopened.failed {
                         tracing::debug!(session = %id, problem, "a session of another server is left");
                     }
                 }
                 Err(error) => tracing::warn!(%error, "the sessions of other servers cannot be listed"),
             }
-            self.look_at_posted().await;
+            self.check_posted().await;
         }
     }
 
-    async fn take_up_of(self: &Arc<Self>, filter: Filter) -> Result<TakenUp, StoreError> {
+    async fn reopen_matching(self: &Arc<Self>, filter: Filter) -> Result<Reopened, StoreError> {
         let mut page = Page::of(PAGE);
-        let mut taken = TakenUp::default();
+        let mut reopened = Reopened::default();
         loop {
             let summaries = self.store.list(&filter, &page).await?;
-            let Some(last) = summaries.last() else { return Ok(taken) };
+            let Some(last) = summaries.last() else { return Ok(reopened) };
             page = Page::of(PAGE).after(last);
             for summary in &summaries {
-                if self.is_left(summary).await? {
+                if self.is_orphaned(summary).await? {
                     match self.open_or_wait(&summary.id).await {
-                        Ok(Asked::Open) => taken.sessions += 1,
-                        Ok(Asked::Waits) => taken.waiting += 1,
-                        Err(problem) => taken.left.push((summary.id.clone(), problem.detail)),
+                        Ok(OpenOutcome::Open) => reopened.sessions += 1,
+                        Ok(OpenOutcome::Queued) => reopened.waiting += 1,
+                        Err(problem) => reopened.failed.push((summary.id.clone(), problem.detail)),
                     }
                 }
             }
@@ -74,7 +75,7 @@ impl Hub {
     }
 
     /// Returns whether a session has work, but no process has it open or queued.
-    async fn is_left(&self, summary: &Summary) -> Result<bool, StoreError> {
+    async fn is_orphaned(&self, summary: &Summary) -> Result<bool, StoreError> {
         let id = &summary.id;
         let is_known = self.live(id).is_some() || self.position(id).is_some();
         Ok(!is_known && self.has_work(summary).await? && self.store.holder(id).await?.is_none())
@@ -82,11 +83,11 @@ impl Hub {
 
     /// Remembers a session that another server has open. That server may die before it applies an input posted to the
     /// session.
-    pub(super) fn posted_elsewhere(&self, id: &SessionId) {
+    pub(super) fn remember_posted(&self, id: &SessionId) {
         lock(&self.state).elsewhere.insert(id.clone());
     }
 
-    async fn look_at_posted(self: &Arc<Self>) {
+    async fn check_posted(self: &Arc<Self>) {
         let posted: Vec<SessionId> = lock(&self.state).elsewhere.iter().cloned().collect();
         for id in posted {
             match self.store.has_posted(&id).await {

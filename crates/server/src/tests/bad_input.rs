@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::harness::{PATIENCE, Request, Setup, scripted};
-use crate::{Scope, ServerLimits, Token, Tokens};
+use crate::{AccessToken, AccessTokens, ServerLimits, TokenScope};
 
 #[tokio::test]
 async fn wrong_requests_are_problems_that_say_what_was_expected() {
@@ -128,10 +128,10 @@ async fn pages_elsewhere_cannot_ask() {
 
 #[tokio::test]
 async fn tokens_say_who_may_do_what() {
-    let (reader, read) = Token::generate("ann", [Scope::Read]).unwrap();
-    let (runner, run) = Token::generate("ben", [Scope::Read, Scope::Run]).unwrap();
-    let (expired, old) = Token::generate("old", Scope::ALL).unwrap();
-    let tokens = Tokens::new([reader, runner.clone(), expired.with_expiry(Timestamp::from_millis(1))]);
+    let (reader, read) = AccessToken::generate("ann", [TokenScope::Read]).unwrap();
+    let (runner, run) = AccessToken::generate("ben", [TokenScope::Read, TokenScope::Run]).unwrap();
+    let (expired, old) = AccessToken::generate("old", TokenScope::ALL).unwrap();
+    let tokens = AccessTokens::new([reader, runner.clone(), expired.with_expiry(Timestamp::from_millis(1))]);
     let fixture = Setup::new(scripted().answer("Hello.")).with_tokens(tokens.clone()).start().await;
     let with = |request: Request, token: &str| request.header("authorization", &format!("Bearer {token}"));
     let list = || Request::new("GET", "/v1/sessions");
@@ -177,18 +177,18 @@ async fn tokens_say_who_may_do_what() {
 
 /// Scopes that each field of a request takes besides those of its operation, which is `run` unless it says otherwise. A field
 /// that is missing here fails the test.
-const FIELDS: &[(&str, &str, &str, &[Scope])] = &[
+const FIELDS: &[(&str, &str, &str, &[TokenScope])] = &[
     ("createSession", "directory", r#""/project""#, &[]),
-    ("createSession", "environment", r#""ssh:other""#, &[Scope::Approve]),
-    ("createSession", "rules", r#"{"allow": ["shell"]}"#, &[Scope::Approve]),
+    ("createSession", "environment", r#""ssh:other""#, &[TokenScope::Approve]),
+    ("createSession", "rules", r#"{"allow": ["shell"]}"#, &[TokenScope::Approve]),
     ("createSession", "rules", r#"{"deny": ["shell"]}"#, &[]),
     ("createSession", "grant", "{}", &[]),
     ("createSession", "model", r#""m""#, &[]),
-    ("createSession", "mode", r#""auto""#, &[Scope::Approve]),
+    ("createSession", "mode", r#""auto""#, &[TokenScope::Approve]),
     ("createSession", "effort", r#""low""#, &[]),
     ("createSession", "message", r#"{"text": "hello"}"#, &[]),
     ("changeSession", "model", r#""m""#, &[]),
-    ("changeSession", "mode", r#""auto""#, &[Scope::Approve]),
+    ("changeSession", "mode", r#""auto""#, &[TokenScope::Approve]),
     ("changeSession", "effort", r#""low""#, &[]),
     ("forkSession", "turns", "0", &[]),
     ("submit", "text", r#""hello""#, &[]),
@@ -203,7 +203,7 @@ const FIELDS: &[(&str, &str, &str, &[Scope])] = &[
     ("decide", "fingerprint", r#""x""#, &[]),
     ("decide", "decision", r#""approve""#, &[]),
     ("decide", "reason", r#""no""#, &[]),
-    ("decide", "arguments", "{}", &[Scope::Run]),
+    ("decide", "arguments", "{}", &[TokenScope::Run]),
     ("steerTask", "text", r#""hello""#, &[]),
     ("steerTask", "candidate", "0", &[]),
     ("decideTask", "gate", r#""result""#, &[]),
@@ -214,12 +214,12 @@ const FIELDS: &[(&str, &str, &str, &[Scope])] = &[
 ];
 
 /// Fields without which no body of an operation is valid, and the scope of the operation.
-fn basis(operation: &str) -> (serde_json::Value, Scope) {
+fn basis(operation: &str) -> (serde_json::Value, TokenScope) {
     match operation {
-        "decide" => (json!({"fingerprint": "x", "decision": "change"}), Scope::Approve),
-        "steerTask" => (json!({"text": "hello"}), Scope::Run),
-        "decideTask" => (json!({"gate": "result", "decision": "refuse"}), Scope::Approve),
-        _ => (json!({}), Scope::Run),
+        "decide" => (json!({"fingerprint": "x", "decision": "change"}), TokenScope::Approve),
+        "steerTask" => (json!({"text": "hello"}), TokenScope::Run),
+        "decideTask" => (json!({"gate": "result", "decision": "refuse"}), TokenScope::Approve),
+        _ => (json!({}), TokenScope::Run),
     }
 }
 
@@ -228,14 +228,14 @@ const PLAIN: [&str; 2] = ["restore", "logIn"];
 
 #[tokio::test]
 async fn each_field_takes_its_scopes() {
-    let every = |scopes: &[Scope]| Token::generate("all", scopes).unwrap();
-    let (all, of_all) = every(&Scope::ALL);
-    let lacking = Scope::ALL.map(|scope| {
-        let others: Vec<Scope> = Scope::ALL.into_iter().filter(|other| *other != scope).collect();
+    let every = |scopes: &[TokenScope]| AccessToken::generate("all", scopes).unwrap();
+    let (all, of_all) = every(&TokenScope::ALL);
+    let lacking = TokenScope::ALL.map(|scope| {
+        let others: Vec<TokenScope> = TokenScope::ALL.into_iter().filter(|other| *other != scope).collect();
         (scope, every(&others))
     });
-    let tokens: Vec<Token> = lacking.iter().map(|(_, (token, _))| token.clone()).chain([all]).collect();
-    let fixture = Setup::new(scripted()).with_tokens(Tokens::new(tokens)).start().await;
+    let tokens: Vec<AccessToken> = lacking.iter().map(|(_, (token, _))| token.clone()).chain([all]).collect();
+    let fixture = Setup::new(scripted()).with_tokens(AccessTokens::new(tokens)).start().await;
     let bearer = |secret: &str| format!("Bearer {secret}");
     let send =
         |request: Request, secret: &str| fixture.send(request.header("authorization", &bearer(secret)));
@@ -284,7 +284,7 @@ async fn each_field_takes_its_scopes() {
     let path = format!("/v1/sessions/{}/fork", allowing["id"].as_str().unwrap());
     for (scope, (_, secret)) in &lacking {
         let answer = send(Request::new("POST", &path).json(&json!({"turns": 0})), secret).await;
-        let is_needed = matches!(scope, Scope::Run | Scope::Approve);
+        let is_needed = matches!(scope, TokenScope::Run | TokenScope::Approve);
         assert_eq!(answer.status == 403, is_needed, "without {scope:?}: {answer:?}");
     }
 }
@@ -298,9 +298,9 @@ async fn unknown_fields_of_rules_are_refused() {
 
 #[tokio::test]
 async fn tenants_do_not_see_each_other() {
-    let (a, of_a) = Token::generate("ann", Scope::ALL).unwrap();
-    let (b, of_b) = Token::generate("ben", Scope::ALL).unwrap();
-    let tokens = Tokens::new([a.with_tenant("a"), b.with_tenant("b")]);
+    let (a, of_a) = AccessToken::generate("ann", TokenScope::ALL).unwrap();
+    let (b, of_b) = AccessToken::generate("ben", TokenScope::ALL).unwrap();
+    let tokens = AccessTokens::new([a.with_tenant("a"), b.with_tenant("b")]);
     let fixture = Setup::new(scripted()).with_tokens(tokens).start().await;
     let with = |request: Request, token: &str| request.header("authorization", &format!("Bearer {token}"));
     let create = || Request::new("POST", "/v1/sessions").json(&json!({})).header("idempotency-key", "same");
@@ -453,9 +453,9 @@ async fn the_description_bounds_what_is_refused() {
 #[tokio::test]
 async fn slow_senders_without_a_token_keep_nobody_out() {
     use tokio::io::AsyncWriteExt as _;
-    let (token, secret) = Token::generate("ann", Scope::ALL).unwrap();
+    let (token, secret) = AccessToken::generate("ann", TokenScope::ALL).unwrap();
     let limits = ServerLimits::default().with_connections(40, 8);
-    let setup = Setup::new(scripted()).with_tokens(Tokens::new([token])).with_limits(limits);
+    let setup = Setup::new(scripted()).with_tokens(AccessTokens::new([token])).with_limits(limits);
     let fixture = setup.start().await;
     let mut slow = Vec::new();
     for _ in 0..100 {

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::harness::{Frame, PATIENCE, Request, Setup, runs, scripted};
 use crate::ServerLimits;
-use crate::feed::{Feed, Item};
+use crate::feed::{FeedItem, SessionFeed};
 
 /// Returns the durable events, by number and kind.
 fn durable(frames: &[Frame]) -> Vec<(u64, String)> {
@@ -17,12 +17,12 @@ fn durable(frames: &[Frame]) -> Vec<(u64, String)> {
     events.map(|frame| (frame.data["seq"].as_u64().unwrap(), frame.data["kind"].to_string())).collect()
 }
 
-fn kind(item: &Item) -> Option<&EventKind> {
-    if let Item::Event(event) = item { Some(&event.kind) } else { None }
+fn kind(item: &FeedItem) -> Option<&EventKind> {
+    if let FeedItem::Event(event) = item { Some(&event.kind) } else { None }
 }
 
 /// Reads a feed up to an item, and returns what it has read.
-async fn read_until(feed: &mut Feed, is_last: impl Fn(&Item) -> bool) -> Vec<Item> {
+async fn read_until(feed: &mut SessionFeed, is_last: impl Fn(&FeedItem) -> bool) -> Vec<FeedItem> {
     let mut read = Vec::new();
     while !read.last().is_some_and(&is_last) {
         let next = tokio::time::timeout(PATIENCE, feed.next()).await;
@@ -74,8 +74,8 @@ async fn a_text_whose_end_is_in_the_record_has_no_deltas_after_it() {
     let session = SessionId::new(id.as_str());
     // The log keeps what a slow reader has not read: the text without the events before. One that began after the answer
     // would have read it from the record.
-    let mut slow = Feed::new(hub.clone(), session.clone(), session.clone(), None);
-    read_until(&mut slow, |item| matches!(item, Item::Ready)).await;
+    let mut slow = SessionFeed::new(hub.clone(), session.clone(), session.clone(), None);
+    read_until(&mut slow, |item| matches!(item, FeedItem::Ready)).await;
     fixture.post(&format!("/v1/sessions/{id}/submit"), &json!({"text": "Find it"})).await;
     read_until(&mut slow, |item| matches!(kind(item), Some(EventKind::UserInput { .. }))).await;
     let is_end = |kind: &EventKind| matches!(kind, EventKind::AssistantTextEnd { .. });

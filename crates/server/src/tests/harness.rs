@@ -13,7 +13,9 @@ use pintle_agent::{
 use pintle_env::{CommandScript, ExecutionEnvironment, MemoryEnvironment, Program};
 use pintle_llm::testing::FakeAdapter;
 use pintle_llm::{Client as Models, Message, ProviderAdapter, RetryPolicy, Role, ToolCall};
-use pintle_store::{FileStore, Fork, SessionStore, StoreError, StoredJournal, Summary, fork, read_record};
+use pintle_store::{
+    FileStore, SessionStore, StoreError, StoredFork, StoredJournal, Summary, fork, read_record,
+};
 use pintle_tools::pipeline::{Gate, PreparedCall, Verdict};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
@@ -24,8 +26,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::hub::Hub;
 use crate::{
-    AuditLog, HostError, ModelSummary, NewSession, OpenSession, Server, ServerLimits, SessionControls,
-    SessionHost, SessionSettings, SettingsChange, Tokens,
+    AccessTokens, AuditLog, HostError, ModelSummary, NewSession, OpenSession, Server, ServerLimits,
+    SessionControls, SessionHost, SessionSettings, SettingsChange,
 };
 
 /// Time limit of each wait in a test.
@@ -171,7 +173,8 @@ impl SessionHost for TestHost {
         let mut summary = Summary::new(id.clone(), pintle_agent::Clock::now(&SystemClock));
         summary.properties = self.store.summary(origin).await.map_err(host_error)?.unwrap().properties;
         let forked = fork(&self.store, origin, Some(turns), summary).await;
-        let Fork { journal, start, .. } = forked.map_err(|error| HostError::Invalid(error.to_string()))?;
+        let StoredFork { journal, start, .. } =
+            forked.map_err(|error| HostError::Invalid(error.to_string()))?;
         self.opened(self.builder().id(id).start(start).journal(journal))
     }
 
@@ -193,7 +196,7 @@ pub(super) struct Fixture {
     pub(super) address: std::net::SocketAddr,
     pub(super) hub: Option<Arc<Hub>>,
     directory: tempfile::TempDir,
-    tokens: Option<Tokens>,
+    tokens: Option<AccessTokens>,
     limits: ServerLimits,
     audit: Option<Arc<dyn AuditLog>>,
     stop: CancellationToken,
@@ -204,7 +207,7 @@ pub(super) struct Fixture {
 pub(super) struct Setup {
     adapter: FakeAdapter,
     asks: bool,
-    tokens: Option<Tokens>,
+    tokens: Option<AccessTokens>,
     limits: ServerLimits,
     audit: Option<Arc<dyn AuditLog>>,
 }
@@ -222,7 +225,7 @@ impl Setup {
         self
     }
 
-    pub(super) fn with_tokens(mut self, tokens: Tokens) -> Self {
+    pub(super) fn with_tokens(mut self, tokens: AccessTokens) -> Self {
         self.tokens = Some(tokens);
         self
     }
@@ -269,7 +272,7 @@ impl Fixture {
             server = server.with_audit(Arc::clone(audit));
         }
         self.hub = Some(Arc::clone(&server.hub));
-        server.take_up().await.unwrap();
+        server.reopen_sessions().await.unwrap();
         let listener = TcpListener::bind(self.address).await.unwrap();
         self.address = listener.local_addr().unwrap();
         self.stop = CancellationToken::new();

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::harness::{Frame, PATIENCE, Request, Setup, runs, scripted};
 use crate::problem::ENDED;
-use crate::{Scope, Token, Tokens};
+use crate::{AccessToken, AccessTokens, TokenScope};
 
 #[tokio::test]
 async fn a_session_is_created_once_for_each_key() {
@@ -173,10 +173,10 @@ async fn an_input_does_not_open_a_session_that_has_ended() {
     let (hub, session) = (fixture.hub.clone().unwrap(), SessionId::new(id.as_str()));
     let live = hub.live(&session).unwrap();
     live.handle.abort().unwrap();
-    tokio::time::timeout(PATIENCE, live.ended()).await.expect("it ends");
-    hub.posted(&session, &session).await.expect("the message was taken");
+    tokio::time::timeout(PATIENCE, live.wait_until_ended()).await.expect("it ends");
+    hub.open_after_post(&session, &session).await.expect("the message was taken");
     post_input(hub.store.as_ref(), &session, "late", PostedInput::Abort { by: None }).await.unwrap();
-    let problem = hub.posted(&session, &session).await.unwrap_err();
+    let problem = hub.open_after_post(&session, &session).await.unwrap_err();
     assert!(problem.is(ENDED), "{problem:?}");
 }
 
@@ -378,9 +378,9 @@ async fn only_sessions_are_shown_and_opened() {
 
 #[tokio::test]
 async fn deleted_sessions_have_their_cost() {
-    let (ann, of_ann) = Token::generate("ann", Scope::ALL).unwrap();
-    let (ben, of_ben) = Token::generate("ben", Scope::ALL).unwrap();
-    let tokens = Tokens::new([ann.with_tenant("a"), ben.with_tenant("b")]);
+    let (ann, of_ann) = AccessToken::generate("ann", TokenScope::ALL).unwrap();
+    let (ben, of_ben) = AccessToken::generate("ben", TokenScope::ALL).unwrap();
+    let tokens = AccessTokens::new([ann.with_tenant("a"), ben.with_tenant("b")]);
     let mut fixture = Setup::new(scripted().answer("One.").answer("Two.")).with_tokens(tokens).start().await;
     let by = |token: &str, request: Request| request.header("authorization", &format!("Bearer {token}"));
     let create = Request::new("POST", "/v1/sessions").json(&json!({"message": {"text": "Hello"}}));

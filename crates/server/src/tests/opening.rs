@@ -13,7 +13,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::harness::{Fixture, PATIENCE, Setup, TestHost, scripted};
 use crate::api;
-use crate::hub::{Hub, Live};
+use crate::hub::{Hub, LiveSession};
 use crate::problem::{FAILED, NOT_FOUND, Problem, UNAVAILABLE};
 use crate::{HostError, NewSession, OpenSession, Server, ServerLimits, SessionHost};
 
@@ -72,7 +72,7 @@ impl SessionHost for HeldHost {
 struct Openings {
     hub: Arc<Hub>,
     held: mpsc::UnboundedReceiver<HeldOpening>,
-    requests: JoinSet<(SessionId, Result<Arc<Live>, Problem>)>,
+    requests: JoinSet<(SessionId, Result<Arc<LiveSession>, Problem>)>,
     fixture: Fixture,
 }
 
@@ -107,7 +107,7 @@ impl Openings {
     }
 
     /// Returns the next answer, and the session of its request.
-    async fn next_answer(&mut self) -> (SessionId, Result<Arc<Live>, Problem>) {
+    async fn next_answer(&mut self) -> (SessionId, Result<Arc<LiveSession>, Problem>) {
         let next = tokio::time::timeout(PATIENCE, self.requests.join_next()).await;
         next.expect("a request is answered").unwrap().unwrap()
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::harness::{Fixture, PATIENCE, Request, Setup, runs, scripted};
-use crate::{Scope, ServerLimits, Token, Tokens};
+use crate::{AccessToken, AccessTokens, ServerLimits, TokenScope};
 
 /// Waits until a session is as expected.
 async fn wait_for(fixture: &Fixture, id: &str, is_so: impl Fn(&Value) -> bool) -> Value {
@@ -56,13 +56,14 @@ async fn sessions_beyond_the_limit_wait_for_others_to_end() {
 async fn a_tenant_at_its_limit_keeps_no_other_waiting() {
     let (mut tokens, mut secrets) = (Vec::new(), Vec::new());
     for tenant in ["x", "y"] {
-        let (token, secret) = Token::generate(tenant, Scope::ALL).unwrap();
+        let (token, secret) = AccessToken::generate(tenant, TokenScope::ALL).unwrap();
         tokens.push(token.with_tenant(tenant));
         secrets.push(secret);
     }
     let adapter = scripted().message(runs("c1", "sleep 600")).answer("Hello.");
     let limits = limits(10).with_sessions_of_tenant(1);
-    let fixture = Setup::new(adapter).with_tokens(Tokens::new(tokens)).with_limits(limits).start().await;
+    let fixture =
+        Setup::new(adapter).with_tokens(AccessTokens::new(tokens)).with_limits(limits).start().await;
     let as_tenant = |request: Request, tenant: usize| {
         request.header("authorization", &format!("Bearer {}", secrets[tenant]))
     };

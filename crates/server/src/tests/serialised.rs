@@ -5,14 +5,14 @@ use std::net::{IpAddr, Ipv4Addr};
 use pintle_test_conditions::SerialisedValues;
 use serde_json::Value;
 
-use crate::{AuditLine, Scope, Token};
+use crate::{AccessToken, AuditLine, TokenScope};
 
 #[test]
 fn serialised_names_of_tokens_are_those_of_the_fixture() {
     let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/serialised/server.json"));
     let mut values = SerialisedValues::parse(text);
-    values.check::<Token>("tokens");
-    values.check_variants::<Scope>("scopes", None);
+    values.check::<AccessToken>("tokens");
+    values.check_variants::<TokenScope>("scopes", None);
     values.finish();
 }
 

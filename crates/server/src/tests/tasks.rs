@@ -6,12 +6,12 @@ mod performer;
 
 use pintle_agent::{Clock as _, SessionId};
 use pintle_store::{Barrier, SessionStore as _, Summary};
-use pintle_workflow::{KIND, KIND_TASK, LocalHost};
+use pintle_workflow::{KIND, KIND_TASK, LocalTaskHost};
 use serde_json::{Value, json};
 
 use self::performer::{Running, contract, done_task};
 use super::harness::{Request, Setup, scripted};
-use crate::{Scope, Token, Tokens};
+use crate::{AccessToken, AccessTokens, TokenScope};
 
 #[tokio::test]
 async fn a_task_is_listed_and_read() {
@@ -41,7 +41,7 @@ async fn a_task_is_listed_and_read() {
 async fn lists_of_tasks_have_pages() {
     let fixture = Setup::new(scripted()).start().await;
     for id in ["t1", "t2", "t3"] {
-        drop(LocalHost::create(&fixture.host.store, SessionId::new(id), contract()).await.unwrap());
+        drop(LocalTaskHost::create(&fixture.host.store, SessionId::new(id), contract()).await.unwrap());
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     fixture.create().await;
@@ -76,7 +76,7 @@ async fn a_task_that_cannot_be_read_is_listed() {
 async fn wrong_requests_about_tasks_are_problems() {
     let fixture = Setup::new(scripted()).start().await;
     let session = fixture.create().await;
-    drop(LocalHost::create(&fixture.host.store, SessionId::new("t1"), contract()).await.unwrap());
+    drop(LocalTaskHost::create(&fixture.host.store, SessionId::new("t1"), contract()).await.unwrap());
     let post = |path: &str, body: Value| Request::new("POST", path).json(&body);
     let rows = [
         (Request::new("GET", "/v1/tasks/none"), 404, "there is no task `none`"),
@@ -119,17 +119,17 @@ async fn wrong_requests_about_tasks_are_problems() {
 async fn scopes_and_tenants_hold_for_tasks() {
     let (mut tokens, mut secrets) = (Vec::new(), Vec::new());
     for (name, scopes, tenant) in [
-        ("reader", vec![Scope::Read], None),
-        ("runner", vec![Scope::Run], None),
-        ("approver", vec![Scope::Approve], None),
-        ("other", Scope::ALL.to_vec(), Some("acme")),
+        ("reader", vec![TokenScope::Read], None),
+        ("runner", vec![TokenScope::Run], None),
+        ("approver", vec![TokenScope::Approve], None),
+        ("other", TokenScope::ALL.to_vec(), Some("acme")),
     ] {
-        let (mut token, secret) = Token::generate(name, scopes).unwrap();
+        let (mut token, secret) = AccessToken::generate(name, scopes).unwrap();
         token.tenant = tenant.map(str::to_owned);
         tokens.push(token);
         secrets.push(secret);
     }
-    let fixture = Setup::new(scripted()).with_tokens(Tokens::new(tokens)).start().await;
+    let fixture = Setup::new(scripted()).with_tokens(AccessTokens::new(tokens)).start().await;
     let running = Running::start_gated(&fixture, "t1").await;
     running.until_gate(&fixture.host.store).await;
     // The same task, of a tenant.
@@ -167,10 +167,9 @@ async fn scopes_and_tenants_hold_for_tasks() {
     }
     // The process of the task takes the posted signals.
     let authors = loop {
-        let moments =
-            pintle_workflow::read_moments(&fixture.host.store, &SessionId::new("t1")).await.unwrap();
-        let posted = moments.iter().filter(|moment| moment.posted.is_some());
-        let authors: Vec<String> = posted.map(|moment| moment.by.as_ref().unwrap().to_string()).collect();
+        let inputs = pintle_workflow::read_inputs(&fixture.host.store, &SessionId::new("t1")).await.unwrap();
+        let posted = inputs.iter().filter(|recorded| recorded.posted.is_some());
+        let authors: Vec<String> = posted.map(|recorded| recorded.by.as_ref().unwrap().to_string()).collect();
         if authors.len() == 2 {
             break authors;
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::json;
 
 use super::harness::{Request, Setup, runs, scripted};
-use crate::{AuditLine, AuditLog, Scope, ServerLimits, Token, Tokens};
+use crate::{AccessToken, AccessTokens, AuditLine, AuditLog, ServerLimits, TokenScope};
 
 #[derive(Debug, Default)]
 struct Lines(Mutex<Vec<AuditLine>>);
@@ -18,10 +18,10 @@ impl AuditLog for Lines {
 
 #[tokio::test]
 async fn each_change_leaves_a_line() {
-    let (ann, secret) = Token::generate("ann", [Scope::Read, Scope::Run]).unwrap();
+    let (ann, secret) = AccessToken::generate("ann", [TokenScope::Read, TokenScope::Run]).unwrap();
     let lines = Arc::new(Lines::default());
     let fixture = Setup::new(scripted())
-        .with_tokens(Tokens::new([ann.with_tenant("blue")]))
+        .with_tokens(AccessTokens::new([ann.with_tenant("blue")]))
         .with_audit(Arc::<Lines>::clone(&lines))
         .start()
         .await;
@@ -57,11 +57,11 @@ async fn each_change_leaves_a_line() {
 
 #[tokio::test]
 async fn whoever_asks_too_often_has_to_wait() {
-    let (ann, secret) = Token::generate("ann", [Scope::Read]).unwrap();
-    let (ben, other) = Token::generate("ben", [Scope::Read]).unwrap();
+    let (ann, secret) = AccessToken::generate("ann", [TokenScope::Read]).unwrap();
+    let (ben, other) = AccessToken::generate("ben", [TokenScope::Read]).unwrap();
     let limits = ServerLimits::default().with_rate(1);
     let fixture =
-        Setup::new(scripted()).with_tokens(Tokens::new([ann, ben])).with_limits(limits).start().await;
+        Setup::new(scripted()).with_tokens(AccessTokens::new([ann, ben])).with_limits(limits).start().await;
     let ask = |secret: &str| {
         let request = Request::new("GET", "/v1/models").header("authorization", &format!("Bearer {secret}"));
         fixture.send(request)

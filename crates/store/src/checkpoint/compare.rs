@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
 
-use super::manifest::{Entry, Manifest, Presence, State};
+use super::manifest::{EntryState, Manifest, ManifestEntry, Presence};
 
 /// Result of [`Manifest::compare`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Comparison {
     /// Differences, sorted by path.
-    pub changes: Vec<Change>,
+    pub changes: Vec<EntryChange>,
     /// Paths that at least one side has and whose state on one or both sides is unknown: files beyond the limits of a
     /// checkpoint, files that are ignored on one side, devices, pipes and sockets. Sorted.
     pub unknown: Vec<PathBuf>,
@@ -21,15 +21,15 @@ pub struct Comparison {
 /// A path that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Change {
+pub struct EntryChange {
     /// The path relative to the root.
     pub path: PathBuf,
     /// The difference.
     pub kind: ChangeKind,
     /// The entry on the older side; `None` if the path was absent.
-    pub before: Option<Entry>,
+    pub before: Option<ManifestEntry>,
     /// The entry on the newer side; `None` if the path is absent.
-    pub after: Option<Entry>,
+    pub after: Option<ManifestEntry>,
 }
 
 /// Difference of a path.
@@ -94,14 +94,14 @@ impl Manifest {
             };
             if let Some(kind) = difference(before, after) {
                 let (before, after) = (before.cloned(), after.cloned());
-                comparison.changes.push(Change { path: path.clone(), kind, before, after });
+                comparison.changes.push(EntryChange { path: path.clone(), kind, before, after });
             }
         }
         comparison
     }
 }
 
-fn difference(before: Option<&Entry>, after: Option<&Entry>) -> Option<ChangeKind> {
+fn difference(before: Option<&ManifestEntry>, after: Option<&ManifestEntry>) -> Option<ChangeKind> {
     let (before, after) = match (before, after) {
         (None, None) => return None,
         (None, Some(_)) => return Some(ChangeKind::Added),
@@ -112,10 +112,10 @@ fn difference(before: Option<&Entry>, after: Option<&Entry>) -> Option<ChangeKin
         (before, after) if std::mem::discriminant(before) != std::mem::discriminant(after) => {
             Some(ChangeKind::TypeChanged)
         }
-        (State::File { hash: old, .. }, State::File { hash: new, .. }) if old != new => {
+        (EntryState::File { hash: old, .. }, EntryState::File { hash: new, .. }) if old != new => {
             Some(ChangeKind::Modified)
         }
-        (State::Symlink { target: old }, State::Symlink { target: new }) if old != new => {
+        (EntryState::Symlink { target: old }, EntryState::Symlink { target: new }) if old != new => {
             Some(ChangeKind::Retargeted)
         }
         _ if before.has_other_mode(after) => Some(ChangeKind::ModeChanged),

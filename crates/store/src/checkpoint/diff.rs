@@ -9,7 +9,7 @@ use similar::{ChangeTag, TextDiff};
 
 use super::compare::{ChangeKind, Comparison};
 use super::error::CheckpointError;
-use super::manifest::{Entry, State};
+use super::manifest::{EntryState, ManifestEntry};
 use crate::blob::Blobs;
 
 /// Lines of context around a change.
@@ -58,7 +58,7 @@ impl DiffLimits {
 /// Changes as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Diff {
+pub struct UnifiedDiff {
     /// Unified diff in git's format. It names binary files without their contents.
     pub text: String,
     /// Number of changed files that are not in the text because it was too long.
@@ -84,15 +84,15 @@ pub struct FileDiff {
     /// Kind of the change. A file that became a link is removed and added.
     pub kind: ChangeKind,
     /// Changed lines with their context; empty for a change of the mode, and for contents that are not shown.
-    pub hunks: Vec<Hunk>,
+    pub hunks: Vec<DiffHunk>,
     /// Reason why the lines are not shown.
-    pub not_shown: Option<NotShown>,
+    pub not_shown: Option<DiffOmission>,
 }
 
 /// Reason why changed lines are not shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum NotShown {
+pub enum DiffOmission {
     /// A content is not text.
     Binary,
     /// A content is above [`DiffLimits::max_file_size`].
@@ -104,7 +104,7 @@ pub enum NotShown {
 /// Changed lines that are close to each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Hunk {
+pub struct DiffHunk {
     /// Number of the first old line, from 1; of the preceding line if the hunk has no old lines.
     pub old_start: usize,
     /// Number of the first new line, from 1; of the preceding line if the hunk has no new lines.
@@ -150,8 +150,8 @@ pub async fn unified_diff(
     before: &dyn Blobs,
     after: &dyn Blobs,
     limits: &DiffLimits,
-) -> Result<Diff, CheckpointError> {
-    let mut diff = Diff::default();
+) -> Result<UnifiedDiff, CheckpointError> {
+    let mut diff = UnifiedDiff::default();
     diff.left_out = each_pair(comparison, before, after, limits, |pair| {
         let text = render(pair.path, (pair.old, &pair.old_content), (pair.new, &pair.new_content));
         diff.text.push_str(&text);
@@ -184,13 +184,13 @@ pub async fn file_diffs(
 }
 
 /// Two sides of a changed file or link.
-struct Pair<'a> {
+struct FilePair<'a> {
     path: &'a Path,
     kind: ChangeKind,
-    old: Option<&'a Entry>,
-    new: Option<&'a Entry>,
-    old_content: Content,
-    new_content: Content,
+    old: Option<&'a ManifestEntry>,
+    new: Option<&'a ManifestEntry>,
+    old_content: SideContent,
+    new_content: SideContent,
 }
 
 /// Passes the changed files and links to `show` until the sum of its results reaches the limit. Returns the number of
@@ -200,11 +200,12 @@ async fn each_pair(
     before: &dyn Blobs,
     after: &dyn Blobs,
     limits: &DiffLimits,
-    mut show: impl FnMut(&Pair<'_>) -> usize,
+    mut show: impl FnMut(&FilePair<'_>) -> usize,
 ) -> Result<usize, CheckpointError> {
     let (mut shown, mut left_out) = (0, 0);
     for change in &comparison.changes {
-        let is_shown = |entry: &Option<Entry>| entry.as_ref().is_some_and(|entry| !entry.is_directory());
+        let is_shown =
+            |entry: &Option<ManifestEntry>| entry.as_ref().is_some_and(|entry| !entry.is_directory());
         let old = change.before.as_ref().filter(|_| is_shown(&change.before));
         let new = change.after.as_ref().filter(|_| is_shown(&change.after));
         if old.is_none() && new.is_none() {
@@ -227,25 +228,29 @@ async fn each_pair(
         for (old, new, kind) in pairs {
             let old_content = content(old, before, limits).await?;
             let new_content = content(new, after, limits).await?;
-            shown += show(&Pair { path: &change.path, kind, old, new, old_content, new_content });
+            shown += show(&FilePair { path: &change.path, kind, old, new, old_content, new_content });
         }
     }
     Ok(left_out)
 }
 
-impl Pair<'_> {
+impl FilePair<'_> {
     fn by_lines(&self) -> FileDiff {
         let (hunks, not_shown) = match (&self.old_content, &self.new_content) {
-            (Content::Text(before), Content::Text(after)) => (hunks(before, after), None),
-            (Content::TooLarge, _) | (_, Content::TooLarge) => (Vec::new(), Some(NotShown::TooLarge)),
-            (Content::Removed, _) | (_, Content::Removed) => (Vec::new(), Some(NotShown::NotAvailable)),
-            (Content::Binary, _) | (_, Content::Binary) => (Vec::new(), Some(NotShown::Binary)),
+            (SideContent::Text(before), SideContent::Text(after)) => (hunks(before, after), None),
+            (SideContent::TooLarge, _) | (_, SideContent::TooLarge) => {
+                (Vec::new(), Some(DiffOmission::TooLarge))
+            }
+            (SideContent::Removed, _) | (_, SideContent::Removed) => {
+                (Vec::new(), Some(DiffOmission::NotAvailable))
+            }
+            (SideContent::Binary, _) | (_, SideContent::Binary) => (Vec::new(), Some(DiffOmission::Binary)),
         };
         FileDiff { path: self.path.to_path_buf(), kind: self.kind, hunks, not_shown }
     }
 }
 
-fn hunks(before: &str, after: &str) -> Vec<Hunk> {
+fn hunks(before: &str, after: &str) -> Vec<DiffHunk> {
     let diff = TextDiff::configure().timeout(MAX_TIME).diff_lines(before, after);
     let groups = diff.grouped_ops(CONTEXT);
     let hunks = groups.iter().map(|ops| {
@@ -266,13 +271,13 @@ fn hunks(before: &str, after: &str) -> Vec<Hunk> {
             start(|line| !matches!(line, DiffLine::Added(_)), ops.first().map(|op| op.old_range().start));
         let new =
             start(|line| !matches!(line, DiffLine::Removed(_)), ops.first().map(|op| op.new_range().start));
-        Hunk { old_start: old, new_start: new, lines }
+        DiffHunk { old_start: old, new_start: new, lines }
     });
     hunks.collect()
 }
 
 /// Content of one side.
-enum Content {
+enum SideContent {
     Text(String),
     Binary,
     TooLarge,
@@ -280,38 +285,42 @@ enum Content {
 }
 
 async fn content(
-    entry: Option<&Entry>,
+    entry: Option<&ManifestEntry>,
     blobs: &dyn Blobs,
     limits: &DiffLimits,
-) -> Result<Content, CheckpointError> {
-    let Some(entry) = entry else { return Ok(Content::Text(String::new())) };
+) -> Result<SideContent, CheckpointError> {
+    let Some(entry) = entry else { return Ok(SideContent::Text(String::new())) };
     Ok(match &entry.state {
-        State::File { size, .. } if *size > limits.max_file_size => Content::TooLarge,
-        State::File { hash, .. } => match blobs.get(hash).await? {
-            None => Content::Removed,
-            Some(bytes) if bytes.contains(&0) => Content::Binary,
-            Some(bytes) => String::from_utf8(bytes).map_or(Content::Binary, Content::Text),
+        EntryState::File { size, .. } if *size > limits.max_file_size => SideContent::TooLarge,
+        EntryState::File { hash, .. } => match blobs.get(hash).await? {
+            None => SideContent::Removed,
+            Some(bytes) if bytes.contains(&0) => SideContent::Binary,
+            Some(bytes) => String::from_utf8(bytes).map_or(SideContent::Binary, SideContent::Text),
         },
-        State::Symlink { target } => {
+        EntryState::Symlink { target } => {
             let target = target.as_os_str().to_str();
-            target.map_or(Content::Binary, |target| Content::Text(target.to_owned()))
+            target.map_or(SideContent::Binary, |target| SideContent::Text(target.to_owned()))
         }
-        State::Directory | State::Other | State::Unknown(_) => Content::Removed,
+        EntryState::Directory | EntryState::Other | EntryState::Unknown(_) => SideContent::Removed,
     })
 }
 
 /// Returns the mode as git writes it.
-fn git_mode(entry: &Entry) -> u32 {
+fn git_mode(entry: &ManifestEntry) -> u32 {
     match entry.state {
-        State::Symlink { .. } => SYMLINK,
-        State::File { .. } | State::Directory | State::Other | State::Unknown(_) => {
+        EntryState::Symlink { .. } => SYMLINK,
+        EntryState::File { .. } | EntryState::Directory | EntryState::Other | EntryState::Unknown(_) => {
             REGULAR | entry.mode.unwrap_or(0o644)
         }
     }
 }
 
-fn render(path: &Path, old: (Option<&Entry>, &Content), new: (Option<&Entry>, &Content)) -> String {
-    let (from, to) = (quoted("a/", path), quoted("b/", path));
+fn render(
+    path: &Path,
+    old: (Option<&ManifestEntry>, &SideContent),
+    new: (Option<&ManifestEntry>, &SideContent),
+) -> String {
+    let (from, to) = (quote("a/", path), quote("b/", path));
     let mut text = format!("diff --git {from} {to}\n");
     let from_or_none = if old.0.is_some() { from.as_str() } else { "/dev/null" };
     let to_or_none = if new.0.is_some() { to.as_str() } else { "/dev/null" };
@@ -327,19 +336,19 @@ fn render(path: &Path, old: (Option<&Entry>, &Content), new: (Option<&Entry>, &C
     };
     let _ = match (old.1, new.1) {
         _ if has_same_content => Ok(()),
-        (Content::Text(before), Content::Text(after)) => {
+        (SideContent::Text(before), SideContent::Text(after)) => {
             let diff = TextDiff::configure().timeout(MAX_TIME).diff_lines(before, after);
             let hunks =
                 diff.unified_diff().context_radius(CONTEXT).header(from_or_none, to_or_none).to_string();
             write!(text, "{hunks}")
         }
-        (Content::TooLarge, _) | (_, Content::TooLarge) => {
+        (SideContent::TooLarge, _) | (_, SideContent::TooLarge) => {
             writeln!(text, "Files {from_or_none} and {to_or_none} differ and are too large to show")
         }
-        (Content::Removed, _) | (_, Content::Removed) => {
+        (SideContent::Removed, _) | (_, SideContent::Removed) => {
             writeln!(text, "Files {from_or_none} and {to_or_none} differ and are not available")
         }
-        (Content::Binary, _) | (_, Content::Binary) => {
+        (SideContent::Binary, _) | (_, SideContent::Binary) => {
             writeln!(text, "Binary files {from_or_none} and {to_or_none} differ")
         }
     };
@@ -347,7 +356,7 @@ fn render(path: &Path, old: (Option<&Entry>, &Content), new: (Option<&Entry>, &C
 }
 
 /// Writes a path as git does: in quotes, with escapes, if it has unusual bytes.
-fn quoted(prefix: &str, path: &Path) -> String {
+fn quote(prefix: &str, path: &Path) -> String {
     let bytes = path.as_os_str().as_bytes();
     let is_usual = |byte: &u8| !byte.is_ascii_control() && *byte != b'"' && *byte != b'\\';
     if let Some(path) = path.to_str().filter(|_| bytes.iter().all(is_usual)) {

@@ -26,18 +26,18 @@ const REPOSITORY: &str = ".git";
 /// Files, directories and links below a directory at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
-    entries: BTreeMap<PathBuf, Entry>,
+    entries: BTreeMap<PathBuf, ManifestEntry>,
     ignored: BTreeSet<PathBuf>,
     unreadable: BTreeSet<PathBuf>,
-    unlisted: Option<Unlisted>,
+    unlisted: Option<ListingLimit>,
 }
 
 /// Entry of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Entry {
+pub struct ManifestEntry {
     /// Type and content.
-    pub state: State,
+    pub state: EntryState,
     /// Permission bits (`0o7777`) of a file or directory, if the environment has them.
     pub mode: Option<u32>,
     /// Identity of a file, by which the next checkpoint recognizes it. `None` if the environment has no identities, or
@@ -47,7 +47,7 @@ pub struct Entry {
 
 /// Type and content of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum EntryState {
     /// A regular file.
     File {
         /// Hash of its content, which is a blob.
@@ -65,14 +65,14 @@ pub enum State {
     /// A device, pipe or socket, which checkpoints leave alone.
     Other,
     /// A file or link whose content is not part of the checkpoint.
-    Unknown(Gap),
+    Unknown(ContentGap),
 }
 
 /// Reason why the content of a file or link is not part of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Gap {
-    /// It is larger than [`Limits::max_file_size`](super::Limits::max_file_size).
+pub enum ContentGap {
+    /// It is larger than [`CheckpointLimits::max_file_size`](super::CheckpointLimits::max_file_size).
     TooLarge,
     /// It could not be read.
     Unreadable,
@@ -83,10 +83,10 @@ pub enum Gap {
 /// Limit that ended the listing of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Unlisted {
-    /// [`Limits::max_files`](super::Limits::max_files).
+pub enum ListingLimit {
+    /// [`CheckpointLimits::max_files`](super::CheckpointLimits::max_files).
     Files,
-    /// [`Limits::time`](super::Limits::time).
+    /// [`CheckpointLimits::time`](super::CheckpointLimits::time).
     Time,
 }
 
@@ -94,28 +94,28 @@ pub enum Unlisted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence<'a> {
     /// The path and its content.
-    Known(&'a Entry),
+    Known(&'a ManifestEntry),
     /// The path did not exist.
     Absent,
     /// The path existed and was ignored or excluded, or is below such a path; contains the ignored or excluded path.
     Ignored(&'a Path),
     /// The path existed, but its content is unknown.
-    Opaque(&'a Entry),
+    Opaque(&'a ManifestEntry),
     /// Unknown: the path may have existed.
     Unlisted,
 }
 
-impl Entry {
+impl ManifestEntry {
     /// Creates an entry without an identity.
     #[must_use]
-    pub fn new(state: State, mode: Option<u32>) -> Self {
+    pub fn new(state: EntryState, mode: Option<u32>) -> Self {
         Self { state, mode, identity: None }
     }
 
     /// Returns true for a directory.
     #[must_use]
     pub fn is_directory(&self) -> bool {
-        self.state == State::Directory
+        self.state == EntryState::Directory
     }
 
     /// Returns whether both have the same type, content and mode. Modes of links, and modes that one of them does not
@@ -136,18 +136,18 @@ impl Entry {
     /// Returns the mode of a file or directory.
     pub(super) fn mode_if_any(&self) -> Option<u32> {
         match self.state {
-            State::File { .. } | State::Directory => self.mode,
-            State::Symlink { .. } | State::Other | State::Unknown(_) => None,
+            EntryState::File { .. } | EntryState::Directory => self.mode,
+            EntryState::Symlink { .. } | EntryState::Other | EntryState::Unknown(_) => None,
         }
     }
 }
 
 impl Manifest {
     pub(super) fn new(
-        entries: BTreeMap<PathBuf, Entry>,
+        entries: BTreeMap<PathBuf, ManifestEntry>,
         ignored: BTreeSet<PathBuf>,
         unreadable: BTreeSet<PathBuf>,
-        unlisted: Option<Unlisted>,
+        unlisted: Option<ListingLimit>,
     ) -> Self {
         Self { entries, ignored, unreadable, unlisted }
     }
@@ -181,7 +181,7 @@ impl Manifest {
 
     /// Returns the entries by their paths relative to the root, sorted; a directory precedes its own entries.
     #[must_use]
-    pub fn entries(&self) -> &BTreeMap<PathBuf, Entry> {
+    pub fn entries(&self) -> &BTreeMap<PathBuf, ManifestEntry> {
         &self.entries
     }
 
@@ -193,15 +193,19 @@ impl Manifest {
     }
 
     /// Returns the files and links whose content is missing.
-    pub fn gaps(&self) -> impl Iterator<Item = (&Path, Gap)> {
+    pub fn gaps(&self) -> impl Iterator<Item = (&Path, ContentGap)> {
         self.entries.iter().filter_map(|(path, entry)| match entry.state {
-            State::Unknown(gap) => Some((path.as_path(), gap)),
-            State::File { .. } | State::Directory | State::Symlink { .. } | State::Other => None,
+            EntryState::Unknown(gap) => Some((path.as_path(), gap)),
+            EntryState::File { .. }
+            | EntryState::Directory
+            | EntryState::Symlink { .. }
+            | EntryState::Other => None,
         })
     }
 
-    /// Returns the ignored files and directories, sorted, and the [excluded](super::Limits::excluded) paths, which may
-    /// not exist. Files below an ignored directory are not listed. Their contents are not part of the checkpoint.
+    /// Returns the ignored files and directories, sorted, and the [excluded](super::CheckpointLimits::excluded) paths,
+    /// which may not exist. Files below an ignored directory are not listed. Their contents are not part of the
+    /// checkpoint.
     #[must_use]
     pub fn ignored(&self) -> &BTreeSet<PathBuf> {
         &self.ignored
@@ -214,15 +218,18 @@ impl Manifest {
 
     /// Returns the limit that ended the listing. Paths that are not listed may then exist.
     #[must_use]
-    pub fn unlisted(&self) -> Option<Unlisted> {
+    pub fn unlisted(&self) -> Option<ListingLimit> {
         self.unlisted
     }
 
     /// Returns the hashes of the contents that a restore of the checkpoint needs.
     pub fn blobs(&self) -> impl Iterator<Item = Hash> {
         self.entries.values().filter_map(|entry| match entry.state {
-            State::File { hash, .. } => Some(hash),
-            State::Directory | State::Symlink { .. } | State::Other | State::Unknown(_) => None,
+            EntryState::File { hash, .. } => Some(hash),
+            EntryState::Directory
+            | EntryState::Symlink { .. }
+            | EntryState::Other
+            | EntryState::Unknown(_) => None,
         })
     }
 
@@ -231,8 +238,10 @@ impl Manifest {
     pub fn presence(&self, path: &Path) -> Presence<'_> {
         match self.entries.get(path) {
             Some(entry) => match entry.state {
-                State::File { .. } | State::Directory | State::Symlink { .. } => Presence::Known(entry),
-                State::Other | State::Unknown(_) => Presence::Opaque(entry),
+                EntryState::File { .. } | EntryState::Directory | EntryState::Symlink { .. } => {
+                    Presence::Known(entry)
+                }
+                EntryState::Other | EntryState::Unknown(_) => Presence::Opaque(entry),
             },
             None => self.presence_of_unlisted(path),
         }
@@ -250,7 +259,7 @@ impl Manifest {
     /// Encodes the manifest as a blob.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let header = Header {
+        let header = ManifestHeader {
             pintle_checkpoint: VERSION,
             unlisted: self.unlisted,
             unreadable: self.unreadable.iter().map(|path| escape(path)).collect(),
@@ -258,11 +267,14 @@ impl Manifest {
         let mut text = serde_json::to_string(&header).unwrap_or_default();
         for (path, entry) in &self.entries {
             text.push('\n');
-            text.push_str(&serde_json::to_string(&Line::new(path, entry)).unwrap_or_default());
+            text.push_str(&serde_json::to_string(&ManifestLine::new(path, entry)).unwrap_or_default());
         }
         for path in &self.ignored {
             text.push('\n');
-            text.push_str(&serde_json::to_string(&Line::empty(path, Kind::Ignored)).unwrap_or_default());
+            text.push_str(
+                &serde_json::to_string(&ManifestLine::empty(path, ManifestLineKind::Ignored))
+                    .unwrap_or_default(),
+            );
         }
         text.push('\n');
         text.into_bytes()
@@ -278,7 +290,7 @@ impl Manifest {
         let text = std::str::from_utf8(bytes).map_err(|_| invalid(1, "not UTF-8"))?;
         let mut lines = text.lines().enumerate();
         let (_, header) = lines.next().ok_or_else(|| invalid(1, "no header"))?;
-        let header: Header = serde_json::from_str(header).map_err(|_| invalid(1, "not a header"))?;
+        let header: ManifestHeader = serde_json::from_str(header).map_err(|_| invalid(1, "not a header"))?;
         if header.pintle_checkpoint != VERSION {
             return Err(CheckpointError::Version { found: header.pintle_checkpoint, expected: VERSION });
         }
@@ -287,9 +299,9 @@ impl Manifest {
         let (mut entries, mut ignored) = (BTreeMap::new(), BTreeSet::new());
         for (index, line) in lines {
             let failed = |problem| invalid(index + 1, problem);
-            let line: Line = serde_json::from_str(line).map_err(|_| failed("not an entry"))?;
+            let line: ManifestLine = serde_json::from_str(line).map_err(|_| failed("not an entry"))?;
             let path = unescape(&line.path).ok_or_else(|| failed("not a path"))?;
-            if line.kind == Kind::Ignored && is_listable(&path) {
+            if line.kind == ManifestLineKind::Ignored && is_listable(&path) {
                 ignored.insert(path);
                 continue;
             }
@@ -304,14 +316,14 @@ impl Manifest {
 }
 
 /// Checks that a restore of the path stays below the root and does not touch git's data.
-fn check_path(path: &Path, entries: &BTreeMap<PathBuf, Entry>) -> Result<(), &'static str> {
+fn check_path(path: &Path, entries: &BTreeMap<PathBuf, ManifestEntry>) -> Result<(), &'static str> {
     if !is_listable(path) {
         return Err("a path that no checkpoint has");
     }
     match path.parent() {
         None => Err("an empty path"),
         Some(parent) if parent.as_os_str().is_empty() => Ok(()),
-        Some(parent) if entries.get(parent).is_some_and(Entry::is_directory) => Ok(()),
+        Some(parent) if entries.get(parent).is_some_and(ManifestEntry::is_directory) => Ok(()),
         Some(_) => Err("an entry outside of a directory"),
     }
 }
@@ -328,18 +340,18 @@ fn invalid(line: usize, problem: &'static str) -> CheckpointError {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct Header {
+pub(super) struct ManifestHeader {
     pintle_checkpoint: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    unlisted: Option<Unlisted>,
+    unlisted: Option<ListingLimit>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     unreadable: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct Line {
+pub(super) struct ManifestLine {
     path: String,
-    kind: Kind,
+    kind: ManifestLineKind,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mode: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -349,14 +361,14 @@ pub(super) struct Line {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     target: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    gap: Option<Gap>,
+    gap: Option<ContentGap>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     identity: Option<FileIdentity>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
+pub(super) enum ManifestLineKind {
     File,
     Directory,
     Symlink,
@@ -365,36 +377,39 @@ pub(super) enum Kind {
     Ignored,
 }
 
-impl Line {
-    fn empty(path: &Path, kind: Kind) -> Self {
+impl ManifestLine {
+    fn empty(path: &Path, kind: ManifestLineKind) -> Self {
         let path = escape(path);
         Self { path, kind, mode: None, hash: None, size: None, target: None, gap: None, identity: None }
     }
 
-    fn new(path: &Path, entry: &Entry) -> Self {
-        let mut line = Self { mode: entry.mode, identity: entry.identity, ..Self::empty(path, Kind::Other) };
+    fn new(path: &Path, entry: &ManifestEntry) -> Self {
+        let mut line =
+            Self { mode: entry.mode, identity: entry.identity, ..Self::empty(path, ManifestLineKind::Other) };
         match &entry.state {
-            State::File { hash, size } => {
-                (line.kind, line.hash, line.size) = (Kind::File, Some(*hash), Some(*size));
+            EntryState::File { hash, size } => {
+                (line.kind, line.hash, line.size) = (ManifestLineKind::File, Some(*hash), Some(*size));
             }
-            State::Directory => line.kind = Kind::Directory,
-            State::Symlink { target } => (line.kind, line.target) = (Kind::Symlink, Some(escape(target))),
-            State::Other => {}
-            State::Unknown(gap) => (line.kind, line.gap) = (Kind::Unknown, Some(*gap)),
+            EntryState::Directory => line.kind = ManifestLineKind::Directory,
+            EntryState::Symlink { target } => {
+                (line.kind, line.target) = (ManifestLineKind::Symlink, Some(escape(target)))
+            }
+            EntryState::Other => {}
+            EntryState::Unknown(gap) => (line.kind, line.gap) = (ManifestLineKind::Unknown, Some(*gap)),
         }
         line
     }
 
-    fn entry(self) -> Option<Entry> {
+    fn entry(self) -> Option<ManifestEntry> {
         let state = match self.kind {
-            Kind::File => State::File { hash: self.hash?, size: self.size? },
-            Kind::Directory => State::Directory,
-            Kind::Symlink => State::Symlink { target: unescape(&self.target?)? },
-            Kind::Other => State::Other,
-            Kind::Unknown => State::Unknown(self.gap?),
-            Kind::Ignored => return None,
+            ManifestLineKind::File => EntryState::File { hash: self.hash?, size: self.size? },
+            ManifestLineKind::Directory => EntryState::Directory,
+            ManifestLineKind::Symlink => EntryState::Symlink { target: unescape(&self.target?)? },
+            ManifestLineKind::Other => EntryState::Other,
+            ManifestLineKind::Unknown => EntryState::Unknown(self.gap?),
+            ManifestLineKind::Ignored => return None,
         };
-        Some(Entry { state, mode: self.mode, identity: self.identity })
+        Some(ManifestEntry { state, mode: self.mode, identity: self.identity })
     }
 }
 
@@ -445,17 +460,23 @@ mod tests {
         let identity = Some(FileIdentity { inode: u64::MAX, changed_ns: -1 });
         let hash = Hash::of(b"content");
         let entries = BTreeMap::from([
-            (PathBuf::from("a"), Entry::new(State::Directory, Some(0o755))),
-            ("a/b".into(), Entry { identity, ..Entry::new(State::File { hash, size: 7 }, Some(0o644)) }),
-            ("a/c".into(), Entry::new(State::Symlink { target: "../x%".into() }, None)),
-            ("d".into(), Entry::new(State::Other, None)),
-            ("e".into(), Entry::new(State::Unknown(Gap::TooLarge), Some(0o600))),
+            (PathBuf::from("a"), ManifestEntry::new(EntryState::Directory, Some(0o755))),
+            (
+                "a/b".into(),
+                ManifestEntry {
+                    identity,
+                    ..ManifestEntry::new(EntryState::File { hash, size: 7 }, Some(0o644))
+                },
+            ),
+            ("a/c".into(), ManifestEntry::new(EntryState::Symlink { target: "../x%".into() }, None)),
+            ("d".into(), ManifestEntry::new(EntryState::Other, None)),
+            ("e".into(), ManifestEntry::new(EntryState::Unknown(ContentGap::TooLarge), Some(0o600))),
         ]);
         let manifest = Manifest::new(
             entries,
             BTreeSet::from(["a/i".into()]),
             BTreeSet::from(["a".into()]),
-            Some(Unlisted::Time),
+            Some(ListingLimit::Time),
         );
         let bytes = manifest.encode();
         assert_eq!(Manifest::decode(&bytes).unwrap(), manifest);
@@ -492,9 +513,11 @@ mod tests {
 
     #[test]
     fn ignored_paths_replace_their_entries() {
-        let file = |text: &str| Entry::new(State::File { hash: Hash::of(text.as_bytes()), size: 1 }, None);
+        let file = |text: &str| {
+            ManifestEntry::new(EntryState::File { hash: Hash::of(text.as_bytes()), size: 1 }, None)
+        };
         let entries = BTreeMap::from([
-            (PathBuf::from("d"), Entry::new(State::Directory, None)),
+            (PathBuf::from("d"), ManifestEntry::new(EntryState::Directory, None)),
             ("d/a".into(), file("a")),
             ("d/b".into(), file("b")),
             ("d-a".into(), file("c")),
@@ -515,9 +538,9 @@ mod tests {
     #[test]
     fn absent_paths_of_a_partial_manifest_are_unknown() {
         let entries = BTreeMap::from([
-            (PathBuf::from("d"), Entry::new(State::Directory, None)),
-            ("s".into(), Entry::new(State::Directory, None)),
-            ("o".into(), Entry::new(State::Unknown(Gap::Time), None)),
+            (PathBuf::from("d"), ManifestEntry::new(EntryState::Directory, None)),
+            ("s".into(), ManifestEntry::new(EntryState::Directory, None)),
+            ("o".into(), ManifestEntry::new(EntryState::Unknown(ContentGap::Time), None)),
         ]);
         let manifest = Manifest::new(
             entries.clone(),
@@ -532,7 +555,7 @@ mod tests {
             assert_eq!(manifest.presence(Path::new(path)), Presence::Ignored(Path::new("d/i")));
         }
         assert_eq!(manifest.presence(Path::new("s/x/y")), Presence::Unlisted);
-        let cut = Manifest::new(entries, BTreeSet::new(), BTreeSet::new(), Some(Unlisted::Files));
+        let cut = Manifest::new(entries, BTreeSet::new(), BTreeSet::new(), Some(ListingLimit::Files));
         assert_eq!(cut.presence(Path::new("d/x")), Presence::Unlisted);
     }
 }

@@ -10,7 +10,7 @@ use pintle_env::{ExecRequest, ExecResult, ExecutionEnvironment, Git};
 
 use super::compare::Comparison;
 use super::error::CheckpointError;
-use super::manifest::{Entry, State};
+use super::manifest::{EntryState, ManifestEntry};
 use crate::blob::Blobs;
 
 /// Timeout of one git command.
@@ -71,7 +71,7 @@ impl RepositoryPosition {
 /// Changes as a patch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Patch {
+pub struct GitPatch {
     /// The patch, to be applied with `git apply` at the top of the repository. Empty without changes.
     pub bytes: Vec<u8>,
     /// Paths that may have changed, but are not in the patch because a content is unknown or missing from the blobs.
@@ -95,14 +95,14 @@ pub async fn git_patch(
     after: &dyn Blobs,
     position: &RepositoryPosition,
     scratch: &dyn ExecutionEnvironment,
-) -> Result<Patch, CheckpointError> {
+) -> Result<GitPatch, CheckpointError> {
     let mut omitted = comparison.unknown.clone();
     let (mut old_files, mut new_files) = (Vec::new(), Vec::new());
     for change in &comparison.changes {
         let (older, newer) = (change.before.as_ref(), change.after.as_ref());
-        let old = Side::read(older, newer, before).await?;
-        let new = Side::read(newer, older, after).await?;
-        if matches!(old, Side::Unavailable) || matches!(new, Side::Unavailable) {
+        let old = PatchSide::read(older, newer, before).await?;
+        let new = PatchSide::read(newer, older, after).await?;
+        if matches!(old, PatchSide::Unavailable) || matches!(new, PatchSide::Unavailable) {
             omitted.push(change.path.clone());
             continue;
         }
@@ -112,7 +112,7 @@ pub async fn git_patch(
     }
     omitted.sort();
     if old_files.is_empty() && new_files.is_empty() {
-        return Ok(Patch { bytes: Vec::new(), omitted });
+        return Ok(GitPatch { bytes: Vec::new(), omitted });
     }
     let stream = [
         b"feature done\n".as_slice(),
@@ -130,7 +130,7 @@ pub async fn git_patch(
     run(scratch, git.request(&["fast-import", "--quiet"]).with_stdin(stream)).await?;
     let arguments = [&Git::DIFF[..], &["--patch", "--binary", "--full-index", BEFORE, AFTER]].concat();
     let bytes = run(scratch, git.request(&arguments)).await?;
-    Ok(Patch { bytes, omitted })
+    Ok(GitPatch { bytes, omitted })
 }
 
 /// Returns the start of a commit in a stream for `git fast-import`.
@@ -159,7 +159,7 @@ fn output(result: &ExecResult) -> Result<Vec<u8>, CheckpointError> {
 }
 
 /// One side of a changed path.
-enum Side {
+enum PatchSide {
     /// It has no file or link. Git keeps no directories.
     Absent,
     /// It has this mode and content.
@@ -168,25 +168,25 @@ enum Side {
     Unavailable,
 }
 
-impl Side {
+impl PatchSide {
     /// Reads a side. `other` is the entry on the other side.
     async fn read(
-        entry: Option<&Entry>,
-        other: Option<&Entry>,
+        entry: Option<&ManifestEntry>,
+        other: Option<&ManifestEntry>,
         blobs: &dyn Blobs,
     ) -> Result<Self, CheckpointError> {
         let Some(entry) = entry else { return Ok(Self::Absent) };
         Ok(match &entry.state {
-            State::File { hash, .. } => {
+            EntryState::File { hash, .. } => {
                 let mode = if is_executable(entry, other) { "100755" } else { "100644" };
                 let content = blobs.get(hash).await?;
                 content.map_or(Self::Unavailable, |content| Self::Present { mode, content })
             }
-            State::Symlink { target } => {
+            EntryState::Symlink { target } => {
                 Self::Present { mode: "120000", content: target.as_os_str().as_bytes().to_vec() }
             }
-            State::Directory => Self::Absent,
-            State::Other | State::Unknown(_) => Self::Unavailable,
+            EntryState::Directory => Self::Absent,
+            EntryState::Other | EntryState::Unknown(_) => Self::Unavailable,
         })
     }
 
@@ -203,8 +203,8 @@ impl Side {
 
 /// Returns whether a file is executable. If its environment has no modes, the mode of the other side is used, so that a
 /// change of the content does not become a change of the mode.
-fn is_executable(file: &Entry, other: Option<&Entry>) -> bool {
-    let other = other.filter(|other| matches!(other.state, State::File { .. }));
+fn is_executable(file: &ManifestEntry, other: Option<&ManifestEntry>) -> bool {
+    let other = other.filter(|other| matches!(other.state, EntryState::File { .. }));
     let mode = file.mode.or_else(|| other.and_then(|other| other.mode));
     mode.is_some_and(|mode| mode & 0o100 != 0)
 }
@@ -247,9 +247,9 @@ mod tests {
     fn a_file_without_a_mode_keeps_the_mode_of_the_other_side() {
         let file = |mode| {
             let hash = crate::hash::Hash::of(b"x");
-            Entry::new(State::File { hash, size: 1 }, mode)
+            ManifestEntry::new(EntryState::File { hash, size: 1 }, mode)
         };
-        let directory = Entry::new(State::Directory, Some(0o755));
+        let directory = ManifestEntry::new(EntryState::Directory, Some(0o755));
         for (entry, other, expected) in [
             (file(Some(0o755)), None, true),
             (file(Some(0o644)), Some(file(Some(0o755))), false),

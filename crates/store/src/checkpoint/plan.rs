@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use pintle_env::ExecutionEnvironment;
 
 use super::error::CheckpointError;
-use super::manifest::{Entry, Manifest, Presence};
+use super::manifest::{Manifest, ManifestEntry, Presence};
 use super::restore::unlisted::UnlistedPaths;
 
 /// Planned restore: the result of [`plan_restore`].
@@ -18,29 +18,29 @@ pub struct RestorePlan {
     /// The directory to restore; absolute.
     pub root: PathBuf,
     /// Changes, sorted by path.
-    pub steps: Vec<Step>,
+    pub steps: Vec<RestoreStep>,
     /// Paths of steps that another program or a user may have changed: their present state is neither in the newest
     /// checkpoint nor the one to restore. Sorted.
     pub foreign: Vec<PathBuf>,
     /// Paths that differ or may differ, but are not restored. Sorted.
-    pub left_alone: Vec<LeftAlone>,
+    pub left_alone: Vec<UnrestoredPath>,
 }
 
 /// A change of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Step {
+pub struct RestoreStep {
     /// The path relative to the root.
     pub path: PathBuf,
     /// The present entry; `None` if the path is absent.
-    pub before: Option<Entry>,
+    pub before: Option<ManifestEntry>,
     /// The entry to restore; `None` to remove the present one.
-    pub after: Option<Entry>,
+    pub after: Option<ManifestEntry>,
 }
 
-/// Kind of a [`Step`].
+/// Kind of a [`RestoreStep`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum RestoreAction {
     /// A file, directory or link is created.
     Create,
     /// The content of a file or the target of a link is replaced.
@@ -56,16 +56,16 @@ pub enum Action {
 /// A path that a restore does not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct LeftAlone {
+pub struct UnrestoredPath {
     /// The path relative to the root.
     pub path: PathBuf,
     /// The reason.
-    pub reason: LeftReason,
+    pub reason: UnrestoredReason,
 }
 
 /// Reason why a restore does not change a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LeftReason {
+pub enum UnrestoredReason {
     /// The checkpoint to restore does not have the content: the file was too large, unreadable or special, or the
     /// checkpoint is partial.
     NotInCheckpoint,
@@ -89,18 +89,18 @@ pub enum LeftReason {
     },
 }
 
-impl Step {
+impl RestoreStep {
     /// Returns the kind of the step.
     #[must_use]
-    pub fn action(&self) -> Action {
+    pub fn action(&self) -> RestoreAction {
         match (&self.before, &self.after) {
-            (None, _) => Action::Create,
-            (Some(_), None) => Action::Remove,
-            (Some(before), Some(after)) if before.state == after.state => Action::SetMode,
+            (None, _) => RestoreAction::Create,
+            (Some(_), None) => RestoreAction::Remove,
+            (Some(before), Some(after)) if before.state == after.state => RestoreAction::SetMode,
             (Some(before), Some(after)) => {
                 let is_same_type =
                     std::mem::discriminant(&before.state) == std::mem::discriminant(&after.state);
-                if is_same_type { Action::Overwrite } else { Action::Replace }
+                if is_same_type { RestoreAction::Overwrite } else { RestoreAction::Replace }
             }
         }
     }
@@ -108,10 +108,12 @@ impl Step {
 
 impl RestorePlan {
     /// Returns the paths that cannot be restored because another entry is in the way.
-    pub fn conflicts(&self) -> impl Iterator<Item = &LeftAlone> {
+    pub fn conflicts(&self) -> impl Iterator<Item = &UnrestoredPath> {
         self.left_alone.iter().filter(|left| match left.reason {
-            LeftReason::Occupied { .. } | LeftReason::Blocked { .. } => true,
-            LeftReason::NotInCheckpoint | LeftReason::NotKnownNow | LeftReason::Ignored { .. } => false,
+            UnrestoredReason::Occupied { .. } | UnrestoredReason::Blocked { .. } => true,
+            UnrestoredReason::NotInCheckpoint
+            | UnrestoredReason::NotKnownNow
+            | UnrestoredReason::Ignored { .. } => false,
         })
     }
 }
@@ -133,9 +135,9 @@ pub async fn plan_restore(
     present: &Manifest,
 ) -> Result<RestorePlan, CheckpointError> {
     let root = env.resolve(root);
-    let planner = Planner { target, present, unlisted: UnlistedPaths::new(env, &root) };
+    let planner = RestorePlanner { target, present, unlisted: UnlistedPaths::new(env, &root) };
     let (steps, left_alone) = planner.plan().await?;
-    let is_foreign = |step: &&Step| match (newest.presence(&step.path), &step.before) {
+    let is_foreign = |step: &&RestoreStep| match (newest.presence(&step.path), &step.before) {
         (Presence::Known(known), Some(before)) => !known.is_same(before),
         (Presence::Absent, None) => false,
         (
@@ -151,39 +153,39 @@ pub async fn plan_restore(
     Ok(RestorePlan { root, steps, foreign, left_alone })
 }
 
-struct Planner<'a> {
+struct RestorePlanner<'a> {
     target: &'a Manifest,
     present: &'a Manifest,
     unlisted: UnlistedPaths<'a>,
 }
 
 /// Decision about one path.
-enum Decision {
+enum PathDecision {
     Same,
-    Step(Step),
-    Leave(LeftReason),
+    Step(RestoreStep),
+    Leave(UnrestoredReason),
 }
 
-impl Planner<'_> {
-    async fn plan(mut self) -> Result<(Vec<Step>, Vec<LeftAlone>), CheckpointError> {
+impl RestorePlanner<'_> {
+    async fn plan(mut self) -> Result<(Vec<RestoreStep>, Vec<UnrestoredPath>), CheckpointError> {
         let (target, present) = (self.target, self.present);
         let paths: BTreeSet<_> = target.entries().keys().chain(present.entries().keys()).collect();
-        let (mut steps, mut left_alone) = (Vec::new(), Vec::<LeftAlone>::new());
+        let (mut steps, mut left_alone) = (Vec::new(), Vec::<UnrestoredPath>::new());
         // The paths below an entry directly follow it.
         let mut blocked: Option<&Path> = None;
         for path in paths {
             blocked = blocked.filter(|above| path.starts_with(above));
             let decision = self.decide(path).await?;
             let reason = match (decision, blocked) {
-                (Decision::Same, _) => continue,
-                (Decision::Step(_) | Decision::Leave(_), Some(above)) => {
-                    LeftReason::Blocked { by: above.to_path_buf() }
+                (PathDecision::Same, _) => continue,
+                (PathDecision::Step(_) | PathDecision::Leave(_), Some(above)) => {
+                    UnrestoredReason::Blocked { by: above.to_path_buf() }
                 }
-                (Decision::Step(step), None) => {
+                (PathDecision::Step(step), None) => {
                     steps.push(step);
                     continue;
                 }
-                (Decision::Leave(reason), None) => {
+                (PathDecision::Leave(reason), None) => {
                     let is_directory = match present.presence(path) {
                         Presence::Known(entry) => entry.is_directory(),
                         Presence::Absent
@@ -191,13 +193,13 @@ impl Planner<'_> {
                         | Presence::Opaque(_)
                         | Presence::Unlisted => false,
                     };
-                    if !is_directory || matches!(reason, LeftReason::Occupied { .. }) {
+                    if !is_directory || matches!(reason, UnrestoredReason::Occupied { .. }) {
                         blocked = Some(path);
                     }
                     reason
                 }
             };
-            left_alone.push(LeftAlone { path: path.clone(), reason });
+            left_alone.push(UnrestoredPath { path: path.clone(), reason });
         }
         // A directory stays if it contains a path that is left alone.
         let kept: BTreeSet<_> = left_alone.iter().flat_map(|left| left.path.ancestors().skip(1)).collect();
@@ -205,38 +207,44 @@ impl Planner<'_> {
         Ok((steps, left_alone))
     }
 
-    async fn decide(&mut self, path: &Path) -> Result<Decision, CheckpointError> {
+    async fn decide(&mut self, path: &Path) -> Result<PathDecision, CheckpointError> {
         let (before, after) = match (self.present.presence(path), self.target.presence(path)) {
             (_, Presence::Ignored(by)) | (Presence::Ignored(by), _) => {
-                return Ok(Decision::Leave(LeftReason::Ignored { by: by.to_path_buf() }));
+                return Ok(PathDecision::Leave(UnrestoredReason::Ignored { by: by.to_path_buf() }));
             }
             (_, Presence::Opaque(_) | Presence::Unlisted) => {
-                return Ok(Decision::Leave(LeftReason::NotInCheckpoint));
+                return Ok(PathDecision::Leave(UnrestoredReason::NotInCheckpoint));
             }
             (Presence::Opaque(_) | Presence::Unlisted, _) => {
-                return Ok(Decision::Leave(LeftReason::NotKnownNow));
+                return Ok(PathDecision::Leave(UnrestoredReason::NotKnownNow));
             }
-            (Presence::Absent, Presence::Absent) => return Ok(Decision::Same),
+            (Presence::Absent, Presence::Absent) => return Ok(PathDecision::Same),
             (Presence::Absent, Presence::Known(after)) => (None, Some(after)),
             (Presence::Known(before), Presence::Absent) => (Some(before), None),
             (Presence::Known(before), Presence::Known(after)) if before.is_same(after) => {
-                return Ok(Decision::Same);
+                return Ok(PathDecision::Same);
             }
             (Presence::Known(before), Presence::Known(after)) => (Some(before), Some(after)),
         };
         let entries = self.present.entries();
         if before.is_none()
-            && let Some(by) =
-                self.unlisted.in_the_way(path, &|path| entries.get(path).map(Entry::is_directory)).await?
+            && let Some(by) = self
+                .unlisted
+                .in_the_way(path, &|path| entries.get(path).map(ManifestEntry::is_directory))
+                .await?
         {
-            return Ok(Decision::Leave(LeftReason::Ignored { by }));
+            return Ok(PathDecision::Leave(UnrestoredReason::Ignored { by }));
         }
-        if before.is_some_and(Entry::is_directory)
+        if before.is_some_and(ManifestEntry::is_directory)
             && after.is_some_and(|after| !after.is_directory())
             && let Some(by) = self.unlisted.remaining(path, self.present, self.target).await?
         {
-            return Ok(Decision::Leave(LeftReason::Occupied { by }));
+            return Ok(PathDecision::Leave(UnrestoredReason::Occupied { by }));
         }
-        Ok(Decision::Step(Step { path: path.to_path_buf(), before: before.cloned(), after: after.cloned() }))
+        Ok(PathDecision::Step(RestoreStep {
+            path: path.to_path_buf(),
+            before: before.cloned(),
+            after: after.cloned(),
+        }))
     }
 }

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use pintle_env::{Confined, EnvError, ExecutionEnvironment};
 
-use self::check::{CheckedStep, Checks, Verdict};
+use self::check::{CheckedStep, PlanChecks, StepVerdict};
 use super::error::CheckpointError;
-use super::manifest::{Entry, State};
-use super::plan::{Action, RestorePlan, Step};
+use super::manifest::{EntryState, ManifestEntry};
+use super::plan::{RestoreAction, RestorePlan, RestoreStep};
 use crate::blob::Blobs;
 
 /// Permission bits that the owner needs to change the entries of a directory.
@@ -26,7 +26,7 @@ const OTHERS_READ: u32 = 0o044;
 /// Result of [`restore`].
 #[derive(Debug, Default)]
 #[non_exhaustive]
-pub struct Restored {
+pub struct RestoreResult {
     /// Paths that have the state to restore, sorted. Some may have had it already.
     pub done: Vec<PathBuf>,
     /// Paths that changed after the present state was listed, and were left alone.
@@ -34,7 +34,7 @@ pub struct Restored {
     /// Directories that should have been removed but are not empty, for example because of ignored files. Sorted.
     pub kept_directories: Vec<PathBuf>,
     /// Paths whose step failed, sorted.
-    pub failed: Vec<Failure>,
+    pub failed: Vec<RestoreFailure>,
     /// Paths whose step was skipped, because the environment was lost or the step of a directory above failed.
     pub not_done: Vec<PathBuf>,
 }
@@ -42,14 +42,14 @@ pub struct Restored {
 /// Failure of one step.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Failure {
+pub struct RestoreFailure {
     /// The path relative to the root.
     pub path: PathBuf,
     /// The error.
     pub error: CheckpointError,
 }
 
-impl Restored {
+impl RestoreResult {
     /// Returns whether every step was done. Directories that are not empty may remain.
     #[must_use]
     pub fn is_complete(&self) -> bool {
@@ -73,18 +73,18 @@ pub async fn restore(
     env: &Arc<dyn ExecutionEnvironment>,
     plan: &RestorePlan,
     blobs: &dyn Blobs,
-) -> Result<Restored, CheckpointError> {
-    let env = confined(env, &plan.root).await?;
-    let checks = Checks::new(env.as_ref(), plan).await?;
-    let result = Restored::default();
-    let mut run = Run { env: &env, root: &plan.root, blobs, result, is_lost: false };
+) -> Result<RestoreResult, CheckpointError> {
+    let env = confine(env, &plan.root).await?;
+    let checks = PlanChecks::new(env.as_ref(), plan).await?;
+    let result = RestoreResult::default();
+    let mut run = RestoreRun { env: &env, root: &plan.root, blobs, result, is_lost: false };
     let mut work = Vec::new();
     for CheckedStep { step, verdict } in checks.steps() {
         match verdict {
-            Verdict::Due => work.push(Work::new(step)),
-            Verdict::ModeIsDue => work.push(Work { step, action: Action::SetMode, mode: None }),
-            Verdict::Done => run.result.done.push(step.path.clone()),
-            Verdict::Changed => run.result.changed_meanwhile.push(step.path.clone()),
+            StepVerdict::Due => work.push(DueStep::new(step)),
+            StepVerdict::ModeIsDue => work.push(DueStep { step, action: RestoreAction::SetMode, mode: None }),
+            StepVerdict::Done => run.result.done.push(step.path.clone()),
+            StepVerdict::Changed => run.result.changed_meanwhile.push(step.path.clone()),
         }
     }
     run.carry_out(&work).await;
@@ -97,7 +97,7 @@ pub async fn restore(
 }
 
 /// Confines an environment to the root, if it can resolve links.
-async fn confined(
+async fn confine(
     env: &Arc<dyn ExecutionEnvironment>,
     root: &Path,
 ) -> Result<Arc<dyn ExecutionEnvironment>, CheckpointError> {
@@ -108,11 +108,11 @@ async fn confined(
     }
 }
 
-struct Run<'a> {
+struct RestoreRun<'a> {
     env: &'a Arc<dyn ExecutionEnvironment>,
     root: &'a Path,
     blobs: &'a dyn Blobs,
-    result: Restored,
+    result: RestoreResult,
     /// Whether the environment is lost.
     is_lost: bool,
 }
@@ -126,19 +126,21 @@ enum LastLink {
 
 /// A step that is due.
 #[derive(Clone, Copy)]
-struct Work<'a> {
-    step: &'a Step,
-    action: Action,
+struct DueStep<'a> {
+    step: &'a RestoreStep,
+    action: RestoreAction,
     /// Mode of the entry after its content is restored, if it is known.
     mode: Option<u32>,
 }
 
-impl<'a> Work<'a> {
-    fn new(step: &'a Step) -> Self {
+impl<'a> DueStep<'a> {
+    fn new(step: &'a RestoreStep) -> Self {
         let action = step.action();
         let mode = match action {
-            Action::SetMode | Action::Overwrite => step.before.as_ref().and_then(|before| before.mode),
-            Action::Create | Action::Remove | Action::Replace => None,
+            RestoreAction::SetMode | RestoreAction::Overwrite => {
+                step.before.as_ref().and_then(|before| before.mode)
+            }
+            RestoreAction::Create | RestoreAction::Remove | RestoreAction::Replace => None,
         };
         Self { step, action, mode }
     }
@@ -152,7 +154,7 @@ impl<'a> Work<'a> {
 
 /// State of a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Progress {
+enum StepProgress {
     Pending,
     Done,
     /// A directory is not empty and stays.
@@ -161,17 +163,17 @@ enum Progress {
     NotDone,
 }
 
-impl Run<'_> {
+impl RestoreRun<'_> {
     /// Executes steps, which are sorted by path.
-    async fn carry_out(&mut self, work: &[Work<'_>]) {
-        let mut progress = vec![Progress::Pending; work.len()];
+    async fn carry_out(&mut self, work: &[DueStep<'_>]) {
+        let mut progress = vec![StepProgress::Pending; work.len()];
         for (work, progress) in work.iter().zip(&mut progress) {
             let outcome = self.open(work).await;
             self.advance(work, outcome, progress);
         }
         // Entries of a directory are removed before it, and created after it.
         for (work, progress) in work.iter().zip(&mut progress).rev() {
-            if *progress == Progress::Pending {
+            if *progress == StepProgress::Pending {
                 let outcome = self.clear(work).await;
                 self.advance(work, outcome, progress);
             }
@@ -180,56 +182,56 @@ impl Run<'_> {
         let mut failed: Option<&Path> = None;
         for (work, progress) in work.iter().zip(&mut progress) {
             failed = failed.filter(|above| work.step.path.starts_with(above));
-            if *progress == Progress::Pending && failed.is_some() {
-                *progress = Progress::NotDone;
+            if *progress == StepProgress::Pending && failed.is_some() {
+                *progress = StepProgress::NotDone;
             }
-            if *progress == Progress::Pending {
+            if *progress == StepProgress::Pending {
                 let outcome = self.create(work).await;
                 self.advance(work, outcome, progress);
             }
-            if *progress == Progress::Failed && failed.is_none() {
+            if *progress == StepProgress::Failed && failed.is_none() {
                 failed = Some(&work.step.path);
             }
         }
         // The final mode of a directory may forbid changes of its entries.
         for (work, progress) in work.iter().zip(&mut progress).rev() {
-            if *progress == Progress::Pending {
-                let outcome = self.finish(work).await.map(|()| Progress::Done);
+            if *progress == StepProgress::Pending {
+                let outcome = self.finish(work).await.map(|()| StepProgress::Done);
                 self.advance(work, outcome, progress);
             }
         }
         for (work, progress) in work.iter().zip(progress) {
             let path = work.step.path.clone();
             match progress {
-                Progress::Done => self.result.done.push(path),
-                Progress::Kept => self.result.kept_directories.push(path),
-                Progress::Pending | Progress::NotDone => self.result.not_done.push(path),
+                StepProgress::Done => self.result.done.push(path),
+                StepProgress::Kept => self.result.kept_directories.push(path),
+                StepProgress::Pending | StepProgress::NotDone => self.result.not_done.push(path),
                 // The result already contains its error.
-                Progress::Failed => {}
+                StepProgress::Failed => {}
             }
         }
     }
 
     fn advance(
         &mut self,
-        work: &Work<'_>,
-        outcome: Result<Progress, CheckpointError>,
-        progress: &mut Progress,
+        work: &DueStep<'_>,
+        outcome: Result<StepProgress, CheckpointError>,
+        progress: &mut StepProgress,
     ) {
         *progress = match outcome {
-            Ok(Progress::Done) if self.is_lost => Progress::NotDone,
+            Ok(StepProgress::Done) if self.is_lost => StepProgress::NotDone,
             Ok(reached) => reached,
             Err(error) => {
                 self.is_lost |= error.is_environment_failure();
-                self.result.failed.push(Failure { path: work.step.path.clone(), error });
-                Progress::Failed
+                self.result.failed.push(RestoreFailure { path: work.step.path.clone(), error });
+                StepProgress::Failed
             }
         };
     }
 
     /// Returns the environment for a step with `path` held. Fails if a link replaced a directory above it. The step
     /// therefore changes only its own entry in the root.
-    async fn at(
+    async fn confine_step(
         &self,
         path: &Path,
         last: LastLink,
@@ -253,102 +255,110 @@ impl Run<'_> {
 
     /// Makes the entries of a directory changeable if its mode is restored, and checks that the content which replaces
     /// an entry of another type can be read.
-    async fn open(&mut self, work: &Work<'_>) -> Result<Progress, CheckpointError> {
+    async fn open(&mut self, work: &DueStep<'_>) -> Result<StepProgress, CheckpointError> {
         let Some(after) = work.step.after.as_ref().filter(|_| !self.is_lost) else {
-            return Ok(Progress::Pending);
+            return Ok(StepProgress::Pending);
         };
         match (&after.state, work.action) {
-            (State::Directory, Action::SetMode) => {
+            (EntryState::Directory, RestoreAction::SetMode) => {
                 if let Some(mode) = work.missing_mode() {
                     let path = self.root.join(&work.step.path);
-                    self.at(&path, LastLink::Followed).await?.set_mode(&path, mode | OWNER).await?;
+                    self.confine_step(&path, LastLink::Followed).await?.set_mode(&path, mode | OWNER).await?;
                 }
             }
-            (State::File { hash, .. }, Action::Replace) => {
+            (EntryState::File { hash, .. }, RestoreAction::Replace) => {
                 self.blobs.get(hash).await?.ok_or(CheckpointError::Removed(*hash))?;
             }
             (
-                State::File { .. }
-                | State::Directory
-                | State::Symlink { .. }
-                | State::Other
-                | State::Unknown(_),
-                Action::Create | Action::Overwrite | Action::Remove | Action::Replace | Action::SetMode,
+                EntryState::File { .. }
+                | EntryState::Directory
+                | EntryState::Symlink { .. }
+                | EntryState::Other
+                | EntryState::Unknown(_),
+                RestoreAction::Create
+                | RestoreAction::Overwrite
+                | RestoreAction::Remove
+                | RestoreAction::Replace
+                | RestoreAction::SetMode,
             ) => {}
         }
-        Ok(Progress::Pending)
+        Ok(StepProgress::Pending)
     }
 
     /// Removes the entry that a step removes or replaces.
-    async fn clear(&mut self, work: &Work<'_>) -> Result<Progress, CheckpointError> {
+    async fn clear(&mut self, work: &DueStep<'_>) -> Result<StepProgress, CheckpointError> {
         if self.is_lost {
-            return Ok(Progress::NotDone);
+            return Ok(StepProgress::NotDone);
         }
         let step = work.step;
         // Links cannot be changed, only re-created.
         let is_link =
-            step.before.as_ref().is_some_and(|before| matches!(before.state, State::Symlink { .. }));
+            step.before.as_ref().is_some_and(|before| matches!(before.state, EntryState::Symlink { .. }));
         let is_in_the_way = match work.action {
-            Action::Create | Action::SetMode => false,
-            Action::Overwrite => is_link,
-            Action::Replace | Action::Remove => true,
+            RestoreAction::Create | RestoreAction::SetMode => false,
+            RestoreAction::Overwrite => is_link,
+            RestoreAction::Replace | RestoreAction::Remove => true,
         };
         if !is_in_the_way {
-            return Ok(Progress::Pending);
+            return Ok(StepProgress::Pending);
         }
         let path = self.root.join(&step.path);
-        let env = self.at(&path, LastLink::Kept).await?;
+        let env = self.confine_step(&path, LastLink::Kept).await?;
         match (remove(env.as_ref(), &path).await, work.action) {
-            (Ok(()), Action::Remove) => Ok(Progress::Done),
-            (Err(EnvError::IsADirectory { .. }), Action::Remove) => Ok(Progress::Kept),
-            (removed, _) => Ok(removed.map(|()| Progress::Pending)?),
+            (Ok(()), RestoreAction::Remove) => Ok(StepProgress::Done),
+            (Err(EnvError::IsADirectory { .. }), RestoreAction::Remove) => Ok(StepProgress::Kept),
+            (removed, _) => Ok(removed.map(|()| StepProgress::Pending)?),
         }
     }
 
     /// Creates or overwrites the entry of a step.
-    async fn create(&mut self, work: &Work<'_>) -> Result<Progress, CheckpointError> {
+    async fn create(&mut self, work: &DueStep<'_>) -> Result<StepProgress, CheckpointError> {
         let step = work.step;
-        let Some(after) = step.after.as_ref().filter(|_| !self.is_lost) else { return Ok(Progress::NotDone) };
+        let Some(after) = step.after.as_ref().filter(|_| !self.is_lost) else {
+            return Ok(StepProgress::NotDone);
+        };
         let path = self.root.join(&step.path);
         let last = match &after.state {
-            State::Symlink { .. } => LastLink::Kept,
-            State::Directory | State::File { .. } | State::Other | State::Unknown(_) => LastLink::Followed,
+            EntryState::Symlink { .. } => LastLink::Kept,
+            EntryState::Directory | EntryState::File { .. } | EntryState::Other | EntryState::Unknown(_) => {
+                LastLink::Followed
+            }
         };
-        let env = self.at(&path, last).await?;
+        let env = self.confine_step(&path, last).await?;
         match &after.state {
-            State::Directory => {
-                if work.action != Action::SetMode {
+            EntryState::Directory => {
+                if work.action != RestoreAction::SetMode {
                     env.create_directory(&path).await?;
                     if let Some(mode) = work.missing_mode() {
                         env.set_mode(&path, mode | OWNER).await?;
                     }
                 }
-                Ok(Progress::Pending)
+                Ok(StepProgress::Pending)
             }
-            State::File { hash, .. } => {
-                if work.action != Action::SetMode {
+            EntryState::File { hash, .. } => {
+                if work.action != RestoreAction::SetMode {
                     let bytes = self.blobs.get(hash).await?.ok_or(CheckpointError::Removed(*hash))?;
                     write(env.as_ref(), work, after, &path, &bytes).await?;
                 }
                 if let Some(mode) = work.missing_mode() {
                     env.set_mode(&path, mode).await?;
                 }
-                Ok(Progress::Done)
+                Ok(StepProgress::Done)
             }
-            State::Symlink { target } => {
+            EntryState::Symlink { target } => {
                 env.create_symlink(&path, target).await?;
-                Ok(Progress::Done)
+                Ok(StepProgress::Done)
             }
-            State::Other | State::Unknown(_) => Ok(Progress::Done),
+            EntryState::Other | EntryState::Unknown(_) => Ok(StepProgress::Done),
         }
     }
 
     /// Sets the final mode of a directory.
-    async fn finish(&mut self, work: &Work<'_>) -> Result<(), CheckpointError> {
+    async fn finish(&mut self, work: &DueStep<'_>) -> Result<(), CheckpointError> {
         match work.missing_mode().filter(|mode| !self.is_lost && mode & OWNER != OWNER) {
             Some(mode) => {
                 let path = self.root.join(&work.step.path);
-                Ok(self.at(&path, LastLink::Followed).await?.set_mode(&path, mode).await?)
+                Ok(self.confine_step(&path, LastLink::Followed).await?.set_mode(&path, mode).await?)
             }
             None => Ok(()),
         }
@@ -357,13 +367,13 @@ impl Run<'_> {
 
 async fn write(
     env: &dyn ExecutionEnvironment,
-    work: &Work<'_>,
-    after: &Entry,
+    work: &DueStep<'_>,
+    after: &ManifestEntry,
     path: &Path,
     bytes: &[u8],
 ) -> Result<(), CheckpointError> {
     let is_private = after.mode.is_some_and(|mode| mode & OTHERS_READ != OTHERS_READ);
-    let is_new = work.action != Action::Overwrite;
+    let is_new = work.action != RestoreAction::Overwrite;
     if let Some(mode) = work.mode.filter(|mode| mode & OWNER_WRITE == 0) {
         // A file that its owner cannot write is made writable while its content is restored.
         env.set_mode(path, mode | OWNER_WRITE).await?;

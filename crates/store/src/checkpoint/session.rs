@@ -8,7 +8,7 @@ use pintle_agent::{Checkpoints, SessionId};
 use pintle_env::ExecutionEnvironment;
 use tokio::sync::Mutex;
 
-use super::{Limits, Manifest, take};
+use super::{CheckpointLimits, Manifest, take};
 use crate::hash::Hash;
 use crate::store::SessionStore;
 
@@ -20,13 +20,13 @@ use crate::store::SessionStore;
 pub struct StoredCheckpoints {
     store: Arc<dyn SessionStore>,
     session: SessionId,
-    limits: Limits,
-    newest: Mutex<Newest>,
+    limits: CheckpointLimits,
+    newest: Mutex<NewestCheckpoint>,
 }
 
 /// The newest checkpoint, whose unchanged files are not read again.
 #[derive(Debug)]
-enum Newest {
+enum NewestCheckpoint {
     None,
     Unloaded(Hash),
     Loaded(Box<Manifest>),
@@ -36,12 +36,17 @@ impl StoredCheckpoints {
     /// Keeps the checkpoints of this session in `store`, with the default limits.
     #[must_use]
     pub fn new(store: Arc<dyn SessionStore>, session: SessionId) -> Self {
-        Self { store, session, limits: Limits::default(), newest: Mutex::new(Newest::None) }
+        Self {
+            store,
+            session,
+            limits: CheckpointLimits::default(),
+            newest: Mutex::new(NewestCheckpoint::None),
+        }
     }
 
     /// Sets the limits of each checkpoint.
     #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
+    pub fn with_limits(mut self, limits: CheckpointLimits) -> Self {
         self.limits = limits;
         self
     }
@@ -50,7 +55,7 @@ impl StoredCheckpoints {
     /// again.
     #[must_use]
     pub fn after(mut self, newest: Hash) -> Self {
-        self.newest = Mutex::new(Newest::Unloaded(newest));
+        self.newest = Mutex::new(NewestCheckpoint::Unloaded(newest));
         self
     }
 }
@@ -60,21 +65,22 @@ impl Checkpoints for StoredCheckpoints {
     async fn take(&self, env: &dyn ExecutionEnvironment) -> io::Result<pintle_agent::Checkpoint> {
         let blobs = self.store.blobs(&self.session);
         let mut newest = self.newest.lock().await;
-        if let Newest::Unloaded(id) = &*newest {
+        if let NewestCheckpoint::Unloaded(id) = &*newest {
             // A checkpoint that cannot be loaded only costs time: all files are read again.
             *newest = match Manifest::load(blobs.as_ref(), id).await {
-                Ok(manifest) => Newest::Loaded(Box::new(manifest)),
-                Err(_) => Newest::None,
+                Ok(manifest) => NewestCheckpoint::Loaded(Box::new(manifest)),
+                Err(_) => NewestCheckpoint::None,
             };
         }
-        let previous = if let Newest::Loaded(manifest) = &*newest { Some(manifest.as_ref()) } else { None };
+        let previous =
+            if let NewestCheckpoint::Loaded(manifest) = &*newest { Some(manifest.as_ref()) } else { None };
         let root = env.working_directory().to_path_buf();
         let taken =
             take(env, &root, blobs.as_ref(), previous, &self.limits).await.map_err(io::Error::other)?;
         let checkpoint =
             pintle_agent::Checkpoint::new(taken.id.to_string(), taken.manifest.entries().len() as u64);
         let checkpoint = checkpoint.with_partial(lacks(&taken.manifest));
-        *newest = Newest::Loaded(Box::new(taken.manifest));
+        *newest = NewestCheckpoint::Loaded(Box::new(taken.manifest));
         Ok(checkpoint)
     }
 }

@@ -12,7 +12,7 @@ use pintle_env::{
 use tokio::time::{Instant, timeout_at};
 
 use super::error::CheckpointError;
-use super::manifest::{Entry, Gap, Manifest, State, Unlisted};
+use super::manifest::{ContentGap, EntryState, ListingLimit, Manifest, ManifestEntry};
 use crate::blob::Blobs;
 use crate::error::StoreError;
 use crate::hash::Hash;
@@ -46,7 +46,7 @@ pub struct Checkpoint {
 /// Limits of a checkpoint. A checkpoint that reaches them is partial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct CheckpointLimits {
     /// Maximum number of files and links, and of directories; default 50,000 each.
     pub max_files: usize,
     /// Maximum size of a file, in bytes; default 10 MiB.
@@ -60,7 +60,7 @@ pub struct Limits {
     pub excluded: BTreeSet<PathBuf>,
 }
 
-impl Default for Limits {
+impl Default for CheckpointLimits {
     fn default() -> Self {
         Self {
             max_files: 50_000,
@@ -71,7 +71,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl CheckpointLimits {
     /// Sets the maximum number of files and links, and of directories.
     #[must_use]
     pub fn with_max_files(mut self, max_files: usize) -> Self {
@@ -122,7 +122,7 @@ pub async fn take(
     root: &Path,
     blobs: &dyn Blobs,
     previous: Option<&Manifest>,
-    limits: &Limits,
+    limits: &CheckpointLimits,
 ) -> Result<Checkpoint, CheckpointError> {
     let manifest = list(env, root, blobs, previous, limits).await?;
     let id = blobs.put(manifest.encode()).await?;
@@ -138,7 +138,7 @@ pub async fn observe(
     env: &dyn ExecutionEnvironment,
     root: &Path,
     previous: Option<&Manifest>,
-    limits: &Limits,
+    limits: &CheckpointLimits,
 ) -> Result<Manifest, CheckpointError> {
     list(env, root, &HashOnly, previous, limits).await
 }
@@ -162,7 +162,7 @@ async fn list(
     root: &Path,
     blobs: &dyn Blobs,
     previous: Option<&Manifest>,
-    limits: &Limits,
+    limits: &CheckpointLimits,
 ) -> Result<Manifest, CheckpointError> {
     let root = env.resolve(root);
     // The walk and the reads use the same directories, even if another process replaces one.
@@ -177,11 +177,11 @@ async fn list(
     walked.unreadable.retain(|path| !limits.excludes(path));
     let is_cut = cut(&mut walked.entries, limits.max_files);
     let unlisted = match walked.reached {
-        Some(WalkLimit::Time) => Some(Unlisted::Time),
-        Some(WalkLimit::Entries) => Some(Unlisted::Files),
-        None => is_cut.then_some(Unlisted::Files),
+        Some(WalkLimit::Time) => Some(ListingLimit::Time),
+        Some(WalkLimit::Entries) => Some(ListingLimit::Files),
+        None => is_cut.then_some(ListingLimit::Files),
     };
-    let mut listing = Listing::new(&walked, previous, limits);
+    let mut listing = CheckpointListing::new(&walked, previous, limits);
     let mut files = listing.unread.as_slice();
     while let Some((batch, rest)) = next_batch(files) {
         files = rest;
@@ -197,7 +197,7 @@ async fn list(
             }
         }
     }
-    let Listing { mut entries, found, gone, .. } = listing;
+    let CheckpointListing { mut entries, found, gone, .. } = listing;
     for (path, state) in found {
         if let Some(entry) = entries.get_mut(&path) {
             entry.state = state;
@@ -206,7 +206,7 @@ async fn list(
     for path in gone {
         entries.remove(&path);
     }
-    for entry in entries.values_mut().filter(|entry| matches!(entry.state, State::Unknown(_))) {
+    for entry in entries.values_mut().filter(|entry| matches!(entry.state, EntryState::Unknown(_))) {
         entry.identity = None;
     }
     let ignored = walked.ignored.into_iter().collect();
@@ -232,22 +232,22 @@ fn cut(entries: &mut Vec<WalkEntry>, max: usize) -> bool {
 }
 
 /// Entries of a checkpoint in progress.
-struct Listing {
-    entries: BTreeMap<PathBuf, Entry>,
+struct CheckpointListing {
+    entries: BTreeMap<PathBuf, ManifestEntry>,
     /// Files that must be read.
-    unread: Vec<Unread>,
-    found: Vec<(PathBuf, State)>,
+    unread: Vec<UnreadFile>,
+    found: Vec<(PathBuf, EntryState)>,
     /// Files that were removed meanwhile.
     gone: Vec<PathBuf>,
 }
 
-struct Unread {
+struct UnreadFile {
     path: PathBuf,
     size: u64,
 }
 
-impl Listing {
-    fn new(walked: &WalkOutput, previous: Option<&Manifest>, limits: &Limits) -> Self {
+impl CheckpointListing {
+    fn new(walked: &WalkOutput, previous: Option<&Manifest>, limits: &CheckpointLimits) -> Self {
         let mut unread = Vec::new();
         let mut entries = Vec::with_capacity(walked.entries.len());
         let mut before = previous.map(|previous| previous.entries().iter()).into_iter().flatten().peekable();
@@ -257,23 +257,26 @@ impl Listing {
             let before = before.next_if(|(path, _)| **path == entry.path).map(|(_, before)| before);
             let identity = entry.identity.filter(|identity| is_settled(*identity, walked.started_ns));
             let state = match entry.kind {
-                EntryKind::Directory => State::Directory,
-                EntryKind::Other => State::Other,
+                EntryKind::Directory => EntryState::Directory,
+                EntryKind::Other => EntryState::Other,
                 EntryKind::Symlink => match &entry.target {
-                    Some(target) => State::Symlink { target: target.clone() },
-                    None => State::Unknown(Gap::Unreadable),
+                    Some(target) => EntryState::Symlink { target: target.clone() },
+                    None => EntryState::Unknown(ContentGap::Unreadable),
                 },
-                EntryKind::File if entry.size > limits.max_file_size => State::Unknown(Gap::TooLarge),
+                EntryKind::File if entry.size > limits.max_file_size => {
+                    EntryState::Unknown(ContentGap::TooLarge)
+                }
                 EntryKind::File => known_content(entry, before).unwrap_or_else(|| {
-                    unread.push(Unread { path: entry.path.clone(), size: entry.size });
+                    unread.push(UnreadFile { path: entry.path.clone(), size: entry.size });
                     // Replaced once it is read.
-                    State::Unknown(Gap::Time)
+                    EntryState::Unknown(ContentGap::Time)
                 }),
             };
-            let has_content = entry.kind == EntryKind::File && state != State::Unknown(Gap::TooLarge);
+            let has_content =
+                entry.kind == EntryKind::File && state != EntryState::Unknown(ContentGap::TooLarge);
             let identity = identity.filter(|_| has_content);
             let mode = entry.mode.filter(|_| entry.kind != EntryKind::Symlink);
-            entries.push((entry.path.clone(), Entry { state, mode, identity }));
+            entries.push((entry.path.clone(), ManifestEntry { state, mode, identity }));
         }
         let entries = entries.into_iter().collect();
         Self { entries, unread, found: Vec::new(), gone: Vec::new() }
@@ -288,21 +291,23 @@ fn is_settled(identity: FileIdentity, started_ns: Option<i64>) -> bool {
 }
 
 /// Returns the content of a file that has not changed since the previous checkpoint.
-fn known_content(entry: &WalkEntry, before: Option<&Entry>) -> Option<State> {
+fn known_content(entry: &WalkEntry, before: Option<&ManifestEntry>) -> Option<EntryState> {
     let before = before?;
     let is_unchanged = before.identity.is_some() && before.identity == entry.identity;
     match &before.state {
-        State::File { size, .. } if is_unchanged && *size == entry.size => Some(before.state.clone()),
-        State::File { .. } | State::Directory | State::Symlink { .. } | State::Other | State::Unknown(_) => {
-            None
-        }
+        EntryState::File { size, .. } if is_unchanged && *size == entry.size => Some(before.state.clone()),
+        EntryState::File { .. }
+        | EntryState::Directory
+        | EntryState::Symlink { .. }
+        | EntryState::Other
+        | EntryState::Unknown(_) => None,
     }
 }
 
 /// Splits off the files to read next.
-fn next_batch(files: &[Unread]) -> Option<(&[Unread], &[Unread])> {
+fn next_batch(files: &[UnreadFile]) -> Option<(&[UnreadFile], &[UnreadFile])> {
     let mut size = 0_u64;
-    let fits = |file: &&Unread| {
+    let fits = |file: &&UnreadFile| {
         size = size.saturating_add(file.size);
         size <= MAX_BATCH
     };
@@ -315,14 +320,14 @@ fn next_batch(files: &[Unread]) -> Option<(&[Unread], &[Unread])> {
 async fn read_batch(
     env: &dyn ExecutionEnvironment,
     root: &Path,
-    batch: &[Unread],
+    batch: &[UnreadFile],
     blobs: &dyn Blobs,
-    limits: &Limits,
+    limits: &CheckpointLimits,
     deadline: Instant,
-) -> Result<Vec<Option<State>>, CheckpointError> {
+) -> Result<Vec<Option<EntryState>>, CheckpointError> {
     let paths: Vec<_> = batch.iter().map(|file| root.join(&file.path)).collect();
     let read_limits = ReadLimits::new(limits.max_file_size, MAX_BATCH);
-    let late = || Ok(vec![Some(State::Unknown(Gap::Time)); batch.len()]);
+    let late = || Ok(vec![Some(EntryState::Unknown(ContentGap::Time)); batch.len()]);
     let Ok(contents) = timeout_at(deadline, env.read_many(&paths, read_limits)).await else { return late() };
     let mut states = Vec::with_capacity(batch.len());
     let mut unkept = Vec::new();
@@ -337,20 +342,20 @@ async fn read_batch(
             FileContent::Bytes(bytes) => {
                 unkept.push((index, bytes));
                 // Replaced once it is kept.
-                Some(State::Unknown(Gap::Time))
+                Some(EntryState::Unknown(ContentGap::Time))
             }
-            FileContent::TooLarge => Some(State::Unknown(Gap::TooLarge)),
-            FileContent::Unreadable => Some(State::Unknown(Gap::Unreadable)),
+            FileContent::TooLarge => Some(EntryState::Unknown(ContentGap::TooLarge)),
+            FileContent::Unreadable => Some(EntryState::Unknown(ContentGap::Unreadable)),
             // Another entry has replaced it since it was listed. The next checkpoint will list that entry.
-            FileContent::NotAFile => Some(State::Unknown(Gap::Unreadable)),
+            FileContent::NotAFile => Some(EntryState::Unknown(ContentGap::Unreadable)),
             FileContent::Missing => None,
-            FileContent::Skipped => Some(State::Unknown(Gap::Time)),
+            FileContent::Skipped => Some(EntryState::Unknown(ContentGap::Time)),
         });
     }
     let mut unkept = unkept.into_iter().peekable();
     while unkept.peek().is_some() && Instant::now() < deadline {
         let (indices, contents): (Vec<_>, Vec<_>) = unkept.by_ref().take(MAX_PUTS).unzip();
-        for (index, state) in indices.into_iter().zip(keep(blobs, contents).await?) {
+        for (index, state) in indices.into_iter().zip(store_contents(blobs, contents).await?) {
             if let Some(slot) = states.get_mut(index) {
                 *slot = Some(state);
             }
@@ -360,10 +365,13 @@ async fn read_batch(
 }
 
 /// Keeps several contents together, since most of the time is spent waiting for the disk.
-async fn keep(blobs: &dyn Blobs, contents: Vec<Vec<u8>>) -> Result<Vec<State>, CheckpointError> {
+async fn store_contents(
+    blobs: &dyn Blobs,
+    contents: Vec<Vec<u8>>,
+) -> Result<Vec<EntryState>, CheckpointError> {
     let sizes: Vec<_> = contents.iter().map(|bytes| bytes.len() as u64).collect();
     let hashes = blobs.put_many(contents).await?;
-    Ok(hashes.into_iter().zip(sizes).map(|(hash, size)| State::File { hash, size }).collect())
+    Ok(hashes.into_iter().zip(sizes).map(|(hash, size)| EntryState::File { hash, size }).collect())
 }
 
 async fn read_one(

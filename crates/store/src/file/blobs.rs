@@ -10,7 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::disk::{Disk, DiskFile};
-use super::layout::{Layout, SessionFiles};
+use super::layout::{SessionFiles, StoreLayout};
 use super::{NEW, blocking, io_error};
 use crate::blob::Blobs;
 use crate::error::StoreError;
@@ -20,12 +20,12 @@ use crate::hash::Hash;
 #[derive(Clone, Debug)]
 pub(super) struct FileBlobs {
     pub(super) disk: Arc<dyn Disk>,
-    pub(super) layout: Layout,
+    pub(super) layout: StoreLayout,
     pub(super) files: SessionFiles,
 }
 
 /// Value that has only a temporary name.
-struct Unnamed {
+struct UnnamedBlob {
     file: TemporaryFile,
     shared: PathBuf,
     own: PathBuf,
@@ -78,7 +78,7 @@ impl FileBlobs {
             let (shared, own) = (self.layout.blob(&hash), self.files.blob(&hash));
             // Another session may be removing its name of the value concurrently.
             if self.disk.links(&own).is_err() && self.disk.link(&shared, &own).is_err() {
-                unnamed.push(Unnamed { file: self.write(bytes)?, shared, own });
+                unnamed.push(UnnamedBlob { file: self.write(bytes)?, shared, own });
             }
         }
         for value in &mut unnamed {
@@ -104,8 +104,8 @@ impl FileBlobs {
     }
 
     /// Gives a value that is on disk both of its names.
-    fn name(&self, value: Unnamed) -> Result<(), StoreError> {
-        let Unnamed { mut file, shared, own } = value;
+    fn name(&self, value: UnnamedBlob) -> Result<(), StoreError> {
+        let UnnamedBlob { mut file, shared, own } = value;
         create_dir(self.disk.as_ref(), &self.layout.blobs())?;
         create_dir(self.disk.as_ref(), shared.parent().unwrap_or(self.layout.root()))?;
         // The shared name only saves space.

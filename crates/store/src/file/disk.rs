@@ -52,7 +52,7 @@ pub(crate) trait Disk: std::fmt::Debug + Send + Sync {
 
     /// Locks a file and replaces its text. Creates the file if necessary. Returns the lock, or the text of the process
     /// that has it.
-    fn lock(&self, path: &Path, text: &str) -> io::Result<Result<Box<dyn Lock>, String>>;
+    fn lock(&self, path: &Path, text: &str) -> io::Result<Result<Box<dyn DiskLock>, String>>;
 
     /// Returns the text of the process that has the lock; `None` if no process has it.
     fn lock_holder(&self, path: &Path) -> io::Result<Option<String>>;
@@ -71,7 +71,7 @@ pub(crate) trait ReadSeek: Read + Seek + Send {}
 impl<T: Read + Seek + Send> ReadSeek for T {}
 
 /// Lock of a file, until it is dropped.
-pub(crate) trait Lock: std::fmt::Debug + Send + Sync {}
+pub(crate) trait DiskLock: std::fmt::Debug + Send + Sync {}
 
 /// The file system of this machine.
 #[derive(Debug)]
@@ -137,7 +137,7 @@ impl Disk for LocalDisk {
         Ok(fs::symlink_metadata(path)?.nlink())
     }
 
-    fn lock(&self, path: &Path, text: &str) -> io::Result<Result<Box<dyn Lock>, String>> {
+    fn lock(&self, path: &Path, text: &str) -> io::Result<Result<Box<dyn DiskLock>, String>> {
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
         match try_lock(&file) {
@@ -190,4 +190,4 @@ impl DiskFile for File {
     }
 }
 
-impl Lock for File {}
+impl DiskLock for File {}

@@ -17,7 +17,7 @@ use super::layout::SessionFiles;
 use super::writer::FileWriter;
 use crate::error::StoreError;
 use crate::hash::Hash;
-use crate::line::Header;
+use crate::line::SegmentHeader;
 use crate::store::Summary;
 
 /// Size of a part of a file that is copied, in bytes.
@@ -54,7 +54,7 @@ impl FileStore {
         disk.sync_dir(&directory).map_err(io_error("sync", &directory))?;
         share_values(disk, &from.files, &journal.files, &prefix.values)?;
         let epoch = journal.newest_epoch()?.max(prefix.head.epoch) + 1;
-        let mut header = Header::new(summary.id.clone(), epoch, prefix.head);
+        let mut header = SegmentHeader::new(summary.id.clone(), epoch, prefix.head);
         header.forked_from = prefix.spans.last().map(|span| span.session.clone());
         self.first_writer(journal, &header, lock, summary)
     }

@@ -29,16 +29,16 @@ const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 static WATCHED: Mutex<BTreeMap<PathBuf, watch::Sender<()>>> = Mutex::new(BTreeMap::new());
 
 #[derive(Clone, Debug)]
-pub(super) struct Inbox {
+pub(super) struct FileInbox {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) files: SessionFiles,
 }
 
-fn watched() -> MutexGuard<'static, BTreeMap<PathBuf, watch::Sender<()>>> {
+fn inbox_watchers() -> MutexGuard<'static, BTreeMap<PathBuf, watch::Sender<()>>> {
     WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Inbox {
+impl FileInbox {
     /// Adds an input at the end.
     pub(super) fn post(&self, input_id: &str, input: String) -> Result<Posting, StoreError> {
         let directory = self.files.inbox();
@@ -64,7 +64,7 @@ impl Inbox {
             return Err(io_error("write", &temporary)(source));
         }
         self.sync(&directory)?;
-        if let Some(writer) = watched().get(&directory) {
+        if let Some(writer) = inbox_watchers().get(&directory) {
             writer.send_replace(());
         }
         Ok(Posting::Accepted)
@@ -72,7 +72,7 @@ impl Inbox {
 
     /// Returns the signal that wakes the writer when an input may have been posted.
     pub(super) fn signal(&self) -> WatchedInbox {
-        let mut watched = watched();
+        let mut watched = inbox_watchers();
         watched.retain(|_, writer| writer.receiver_count() > 0);
         let posted = watched.entry(self.files.inbox()).or_default().subscribe();
         WatchedInbox { posted, interval: Some(INBOX_INTERVAL) }
@@ -134,7 +134,7 @@ impl Inbox {
         self.disk.sync_dir(directory).map_err(io_error("sync", directory))
     }
 
-    fn lock(&self, directory: &Path) -> Result<Box<dyn super::disk::Lock>, StoreError> {
+    fn lock(&self, directory: &Path) -> Result<Box<dyn super::disk::DiskLock>, StoreError> {
         let path = directory.join("lock");
         for _ in 0..LOCK_ATTEMPTS {
             if let Ok(lock) = self.disk.lock(&path, "").map_err(io_error("lock", &path))? {

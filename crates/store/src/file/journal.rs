@@ -10,11 +10,11 @@ use pintle_agent::SessionId;
 use super::disk::Disk;
 use super::io_error;
 use super::layout::{SessionFiles, epoch_of};
-use super::segment::{FirstLine, Rest, START, Scanned, SegmentScan, read_first_line};
+use super::segment::{FirstLine, START, ScannedLine, SegmentRest, SegmentScan, read_first_line};
 use crate::blob;
 use crate::error::StoreError;
 use crate::hash::Hash;
-use crate::line::{Chain, VERSION};
+use crate::line::{HashChain, VERSION};
 use crate::store::{Line, Position, TornTail};
 
 /// Files of one journal.
@@ -27,7 +27,7 @@ pub(super) struct JournalFiles {
 
 /// Part of a segment that belongs to the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct SegmentSpan {
     /// Session whose writer wrote it: this one, or one that it was forked from.
     pub(super) session: SessionId,
     pub(super) epoch: u64,
@@ -39,16 +39,16 @@ pub(super) struct Span {
 
 /// Parts of the segments that form a journal, the oldest first. There is at least one.
 #[derive(Debug)]
-pub(super) struct Spans {
-    pub(super) spans: Vec<Span>,
+pub(super) struct JournalSpans {
+    pub(super) spans: Vec<SegmentSpan>,
     /// Reason why later segments cannot be read; `None` if these are all segments.
     damage: Option<StoreError>,
 }
 
 /// Beginning of a journal, for a fork.
 #[derive(Debug)]
-pub(super) struct Prefix {
-    pub(super) spans: Vec<Span>,
+pub(super) struct JournalPrefix {
+    pub(super) spans: Vec<SegmentSpan>,
     /// Its last line.
     pub(super) head: Position,
     /// Values that its lines refer to.
@@ -57,7 +57,7 @@ pub(super) struct Prefix {
 
 /// Segments that follow each other.
 enum SegmentChain {
-    Whole(Vec<Span>),
+    Whole(Vec<SegmentSpan>),
     /// A segment is missing that a later one follows; `seq` is the number of its last line.
     Missing {
         epoch: u64,
@@ -67,14 +67,14 @@ enum SegmentChain {
 
 /// Predecessor of a segment, as named by its first line.
 #[derive(Clone)]
-struct Origin {
+struct SegmentOrigin {
     follows: Position,
     forked_from: Option<SessionId>,
 }
 
 /// Result of reading a whole journal.
 #[derive(Clone, Debug)]
-pub(super) struct Extent {
+pub(super) struct JournalExtent {
     pub(super) head: Position,
     pub(super) torn: Option<TornTail>,
     /// Highest number of a segment, whether it belongs to the journal or not.
@@ -82,18 +82,18 @@ pub(super) struct Extent {
 }
 
 /// Iterates over the lines of a journal.
-pub(super) struct Walk {
+pub(super) struct JournalWalk {
     journal: JournalFiles,
-    spans: std::vec::IntoIter<Span>,
+    spans: std::vec::IntoIter<SegmentSpan>,
     /// Number of the last span.
     newest_epoch: u64,
-    current: Option<(Span, SegmentScan)>,
+    current: Option<(SegmentSpan, SegmentScan)>,
     head: Position,
     synced: u64,
     /// Returned after the lines of all spans.
     damage: Option<StoreError>,
     /// Set at the end of the newest segment.
-    rest: Option<Rest>,
+    rest: Option<SegmentRest>,
 }
 
 impl JournalFiles {
@@ -124,7 +124,7 @@ impl JournalFiles {
     /// # Errors
     ///
     /// The damage, if no segment can be read.
-    pub(super) fn spans(&self) -> Result<Spans, StoreError> {
+    pub(super) fn spans(&self) -> Result<JournalSpans, StoreError> {
         let (mut own, mut damage) = (BTreeMap::new(), None);
         let epochs = self.epochs()?;
         for epoch in &epochs {
@@ -143,7 +143,7 @@ impl JournalFiles {
                 SegmentChain::Whole(spans) if spans.is_empty() => {
                     return Err(damage.unwrap_or_else(|| StoreError::NotFound(self.id.clone())));
                 }
-                SegmentChain::Whole(spans) => return Ok(Spans { spans, damage }),
+                SegmentChain::Whole(spans) => return Ok(JournalSpans { spans, damage }),
                 SegmentChain::Missing { epoch, seq } => {
                     damage = Some(self.damaged(seq, "its segment is missing"));
                     own.split_off(&epoch);
@@ -153,7 +153,7 @@ impl JournalFiles {
     }
 
     /// Follows the segments back from the newest of `own`, the segments of this session.
-    fn chain(&self, own: &BTreeMap<u64, Origin>) -> Result<SegmentChain, StoreError> {
+    fn chain(&self, own: &BTreeMap<u64, SegmentOrigin>) -> Result<SegmentChain, StoreError> {
         let mut spans = Vec::new();
         let mut session = self.id.clone();
         let mut next = own.last_key_value().map(|(epoch, _)| *epoch);
@@ -164,10 +164,10 @@ impl JournalFiles {
             } else {
                 self.first_line(&session, epoch, false)?
             };
-            let Some(Origin { follows, forked_from }) = origin else {
+            let Some(SegmentOrigin { follows, forked_from }) = origin else {
                 return Ok(SegmentChain::Missing { epoch, seq: end.map_or(1, |end: Position| end.seq) });
             };
-            spans.push(Span { session: session.clone(), epoch, follows, end });
+            spans.push(SegmentSpan { session: session.clone(), epoch, follows, end });
             next = (follows.epoch > 0).then_some(follows.epoch);
             end = Some(follows);
             session = forked_from.unwrap_or(session);
@@ -189,13 +189,13 @@ impl JournalFiles {
         session: &SessionId,
         epoch: u64,
         is_oldest: bool,
-    ) -> Result<Option<Origin>, StoreError> {
+    ) -> Result<Option<SegmentOrigin>, StoreError> {
         let path = self.segment(session, epoch);
         let input = match self.disk.open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             input => input.map_err(io_error("open", &path))?,
         };
-        let first = read_first_line(input, &Chain::new(session)).map_err(io_error("read", &path))?;
+        let first = read_first_line(input, &HashChain::new(session)).map_err(io_error("read", &path))?;
         let header = match first {
             FirstLine::Header(header) => header,
             FirstLine::Damaged { seq } => {
@@ -213,13 +213,13 @@ impl JournalFiles {
         if header.session != *session || header.epoch != epoch || header.follows.epoch >= epoch {
             return Err(StoreError::NotAJournal(path));
         }
-        Ok(Some(Origin { follows: header.follows, forked_from: header.forked_from }))
+        Ok(Some(SegmentOrigin { follows: header.follows, forked_from: header.forked_from }))
     }
 
     /// Verifies the journal up to line `at`.
-    pub(super) fn prefix(&self, at: u64) -> Result<Prefix, StoreError> {
-        let Spans { mut spans, .. } = self.spans()?;
-        let mut walk = self.walk_over(Spans { spans: spans.clone(), damage: None }, 1);
+    pub(super) fn prefix(&self, at: u64) -> Result<JournalPrefix, StoreError> {
+        let JournalSpans { mut spans, .. } = self.spans()?;
+        let mut walk = self.walk_over(JournalSpans { spans: spans.clone(), damage: None }, 1);
         let mut values = BTreeSet::new();
         while walk.head.seq < at {
             let Some(line) = walk.next()? else { break };
@@ -229,23 +229,23 @@ impl JournalFiles {
             return Err(StoreError::NoSuchLine { session: self.id.clone(), seq: at });
         }
         spans.retain(|span| span.follows.seq < at);
-        Ok(Prefix { spans, head: walk.head, values })
+        Ok(JournalPrefix { spans, head: walk.head, values })
     }
 
     /// Walks over the lines, starting with the segment that contains line `from`.
-    pub(super) fn walk(&self, from: u64) -> Result<Walk, StoreError> {
+    pub(super) fn walk(&self, from: u64) -> Result<JournalWalk, StoreError> {
         Ok(self.walk_over(self.spans()?, from))
     }
 
     /// Walks over the lines of these spans, starting with the span that contains line `from`.
-    pub(super) fn walk_over(&self, spans: Spans, from: u64) -> Walk {
-        let Spans { spans, damage } = spans;
+    pub(super) fn walk_over(&self, spans: JournalSpans, from: u64) -> JournalWalk {
+        let JournalSpans { spans, damage } = spans;
         let newest_epoch = spans.last().map_or(0, |span| span.epoch);
         let first = spans.iter().rposition(|span| span.follows.seq < from.max(1)).unwrap_or(0);
-        let spans: Vec<Span> = spans.into_iter().skip(first).collect();
+        let spans: Vec<SegmentSpan> = spans.into_iter().skip(first).collect();
         let head = spans.first().map_or(START, |span| span.follows);
         let spans = spans.into_iter();
-        Walk {
+        JournalWalk {
             journal: self.clone(),
             spans,
             newest_epoch,
@@ -258,15 +258,15 @@ impl JournalFiles {
     }
 
     /// Verifies the whole journal.
-    pub(super) fn extent(&self) -> Result<Extent, StoreError> {
+    pub(super) fn extent(&self) -> Result<JournalExtent, StoreError> {
         let newest_epoch = self.newest_epoch()?;
         let mut walk = self.walk(1)?;
         while walk.next()?.is_some() {}
-        Ok(Extent { head: walk.head, torn: walk.torn(), newest_epoch })
+        Ok(JournalExtent { head: walk.head, torn: walk.torn(), newest_epoch })
     }
 }
 
-impl Walk {
+impl JournalWalk {
     /// Returns the next line; `None` at the end. After the end of the newest segment it may be called again, and
     /// returns the lines that were written meanwhile.
     pub(super) fn next(&mut self) -> Result<Option<Line>, StoreError> {
@@ -289,12 +289,12 @@ impl Walk {
                 continue;
             }
             match scan.next().map_err(io_error("read", &path))? {
-                Scanned::Line(line) => {
+                ScannedLine::Line(line) => {
                     self.head = scan.head();
                     self.synced = self.synced.max(scan.synced());
                     return Ok(Some(line));
                 }
-                Scanned::End | Scanned::Misfit => {}
+                ScannedLine::End | ScannedLine::Misfit => {}
             }
             let wrong = scan.head().seq + 1;
             if span.end.is_some() {
@@ -306,7 +306,7 @@ impl Walk {
             let rest = scan.rest().map_err(io_error("read", &path))?;
             if rest.synced >= wrong {
                 // The line may have been completed, and later ones written, after it was found to be incomplete.
-                if let Scanned::Line(line) = scan.next().map_err(io_error("read", &path))? {
+                if let ScannedLine::Line(line) = scan.next().map_err(io_error("read", &path))? {
                     self.head = scan.head();
                     self.synced = self.synced.max(scan.synced());
                     return Ok(Some(line));
@@ -318,10 +318,10 @@ impl Walk {
         }
     }
 
-    fn enter(&self, span: Span) -> Result<(Span, SegmentScan), StoreError> {
+    fn enter(&self, span: SegmentSpan) -> Result<(SegmentSpan, SegmentScan), StoreError> {
         let path = self.journal.segment(&span.session, span.epoch);
         let input = self.journal.disk.open(&path).map_err(io_error("open", &path))?;
-        let scan = SegmentScan::new(input, span.epoch, Chain::new(&span.session), &span.follows);
+        let scan = SegmentScan::new(input, span.epoch, HashChain::new(&span.session), &span.follows);
         Ok((span, scan))
     }
 

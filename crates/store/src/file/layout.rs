@@ -22,7 +22,7 @@ use crate::hash::Hash;
 
 /// Files of one store.
 #[derive(Clone, Debug)]
-pub(super) struct Layout {
+pub(super) struct StoreLayout {
     root: PathBuf,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct SessionFiles {
     pub(super) directory: PathBuf,
 }
 
-impl Layout {
+impl StoreLayout {
     pub(super) fn new(root: PathBuf) -> Self {
         Self { root }
     }
@@ -70,7 +70,7 @@ impl Layout {
     }
 
     pub(super) fn session(&self, id: &SessionId) -> Result<SessionFiles, StoreError> {
-        let name = encoded(id).ok_or_else(|| StoreError::InvalidId(id.clone()))?;
+        let name = encode_id(id).ok_or_else(|| StoreError::InvalidId(id.clone()))?;
         Ok(SessionFiles { directory: self.sessions().join(name) })
     }
 }
@@ -121,7 +121,7 @@ pub(super) fn epoch_of(name: &str) -> Option<u64> {
 }
 
 /// Encodes an id as a file name: letters, digits, `-`, `_` and inner `.` stay, other bytes become `%` and two digits.
-fn encoded(id: &SessionId) -> Option<String> {
+fn encode_id(id: &SessionId) -> Option<String> {
     let id = id.as_str();
     if id.is_empty() || id.len() > MAX_ID {
         return None;
@@ -148,7 +148,7 @@ pub(super) fn id_of(name: &str) -> Option<SessionId> {
         bytes.extend_from_slice(rest.as_bytes());
     }
     let id = String::from_utf8(bytes).ok().map(SessionId::new)?;
-    (encoded(&id).as_deref() == Some(name)).then_some(id)
+    (encode_id(&id).as_deref() == Some(name)).then_some(id)
 }
 
 #[cfg(test)]
@@ -167,11 +167,11 @@ mod tests {
             ("ü\0", Some("%c3%bc%00")),
             ("", None),
         ] {
-            assert_eq!(encoded(&SessionId::new(id)).as_deref(), expected, "{id:?}");
+            assert_eq!(encode_id(&SessionId::new(id)).as_deref(), expected, "{id:?}");
             assert_eq!(expected.and_then(id_of), expected.map(|_| SessionId::new(id)));
         }
-        assert_eq!(encoded(&SessionId::new("a".repeat(201))), None);
-        assert_eq!(encoded(&SessionId::new("/".repeat(100))), None);
+        assert_eq!(encode_id(&SessionId::new("a".repeat(201))), None);
+        assert_eq!(encode_id(&SessionId::new("/".repeat(100))), None);
         for name in [".deleted-1", "%2F", "%2", "a b", "%ff", ""] {
             assert_eq!(id_of(name), None, "{name:?}");
         }
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn segments_are_named_by_their_epoch() {
-        let files = Layout::new(PathBuf::from("/s")).session(&SessionId::new("x")).unwrap();
+        let files = StoreLayout::new(PathBuf::from("/s")).session(&SessionId::new("x")).unwrap();
         assert_eq!(files.segment(12), Path::new("/s/sessions/x/0000000012.jsonl"));
         for (name, expected) in [
             ("0000000012.jsonl", Some(12)),

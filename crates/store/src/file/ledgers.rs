@@ -12,7 +12,7 @@ use crate::ledger::check_ledger_name;
 
 /// Content of a ledger's file.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Written {
+pub(super) struct LedgerFile {
     version: u64,
     text: String,
 }
@@ -40,7 +40,7 @@ impl FileStore {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Ledger::default()),
             read => read.map_err(io_error("read", &path))?,
         };
-        let written: Written =
+        let written: LedgerFile =
             serde_json::from_slice(&bytes).map_err(io::Error::from).map_err(io_error("read", &path))?;
         Ok(Ledger::new(written.version, written.text))
     }
@@ -59,7 +59,7 @@ impl FileStore {
         let replaced = if text.is_empty() {
             if before == 0 { Ok(()) } else { self.disk.remove_file(&path) }
         } else {
-            let written = Written { version: version + 1, text };
+            let written = LedgerFile { version: version + 1, text };
             let temporary = directory.join(format!("{NEW}{}", uuid::Uuid::now_v7()));
             let bytes = serde_json::to_vec(&written).unwrap_or_default();
             let mut file = self.disk.create_new(&temporary).map_err(io_error("create", &temporary))?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::task::JoinHandle;
 
-use super::journal::{JournalFiles, Walk};
+use super::journal::{JournalFiles, JournalWalk};
 use super::{blocking, finished, io_error};
 use crate::error::StoreError;
 use crate::hash::Hash;
@@ -21,34 +21,34 @@ const READ_AHEAD: usize = 256 << 10;
 const POLL: Duration = Duration::from_millis(200);
 
 /// Number and size of the newest segment. Every write changes one of them.
-type Extent = (u64, u64);
+type SegmentExtent = (u64, u64);
 
 /// Reads ahead in another thread.
 pub(super) struct FileReader {
     journal: JournalFiles,
     /// `None` while another thread reads.
-    follower: Option<Follower>,
+    follower: Option<JournalFollower>,
     /// Kept after a cancelled call, so that its lines are not lost.
-    work: Option<JoinHandle<Batch>>,
+    work: Option<JoinHandle<LineBatch>>,
     lines: std::vec::IntoIter<Line>,
     /// Returned after these lines.
     error: Option<StoreError>,
     /// Extent before the last read; `None` if it is unknown.
-    seen: Option<Extent>,
+    seen: Option<SegmentExtent>,
 }
 
-struct Batch {
-    follower: Follower,
+struct LineBatch {
+    follower: JournalFollower,
     lines: Vec<Line>,
     error: Option<StoreError>,
-    seen: Option<Extent>,
+    seen: Option<SegmentExtent>,
 }
 
 impl FileReader {
     /// Starts at line `next`, after the line `last` that an earlier reader returned. Blocks.
     pub(super) fn open(journal: JournalFiles, next: u64, last: Option<LineId>) -> Result<Self, StoreError> {
         let mut follower =
-            Follower { journal: journal.clone(), walk: None, next: next.max(1), last, hash: None };
+            JournalFollower { journal: journal.clone(), walk: None, next: next.max(1), last, hash: None };
         // A reset is reported by the first call of `next`.
         let error = match follower.start() {
             Err(error @ StoreError::Reset { .. }) => Some(error),
@@ -73,7 +73,7 @@ impl Reader for FileReader {
         }
         let joined = match &mut self.work {
             Some(work) => work.await,
-            None => return Err(lost()),
+            None => return Err(runtime_lost()),
         };
         self.work = None;
         let batch = finished(joined)?;
@@ -101,11 +101,11 @@ impl Reader for FileReader {
 }
 
 /// Returns the error of a reader whose work was lost when its runtime shut down.
-fn lost() -> StoreError {
+fn runtime_lost() -> StoreError {
     io_error("continue", Path::new("the journal"))(io::Error::other("its runtime has shut down"))
 }
 
-fn extent(journal: &JournalFiles) -> Result<Extent, StoreError> {
+fn extent(journal: &JournalFiles) -> Result<SegmentExtent, StoreError> {
     let epoch = journal.newest_epoch()?;
     let path = journal.files.segment(epoch);
     let size = journal.disk.open(&path).and_then(|mut file| file.seek(SeekFrom::End(0)));
@@ -113,10 +113,10 @@ fn extent(journal: &JournalFiles) -> Result<Extent, StoreError> {
 }
 
 /// Walks over a growing journal.
-struct Follower {
+struct JournalFollower {
     journal: JournalFiles,
     /// `None` after an error, and after the end of a segment that is no longer the newest.
-    walk: Option<Walk>,
+    walk: Option<JournalWalk>,
     /// Number of the line to return next.
     next: u64,
     /// Line that was returned last.
@@ -125,9 +125,9 @@ struct Follower {
     hash: Option<Hash>,
 }
 
-impl Follower {
+impl JournalFollower {
     /// Reads the next lines. Blocks.
-    fn read(mut self) -> Batch {
+    fn read(mut self) -> LineBatch {
         // Read first: lines that are written from now on change the extent.
         let seen = extent(&self.journal).ok();
         let (mut lines, mut size, mut error) = (Vec::new(), 0, None);
@@ -146,7 +146,7 @@ impl Follower {
                 }
             }
         }
-        Batch { follower: self, lines, error, seen }
+        LineBatch { follower: self, lines, error, seen }
     }
 
     fn next(&mut self) -> Result<Option<Line>, StoreError> {
@@ -200,7 +200,7 @@ impl Follower {
 
     /// Returns whether there is a newer segment than the finished one.
     fn is_taken_over(&self) -> Result<bool, StoreError> {
-        let at = self.walk.as_ref().map_or(0, Walk::newest_epoch);
+        let at = self.walk.as_ref().map_or(0, JournalWalk::newest_epoch);
         // Only then are the first lines of all segments read. A segment without a first line is not in use yet.
         Ok(self.journal.newest_epoch()? > at
             && self.journal.spans()?.spans.last().is_some_and(|span| span.epoch > at))

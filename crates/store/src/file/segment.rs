@@ -1,13 +1,13 @@
 //! One segment of a journal: the lines of one writer, verified while they are read.
 //!
-//! The first line of a segment names the line that it follows ([`Header`]). Later lines of the older segment are void:
-//! their writer crashed, or lost the session, before they were acknowledged.
+//! The first line of a segment names the line that it follows ([`SegmentHeader`]). Later lines of the older segment are
+//! void: their writer crashed, or lost the session, before they were acknowledged.
 
 use std::io::{self, BufRead, BufReader, Seek as _, SeekFrom};
 
 use super::disk::ReadSeek;
 use crate::hash::Hash;
-use crate::line::{Chain, Header, RawLine};
+use crate::line::{HashChain, RawLine, SegmentHeader};
 use crate::store::{Line, Position};
 
 /// Longest line that is read, in bytes. Written lines have at most half of this length.
@@ -16,7 +16,7 @@ const MAX_LINE: usize = 256 << 10;
 /// First line of a file, if it is one.
 #[derive(Debug)]
 pub(super) enum FirstLine {
-    Header(Header),
+    Header(SegmentHeader),
     /// It was changed after it was written. The number comes from the line, and may be wrong as well.
     Damaged {
         seq: u64,
@@ -30,7 +30,7 @@ pub(super) enum FirstLine {
 /// Verifies and returns the lines of a segment.
 pub(super) struct SegmentScan {
     input: BufReader<Box<dyn ReadSeek>>,
-    chain: Chain,
+    chain: HashChain,
     /// Position of the last verified line.
     head: Position,
     /// Highest `synced` member of a verified line.
@@ -41,7 +41,7 @@ pub(super) struct SegmentScan {
 
 /// Result of reading the next line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Scanned {
+pub(super) enum ScannedLine {
     Line(Line),
     /// The end of the file.
     End,
@@ -51,7 +51,7 @@ pub(super) enum Scanned {
 
 /// Bytes after the verified lines of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rest {
+pub(super) struct SegmentRest {
     pub(super) bytes: u64,
     /// Highest line that one of these lines reports as synced.
     pub(super) synced: u64,
@@ -61,7 +61,7 @@ pub(super) struct Rest {
 
 impl SegmentScan {
     /// Starts at the first line of a segment, which follows `before`.
-    pub(super) fn new(input: Box<dyn ReadSeek>, epoch: u64, chain: Chain, before: &Position) -> Self {
+    pub(super) fn new(input: Box<dyn ReadSeek>, epoch: u64, chain: HashChain, before: &Position) -> Self {
         let head = Position { epoch, seq: before.seq, hash: before.hash };
         Self { input: BufReader::new(input), chain, head, synced: 0, offset: 0 }
     }
@@ -75,11 +75,11 @@ impl SegmentScan {
     }
 
     /// Reads and verifies the next line.
-    pub(super) fn next(&mut self) -> io::Result<Scanned> {
+    pub(super) fn next(&mut self) -> io::Result<ScannedLine> {
         let mut bytes = Vec::new();
         match read_line(&mut self.input, &mut bytes)? {
-            ReadLine::End => return Ok(Scanned::End),
-            ReadLine::Partial | ReadLine::TooLong => return Ok(Scanned::Misfit),
+            ReadLine::End => return Ok(ScannedLine::End),
+            ReadLine::Partial | ReadLine::TooLong => return Ok(ScannedLine::Misfit),
             ReadLine::Complete => {}
         }
         let line = RawLine::parse(&bytes).filter(|line| {
@@ -88,19 +88,19 @@ impl SegmentScan {
                 && self.chain.verifies(line, &self.head.hash)
         });
         let Some((line, object)) = line.and_then(|line| Some((line, line.object()?))) else {
-            return Ok(Scanned::Misfit);
+            return Ok(ScannedLine::Misfit);
         };
         self.head.seq = line.seq;
         self.head.hash = line.hash;
         self.synced = self.synced.max(line.synced);
         self.offset += bytes.len() as u64 + 1;
-        Ok(Scanned::Line(Line { seq: line.seq, epoch: self.head.epoch, object }))
+        Ok(ScannedLine::Line(Line { seq: line.seq, epoch: self.head.epoch, object }))
     }
 
     /// Reads the bytes after the verified lines. The next call of [`next`](Self::next) reads them again.
-    pub(super) fn rest(&mut self) -> io::Result<Rest> {
+    pub(super) fn rest(&mut self) -> io::Result<SegmentRest> {
         self.rewind()?;
-        let mut rest = Rest { bytes: 0, synced: 0, is_partial_line: false };
+        let mut rest = SegmentRest { bytes: 0, synced: 0, is_partial_line: false };
         let mut lines = 0;
         loop {
             let mut bytes = Vec::new();
@@ -129,7 +129,7 @@ impl SegmentScan {
 }
 
 /// Reads and verifies the first line of a segment. All versions use this format.
-pub(super) fn read_first_line(input: Box<dyn ReadSeek>, chain: &Chain) -> io::Result<FirstLine> {
+pub(super) fn read_first_line(input: Box<dyn ReadSeek>, chain: &HashChain) -> io::Result<FirstLine> {
     let mut bytes = Vec::new();
     match read_line(&mut BufReader::new(input), &mut bytes)? {
         ReadLine::Complete => {}
@@ -137,7 +137,7 @@ pub(super) fn read_first_line(input: Box<dyn ReadSeek>, chain: &Chain) -> io::Re
         ReadLine::TooLong => return Ok(FirstLine::Foreign),
     }
     let Some(line) = RawLine::parse(&bytes) else { return Ok(FirstLine::Foreign) };
-    let header = line.object().and_then(|object| serde_json::from_str::<Header>(&object).ok());
+    let header = line.object().and_then(|object| serde_json::from_str::<SegmentHeader>(&object).ok());
     Ok(match header {
         Some(header) if line.seq == header.follows.seq + 1 && chain.verifies(&line, &header.follows.hash) => {
             FirstLine::Header(header)

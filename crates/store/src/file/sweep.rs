@@ -24,7 +24,7 @@ impl FileStore {
             if !name.starts_with(TRASH) {
                 removed += self.sweep_session(&SessionFiles { directory }, before)?;
             } else if self.is_older(&directory, before) {
-                removed += Self::removed(&directory, self.disk.remove_dir_all(&directory))?;
+                removed += Self::count_removed(&directory, self.disk.remove_dir_all(&directory))?;
             }
         }
         Ok(removed + self.sweep_values(before)?)
@@ -41,7 +41,7 @@ impl FileStore {
             for name in self.names(directory)?.iter().filter(|name| name.starts_with(NEW)) {
                 let path = directory.join(name);
                 if self.is_older(&path, before) {
-                    removed += Self::removed(&path, self.disk.remove_file(&path))?;
+                    removed += Self::count_removed(&path, self.disk.remove_file(&path))?;
                 }
             }
         }
@@ -70,7 +70,7 @@ impl FileStore {
             for name in names.iter().filter(|name| name.parse::<Hash>().is_ok()) {
                 let path = directory.join(name);
                 if self.disk.links(&path).is_ok_and(|links| links == 1) && self.is_older(&path, before) {
-                    removed += Self::removed(&path, self.disk.remove_file(&path))?;
+                    removed += Self::count_removed(&path, self.disk.remove_file(&path))?;
                 }
             }
         }
@@ -92,7 +92,7 @@ impl FileStore {
     }
 
     /// Counts a removal, unless another process removed the file first.
-    fn removed(path: &Path, result: io::Result<()>) -> Result<u64, StoreError> {
+    fn count_removed(path: &Path, result: io::Result<()>) -> Result<u64, StoreError> {
         match result {
             Ok(()) => Ok(1),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),

@@ -9,14 +9,14 @@ use async_trait::async_trait;
 use pintle_agent::{Barrier, Fence, SessionId};
 
 use super::blobs::FileBlobs;
-use super::disk::{DiskFile, Lock};
-use super::inbox::Inbox;
+use super::disk::{DiskFile, DiskLock};
+use super::inbox::FileInbox;
 use super::journal::JournalFiles;
 use super::{blocking, io_error, write_summary};
 use crate::blob::move_to_blobs;
 use crate::error::StoreError;
 use crate::format::CLOSED;
-use crate::line::{Chain, Header};
+use crate::line::{HashChain, SegmentHeader};
 use crate::store::{InboxSignal, Position, PostedInput, SessionWriter, Summary};
 
 /// Writer of a session. The lock is held until it is dropped.
@@ -24,24 +24,24 @@ use crate::store::{InboxSignal, Position, PostedInput, SessionWriter, Summary};
 pub(super) struct FileWriter {
     journal: JournalFiles,
     blobs: FileBlobs,
-    inbox: Inbox,
-    chain: Chain,
+    inbox: FileInbox,
+    chain: HashChain,
     head: Position,
     /// Highest line that is known to be on disk.
     synced: u64,
     /// `None` while another thread writes to it, and after an error.
-    segment: Option<Segment>,
+    segment: Option<OpenSegment>,
     ended: Arc<AtomicBool>,
-    _lock: Box<dyn Lock>,
+    _lock: Box<dyn DiskLock>,
 }
 
 #[derive(Debug)]
-struct Segment {
+struct OpenSegment {
     file: Box<dyn DiskFile>,
     path: PathBuf,
 }
 
-impl Segment {
+impl OpenSegment {
     fn write(&mut self, text: &str) -> Result<(), StoreError> {
         self.file.write_all(text.as_bytes()).map_err(io_error("write", &self.path))
     }
@@ -56,18 +56,18 @@ impl FileWriter {
     pub(super) fn start(
         journal: JournalFiles,
         blobs: FileBlobs,
-        header: &Header,
-        lock: Box<dyn Lock>,
+        header: &SegmentHeader,
+        lock: Box<dyn DiskLock>,
     ) -> Result<Self, StoreError> {
         let (epoch, before) = (header.epoch, header.follows);
         let path = journal.files.segment(epoch);
         let file = journal.disk.create_new(&path).map_err(io_error("create", &path))?;
-        let inbox = Inbox { disk: Arc::clone(&journal.disk), files: journal.files.clone() };
+        let inbox = FileInbox { disk: Arc::clone(&journal.disk), files: journal.files.clone() };
         let mut writer = Self {
-            chain: Chain::new(&journal.id),
+            chain: HashChain::new(&journal.id),
             head: Position { epoch, ..before },
             synced: before.seq,
-            segment: Some(Segment { file, path }),
+            segment: Some(OpenSegment { file, path }),
             ended: Arc::default(),
             _lock: lock,
             journal,

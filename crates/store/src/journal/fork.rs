@@ -7,14 +7,14 @@ use pintle_agent::{Count, Record, RecordHeader, ReplayError, SessionId};
 use serde::Serialize;
 
 use super::StoredJournal;
-use super::reading::{Read, read_before_damage};
+use super::reading::{ReadRecord, read_before_damage};
 use crate::error::StoreError;
 use crate::store::{SessionStore, Summary};
 
 /// Fork of a stored session.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Fork {
+pub struct StoredFork {
     /// Start for [`SessionBuilder::start`](pintle_agent::SessionBuilder::start).
     pub start: Start,
     /// Journal for [`SessionBuilder::journal`](pintle_agent::SessionBuilder::journal).
@@ -56,9 +56,9 @@ pub async fn fork(
     id: &SessionId,
     turns: Option<usize>,
     summary: Summary,
-) -> Result<Fork, ForkError> {
+) -> Result<StoredFork, ForkError> {
     let (read, damage) = read_before_damage(store, id).await?;
-    let Some(Read { record, last }) = read else {
+    let Some(ReadRecord { record, last }) = read else {
         return Err(damage.unwrap_or_else(|| StoreError::NotFound(id.clone())).into());
     };
     let entries = record.replay()?.history.len();
@@ -75,7 +75,7 @@ pub async fn fork(
     let writer = store.fork(id, last, summary.clone()).await?;
     let mut journal = StoredJournal::new(writer, summary);
     journal.inherited = Some(start.clone());
-    Ok(Fork { start, journal })
+    Ok(StoredFork { start, journal })
 }
 
 /// Header of a fork: the lines before it contain the history, up to the entry that `start.forked_from` names.

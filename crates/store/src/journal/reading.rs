@@ -29,7 +29,7 @@ pub async fn read_record(store: &dyn SessionStore, id: &SessionId) -> Result<Rec
 pub async fn read_intact(store: &dyn SessionStore, id: &SessionId) -> Result<IntactRecord, StoreError> {
     let (read, damage) = read_before_damage(store, id).await?;
     match (read, damage) {
-        (Some(Read { record, .. }), damage) => Ok(IntactRecord { record, damage }),
+        (Some(ReadRecord { record, .. }), damage) => Ok(IntactRecord { record, damage }),
         (None, damage) => Err(damage.unwrap_or_else(|| StoreError::NotFound(id.clone()))),
     }
 }
@@ -59,12 +59,12 @@ pub async fn read_objects(store: &dyn SessionStore, id: &SessionId) -> Result<Ve
 }
 
 /// Record, and the number of its last line.
-pub(super) struct Read {
+pub(super) struct ReadRecord {
     pub(super) record: Record,
     pub(super) last: u64,
 }
 
-pub(super) async fn read_to_end(store: &dyn SessionStore, id: &SessionId) -> Result<Read, StoreError> {
+pub(super) async fn read_to_end(store: &dyn SessionStore, id: &SessionId) -> Result<ReadRecord, StoreError> {
     match read_before_damage(store, id).await? {
         (_, Some(damage)) => Err(damage),
         (read, None) => read.ok_or_else(|| StoreError::NotFound(id.clone())),
@@ -75,7 +75,7 @@ pub(super) async fn read_to_end(store: &dyn SessionStore, id: &SessionId) -> Res
 pub(super) async fn read_before_damage(
     store: &dyn SessionStore,
     id: &SessionId,
-) -> Result<(Option<Read>, Option<StoreError>), StoreError> {
+) -> Result<(Option<ReadRecord>, Option<StoreError>), StoreError> {
     let mut lines = RecordLines {
         id,
         reader: store.read(id, 1).await?,
@@ -99,7 +99,7 @@ struct RecordLines<'a> {
     id: &'a SessionId,
     reader: Box<dyn Reader>,
     blobs: Box<dyn Blobs>,
-    read: Option<Read>,
+    read: Option<ReadRecord>,
     /// Whether the record so far belongs to the origin of a fork.
     is_inherited: bool,
 }
@@ -112,34 +112,34 @@ impl RecordLines<'_> {
         let object = move_from_blobs(line.object, self.blobs.as_ref()).await?;
         let damaged = |problem| StoreError::Damaged { session: self.id.clone(), seq, problem };
         let unreadable = || damaged("it is not an entry of a record");
-        match Kind::of(&object).ok_or_else(unreadable)? {
-            Kind::Entry => {
+        match LineKind::parse(&object).ok_or_else(unreadable)? {
+            LineKind::Entry => {
                 let entry = serde_json::from_str(&object).map_err(|_| unreadable())?;
                 let read = self.read.as_mut().ok_or_else(unreadable)?;
                 read.record.entries.push(Arc::new(entry));
                 read.last = seq;
             }
-            Kind::Header => {
+            LineKind::Header => {
                 let header = RecordHeader::parse(&object).map_err(|_| unreadable())?;
-                self.read = Some(Read { record: Record::new(header), last: seq });
+                self.read = Some(ReadRecord { record: Record::new(header), last: seq });
                 self.is_inherited = false;
             }
-            Kind::ForkHeader => {
+            LineKind::ForkHeader => {
                 let origin = self.read.take().ok_or_else(unreadable)?.record;
                 let header = ForkHeader::read(&object, &origin);
                 let header = header.ok_or_else(|| damaged("the history that it refers to cannot be read"))?;
-                self.read = Some(Read { record: Record::new(header), last: seq });
+                self.read = Some(ReadRecord { record: Record::new(header), last: seq });
                 self.is_inherited = false;
             }
-            Kind::Fork => self.is_inherited = true,
-            Kind::Other => {}
+            LineKind::Fork => self.is_inherited = true,
+            LineKind::Other => {}
         }
         Ok(true)
     }
 }
 
 /// Kind of a line.
-enum Kind {
+enum LineKind {
     Header,
     /// Header without the history, which is in the preceding lines.
     ForkHeader,
@@ -150,8 +150,8 @@ enum Kind {
     Other,
 }
 
-impl Kind {
-    fn of(object: &str) -> Option<Self> {
+impl LineKind {
+    fn parse(object: &str) -> Option<Self> {
         #[derive(Deserialize)]
         struct Members {
             input: Option<serde::de::IgnoredAny>,

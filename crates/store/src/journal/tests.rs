@@ -68,7 +68,7 @@ async fn a_fork_refers_to_the_history_of_its_origin() {
     let (a, b, c) = (SessionId::new("a"), SessionId::new("b"), SessionId::new("c"));
     let mut writer = store.create(named("a")).await.unwrap();
     writer.append(TASKS.map(str::to_owned).to_vec(), Barrier::Synced).await.unwrap();
-    let Fork { start, mut journal } = fork(&store, &a, None, named("b")).await.unwrap();
+    let StoredFork { start, mut journal } = fork(&store, &a, None, named("b")).await.unwrap();
     assert_eq!(start.history.len(), 1, "{start:?}");
     // Until it has a record, it is not that of its origin.
     assert!(matches!(read_record(&store, &b).await, Err(StoreError::NotFound(_))));
@@ -94,7 +94,8 @@ async fn a_fork_with_another_history_keeps_it() {
     let store = MemoryStore::new();
     let mut writer = store.create(named("a")).await.unwrap();
     writer.append(TASKS.map(str::to_owned).to_vec(), Barrier::Synced).await.unwrap();
-    let Fork { mut start, mut journal } = fork(&store, &SessionId::new("a"), None, named("b")).await.unwrap();
+    let StoredFork { mut start, mut journal } =
+        fork(&store, &SessionId::new("a"), None, named("b")).await.unwrap();
     let twice = start.history[0].clone();
     start.history.push(twice);
     let header = begin(&mut journal, "b", &start).await;

@@ -203,7 +203,7 @@ async fn every_address_of_a_name_is_checked() {
     let server = Server::start().await;
     let lookups = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&lookups);
-    let lookup: Lookup = Arc::new(move |host| {
+    let lookup: HostLookup = Arc::new(move |host| {
         counted.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
             let loopback = IpAddr::from([127, 0, 0, 1]);

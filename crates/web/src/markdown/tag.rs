@@ -3,7 +3,7 @@
 use super::readable;
 
 /// A start tag.
-pub(super) struct Tag {
+pub(super) struct StartTag {
     /// In lower case.
     pub(super) name: String,
     /// Names and values of the attributes in [`USED`], each name once.
@@ -15,7 +15,7 @@ pub(super) struct Tag {
 /// Attributes that are kept.
 const USED: [&str; 5] = ["alt", "class", "href", "src", "start"];
 
-impl Tag {
+impl StartTag {
     pub(super) fn new(name: &[u8]) -> Self {
         let name = String::from_utf8_lossy(name).into_owned();
         Self { name, attributes: Vec::new(), reads_value: false }

@@ -9,7 +9,7 @@ const MAX_INLINE: usize = 16;
 const INDENT: &str = "      ";
 
 #[derive(Default)]
-pub(super) struct Writer {
+pub(super) struct MarkdownWriter {
     out: String,
     /// Line breaks due before the next text.
     breaks: usize,
@@ -17,18 +17,18 @@ pub(super) struct Writer {
     space: bool,
     /// Text to insert after the prefix of the next line that has text, such as `## `.
     line_start: String,
-    blocks: Vec<Block>,
+    blocks: Vec<OpenBlock>,
     /// Number of open blocks that are nested too deeply to be shown.
     hidden_blocks: usize,
     inlines: Vec<OpenInline>,
     /// Preformatted block that is being read.
-    pre: Option<Pre>,
+    pre: Option<PreformattedText>,
     in_row: bool,
 }
 
 /// Inline formatting.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Inline {
+pub(super) enum InlineFormat {
     Strong,
     Emphasis,
     Deleted,
@@ -38,12 +38,12 @@ pub(super) enum Inline {
 }
 
 struct OpenInline {
-    inline: Inline,
+    inline: InlineFormat,
     /// Whether the opening marker is written.
     written: bool,
 }
 
-enum Block {
+enum OpenBlock {
     Quote {
         /// Whether a line of it is written.
         written: bool,
@@ -58,12 +58,12 @@ enum Block {
 }
 
 #[derive(Default)]
-struct Pre {
+struct PreformattedText {
     text: String,
     language: String,
 }
 
-impl Inline {
+impl InlineFormat {
     fn opening(&self) -> &'static str {
         match self {
             Self::Strong => "**",
@@ -85,7 +85,7 @@ impl Inline {
     }
 }
 
-impl Writer {
+impl MarkdownWriter {
     /// Returns the length of the output so far, in bytes.
     pub(super) fn len(&self) -> usize {
         self.out.len() + self.pre.as_ref().map_or(0, |pre| pre.text.len())
@@ -138,7 +138,7 @@ impl Writer {
         }
         self.close_written();
         // The first block of an item starts on the line of the marker.
-        let fresh = matches!(self.blocks.last(), Some(Block::Item { written: false, .. }));
+        let fresh = matches!(self.blocks.last(), Some(OpenBlock::Item { written: false, .. }));
         self.breaks = self.breaks.max(if fresh { 1 } else { breaks });
         self.space = false;
     }
@@ -172,14 +172,14 @@ impl Writer {
         self.block(2);
     }
 
-    pub(super) fn open(&mut self, inline: Inline) {
+    pub(super) fn open(&mut self, inline: InlineFormat) {
         if self.pre.is_none() && self.inlines.len() < MAX_INLINE {
             self.inlines.push(OpenInline { inline, written: false });
         }
     }
 
     /// Closes the innermost inline that matches, and the inlines inside it.
-    pub(super) fn close(&mut self, matches: impl Fn(&Inline) -> bool) {
+    pub(super) fn close(&mut self, matches: impl Fn(&InlineFormat) -> bool) {
         let Some(at) = self.inlines.iter().rposition(|open| matches(&open.inline)) else { return };
         for open in self.inlines.split_off(at).into_iter().rev().filter(|open| open.written) {
             self.out.push_str(&open.inline.closing());
@@ -188,7 +188,7 @@ impl Writer {
 
     pub(super) fn begin_pre(&mut self) {
         if self.pre.is_none() {
-            self.pre = Some(Pre::default());
+            self.pre = Some(PreformattedText::default());
         }
     }
 
@@ -218,44 +218,46 @@ impl Writer {
 
     pub(super) fn begin_quote(&mut self) {
         self.block(2);
-        self.push(Block::Quote { written: false });
+        self.push(OpenBlock::Quote { written: false });
     }
 
     pub(super) fn end_quote(&mut self) {
         self.block(2);
-        self.pop(|block| matches!(block, Block::Quote { .. }));
+        self.pop(|block| matches!(block, OpenBlock::Quote { .. }));
     }
 
     pub(super) fn begin_list(&mut self, first: Option<u64>) {
-        let inside = self.blocks.iter().any(|block| matches!(block, Block::Item { .. }));
+        let inside = self.blocks.iter().any(|block| matches!(block, OpenBlock::Item { .. }));
         self.block(if inside { 1 } else { 2 });
-        self.push(Block::List(first));
+        self.push(OpenBlock::List(first));
     }
 
     pub(super) fn end_list(&mut self) {
-        self.pop(|block| matches!(block, Block::List(_)));
-        let inside = self.blocks.iter().any(|block| matches!(block, Block::Item { .. }));
+        self.pop(|block| matches!(block, OpenBlock::List(_)));
+        let inside = self.blocks.iter().any(|block| matches!(block, OpenBlock::Item { .. }));
         self.block(if inside { 1 } else { 2 });
     }
 
     pub(super) fn begin_item(&mut self) {
         self.end_item();
         let marker = match self.blocks.last_mut() {
-            Some(Block::List(Some(next))) => {
+            Some(OpenBlock::List(Some(next))) => {
                 let marker = format!("{next}. ");
                 *next = next.saturating_add(1);
                 marker
             }
-            Some(Block::List(None) | Block::Quote { .. } | Block::Item { .. }) | None => "- ".to_owned(),
+            Some(OpenBlock::List(None) | OpenBlock::Quote { .. } | OpenBlock::Item { .. }) | None => {
+                "- ".to_owned()
+            }
         };
-        self.push(Block::Item { marker, written: false });
+        self.push(OpenBlock::Item { marker, written: false });
     }
 
     /// Ends the open item of the innermost list, if any.
     pub(super) fn end_item(&mut self) {
         self.block(1);
-        let list = self.blocks.iter().rposition(|block| matches!(block, Block::List(_)));
-        let item = self.blocks.iter().rposition(|block| matches!(block, Block::Item { .. }));
+        let list = self.blocks.iter().rposition(|block| matches!(block, OpenBlock::List(_)));
+        let item = self.blocks.iter().rposition(|block| matches!(block, OpenBlock::Item { .. }));
         if self.hidden_blocks == 0 && item > list {
             self.blocks.truncate(item.unwrap_or_default());
         }
@@ -324,16 +326,16 @@ impl Writer {
         self.space = false;
         for block in &mut self.blocks {
             match block {
-                Block::Quote { written } => {
+                OpenBlock::Quote { written } => {
                     *written = true;
                     self.out.push_str("> ");
                 }
-                Block::List(_) => {}
-                Block::Item { marker, written: written @ false } => {
+                OpenBlock::List(_) => {}
+                OpenBlock::Item { marker, written: written @ false } => {
                     *written = true;
                     self.out.push_str(marker);
                 }
-                Block::Item { marker, .. } => self.out.push_str(indent(marker)),
+                OpenBlock::Item { marker, .. } => self.out.push_str(indent(marker)),
             }
         }
     }
@@ -342,9 +344,9 @@ impl Writer {
     fn empty_line_prefix(&mut self) {
         for block in &self.blocks {
             match block {
-                Block::Quote { written: true } => self.out.push_str("> "),
-                Block::Item { marker, written: true } => self.out.push_str(indent(marker)),
-                Block::Quote { .. } | Block::Item { .. } | Block::List(_) => {}
+                OpenBlock::Quote { written: true } => self.out.push_str("> "),
+                OpenBlock::Item { marker, written: true } => self.out.push_str(indent(marker)),
+                OpenBlock::Quote { .. } | OpenBlock::Item { .. } | OpenBlock::List(_) => {}
             }
         }
     }
@@ -359,23 +361,23 @@ impl Writer {
         for open in self.inlines.iter_mut().rev().filter(|open| open.written) {
             open.written = false;
             self.out.push_str(&open.inline.closing());
-            if let Inline::Link(target) = &mut open.inline {
+            if let InlineFormat::Link(target) = &mut open.inline {
                 *target = None;
             }
         }
     }
 
-    fn push(&mut self, block: Block) {
+    fn push(&mut self, block: OpenBlock) {
         if self.blocks.len() < MAX_DEPTH && self.hidden_blocks == 0 {
             self.blocks.push(block);
-        } else if !matches!(block, Block::Item { .. }) {
+        } else if !matches!(block, OpenBlock::Item { .. }) {
             // Hidden items are not counted, because they end in too many ways.
             self.hidden_blocks += 1;
         }
     }
 
     /// Ends the innermost block that matches, and the blocks inside it.
-    fn pop(&mut self, matches: impl Fn(&Block) -> bool) {
+    fn pop(&mut self, matches: impl Fn(&OpenBlock) -> bool) {
         if self.hidden_blocks > 0 {
             self.hidden_blocks -= 1;
         } else if let Some(at) = self.blocks.iter().rposition(matches) {

@@ -3,14 +3,14 @@
 use pintle_tools::builtin::SearchHit;
 use serde_json::Value;
 
-use super::Provider;
+use super::SearchDialect;
 
 /// Returns the pages of a raw response without duplicates, cited pages first.
-pub(super) fn extract_hits(provider: Provider, response: &Value) -> Vec<SearchHit> {
+pub(super) fn extract_hits(provider: SearchDialect, response: &Value) -> Vec<SearchHit> {
     let found = match provider {
-        Provider::OpenAi => openai(response),
-        Provider::Anthropic => anthropic(response),
-        Provider::Gemini => gemini(response),
+        SearchDialect::OpenAi => openai(response),
+        SearchDialect::Anthropic => anthropic(response),
+        SearchDialect::Gemini => gemini(response),
     };
     let mut hits: Vec<SearchHit> = Vec::new();
     for hit in found {
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    fn rendered(provider: Provider, response: &Value) -> String {
+    fn rendered(provider: SearchDialect, response: &Value) -> String {
         let hits = extract_hits(provider, response);
         let lines = hits.iter().map(|hit| format!("{} <{}> {}", hit.title, hit.url, hit.snippet));
         lines.map(|line| line.trim().to_owned()).collect::<Vec<_>>().join("\n")
@@ -109,7 +109,7 @@ mod tests {
                 {"type": "url_citation", "url": "https://b/", "title": "B again"},
             ]}]},
         ]});
-        insta::assert_snapshot!(rendered(Provider::OpenAi, &openai), @"
+        insta::assert_snapshot!(rendered(SearchDialect::OpenAi, &openai), @"
         B <https://b/>
         <https://a/>
         ");
@@ -123,7 +123,7 @@ mod tests {
                 {"type": "web_search_result_location", "url": "https://b/", "title": "B", "cited_text": "So it is."},
             ]},
         ]});
-        insta::assert_snapshot!(rendered(Provider::Anthropic, &anthropic), @"
+        insta::assert_snapshot!(rendered(SearchDialect::Anthropic, &anthropic), @"
         B <https://b/> So it is.
         A <https://a/> May 2, 2025
         ");
@@ -134,7 +134,7 @@ mod tests {
                 {"segment": {"text": "It was so."}, "groundingChunkIndices": [0]},
             ],
         }}]});
-        insta::assert_snapshot!(rendered(Provider::Gemini, &gemini), @"
+        insta::assert_snapshot!(rendered(SearchDialect::Gemini, &gemini), @"
         a.example <https://a/> It is so. It was so.
         <https://b/> It is so.
         ");
@@ -144,7 +144,7 @@ mod tests {
     fn responses_without_sources_have_no_hits() {
         let refused = json!({"content": [{"type": "web_search_tool_result", "tool_use_id": "s1",
             "content": {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}}]});
-        for provider in [Provider::OpenAi, Provider::Anthropic, Provider::Gemini] {
+        for provider in [SearchDialect::OpenAi, SearchDialect::Anthropic, SearchDialect::Gemini] {
             for response in [
                 &json!({}),
                 &Value::Null,

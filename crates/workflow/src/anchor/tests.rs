@@ -1,7 +1,7 @@
 //! Which proposals are anchors.
 
 use super::*;
-use crate::contract::Scope;
+use crate::contract::TaskScope;
 use crate::tests::facts::{added, modified, plain, run};
 
 fn facts(runs: Vec<CommandRun>) -> AnchorFacts {
@@ -19,7 +19,7 @@ fn facts(runs: Vec<CommandRun>) -> AnchorFacts {
 }
 
 fn judged(facts: &AnchorFacts) -> String {
-    let rules = PathRules::new(&Scope::default()).unwrap();
+    let rules = PathRules::new(&TaskScope::default()).unwrap();
     match facts.judge(&AnchorPlan::Test, &rules) {
         Ok(anchor) => format!("anchor: {:?}", anchor.tests()),
         Err(problems) => problems.iter().map(|problem| format!("{problem}\n")).collect(),
@@ -42,8 +42,9 @@ fn a_test_that_fails_by_what_it_asserts_is_an_anchor() {
 
 #[test]
 fn what_fails_for_another_reason_is_none() {
-    let ends =
-        |end: End| vec![CommandRun::new(end.clone()), CommandRun::new(end.clone()), CommandRun::new(end)];
+    let ends = |end: CommandEnd| {
+        vec![CommandRun::new(end.clone()), CommandRun::new(end.clone()), CommandRun::new(end)]
+    };
     let thrice = |code, words| vec![run(code, words), run(code, words), run(code, words)];
     let mut forged = thrice(1, "-new");
     forged[1].tests.as_mut().unwrap().problems.push("`new` is reported twice".to_owned());
@@ -56,10 +57,10 @@ fn what_fails_for_another_reason_is_none() {
         vec![run(1, "-new"), run(0, "+new"), run(1, "-new")],
         vec![plain(1), plain(2), plain(1)],
         vec![plain(1), plain(1)],
-        ends(End::TimedOut),
-        ends(End::Killed(11)),
-        ends(End::Exited(127)),
-        ends(End::NotRun("there is no shell".to_owned())),
+        ends(CommandEnd::TimedOut),
+        ends(CommandEnd::Killed(11)),
+        ends(CommandEnd::Exited(127)),
+        ends(CommandEnd::NotRun("there is no shell".to_owned())),
         forged,
     ]
     .into_iter()

@@ -3,28 +3,28 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{AnchorPlan, Check, Contract, ContractError, Pass, Scope};
+use super::{AnchorPlan, Contract, ContractError, PassCondition, TaskCheck, TaskScope};
 use crate::results::ResultsFormat;
 
 /// Answer of a session that drafts a contract. It contains the evidence for the goal, and no budgets or gates.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Draft {
+pub(crate) struct ContractDraft {
     goal: String,
-    checks: Vec<DraftedCheck>,
+    checks: Vec<DraftCheck>,
     nothing_fails_first: Option<String>,
     paths: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct DraftedCheck {
+struct DraftCheck {
     name: String,
     command: String,
     results: Option<ResultsFormat>,
 }
 
-impl Draft {
+impl ContractDraft {
     /// Returns the JSON Schema of a draft.
     pub(crate) fn schema() -> Value {
         json!({
@@ -73,8 +73,8 @@ impl Draft {
     /// [`ContractError`], with all problems.
     pub(crate) fn contract(self) -> Result<Contract, ContractError> {
         let mut contract = Contract::new(self.goal);
-        contract.checks = self.checks.into_iter().map(DraftedCheck::check).collect();
-        contract.scope = Scope { paths: self.paths, ..Scope::default() };
+        contract.checks = self.checks.into_iter().map(DraftCheck::check).collect();
+        contract.scope = TaskScope { paths: self.paths, ..TaskScope::default() };
         if let Some(because) = self.nothing_fails_first {
             contract.anchor = AnchorPlan::None { because };
         }
@@ -83,12 +83,12 @@ impl Draft {
     }
 }
 
-impl DraftedCheck {
-    fn check(self) -> Check {
-        let check = Check::new(self.name, self.command);
+impl DraftCheck {
+    fn check(self) -> TaskCheck {
+        let check = TaskCheck::new(self.name, self.command);
         match self.results {
             // Tests that failed before may still fail.
-            Some(results) => check.with_results(results).with_pass(Pass::NoWorse),
+            Some(results) => check.with_results(results).with_pass(PassCondition::NoWorse),
             None => check,
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use thiserror::Error;
 
-use super::{AnchorPlan, Base, Check, Contract, MAX_CANDIDATES, Pass, PathRules};
+use super::{AnchorPlan, BaseCommit, Contract, MAX_CANDIDATES, PassCondition, PathRules, TaskCheck};
 use crate::results::ResultsFormat;
 
 /// Longest goal, in bytes.
@@ -59,7 +59,7 @@ impl Contract {
         let is_id = |commit: &str| {
             matches!(commit.len(), 40 | 64) && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
         };
-        let is_base = |base: &Base| {
+        let is_base = |base: &BaseCommit| {
             is_id(&base.commit) && !base.repository.is_empty() && !base.repository.starts_with('-')
         };
         expect(
@@ -141,7 +141,7 @@ impl Contract {
     }
 }
 
-impl Check {
+impl TaskCheck {
     fn check(&self, problems: &mut Vec<String>) {
         let name = format!("check `{}`", self.name);
         let mut expect = |is_right: bool, problem: &str| {
@@ -153,7 +153,7 @@ impl Check {
         expect(!self.command.trim().is_empty(), "command: expected a command");
         expect((1..=86_400).contains(&self.timeout_s), "timeout_s: expected 1 to 86,400");
         expect((1..=10).contains(&self.runs), "runs: expected 1 to 10");
-        let is_compared = self.pass == Pass::NoWorse;
+        let is_compared = self.pass == PassCondition::NoWorse;
         expect(
             !is_compared || self.results.is_some(),
             "pass: `no-worse` needs `results`, to tell tests apart",

@@ -5,7 +5,7 @@ use std::path::Path;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use thiserror::Error;
 
-use super::Scope;
+use super::TaskScope;
 
 /// Files that affect the verdict. They must not change unless a contract allows it: tests, their configuration, continuous
 /// integration, lock files, and files that change how git treats other files. Files that a tool prefers to one of these are
@@ -134,7 +134,7 @@ pub struct InvalidPattern {
     pub reason: String,
 }
 
-/// The compiled patterns of a [`Scope`]. Paths have the form of git: relative to the root of the repository, with `/`.
+/// The compiled patterns of a [`TaskScope`]. Paths have the form of git: relative to the root of the repository, with `/`.
 ///
 /// Tests, their configuration, continuous integration and lock files are protected unless the scope names them as
 /// `unprotected`.
@@ -154,7 +154,7 @@ impl PathRules {
     /// # Errors
     ///
     /// [`InvalidPattern`] for the first invalid pattern.
-    pub fn new(scope: &Scope) -> Result<Self, InvalidPattern> {
+    pub fn new(scope: &TaskScope) -> Result<Self, InvalidPattern> {
         Ok(Self {
             paths: if scope.paths.is_empty() { None } else { Some(set(&scope.paths)?) },
             except: set(&scope.except)?,

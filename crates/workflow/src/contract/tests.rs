@@ -47,8 +47,8 @@ rounds = 2
 fn a_file_says_what_is_proved_and_how() {
     let contract = Contract::parse(WHOLE).unwrap();
     assert_eq!((contract.checks.len(), contract.candidates.len(), contract.attempts), (2, 2, 3));
-    assert_eq!((contract.checks[0].pass, contract.checks[0].runs), (Pass::NoWorse, 2));
-    assert_eq!((contract.review.rounds, contract.gates.as_slice()), (2, [Gate::Anchor].as_slice()));
+    assert_eq!((contract.checks[0].pass, contract.checks[0].runs), (PassCondition::NoWorse, 2));
+    assert_eq!((contract.review.rounds, contract.gates.as_slice()), (2, [DecisionGate::Anchor].as_slice()));
     let again = Contract::parse(&toml::to_string(&contract).unwrap()).unwrap();
     assert_eq!(again, contract);
     let least = Contract::parse("goal = \"Do it.\"").unwrap();
@@ -128,12 +128,12 @@ fn everything_that_is_wrong_is_said_at_once() {
 
 #[test]
 fn files_that_judge_are_protected() {
-    let scope = Scope {
+    let scope = TaskScope {
         paths: vec!["src/**".to_owned(), "lib/".to_owned()],
         except: vec!["src/generated/**".to_owned()],
         protected: vec!["src/frozen.rs".to_owned()],
         unprotected: vec!["**/Cargo.lock".to_owned()],
-        ..Scope::default()
+        ..TaskScope::default()
     };
     let rules = PathRules::new(&scope).unwrap();
     for (path, in_scope, protected, test) in [
@@ -162,7 +162,7 @@ fn files_that_judge_are_protected() {
 /// A tool that reads a protected file reads one of these instead, or besides.
 #[test]
 fn files_read_instead_of_protected_ones_are_protected() {
-    let rules = PathRules::new(&Scope::default()).unwrap();
+    let rules = PathRules::new(&TaskScope::default()).unwrap();
     for path in [
         "GNUmakefile",
         "makefile",

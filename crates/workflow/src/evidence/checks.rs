@@ -1,9 +1,9 @@
 //! Checks of a candidate, compared with the base.
 
 use super::PassedCheck;
-use crate::command_run::{CommandRun, End, Observation, Stability};
-use crate::contract::{Check, Pass};
-use crate::names::named;
+use crate::command_run::{CommandEnd, CommandRun, RunComparison, TestStability};
+use crate::contract::{PassCondition, TaskCheck};
+use crate::names::list_names;
 
 /// Judges a check by its runs before and now.
 ///
@@ -11,17 +11,18 @@ use crate::names::named;
 ///
 /// The problems, as text.
 pub(super) fn judge(
-    check: &Check,
+    check: &TaskCheck,
     before: &[CommandRun],
     now: &[CommandRun],
 ) -> Result<PassedCheck, Vec<String>> {
     if now.is_empty() {
         return Err(vec!["it was not run".to_owned()]);
     }
-    let (before, now) = (Observation::of(before), Observation::of(now));
+    let (before, now) = (RunComparison::compare(before), RunComparison::compare(now));
     let mut problems: Vec<String> =
         now.problems.iter().map(|problem| format!("its results are wrong: {problem}")).collect();
-    let cut_short = now.ends.iter().filter(|end| end.is_cut_short() || matches!(end, End::Exited(126 | 127)));
+    let cut_short =
+        now.ends.iter().filter(|end| end.is_cut_short() || matches!(end, CommandEnd::Exited(126 | 127)));
     problems.extend(cut_short.map(|end| format!("it {}", end.describe())));
     if check.results.is_some() && !now.has_tests {
         problems.push("it has no results of tests".to_owned());
@@ -33,24 +34,24 @@ pub(super) fn judge(
     if !problems.is_empty() {
         return Err(problems);
     }
-    let was = |test: &str, stability: Stability| before.tests.get(test) == Some(&stability);
-    let of = |stability: Stability| before.having(stability).map(str::to_owned).collect::<Vec<_>>();
+    let was = |test: &str, stability: TestStability| before.tests.get(test) == Some(&stability);
+    let of = |stability: TestStability| before.tests_with(stability).map(str::to_owned).collect::<Vec<_>>();
     let still_failing = now.tests.iter().filter(|(test, found)| {
-        matches!(found, Stability::Fails | Stability::Breaks)
-            && (was(test, Stability::Fails) || was(test, Stability::Breaks))
+        matches!(found, TestStability::Fails | TestStability::Breaks)
+            && (was(test, TestStability::Fails) || was(test, TestStability::Breaks))
     });
     Ok(PassedCheck {
         name: check.name.clone(),
         command: check.command.clone(),
-        passed: now.having(Stability::Passes).count(),
-        flaky: of(Stability::Flaky),
+        passed: now.tests_with(TestStability::Passes).count(),
+        flaky: of(TestStability::Flaky),
         failing_before: still_failing.map(|(test, _)| test.clone()).collect(),
     })
 }
 
 /// Returns the reason why runs on the base are insufficient for a check that compares with them, as text.
-pub(crate) fn incomparable(check: &Check, before: &[CommandRun]) -> Option<String> {
-    if check.pass != Pass::NoWorse {
+pub(crate) fn explain_incomparable(check: &TaskCheck, before: &[CommandRun]) -> Option<String> {
+    if check.pass != PassCondition::NoWorse {
         return None;
     }
     let cut_short = before.iter().find(|run| run.end.is_cut_short());
@@ -58,56 +59,60 @@ pub(crate) fn incomparable(check: &Check, before: &[CommandRun]) -> Option<Strin
 }
 
 /// Compares single tests.
-fn compare(check: &Check, before: &Observation, now: &Observation, problems: &mut Vec<String>) {
-    let passed_before = |test: &&str| before.tests.get(*test) == Some(&Stability::Passes);
+fn compare(check: &TaskCheck, before: &RunComparison, now: &RunComparison, problems: &mut Vec<String>) {
+    let passed_before = |test: &&str| before.tests.get(*test) == Some(&TestStability::Passes);
     let tell = |what: &str, tests: Vec<String>, problems: &mut Vec<String>| {
         if !tests.is_empty() {
-            problems.push(format!("{} {what}", named(&tests)));
+            problems.push(format!("{} {what}", list_names(&tests)));
         }
     };
-    let missing = before.having(Stability::Passes).filter(|test| !now.tests.contains_key(*test));
+    let missing = before.tests_with(TestStability::Passes).filter(|test| !now.tests.contains_key(*test));
     tell("passed before and does not run any more", missing.map(str::to_owned).collect(), problems);
     for (what, stability) in [
-        ("passed before and fails", Stability::Fails),
-        ("passed before and breaks", Stability::Breaks),
-        ("passed before and is skipped", Stability::Skipped),
-        ("passed before and passes only sometimes", Stability::Flaky),
+        ("passed before and fails", TestStability::Fails),
+        ("passed before and breaks", TestStability::Breaks),
+        ("passed before and is skipped", TestStability::Skipped),
+        ("passed before and passes only sometimes", TestStability::Flaky),
     ] {
-        let tests = now.having(stability).filter(passed_before).map(str::to_owned).collect();
+        let tests = now.tests_with(stability).filter(passed_before).map(str::to_owned).collect();
         tell(what, tests, problems);
     }
     let is_new = |test: &&str| !before.tests.contains_key(*test);
     for (what, stability) in [
-        ("is new and fails", Stability::Fails),
-        ("is new and breaks", Stability::Breaks),
-        ("is new and passes only sometimes", Stability::Flaky),
+        ("is new and fails", TestStability::Fails),
+        ("is new and breaks", TestStability::Breaks),
+        ("is new and passes only sometimes", TestStability::Flaky),
     ] {
-        let tests = now.having(stability).filter(is_new).map(str::to_owned).collect();
+        let tests = now.tests_with(stability).filter(is_new).map(str::to_owned).collect();
         tell(what, tests, problems);
     }
-    if check.pass == Pass::Success {
+    if check.pass == PassCondition::Success {
         let failed_before = |test: &&str| {
-            matches!(before.tests.get(*test), Some(Stability::Fails | Stability::Breaks | Stability::Skipped))
+            matches!(
+                before.tests.get(*test),
+                Some(TestStability::Fails | TestStability::Breaks | TestStability::Skipped)
+            )
         };
-        let failing = now.having(Stability::Fails).chain(now.having(Stability::Breaks));
+        let failing = now.tests_with(TestStability::Fails).chain(now.tests_with(TestStability::Breaks));
         tell("fails still", failing.filter(failed_before).map(str::to_owned).collect(), problems);
     }
 }
 
 /// Checks that the exit code agrees with the tests.
-fn judge_ends(check: &Check, before: &Observation, now: &Observation, problems: &mut Vec<String>) {
-    let fails = now.tests.values().any(|found| matches!(found, Stability::Fails | Stability::Breaks));
-    if fails && now.ends.contains(&End::Exited(0)) {
+fn judge_ends(check: &TaskCheck, before: &RunComparison, now: &RunComparison, problems: &mut Vec<String>) {
+    let fails = now.tests.values().any(|found| matches!(found, TestStability::Fails | TestStability::Breaks));
+    if fails && now.ends.contains(&CommandEnd::Exited(0)) {
         problems.push("it exited with 0 although tests fail".to_owned());
     }
     // Tests that were flaky before may fail in some of the runs.
     let may_fail = fails
         || now.tests.iter().any(|(test, found)| {
-            *found == Stability::Flaky && before.tests.get(test) == Some(&Stability::Flaky)
+            *found == TestStability::Flaky && before.tests.get(test) == Some(&TestStability::Flaky)
         });
-    let fails_as_before = check.pass == Pass::NoWorse && now.ends.iter().all(|end| before.ends.contains(end));
-    if !(now.always_succeeds() || may_fail && check.results.is_some() || fails_as_before) {
-        let ends = now.ends.iter().filter(|end| **end != End::Exited(0)).map(End::describe);
+    let fails_as_before =
+        check.pass == PassCondition::NoWorse && now.ends.iter().all(|end| before.ends.contains(end));
+    if !(now.is_always_successful() || may_fail && check.results.is_some() || fails_as_before) {
+        let ends = now.ends.iter().filter(|end| **end != CommandEnd::Exited(0)).map(CommandEnd::describe);
         problems.push(format!("it {}", ends.collect::<Vec<_>>().join(", and ")));
     }
 }

@@ -2,13 +2,13 @@
 
 use super::*;
 use crate::anchor::AnchorFacts;
-use crate::contract::{AnchorPlan, Check, Pass, Scope};
+use crate::contract::{AnchorPlan, PassCondition, TaskCheck, TaskScope};
 use crate::results::ResultsFormat;
 use crate::tests::facts::{added, diff, modified, plain, results, run};
 
 fn contract() -> Contract {
-    let tests = Check::new("tests", "make test").with_results(ResultsFormat::Tap);
-    Contract::new("Do it.").with_check(tests).with_check(Check::new("lints", "make lint"))
+    let tests = TaskCheck::new("tests", "make test").with_results(ResultsFormat::Tap);
+    Contract::new("Do it.").with_check(tests).with_check(TaskCheck::new("lints", "make lint"))
 }
 
 fn rules(contract: &Contract) -> PathRules {
@@ -28,7 +28,7 @@ fn anchor() -> Anchor {
         runs: vec![failing(), failing(), failing()],
         failing_before: Default::default(),
     };
-    facts.judge(&AnchorPlan::Test, &PathRules::new(&Scope::default()).unwrap()).unwrap()
+    facts.judge(&AnchorPlan::Test, &PathRules::new(&TaskScope::default()).unwrap()).unwrap()
 }
 
 fn baseline(words: &str) -> Baseline {
@@ -83,8 +83,11 @@ fn an_attempt_with_all_its_evidence_is_done() {
 
 #[test]
 fn each_step_finds_what_it_is_for() {
-    let strict =
-        contract().with_scope(Scope { paths: vec!["src/**".to_owned()], max_lines: 10, ..Scope::default() });
+    let strict = contract().with_scope(TaskScope {
+        paths: vec!["src/**".to_owned()],
+        max_lines: 10,
+        ..TaskScope::default()
+    });
     let with = |change: &dyn Fn(&mut CandidateFacts)| {
         let mut facts = done();
         change(&mut facts);
@@ -105,10 +108,12 @@ fn each_step_finds_what_it_is_for() {
         with(&|facts| facts.anchor[1] = run(1, "-new")),
         with(&|facts| facts.anchor = vec![run(0, "+other"), run(0, "+other")]),
         with(&|facts| facts.anchor = vec![run(0, "?new"), run(0, "?new")]),
-        with(&|facts| facts.anchor = vec![CommandRun::new(End::TimedOut).with_tests(results("+new"))]),
+        with(&|facts| facts.anchor = vec![CommandRun::new(CommandEnd::TimedOut).with_tests(results("+new"))]),
         with(&|facts| drop(facts.checks.remove("tests"))),
         with(&|facts| drop(facts.checks.insert("lints".to_owned(), vec![plain(0), plain(1)]))),
-        with(&|facts| drop(facts.checks.insert("lints".to_owned(), vec![CommandRun::new(End::TimedOut)]))),
+        with(&|facts| {
+            drop(facts.checks.insert("lints".to_owned(), vec![CommandRun::new(CommandEnd::TimedOut)]))
+        }),
         tests(vec![plain(0), plain(0)]),
         tests(vec![run(0, "+a +new"), run(0, "+a +new")]),
         tests(vec![run(0, "+a ?b +new"), run(0, "+a ?b +new")]),
@@ -117,7 +122,7 @@ fn each_step_finds_what_it_is_for() {
         tests(vec![run(0, "+a +b +new"), run(1, "+a -b +new")]),
         tests(vec![run(1, "+a +b +new -mine"), run(1, "+a +b +new -mine")]),
         tests(vec![run(1, "+a +b +new"), run(1, "+a +b +new")]),
-        tests(vec![CommandRun::new(End::Killed(9))]),
+        tests(vec![CommandRun::new(CommandEnd::Killed(9))]),
     ]
     .concat();
     insta::assert_snapshot!(said, @r"
@@ -154,22 +159,22 @@ fn each_step_finds_what_it_is_for() {
 
 #[test]
 fn runs_on_the_base_that_were_cut_short_are_no_measure() {
-    let check = Check::new("tests", "make test").with_results(ResultsFormat::Tap);
-    let cut_short = CommandRun::new(End::TimedOut).with_tests(results("+a"));
+    let check = TaskCheck::new("tests", "make test").with_results(ResultsFormat::Tap);
+    let cut_short = CommandRun::new(CommandEnd::TimedOut).with_tests(results("+a"));
     for (pass, last, expected) in [
-        (Pass::NoWorse, cut_short.clone(), Some("it did not end in its time")),
-        (Pass::NoWorse, run(1, "+a -b"), None),
+        (PassCondition::NoWorse, cut_short.clone(), Some("it did not end in its time")),
+        (PassCondition::NoWorse, run(1, "+a -b"), None),
         // A check that has to succeed proves something without its runs on the base.
-        (Pass::Success, cut_short, None),
+        (PassCondition::Success, cut_short, None),
     ] {
-        let found = incomparable(&check.clone().with_pass(pass), &[run(0, "+a +b"), last]);
+        let found = explain_incomparable(&check.clone().with_pass(pass), &[run(0, "+a +b"), last]);
         assert_eq!(found.as_deref(), expected, "{pass:?}");
     }
 }
 
 #[test]
 fn what_failed_before_is_told_apart() {
-    let with = |pass: Pass, before: &str, now: [CommandRun; 2]| {
+    let with = |pass: PassCondition, before: &str, now: [CommandRun; 2]| {
         let mut contract = contract();
         contract.checks[0].pass = pass;
         let mut facts = done();
@@ -178,11 +183,11 @@ fn what_failed_before_is_told_apart() {
     };
     let old = || run(1, "+a -old +new");
     let said: String = [
-        with(Pass::Success, "+a -old", [old(), old()]),
-        with(Pass::NoWorse, "+a -old", [old(), old()]),
-        with(Pass::NoWorse, "+a -old", [run(0, "+a +old"), run(0, "+a +old")]),
-        with(Pass::NoWorse, "+a -old", [run(1, "-a -old"), run(1, "-a -old")]),
-        with(Pass::NoWorse, "+a", [run(1, "+a"), run(1, "+a")]),
+        with(PassCondition::Success, "+a -old", [old(), old()]),
+        with(PassCondition::NoWorse, "+a -old", [old(), old()]),
+        with(PassCondition::NoWorse, "+a -old", [run(0, "+a +old"), run(0, "+a +old")]),
+        with(PassCondition::NoWorse, "+a -old", [run(1, "-a -old"), run(1, "-a -old")]),
+        with(PassCondition::NoWorse, "+a", [run(1, "+a"), run(1, "+a")]),
     ]
     .concat();
     insta::assert_snapshot!(said, @r#"
@@ -219,7 +224,7 @@ fn without_an_anchor_a_check_has_to_have_been_passed() {
     facts.checks.clear();
     let nothing = judge(&contract, &rules(&contract), None, &Baseline::default(), &facts).unwrap_err();
     assert_eq!(feedback(&nothing), "- anchor: nothing was run that proves it\n");
-    let contract = contract.with_check(Check::new("links", "make links"));
+    let contract = contract.with_check(TaskCheck::new("links", "make links"));
     facts.checks.insert("links".to_owned(), vec![plain(0)]);
     let proof = judge(&contract, &rules(&contract), None, &Baseline::default(), &facts).unwrap();
     assert!(proof.anchor().is_none() && proof.checks().len() == 1);

@@ -10,9 +10,9 @@ use pintle_store::format::move_from_blobs;
 use pintle_store::{Blobs, Line as StoredLine, Reader, SessionId, SessionStore, StoreError};
 
 use super::TaskHostError;
-use super::line::Line;
+use super::journal_line::JournalLine;
 use crate::contract::Contract;
-use crate::task::{Input, Task};
+use crate::task::{Task, TaskInput};
 
 /// Line of the journal of a task.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,13 +21,13 @@ pub enum TaskLine {
     /// The contract, in the first line.
     Contract(Box<Contract>),
     /// An input, in each other line.
-    Input(Box<Moment>),
+    Input(Box<RecordedInput>),
 }
 
 /// Recorded input of a task, with its time.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Moment {
+pub struct RecordedInput {
     /// Number of its line in the journal, from 1. It does not change.
     pub seq: u64,
     /// Time at which it was recorded.
@@ -37,7 +37,7 @@ pub struct Moment {
     /// Principal that posted it, if the application names one.
     pub by: Option<Principal>,
     /// The input.
-    pub input: Input,
+    pub input: TaskInput,
 }
 
 /// Reads the journal of a task from its first line, and follows it.
@@ -105,7 +105,7 @@ pub struct IntactTask {
     /// The task as it was before the damaged line.
     pub task: Task,
     /// Its inputs, in order.
-    pub moments: Vec<Moment>,
+    pub inputs: Vec<RecordedInput>,
     /// The damage; `None` if the journal is complete.
     pub damage: Option<StoreError>,
 }
@@ -119,15 +119,15 @@ pub struct IntactTask {
 /// [`TaskHostError::NotATask`], and [`TaskHostError::Store`], also for damage that leaves no contract.
 pub async fn read_intact_task(store: &dyn SessionStore, id: &SessionId) -> Result<IntactTask, TaskHostError> {
     let not_a_task = |reason: &str| TaskHostError::NotATask { id: id.clone(), reason: reason.to_owned() };
-    let (mut task, mut moments) = (None::<Task>, Vec::new());
+    let (mut task, mut inputs) = (None::<Task>, Vec::new());
     let mut reader = TaskReader::open(store, id).await?;
     let damage = loop {
         match reader.next().await {
             Ok(Some(TaskLine::Contract(contract))) => task = Some(Task::new(*contract)?),
-            Ok(Some(TaskLine::Input(moment))) => {
+            Ok(Some(TaskLine::Input(recorded))) => {
                 let task = task.as_mut().ok_or_else(|| not_a_task("its first line is no contract"))?;
-                task.take(moment.input.clone());
-                moments.push(*moment);
+                task.apply(recorded.input.clone());
+                inputs.push(*recorded);
             }
             Ok(None) => break None,
             Err(TaskHostError::Store(error)) if error.is_damage() && task.is_some() => break Some(error),
@@ -135,7 +135,7 @@ pub async fn read_intact_task(store: &dyn SessionStore, id: &SessionId) -> Resul
         }
     };
     let task = task.ok_or_else(|| not_a_task("it has no contract"))?;
-    Ok(IntactTask { task, moments, damage })
+    Ok(IntactTask { task, inputs, damage })
 }
 
 /// Reads the inputs of a task, in order.
@@ -143,21 +143,24 @@ pub async fn read_intact_task(store: &dyn SessionStore, id: &SessionId) -> Resul
 /// # Errors
 ///
 /// As for [`TaskReader::next`].
-pub async fn read_moments(store: &dyn SessionStore, id: &SessionId) -> Result<Vec<Moment>, TaskHostError> {
-    let (mut reader, mut moments) = (TaskReader::open(store, id).await?, Vec::new());
+pub async fn read_inputs(
+    store: &dyn SessionStore,
+    id: &SessionId,
+) -> Result<Vec<RecordedInput>, TaskHostError> {
+    let (mut reader, mut inputs) = (TaskReader::open(store, id).await?, Vec::new());
     while let Some(line) = reader.next().await? {
-        if let TaskLine::Input(moment) = line {
-            moments.push(*moment);
+        if let TaskLine::Input(recorded) = line {
+            inputs.push(*recorded);
         }
     }
-    Ok(moments)
+    Ok(inputs)
 }
 
 fn parse(seq: u64, object: &str) -> Result<Option<TaskLine>, String> {
-    Ok(Line::parse(object)?.map(|line| match line {
-        Line::Contract(contract) => TaskLine::Contract(contract),
-        Line::Input { at, posted, by, input } => {
-            TaskLine::Input(Box::new(Moment { seq, at, posted, by, input }))
+    Ok(JournalLine::parse(object)?.map(|line| match line {
+        JournalLine::Contract(contract) => TaskLine::Contract(contract),
+        JournalLine::Input { at, posted, by, input } => {
+            TaskLine::Input(Box::new(RecordedInput { seq, at, posted, by, input }))
         }
     }))
 }

@@ -1,22 +1,22 @@
 //! Finds the anchor of a task, and runs it on the base.
 
-use super::clean::Clean;
-use super::runs::Line;
-use super::{Performance, StepError, answer_of, control};
+use super::clean_clone::CleanClone;
+use super::command_runner::CommandSpec;
+use super::{RunningStep, StepError, control, take_answer};
 use crate::anchor::{ANCHOR_RUNS, AnchorFacts};
-use crate::command_run::{Observation, Stability};
+use crate::command_run::{RunComparison, TestStability};
 use crate::contract::{AnchorPlan, CandidatePlan};
 use crate::diff::ChangedFile;
 use crate::prompts;
-use crate::task::{Found, WorkLimits};
+use crate::task::{StepOutput, WorkLimits};
 
-impl Performance<'_> {
+impl RunningStep<'_> {
     /// Finds an anchor, and runs it on the base.
     pub(super) async fn anchor(
         &mut self,
         feedback: Option<&str>,
         limits: WorkLimits,
-    ) -> Result<Found, StepError> {
+    ) -> Result<StepOutput, StepError> {
         let base = self.repository.base().to_owned();
         let mut facts = match &self.contract().anchor {
             AnchorPlan::Command { command, results, report } => AnchorFacts {
@@ -30,63 +30,65 @@ impl Performance<'_> {
                 runs: Vec::new(),
                 failing_before: Default::default(),
             },
-            AnchorPlan::Test | AnchorPlan::None { .. } => self.proposal(&base, feedback, limits).await?,
+            AnchorPlan::Test | AnchorPlan::None { .. } => {
+                self.propose_anchor(&base, feedback, limits).await?
+            }
         };
-        let line = Line::new(&facts.command).with_results(facts.results, facts.report.as_deref());
+        let spec = CommandSpec::new(&facts.command).with_results(facts.results, facts.report.as_deref());
         let commit = match &facts.patch {
             None => base.clone(),
             Some(patch) => {
                 // Tests of the same command that fail without the patch prove nothing.
-                let clean = Clean::at(self, &base).await?;
-                let before = clean.seen(self, line, 1).await?;
-                let before = Observation::of(&before);
-                facts.failing_before = [Stability::Fails, Stability::Breaks]
+                let clean = CleanClone::create(self, &base).await?;
+                let before = clean.run_in_clean_clone(self, spec, 1).await?;
+                let before = RunComparison::compare(&before);
+                facts.failing_before = [TestStability::Fails, TestStability::Breaks]
                     .into_iter()
-                    .flat_map(|stability| before.having(stability).map(str::to_owned).collect::<Vec<_>>())
+                    .flat_map(|stability| before.tests_with(stability).map(str::to_owned).collect::<Vec<_>>())
                     .collect();
-                self.repository.with_patch(&base, &self.kept(patch).await?).await?
+                self.repository.commit_patch(&base, &self.read_blob(patch).await?).await?
             }
         };
-        let clean = Clean::at(self, &commit).await?;
-        facts.runs = clean.seen(self, line, ANCHOR_RUNS).await?;
+        let clean = CleanClone::create(self, &commit).await?;
+        facts.runs = clean.run_in_clean_clone(self, spec, ANCHOR_RUNS).await?;
         if facts.results.is_some() {
-            facts.control = self.place_for_control(&commit, line, &facts.files).await?;
+            facts.control = self.find_control_file(&commit, spec, &facts.files).await?;
         }
-        Ok(Found::Anchor(Box::new(facts)))
+        Ok(StepOutput::Anchor(Box::new(facts)))
     }
 
     /// Finds a file of the anchor in which a control runs and fails.
-    async fn place_for_control(
+    async fn find_control_file(
         &self,
         commit: &str,
-        line: Line<'_>,
+        spec: CommandSpec<'_>,
         files: &[ChangedFile],
     ) -> Result<Option<String>, StepError> {
-        let known = files.iter().find(|file| control::form(&file.path).is_some());
+        let known = files.iter().find(|file| control::test_template(&file.path).is_some());
         let Some(file) = known.map(|file| file.path.clone()) else { return Ok(None) };
-        let control = Clean::control(self, commit, line, &file).await?;
-        Ok(control.is_some_and(|control| control.is_seen_failing()).then_some(file))
+        let control = CleanClone::run_control(self, commit, spec, &file).await?;
+        Ok(control.is_some_and(|control| control.has_failed()).then_some(file))
     }
 
     /// Runs a session that proposes an anchor.
-    async fn proposal(
+    async fn propose_anchor(
         &mut self,
         base: &str,
         feedback: Option<&str>,
         limits: WorkLimits,
     ) -> Result<AnchorFacts, StepError> {
-        let place = self.performer.place("anchor").await?;
-        self.make_once(&place, base, None).await?;
+        let workspace = self.performer.create_workspace("anchor").await?;
+        self.ensure_clone(&workspace, base, None).await?;
         let message = prompts::anchor(self.contract(), self.step.attempt, feedback);
         let plan = CandidatePlan::default();
-        let mut assignment = self.assignment(&place, message, &plan, limits);
+        let mut assignment = self.create_assignment(&workspace, message, &plan, limits);
         assignment.answer = Some(prompts::proposal_schema());
         let session = assignment.session.clone();
-        let worked = self.let_work(assignment).await?;
-        let answer = answer_of(worked, &session, "the session named no command")?;
-        let proposal: prompts::Proposal = serde_json::from_value(answer)
+        let worked = self.run_session(assignment).await?;
+        let answer = take_answer(worked, &session, "the session named no command")?;
+        let proposal: prompts::AnchorProposal = serde_json::from_value(answer)
             .map_err(|error| StepError::Other(format!("cannot parse the session's answer: {error}")))?;
-        let diff = self.repository.diff(&place.root, base, self.performer.blobs.as_ref()).await?;
+        let diff = self.repository.diff(&workspace.root, base, self.performer.blobs.as_ref()).await?;
         Ok(AnchorFacts {
             command: proposal.command,
             results: proposal.results,

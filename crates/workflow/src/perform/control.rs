@@ -3,7 +3,7 @@
 use pintle_agent::SessionId;
 
 /// Returns a function that writes a failing test for the end of a file, or `None` for unsupported languages.
-pub(super) fn form(path: &str) -> Option<fn(&str) -> String> {
+pub(super) fn test_template(path: &str) -> Option<fn(&str) -> String> {
     let (_, extension) = path.rsplit_once('.')?;
     Some(match extension {
         "py" => |name| format!("\n\ndef {name}():\n    assert False\n"),
@@ -16,7 +16,7 @@ pub(super) fn form(path: &str) -> Option<fn(&str) -> String> {
 }
 
 /// Returns an unpredictable name.
-pub(super) fn name() -> String {
+pub(super) fn generate_name() -> String {
     let id = SessionId::generate();
     let unique: String = id.as_str().chars().filter(char::is_ascii_alphanumeric).collect();
     format!("test_control_{}", unique.to_ascii_lowercase())
@@ -28,12 +28,12 @@ mod tests {
 
     #[test]
     fn names_differ_and_can_be_written() {
-        let (one, other) = (name(), name());
+        let (one, other) = (generate_name(), generate_name());
         assert_ne!(one, other);
         assert!(one.chars().all(|character| character.is_ascii_alphanumeric() || character == '_'));
         for path in ["tests/a.py", "tests/a.rs", "a.test.ts"] {
-            assert!(form(path).unwrap()(&one).contains(&one), "{path}");
+            assert!(test_template(path).unwrap()(&one).contains(&one), "{path}");
         }
-        assert!(form("tests/a.sh").is_none() && form("tests/a").is_none());
+        assert!(test_template("tests/a.sh").is_none() && test_template("tests/a").is_none());
     }
 }

@@ -3,12 +3,12 @@
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use super::{RepositoryPerformer, StepError, answer_of};
-use crate::contract::{Base, Contract, Draft, Drafted};
+use super::{RepositoryPerformer, StepError, take_answer};
+use crate::contract::{BaseCommit, Contract, ContractDraft, DraftingSession};
 use crate::prompts;
 use crate::repository::{TaskRepository, remove_directory};
-use crate::task::{Spent, WorkLimits};
-use crate::worker::{Assignment, WorkerError};
+use crate::session_runner::{SessionAssignment, WorkError};
+use crate::task::{WorkCost, WorkLimits};
 
 /// Reason why there is no draft.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -19,7 +19,7 @@ pub enum DraftError {
     AtLimit,
     /// Three drafts were invalid, the session failed, or it was cancelled.
     #[error(transparent)]
-    Failed(#[from] WorkerError),
+    Failed(#[from] WorkError),
 }
 
 /// Maximum number of drafts of a session. Each request after the first one contains the problems of the previous draft.
@@ -35,55 +35,56 @@ impl RepositoryPerformer {
     /// is cancelled.
     pub async fn draft(
         &self,
-        base: Base,
+        base: BaseCommit,
         text: &str,
         cancel: &CancellationToken,
     ) -> Result<Contract, DraftError> {
         let drafted = self.try_draft(base, text, cancel).await;
         drafted.map_err(|error| match matches!(error, StepError::AtLimit(_)) {
             true => DraftError::AtLimit,
-            false => WorkerError(error.to_string()).into(),
+            false => WorkError(error.to_string()).into(),
         })
     }
 
     async fn try_draft(
         &self,
-        base: Base,
+        base: BaseCommit,
         text: &str,
         cancel: &CancellationToken,
     ) -> Result<Contract, StepError> {
         let repository =
             TaskRepository::open(self.machine.clone(), &self.directory, &base.repository, &base.commit)
                 .await?;
-        let place = self.place("draft").await?;
-        repository.clone_to(&place.root, repository.base()).await?;
-        let mut drafted = Drafted { session: format!("{}-draft", self.task), spent: Spent::default() };
+        let workspace = self.create_workspace("draft").await?;
+        repository.clone_to(&workspace.root, repository.base()).await?;
+        let mut drafted =
+            DraftingSession { session: format!("{}-draft", self.task), spent: WorkCost::default() };
         let mut problems = None::<String>;
         for number in 1..=ATTEMPTS {
-            let assignment = Assignment {
+            let assignment = SessionAssignment {
                 session: drafted.session.clone(),
                 task: self.task.clone(),
                 message: prompts::draft(text, number, problems.as_deref()),
                 steering: Vec::new(),
-                place: place.clone(),
+                workspace: workspace.clone(),
                 model: None,
                 effort: None,
-                answer: Some(Draft::schema()),
+                answer: Some(ContractDraft::schema()),
                 limits: WorkLimits::default(),
             };
-            let worked = self.worker.work(assignment, cancel).await?;
+            let worked = self.session_runner.run(assignment, cancel).await?;
             drafted.spent.add(&worked.spent);
             if cancel.is_cancelled() {
                 return Err(StepError::Stopped);
             }
             if let Some(error) = worked.error {
-                return Err(WorkerError(error).into());
+                return Err(WorkError(error).into());
             }
-            let answer = answer_of(worked, &drafted.session, "the session drafted no contract")?;
-            let draft = serde_json::from_value::<Draft>(answer).map_err(|error| error.to_string());
+            let answer = take_answer(worked, &drafted.session, "the session drafted no contract")?;
+            let draft = serde_json::from_value::<ContractDraft>(answer).map_err(|error| error.to_string());
             match draft.and_then(|draft| draft.contract().map_err(|error| error.to_string())) {
                 Ok(contract) => {
-                    remove_directory(self.machine.as_ref(), place.directory()).await?;
+                    remove_directory(self.machine.as_ref(), workspace.directory()).await?;
                     return Ok(Contract { drafted: Some(drafted), ..contract.with_base(base) });
                 }
                 Err(error) => problems = Some(error),

@@ -1,25 +1,25 @@
 //! Runs judged commands: the checks on the base, and the anchor and the checks on the change of a candidate.
 
-use super::clean::{Clean, differ};
-use super::runs::Line;
-use super::{Performance, StepError};
+use super::clean_clone::{CleanClone, differ};
+use super::command_runner::CommandSpec;
+use super::{RunningStep, StepError};
 use crate::anchor::{ANCHOR_RUNS, Anchor};
 use crate::command_run::CommandRun;
 use crate::diff::{ChangeKind, ChangedFile, Diff};
-use crate::evidence::{Baseline, CandidateFacts, passes};
+use crate::evidence::{Baseline, CandidateFacts, is_passing};
 use crate::repository::RepositoryError;
 use crate::secrets;
-use crate::task::Found;
+use crate::task::StepOutput;
 
-impl Performance<'_> {
+impl RunningStep<'_> {
     /// Runs all checks on the base.
-    pub(super) async fn baseline(&mut self) -> Result<Found, StepError> {
+    pub(super) async fn baseline(&mut self) -> Result<StepOutput, StepError> {
         let base = self.repository.base().to_owned();
         let mut baseline = Baseline { remarks: self.repository.remarks().await?, ..Baseline::default() };
         for check in &self.contract().checks {
-            let clean = Clean::at(self, &base).await?;
-            let seen = clean.seen(self, Line::from(check), check.runs as usize).await?;
-            if let Some(problem) = crate::evidence::incomparable(check, &seen) {
+            let clean = CleanClone::create(self, &base).await?;
+            let seen = clean.run_in_clean_clone(self, CommandSpec::from(check), check.runs as usize).await?;
+            if let Some(problem) = crate::evidence::explain_incomparable(check, &seen) {
                 return Err(StepError::Other(format!("check {} on the base: {problem}", check.name)));
             }
             baseline.checks.insert(check.name.clone(), seen);
@@ -27,97 +27,100 @@ impl Performance<'_> {
         let failures = baseline.failures().map(|(name, run)| {
             format!(
                 "check `{}` failed before any change: it {}",
-                crate::names::shown(name),
+                crate::names::escape_name(name),
                 run.end.describe()
             )
         });
         let failures: Vec<String> = failures.collect();
         baseline.remarks.extend(failures);
-        Ok(Found::Baseline(baseline))
+        Ok(StepOutput::Baseline(baseline))
     }
 
     /// Applies the diff of a candidate to clean clones, and runs the anchor and all checks there.
-    pub(super) async fn evidence(&mut self) -> Result<Found, StepError> {
+    pub(super) async fn evidence(&mut self) -> Result<StepOutput, StepError> {
         let work = self.candidate().and_then(|candidate| candidate.attempts().last()?.work.clone());
         let work = work.ok_or_else(|| StepError::Other("nothing was worked on".to_owned()))?;
         let Some(diff) = work.diff else {
             let reason = work.unfit.unwrap_or_else(|| "there is no diff".to_owned());
-            return Ok(Found::Evidence(Box::new(CandidateFacts::not_applied(Diff::empty(), reason))));
+            return Ok(StepOutput::Evidence(Box::new(CandidateFacts::from_unapplied(Diff::empty(), reason))));
         };
-        let patch = self.kept(&diff.patch).await?;
-        let start = self.anchored().await?;
-        let commit = match self.repository.with_patch(&start, &patch).await {
+        let patch = self.read_blob(&diff.patch).await?;
+        let start = self.commit_anchor().await?;
+        let commit = match self.repository.commit_patch(&start, &patch).await {
             Ok(commit) => commit,
             Err(RepositoryError::Unfit(reason)) => {
-                return Ok(Found::Evidence(Box::new(CandidateFacts::not_applied(diff, reason))));
+                return Ok(StepOutput::Evidence(Box::new(CandidateFacts::from_unapplied(diff, reason))));
             }
             Err(error) => return Err(error.into()),
         };
-        let mut facts = CandidateFacts::of(diff);
-        facts.secrets = secrets::in_patch(&patch, &self.performer.secrets);
+        let mut facts = CandidateFacts::from_diff(diff);
+        facts.secrets = secrets::find_in_patch(&patch, &self.performer.secrets);
         if let Some(anchor) = self.task.anchor() {
-            facts.anchor = self.tried(&commit, Line::from(anchor), ANCHOR_RUNS, &mut facts).await?;
-            let control = anchor.control().filter(|_| passes(anchor, &facts.anchor));
+            facts.anchor =
+                self.run_check(&commit, CommandSpec::from(anchor), ANCHOR_RUNS, &mut facts).await?;
+            let control = anchor.control().filter(|_| is_passing(anchor, &facts.anchor));
             if let Some(file) = control {
-                facts.control = Clean::control(self, &commit, Line::from(anchor), file).await?;
+                facts.control =
+                    CleanClone::run_control(self, &commit, CommandSpec::from(anchor), file).await?;
             }
         }
         for check in &self.contract().checks {
-            let seen = self.tried(&commit, Line::from(check), check.runs as usize, &mut facts).await?;
+            let seen =
+                self.run_check(&commit, CommandSpec::from(check), check.runs as usize, &mut facts).await?;
             facts.checks.insert(check.name.clone(), seen);
         }
-        Ok(Found::Evidence(Box::new(facts)))
+        Ok(StepOutput::Evidence(Box::new(facts)))
     }
 
     /// Runs a command in a separate clean clone. In a shared clone, an earlier command could change files that are not
     /// compared, such as installed dependencies. Adds problems that prevent a verdict on the clone to the facts.
-    async fn tried(
+    async fn run_check(
         &self,
         commit: &str,
-        line: Line<'_>,
+        spec: CommandSpec<'_>,
         times: usize,
         facts: &mut CandidateFacts,
     ) -> Result<Vec<CommandRun>, StepError> {
-        let seen = self.tried_in_one(commit, line, times, facts).await?;
+        let seen = self.run_check_once(commit, spec, times, facts).await?;
         if !differ(&seen) {
             return Ok(seen);
         }
         let mut apart = Vec::with_capacity(times);
         for _ in 0..times {
-            apart.extend(self.tried_in_one(commit, line, 1, facts).await?);
+            apart.extend(self.run_check_once(commit, spec, 1, facts).await?);
         }
         Ok(apart)
     }
 
-    async fn tried_in_one(
+    async fn run_check_once(
         &self,
         commit: &str,
-        line: Line<'_>,
+        spec: CommandSpec<'_>,
         times: usize,
         facts: &mut CandidateFacts,
     ) -> Result<Vec<CommandRun>, StepError> {
         if facts.not_applied.is_some() {
             return Ok(Vec::new());
         }
-        let clean = Clean::at(self, commit).await?;
-        let seen = self.run_check_at(&clean, commit, line, times, facts).await;
+        let clean = CleanClone::create(self, commit).await?;
+        let seen = self.run_check_at(&clean, commit, spec, times, facts).await;
         clean.remove_after(self, seen).await
     }
 
     async fn run_check_at(
         &self,
-        clean: &Clean,
+        clean: &CleanClone,
         commit: &str,
-        line: Line<'_>,
+        spec: CommandSpec<'_>,
         times: usize,
         facts: &mut CandidateFacts,
     ) -> Result<Vec<CommandRun>, StepError> {
-        facts.not_applied = clean.not_prepared(self).await?;
+        facts.not_applied = clean.prepare(self).await?;
         if facts.not_applied.is_some() {
             return Ok(Vec::new());
         }
-        let seen = clean.runs(self).await?.repeat_and_close(line, times).await?;
-        match self.changed_by_commands(clean, commit).await {
+        let seen = clean.open_runner(self).await?.repeat_and_close(spec, times).await?;
+        match self.changed_protected_files(clean, commit).await {
             Ok(changed) => {
                 facts.protected.extend(changed);
                 facts.protected.sort();
@@ -132,8 +135,12 @@ impl Performance<'_> {
     }
 
     /// Returns the protected files that the commands have changed.
-    async fn changed_by_commands(&self, clean: &Clean, commit: &str) -> Result<Vec<String>, StepError> {
-        let changed = self.repository.changes(&clean.place.root, commit).await?;
+    async fn changed_protected_files(
+        &self,
+        clean: &CleanClone,
+        commit: &str,
+    ) -> Result<Vec<String>, StepError> {
+        let changed = self.repository.changes(&clean.workspace.root, commit).await?;
         let anchored =
             |path: &String| self.task.anchor().is_some_and(|anchor: &Anchor| anchor.files().contains(path));
         let rules = self.task.rules();

@@ -10,7 +10,7 @@ const PORTS: usize = 4;
 
 /// Returns variables with free ports: `PORT`, and all of them in `PINTLE_PORTS`. They are free now. The system may later
 /// assign one of them to a program that requests any free port.
-pub(super) async fn free() -> io::Result<BTreeMap<String, String>> {
+pub(super) async fn find_free() -> io::Result<BTreeMap<String, String>> {
     // All listeners are open at once, so that the ports differ.
     let mut listeners = Vec::with_capacity(PORTS);
     for _ in 0..PORTS {

@@ -1,32 +1,32 @@
 //! The review of a change.
 
-use super::{Performance, StepError, answer_of};
+use super::{RunningStep, StepError, take_answer};
 use crate::contract::CandidatePlan;
 use crate::prompts;
 use crate::repository::remove_directory;
-use crate::task::{Candidate, Found, ReviewFacts, WorkLimits};
+use crate::task::{ReviewFacts, StepOutput, TaskCandidate, WorkLimits};
 
-impl Performance<'_> {
+impl RunningStep<'_> {
     /// Runs a separate session that reviews a change with its evidence.
-    pub(super) async fn review(&mut self, limits: WorkLimits) -> Result<Found, StepError> {
-        let proof = self.candidate().and_then(Candidate::proof);
+    pub(super) async fn review(&mut self, limits: WorkLimits) -> Result<StepOutput, StepError> {
+        let proof = self.candidate().and_then(TaskCandidate::proof);
         let proof = proof.ok_or_else(|| StepError::Other("there is nothing to review".to_owned()))?.clone();
-        let patch = self.kept(&proof.diff().patch).await?;
-        let commit = self.repository.with_patch(&self.anchored().await?, &patch).await?;
-        let place = self.performer.place(&self.step.to_string()).await?;
-        self.make_once(&place, &commit, None).await?;
+        let patch = self.read_blob(&proof.diff().patch).await?;
+        let commit = self.repository.commit_patch(&self.commit_anchor().await?, &patch).await?;
+        let workspace = self.performer.create_workspace(&self.step.to_string()).await?;
+        self.ensure_clone(&workspace, &commit, None).await?;
         let evidence = crate::report::evidence(self.contract(), &proof);
         let message = prompts::review(self.contract(), &String::from_utf8_lossy(&patch), &evidence);
         let plan = CandidatePlan { model: self.contract().review.model.clone(), ..CandidatePlan::default() };
-        let mut assignment = self.assignment(&place, message, &plan, limits);
+        let mut assignment = self.create_assignment(&workspace, message, &plan, limits);
         assignment.answer = Some(prompts::review_schema());
         let session = assignment.session.clone();
-        let worked = self.let_work(assignment).await?;
-        let answer = answer_of(worked, &session, "the reviewer gave no answer")?;
-        let review = serde_json::from_value::<prompts::Review>(answer)
+        let worked = self.run_session(assignment).await?;
+        let answer = take_answer(worked, &session, "the reviewer gave no answer")?;
+        let review = serde_json::from_value::<prompts::ReviewAnswer>(answer)
             .map_err(|error| StepError::Other(format!("cannot parse the reviewer's answer: {error}")))?;
-        remove_directory(self.performer.machine.as_ref(), place.directory()).await?;
-        let prompts::Review { findings, remarks } = review;
-        Ok(Found::Review(ReviewFacts { session, findings, remarks }))
+        remove_directory(self.performer.machine.as_ref(), workspace.directory()).await?;
+        let prompts::ReviewAnswer { findings, remarks } = review;
+        Ok(StepOutput::Review(ReviewFacts { session, findings, remarks }))
     }
 }

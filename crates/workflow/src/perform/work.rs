@@ -1,58 +1,58 @@
 //! The work of a candidate.
 
-use super::{Performance, StepError};
+use super::{RunningStep, StepError};
 use crate::diff::Diff;
 use crate::prompts;
 use crate::repository::RepositoryError;
-use crate::task::{Candidate, Found, WorkFacts, WorkLimits};
-use crate::worker::Assignment;
+use crate::session_runner::SessionAssignment;
+use crate::task::{StepOutput, TaskCandidate, WorkFacts, WorkLimits};
 
-impl Performance<'_> {
+impl RunningStep<'_> {
     /// Runs the session of a candidate.
     pub(super) async fn work(
         &mut self,
         feedback: Option<&str>,
         limits: WorkLimits,
-    ) -> Result<Found, StepError> {
-        let session = self.performer.session_of(self.step);
-        self.performer.waiting().insert(session.clone(), Vec::new());
-        let prepared = self.prepared(feedback, limits).await;
-        let steering = self.performer.waiting().remove(&session).unwrap_or_default();
+    ) -> Result<StepOutput, StepError> {
+        let session = self.performer.session_id(self.step);
+        self.performer.pending_messages().insert(session.clone(), Vec::new());
+        let prepared = self.prepare_work(feedback, limits).await;
+        let steering = self.performer.pending_messages().remove(&session).unwrap_or_default();
         let (start, mut assignment) = prepared?;
         assignment.steering = steering;
-        let place = assignment.place.clone();
-        let worked = self.let_work(assignment).await?;
+        let workspace = assignment.workspace.clone();
+        let worked = self.run_session(assignment).await?;
         // Taken now, so that later changes by running jobs do not count.
-        let taken = self.repository.diff(&place.root, &start, self.performer.blobs.as_ref()).await;
+        let taken = self.repository.diff(&workspace.root, &start, self.performer.blobs.as_ref()).await;
         let (diff, unfit) = match taken {
             Ok(diff) => (Some(diff), None),
             Err(RepositoryError::Unfit(reason)) => (None, Some(reason)),
             Err(error) => return Err(error.into()),
         };
-        Ok(Found::Work(WorkFacts { session, end: worked.end, diff, unfit }))
+        Ok(StepOutput::Work(WorkFacts { session, end: worked.end, diff, unfit }))
     }
 
     /// Creates the workspace of a candidate, and returns its start commit and its assignment.
-    async fn prepared(
+    async fn prepare_work(
         &self,
         feedback: Option<&str>,
         limits: WorkLimits,
-    ) -> Result<(String, Assignment), StepError> {
-        let start = self.anchored().await?;
+    ) -> Result<(String, SessionAssignment), StepError> {
+        let start = self.commit_anchor().await?;
         let index = self.step.candidate.unwrap_or_default();
-        let place = self.performer.place(&format!("candidates/{index}")).await?;
+        let workspace = self.performer.create_workspace(&format!("candidates/{index}")).await?;
         let before = self.candidate().and_then(newest_diff).map(|diff| diff.patch.clone());
-        self.make_once(&place, &start, before.as_ref()).await?;
+        self.ensure_clone(&workspace, &start, before.as_ref()).await?;
         let plan = self.contract().candidates.get(index).cloned().unwrap_or_default();
         let number = self.step.attempt;
-        let message = match self.candidate().is_some_and(Candidate::knows_goal) {
+        let message = match self.candidate().is_some_and(TaskCandidate::has_worked) {
             true => prompts::more_work(number, feedback),
             false => prompts::work(self.contract(), &plan, self.task.anchor(), number, feedback),
         };
-        Ok((start, self.assignment(&place, message, &plan, limits)))
+        Ok((start, self.create_assignment(&workspace, message, &plan, limits)))
     }
 }
 
-fn newest_diff(candidate: &Candidate) -> Option<&Diff> {
+fn newest_diff(candidate: &TaskCandidate) -> Option<&Diff> {
     candidate.attempts().iter().rev().find_map(|attempt| attempt.work.as_ref()?.diff.as_ref())
 }

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Block, Line, Piece, Report, Table};
-use crate::local::Moment;
-use crate::task::{Found, Input, Outcome, Signal, Spent, StepId, StepKind};
+use super::{ReportBlock, ReportItem, ReportTable, TaskReport, TextSpan};
+use crate::local::RecordedInput;
+use crate::task::{StepId, StepKind, StepOutput, TaskInput, TaskOutcome, TaskSignal, WorkCost};
 
 /// Maximum size of a rendered diff, in bytes.
 const MAX_DIFF: usize = 512 << 10;
@@ -46,45 +46,48 @@ del { background: var(--removed); }
 
 /// Diff of a candidate, for a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShownDiff {
+pub struct CandidateDiff {
     /// Number of the candidate, from 0.
     pub candidate: usize,
     /// Diff, as git writes it.
     pub patch: String,
 }
 
-impl Report<'_> {
+impl TaskReport<'_> {
     /// Returns the report as one HTML page without external resources, with these diffs (up to 512 KiB of each) and these
     /// inputs as its timeline. Text of models and users is escaped.
     #[must_use]
-    pub fn to_html(&self, diffs: &[ShownDiff], moments: &[Moment]) -> String {
-        let title = escaped(&format!("{}: {}", self.title(), first_line(&self.contract.goal)));
+    pub fn to_html(&self, diffs: &[CandidateDiff], inputs: &[RecordedInput]) -> String {
+        let title = escape(&format!("{}: {}", self.title(), first_line(&self.contract.goal)));
         let mut page = format!("{HEAD}<title>{title}</title>\n{STYLE}</head>\n<body>\n<header>\n");
-        page.extend(self.opening().iter().map(block));
+        page.extend(self.head_blocks().iter().map(render_block));
         page.push_str("</header>\n<main>\n");
-        page.extend(self.body().iter().map(block));
-        page.push_str(&self.bills(moments));
+        page.extend(self.body_blocks().iter().map(render_block));
+        page.push_str(&self.render_bills(inputs));
         for diff in diffs {
-            page.push_str(&self.shown(diff));
+            page.push_str(&self.render_diff(diff));
         }
-        page.push_str(&timeline(moments));
+        page.push_str(&render_timeline(inputs));
         page.push_str("</main>\n</body>\n</html>\n");
         page
     }
 
     fn is_chosen(&self, candidate: usize) -> bool {
-        matches!(self.outcome, Some(Outcome::Done(done)) if done.candidate() == candidate)
+        matches!(self.outcome, Some(TaskOutcome::Done(done)) if done.candidate() == candidate)
     }
 
-    fn shown(&self, diff: &ShownDiff) -> String {
+    fn render_diff(&self, diff: &CandidateDiff) -> String {
         let candidate = diff.candidate;
         let chosen = if self.is_chosen(candidate) { ", which was chosen" } else { "" };
         let name = format!("Diff of candidate {candidate}");
         let patch = without_binary(&diff.patch);
         let ends = (0..=MAX_DIFF.min(patch.len())).rev();
         let shown = ends.filter_map(|end| patch.get(..end)).next().unwrap_or_default();
-        let mut text =
-            format!("<h2>{name}{chosen}</h2>\n<pre {}>{}</pre>\n", region(&name), diff_lines(shown));
+        let mut text = format!(
+            "<h2>{name}{chosen}</h2>\n<pre {}>{}</pre>\n",
+            region_attributes(&name),
+            diff_lines(shown)
+        );
         if shown.len() < patch.len() {
             let _ = writeln!(
                 text,
@@ -97,11 +100,11 @@ impl Report<'_> {
     }
 
     /// Returns the costs of each kind of step and of each candidate.
-    fn bills(&self, moments: &[Moment]) -> String {
-        let mut kinds = BTreeMap::<StepKind, Spent>::new();
-        let mut candidates = BTreeMap::<Option<usize>, Spent>::new();
-        for moment in moments {
-            if let Input::Finished(result) = &moment.input {
+    fn render_bills(&self, inputs: &[RecordedInput]) -> String {
+        let mut kinds = BTreeMap::<StepKind, WorkCost>::new();
+        let mut candidates = BTreeMap::<Option<usize>, WorkCost>::new();
+        for recorded in inputs {
+            if let TaskInput::StepFinished(result) = &recorded.input {
                 kinds.entry(result.step.kind).or_default().add(&result.spent);
                 candidates.entry(result.step.candidate).or_default().add(&result.spent);
             }
@@ -110,40 +113,40 @@ impl Report<'_> {
             return String::new();
         }
         let kinds = kinds.iter().map(|(kind, spent)| (kind.to_string(), spent));
-        let candidates = candidates.iter().map(|(candidate, spent)| (self.payer(*candidate), spent));
-        let by_kind = bill("Bill by kind of step", &["step", "cost", "tokens", "time"], kinds);
-        let by_candidate = bill("Bill by candidate", &["for", "cost", "tokens", "time"], candidates);
+        let candidates = candidates.iter().map(|(candidate, spent)| (self.describe_payer(*candidate), spent));
+        let by_kind = render_bill("Bill by kind of step", &["step", "cost", "tokens", "time"], kinds);
+        let by_candidate = render_bill("Bill by candidate", &["for", "cost", "tokens", "time"], candidates);
         by_kind + &by_candidate
     }
 
     /// Returns the lane that a step was paid for, with a note whether the candidate was chosen: other candidates have costs
     /// too.
-    fn payer(&self, candidate: Option<usize>) -> String {
+    fn describe_payer(&self, candidate: Option<usize>) -> String {
         let chosen = match candidate {
             Some(candidate) if self.is_chosen(candidate) => ", which was chosen",
             Some(_) if self.outcome.is_some() => ", which was not chosen",
             Some(_) | None => "",
         };
-        lane(candidate) + chosen
+        lane_name(candidate) + chosen
     }
 }
 
 /// Returns costs as a table with their total.
-fn bill<'a>(
+fn render_bill<'a>(
     name: &'static str,
     head: &'static [&'static str],
-    costs: impl Iterator<Item = (String, &'a Spent)>,
+    costs: impl Iterator<Item = (String, &'a WorkCost)>,
 ) -> String {
-    let row = |name: String, spent: &Spent| {
-        vec![name, spent.dollars(), spent.tokens.to_string(), took(spent.millis)]
+    let row = |name: String, spent: &WorkCost| {
+        vec![name, spent.dollars(), spent.tokens.to_string(), format_duration(spent.millis)]
     };
-    let (mut total, mut rows) = (Spent::default(), Vec::new());
+    let (mut total, mut rows) = (WorkCost::default(), Vec::new());
     for (name, spent) in costs {
         total.add(spent);
         rows.push(row(name, spent));
     }
     rows.push(row("total".to_owned(), &total));
-    table(&Table { name, head, rows, has_names: true })
+    render_table(&ReportTable { name, head, rows, has_names: true })
 }
 
 /// Returns a patch with one sentence instead of the content of each binary file.
@@ -168,7 +171,7 @@ fn diff_lines(patch: &str) -> String {
         is_head = (is_head || line.starts_with(FILE)) && !line.starts_with("@@ ");
         // After the head, such a line is content that starts with two signs, like a comment in SQL.
         let is_path = is_head && (line.starts_with("+++ ") || line.starts_with("--- "));
-        let text = escaped(line);
+        let text = escape(line);
         let _ = match line.as_bytes().first() {
             Some(b'+') if !is_path => write!(html, "<ins>{text}</ins>"),
             Some(b'-') if !is_path => write!(html, "<del>{text}</del>"),
@@ -179,66 +182,68 @@ fn diff_lines(patch: &str) -> String {
 }
 
 /// Returns the inputs of the task as a table, in order.
-fn timeline(moments: &[Moment]) -> String {
-    let rows: Vec<Vec<String>> = moments.iter().map(row_of).collect();
+fn render_timeline(inputs: &[RecordedInput]) -> String {
+    let rows: Vec<Vec<String>> = inputs.iter().map(timeline_row).collect();
     let head = &["time", "lane", "what", "took", "cost"];
-    let table = table(&Table { name: "Timeline", head, rows, has_names: false });
+    let table = render_table(&ReportTable { name: "Timeline", head, rows, has_names: false });
     format!("<h2>Timeline</h2>\n{table}")
 }
 
-fn row_of(moment: &Moment) -> Vec<String> {
-    let (lane, what, spent) = match &moment.input {
-        Input::Began(step) => (lane(step.candidate), format!("{} begins", named(step)), None),
-        Input::Finished(result) => {
-            let what = match &result.found {
-                Found::Failed { reason, .. } => format!("{} failed: {reason}", named(&result.step)),
-                Found::AtLimit { .. } => format!("{} stops at its budget", named(&result.step)),
-                Found::Baseline(_)
-                | Found::Anchor(_)
-                | Found::Work(_)
-                | Found::Evidence(_)
-                | Found::Review(_) => format!("{} ends", named(&result.step)),
-            };
-            (lane(result.step.candidate), what, Some(result.spent))
+fn timeline_row(recorded: &RecordedInput) -> Vec<String> {
+    let (lane, what, spent) = match &recorded.input {
+        TaskInput::StepStarted(step) => {
+            (lane_name(step.candidate), format!("{} begins", step_name(step)), None)
         }
-        Input::Said(signal) => {
+        TaskInput::StepFinished(result) => {
+            let what = match &result.output {
+                StepOutput::Failed { reason, .. } => format!("{} failed: {reason}", step_name(&result.step)),
+                StepOutput::AtLimit { .. } => format!("{} stops at its budget", step_name(&result.step)),
+                StepOutput::Baseline(_)
+                | StepOutput::Anchor(_)
+                | StepOutput::Work(_)
+                | StepOutput::Evidence(_)
+                | StepOutput::Review(_) => format!("{} ends", step_name(&result.step)),
+            };
+            (lane_name(result.step.candidate), what, Some(result.spent))
+        }
+        TaskInput::Signal(signal) => {
             let (candidate, what) = match signal {
-                Signal::Steer { candidate, text } => (*candidate, format!("a person wrote: {text}")),
-                Signal::Decide(decision) => {
+                TaskSignal::Steer { candidate, text } => (*candidate, format!("a person wrote: {text}")),
+                TaskSignal::Decide(decision) => {
                     let word = if decision.is_approved { "approved" } else { "refused" };
                     let words = decision.words.as_ref().map(|words| format!(": {words}"));
                     (None, format!("a person {word}{}", words.unwrap_or_default()))
                 }
-                Signal::Cancel { reason } => (None, format!("cancelled: {reason}")),
+                TaskSignal::Cancel { reason } => (None, format!("cancelled: {reason}")),
             };
-            (lane(candidate), what, None)
+            (lane_name(candidate), what, None)
         }
     };
-    let time = spent.map(|spent| took(spent.millis)).unwrap_or_default();
-    vec![moment.at.to_string(), lane, what, time, spent.map(|spent| spent.dollars()).unwrap_or_default()]
+    let time = spent.map(|spent| format_duration(spent.millis)).unwrap_or_default();
+    vec![recorded.at.to_string(), lane, what, time, spent.map(|spent| spent.dollars()).unwrap_or_default()]
 }
 
-fn lane(candidate: Option<usize>) -> String {
+fn lane_name(candidate: Option<usize>) -> String {
     candidate.map_or("task".to_owned(), |candidate| format!("candidate {candidate}"))
 }
 
-fn named(step: &StepId) -> String {
+fn step_name(step: &StepId) -> String {
     if step.attempt == 1 { step.kind.to_string() } else { format!("{}, attempt {}", step.kind, step.attempt) }
 }
 
-fn took(millis: u64) -> String {
+fn format_duration(millis: u64) -> String {
     let tenths = millis / 100;
     format!("{} min {}.{} s", tenths / 600, tenths % 600 / 10, tenths % 10)
 }
 
-fn table(table: &Table) -> String {
-    let mut text = format!("<div class=\"wide\" {}>\n<table>\n<thead><tr>", region(table.name));
-    table.head.iter().for_each(|cell| text.push_str(&format!("<th scope=\"col\">{}</th>", escaped(cell))));
+fn render_table(table: &ReportTable) -> String {
+    let mut text = format!("<div class=\"wide\" {}>\n<table>\n<thead><tr>", region_attributes(table.name));
+    table.head.iter().for_each(|cell| text.push_str(&format!("<th scope=\"col\">{}</th>", escape(cell))));
     text.push_str("</tr></thead>\n<tbody>\n");
     for row in &table.rows {
         text.push_str("<tr>");
         for (column, cell) in row.iter().enumerate() {
-            let cell = inline(cell);
+            let cell = render_inline(cell);
             text.push_str(&match column {
                 0 if table.has_names => format!("<th scope=\"row\">{cell}</th>"),
                 _ => format!("<td>{cell}</td>"),
@@ -251,53 +256,53 @@ fn table(table: &Table) -> String {
 }
 
 /// Returns the attributes of a scrollable element, which make it focusable and give it a name.
-fn region(name: &str) -> String {
-    format!("role=\"region\" aria-label=\"{}\" tabindex=\"0\"", escaped(name))
+fn region_attributes(name: &str) -> String {
+    format!("role=\"region\" aria-label=\"{}\" tabindex=\"0\"", escape(name))
 }
 
-fn block(block: &Block) -> String {
+fn render_block(block: &ReportBlock) -> String {
     match block {
-        Block::Heading(level, title) => format!("<h{level}>{}</h{level}>\n", escaped(title)),
-        Block::Text(text) => format!("<p>{}</p>\n", inline(text)),
-        Block::Quote(text) => {
-            let lines: Vec<String> = text.trim().lines().map(inline).collect();
+        ReportBlock::Heading(level, title) => format!("<h{level}>{}</h{level}>\n", escape(title)),
+        ReportBlock::Text(text) => format!("<p>{}</p>\n", render_inline(text)),
+        ReportBlock::Quote(text) => {
+            let lines: Vec<String> = text.trim().lines().map(render_inline).collect();
             format!("<blockquote><p>{}</p></blockquote>\n", lines.join("\n"))
         }
-        Block::List(lines) => format!("<ul>\n{}</ul>\n", items(lines)),
-        Block::Numbered(lines) => format!("<ol>\n{}</ol>\n", items(lines)),
-        Block::Table(content) => table(content),
+        ReportBlock::List(lines) => format!("<ul>\n{}</ul>\n", render_items(lines)),
+        ReportBlock::Numbered(lines) => format!("<ol>\n{}</ol>\n", render_items(lines)),
+        ReportBlock::Table(content) => render_table(content),
     }
 }
 
-fn items(lines: &[Line]) -> String {
-    let piece = |piece: &Piece| match piece {
-        Piece::Text(text) => inline(text),
-        Piece::Code(text) => code(text),
+fn render_items(lines: &[ReportItem]) -> String {
+    let piece = |piece: &TextSpan| match piece {
+        TextSpan::Text(text) => render_inline(text),
+        TextSpan::Code(text) => render_code(text),
     };
     lines.iter().map(|line| format!("<li>{}</li>\n", line.0.iter().map(piece).collect::<String>())).collect()
 }
 
-fn code(text: &str) -> String {
-    format!("<code>{}</code>", escaped(text))
+fn render_code(text: &str) -> String {
+    format!("<code>{}</code>", escape(text))
 }
 
 /// Returns text with its code formatted. An adjacent or unpaired backtick is literal.
-fn inline(text: &str) -> String {
+fn render_inline(text: &str) -> String {
     let is_tick = |at: Option<usize>| at.and_then(|at| text.as_bytes().get(at)) == Some(&b'`');
     let ticks = text.match_indices('`').map(|(at, _)| at);
     let mut ticks = ticks.filter(|at| !is_tick(at.checked_sub(1)) && !is_tick(at.checked_add(1)));
     let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
     let (mut html, mut end) = (String::new(), 0);
     while let (Some(open), Some(close)) = (ticks.next(), ticks.next()) {
-        html.push_str(&escaped(part(end, open)));
-        html.push_str(&code(part(open + 1, close)));
+        html.push_str(&escape(part(end, open)));
+        html.push_str(&render_code(part(open + 1, close)));
         end = close + 1;
     }
-    html + &escaped(part(end, text.len()))
+    html + &escape(part(end, text.len()))
 }
 
 /// Escapes text for elements and for quoted attributes.
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -3,26 +3,26 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::contract::{CandidatePlan, Check, Gate, TaskBudget};
-use crate::local::Moment;
-use crate::task::{Found, Input, Signal, Step, StepId, StepKind, StepResult};
-use crate::tests::facts::{found_right, found_wrong};
+use crate::contract::{CandidatePlan, DecisionGate, TaskBudget, TaskCheck};
+use crate::local::RecordedInput;
+use crate::task::{StepId, StepKind, StepOutput, StepResult, TaskInput, TaskSignal, TaskStep};
+use crate::tests::facts::{failing_output, successful_output};
 
 fn contract() -> Contract {
     Contract::new("Sums of <b>negative</b> numbers\nare right.")
-        .with_check(Check::new("tests", "make test"))
+        .with_check(TaskCheck::new("tests", "make test"))
         .with_candidates([
             CandidatePlan { model: Some("small".to_owned()), ..CandidatePlan::default() },
             CandidatePlan { effort: Some("high".to_owned()), ..CandidatePlan::default() },
         ])
 }
 
-fn played(contract: Contract, find: impl Fn(&Step) -> Found) -> Task {
+fn played(contract: Contract, find: impl Fn(&TaskStep) -> StepOutput) -> Task {
     let mut task = Task::new(contract).unwrap();
-    while let Some(step) = task.wants().steps.into_iter().next() {
-        let spent = Spent { usd: 0.25, tokens: 1_000, millis: 30_500, ..Spent::default() };
-        let result = StepResult { found: find(&step), step: step.id, spent };
-        assert!(task.take(Input::Finished(Box::new(result))));
+    while let Some(step) = task.pending().steps.into_iter().next() {
+        let spent = WorkCost { usd: 0.25, tokens: 1_000, millis: 30_500, ..WorkCost::default() };
+        let result = StepResult { output: find(&step), step: step.id, spent };
+        assert!(task.apply(TaskInput::StepFinished(Box::new(result))));
     }
     task
 }
@@ -30,10 +30,10 @@ fn played(contract: Contract, find: impl Fn(&Step) -> Found) -> Task {
 #[test]
 fn a_report_says_what_proves_the_result_and_what_it_cost() {
     let task = played(contract(), |step| match (step.id.kind, step.id.candidate) {
-        (StepKind::Evidence, Some(0)) => found_wrong(),
-        _ => found_right(step.id.kind),
+        (StepKind::Evidence, Some(0)) => failing_output(),
+        _ => successful_output(step.id.kind),
     });
-    insta::assert_snapshot!(Report::of(&task).to_markdown(), @r#"
+    insta::assert_snapshot!(TaskReport::from_task(&task).to_markdown(), @r#"
     # Done
 
     Candidate 1 reached the goal.
@@ -74,7 +74,8 @@ fn a_report_says_what_proves_the_result_and_what_it_cost() {
 
     $2.25 in 9000 tokens, for all candidates and reviews. The steps took 4 min 34 s.
     "#);
-    let json: serde_json::Value = serde_json::from_str(&Report::of(&task).to_json().unwrap()).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&TaskReport::from_task(&task).to_json().unwrap()).unwrap();
     assert_eq!(json["outcome"]["done"]["candidate"], 1);
     assert_eq!(json["candidates"][0]["attempts"][0]["findings"][0]["what"], "it exited with 1");
     assert_eq!(json["spent"]["tokens"], 9_000);
@@ -88,21 +89,24 @@ fn names_in_the_report_are_those_of_the_fixture() {
     let outcomes = expected["outcomes"].take();
     let step = StepId { kind: StepKind::Work, candidate: Some(0), attempt: 2 };
     let found = [
-        Outcome::Blocked(BlockedBy::NoAnchor(vec![vec!["no test".to_owned()]])),
-        Outcome::Blocked(BlockedBy::NoCandidate),
-        Outcome::Blocked(BlockedBy::Refused { gate: Gate::Result, words: Some("no".to_owned()) }),
-        Outcome::Limit { limit: LimitKind::Usd, best: Some(0) },
-        Outcome::Limit { limit: LimitKind::Tokens, best: None },
-        Outcome::Limit { limit: LimitKind::Minutes, best: None },
-        Outcome::Limit { limit: LimitKind::Session, best: None },
-        Outcome::Aborted { reason: "enough".to_owned() },
-        Outcome::Failed { step, reason: "disk full".to_owned() },
+        TaskOutcome::Blocked(BlockReason::NoAnchor(vec![vec!["no test".to_owned()]])),
+        TaskOutcome::Blocked(BlockReason::NoCandidate),
+        TaskOutcome::Blocked(BlockReason::Refused {
+            gate: DecisionGate::Result,
+            words: Some("no".to_owned()),
+        }),
+        TaskOutcome::Limit { limit: LimitKind::Usd, best: Some(0) },
+        TaskOutcome::Limit { limit: LimitKind::Tokens, best: None },
+        TaskOutcome::Limit { limit: LimitKind::Minutes, best: None },
+        TaskOutcome::Limit { limit: LimitKind::Session, best: None },
+        TaskOutcome::Aborted { reason: "enough".to_owned() },
+        TaskOutcome::Failed { step, reason: "disk full".to_owned() },
     ];
     assert_eq!(serde_json::to_value(found).unwrap(), outcomes);
 
-    let task = played(contract(), |step| found_right(step.id.kind));
+    let task = played(contract(), |step| successful_output(step.id.kind));
     let id = SessionId::new("t");
-    let report = serde_json::to_value(Report::of(&task).with_id(&id)).unwrap();
+    let report = serde_json::to_value(TaskReport::from_task(&task).with_id(&id)).unwrap();
     let done = &report["outcome"]["done"];
     let objects = [
         ("report", &report),
@@ -123,24 +127,24 @@ fn names_in_the_report_are_those_of_the_fixture() {
 #[test]
 fn every_end_is_a_sentence() {
     let ended = |task: &Task| {
-        let text = Report::of(task).to_markdown();
+        let text = TaskReport::from_task(task).to_markdown();
         text.lines().take(3).collect::<Vec<_>>().join(" ") + "\n"
     };
     let at_limit = |kind: StepKind| {
-        move |step: &Step| match step.id.kind == kind {
-            true => Found::AtLimit { session: "s".to_owned() },
-            false => found_right(step.id.kind),
+        move |step: &TaskStep| match step.id.kind == kind {
+            true => StepOutput::AtLimit { session: "s".to_owned() },
+            false => successful_output(step.id.kind),
         }
     };
     let failing = |kind: StepKind| {
-        move |step: &Step| match step.id.kind == kind {
-            true => Found::failed("the | disk\nis <full>"),
-            false => found_right(step.id.kind),
+        move |step: &TaskStep| match step.id.kind == kind {
+            true => StepOutput::failed("the | disk\nis <full>"),
+            false => successful_output(step.id.kind),
         }
     };
     let mut cancelled = Task::new(contract()).unwrap();
     let open = ended(&cancelled);
-    cancelled.take(Input::Said(Signal::Cancel { reason: "enough".to_owned() }));
+    cancelled.apply(TaskInput::Signal(TaskSignal::Cancel { reason: "enough".to_owned() }));
     let budget = TaskBudget { usd: Some(1.3), ..TaskBudget::default() };
     let said = [
         open,
@@ -148,7 +152,7 @@ fn every_end_is_a_sentence() {
         ended(&played(contract(), failing(StepKind::Baseline))),
         ended(&played(contract(), failing(StepKind::Anchor))),
         ended(&played(contract(), failing(StepKind::Work))),
-        ended(&played(contract().with_budget(budget), |step| found_right(step.id.kind))),
+        ended(&played(contract().with_budget(budget), |step| successful_output(step.id.kind))),
         ended(&played(contract(), at_limit(StepKind::Anchor))),
     ];
     insta::assert_snapshot!(said.concat(), @r#"
@@ -175,52 +179,56 @@ struct Hostile<'a> {
 /// Returns the page of a task that reached its goal.
 fn page_of_success(hostile: &Hostile<'_>) -> String {
     let mut contract = contract();
-    contract.checks = vec![Check::new("tests", hostile.found)];
+    contract.checks = vec![TaskCheck::new("tests", hostile.found)];
     contract.goal = hostile.goal.to_owned();
     let task = played(contract, |step| match step.id.kind {
-        StepKind::Review => Found::Review(ReviewFacts {
+        StepKind::Review => StepOutput::Review(ReviewFacts {
             session: "r".to_owned(),
             findings: Vec::new(),
             remarks: hostile.said.to_owned(),
         }),
         kind @ (StepKind::Baseline | StepKind::Anchor | StepKind::Work | StepKind::Evidence) => {
-            found_right(kind)
+            successful_output(kind)
         }
     });
     let patch = hostile.patch.to_owned();
-    Report::of(&task).to_html(&[ShownDiff { candidate: 1, patch }], &[])
+    TaskReport::from_task(&task).to_html(&[CandidateDiff { candidate: 1, patch }], &[])
 }
 
 /// Returns the page of a task that did not reach it, and in which others wrote these strings wherever they can write.
 fn page_of(hostile: &Hostile<'_>) -> String {
-    let mut contract = contract().with_check(Check::new(format!("c{}", hostile.found), hostile.found));
+    let mut contract = contract().with_check(TaskCheck::new(format!("c{}", hostile.found), hostile.found));
     contract.goal = hostile.goal.to_owned();
     let task = played(contract, |step| match (step.id.kind, step.id.candidate) {
-        (StepKind::Work, Some(0)) => Found::failed(hostile.found),
+        (StepKind::Work, Some(0)) => StepOutput::failed(hostile.found),
         (StepKind::Review, _) => crate::tests::facts::review(&[hostile.found]),
-        _ => found_right(step.id.kind),
+        _ => successful_output(step.id.kind),
     });
     let step = StepId { kind: StepKind::Work, candidate: Some(1), attempt: 2 };
-    let spent = Spent { usd: 0.5, tokens: 7, millis: 61_250, ..Spent::default() };
+    let spent = WorkCost { usd: 0.5, tokens: 7, millis: 61_250, ..WorkCost::default() };
     let inputs = [
-        Input::Said(Signal::Steer { candidate: Some(1), text: hostile.said.to_owned() }),
-        Input::Said(Signal::Cancel { reason: hostile.said.to_owned() }),
-        Input::Began(step.clone()),
-        Input::Finished(Box::new(StepResult { step, found: Found::failed(hostile.found), spent })),
+        TaskInput::Signal(TaskSignal::Steer { candidate: Some(1), text: hostile.said.to_owned() }),
+        TaskInput::Signal(TaskSignal::Cancel { reason: hostile.said.to_owned() }),
+        TaskInput::StepStarted(step.clone()),
+        TaskInput::StepFinished(Box::new(StepResult {
+            step,
+            output: StepOutput::failed(hostile.found),
+            spent,
+        })),
     ];
     let patch = hostile.patch.to_owned();
-    Report::of(&task).to_html(&[ShownDiff { candidate: 1, patch }], &moments(inputs))
+    TaskReport::from_task(&task).to_html(&[CandidateDiff { candidate: 1, patch }], &record_inputs(inputs))
 }
 
-fn moments(inputs: impl IntoIterator<Item = Input>) -> Vec<Moment> {
+fn record_inputs(inputs: impl IntoIterator<Item = TaskInput>) -> Vec<RecordedInput> {
     let at = pintle_agent::Timestamp::from_millis(1_795_000_000_000);
-    (1..).zip(inputs).map(|(seq, input)| Moment { seq, at, posted: None, by: None, input }).collect()
+    (1..).zip(inputs).map(|(seq, input)| RecordedInput { seq, at, posted: None, by: None, input }).collect()
 }
 
-fn finished(kind: StepKind, candidate: Option<usize>, usd: f64) -> Input {
+fn finished(kind: StepKind, candidate: Option<usize>, usd: f64) -> TaskInput {
     let step = StepId { kind, candidate, attempt: 1 };
-    let spent = Spent { usd, tokens: 10, millis: 1_500, ..Spent::default() };
-    Input::Finished(Box::new(StepResult { step, found: found_right(kind), spent }))
+    let spent = WorkCost { usd, tokens: 10, millis: 1_500, ..WorkCost::default() };
+    TaskInput::StepFinished(Box::new(StepResult { step, output: successful_output(kind), spent }))
 }
 
 /// Elements that have no end.
@@ -308,8 +316,8 @@ fn content<'a>(page: &'a str, tag: &str) -> &'a str {
 }
 
 fn page_with_diff(patch: &str) -> String {
-    let task = played(contract(), |step| found_right(step.id.kind));
-    Report::of(&task).to_html(&[ShownDiff { candidate: 0, patch: patch.to_owned() }], &[])
+    let task = played(contract(), |step| successful_output(step.id.kind));
+    TaskReport::from_task(&task).to_html(&[CandidateDiff { candidate: 0, patch: patch.to_owned() }], &[])
 }
 
 /// A page shows hostile text as text: its elements are ours, and so are their attributes.
@@ -415,10 +423,10 @@ fn a_page_shows_exactly_what_was_said() {
     let command = "grep 'a\\|b' x | sed s/&lt;/</ > `date`";
     let mut contract = contract();
     contract.checks.clear();
-    let mut contract = contract.with_check(Check::new("tests", command));
+    let mut contract = contract.with_check(TaskCheck::new("tests", command));
     contract.goal = "Print `a\\|b`, &lt; and ``c`` | d\n  # not a title".to_owned();
-    let task = played(contract, |step| found_right(step.id.kind));
-    let report = Report::of(&task);
+    let task = played(contract, |step| successful_output(step.id.kind));
+    let report = TaskReport::from_task(&task);
     assert!(report.to_markdown().contains("`grep 'a\\|b' x | sed s/&lt;/</ > 'date'`"));
     let page = report.to_html(&[], &[]);
     insta::assert_snapshot!(content(&page, "ul"), @r"
@@ -483,8 +491,8 @@ fn a_page_replaces_characters_that_are_not_seen() {
 #[test]
 fn the_bill_adds_up_and_says_which_candidates_were_not_chosen() {
     let task = played(contract(), |step| match (step.id.kind, step.id.candidate) {
-        (StepKind::Evidence, Some(0)) => found_wrong(),
-        _ => found_right(step.id.kind),
+        (StepKind::Evidence, Some(0)) => failing_output(),
+        _ => successful_output(step.id.kind),
     });
     let inputs = [
         finished(StepKind::Work, Some(10), 0.25),
@@ -493,7 +501,7 @@ fn the_bill_adds_up_and_says_which_candidates_were_not_chosen() {
         finished(StepKind::Evidence, Some(1), 0.0),
         finished(StepKind::Work, Some(2), 0.5),
     ];
-    let page = Report::of(&task).to_html(&[], &moments(inputs.clone()));
+    let page = TaskReport::from_task(&task).to_html(&[], &record_inputs(inputs.clone()));
     let bill = |name: &str| {
         let tag = format!("div class=\"wide\" role=\"region\" aria-label=\"{name}\" tabindex=\"0\"");
         content(&page, &tag).to_owned()
@@ -522,7 +530,7 @@ fn the_bill_adds_up_and_says_which_candidates_were_not_chosen() {
     </table>
     "#);
     let open = Task::new(contract()).unwrap();
-    assert!(!Report::of(&open).to_html(&[], &moments(inputs)).contains("chosen"));
+    assert!(!TaskReport::from_task(&open).to_html(&[], &record_inputs(inputs)).contains("chosen"));
 }
 
 #[test]

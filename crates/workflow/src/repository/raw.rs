@@ -1,20 +1,20 @@
 //! Output of `git diff-tree --raw --numstat -z`.
 
-use super::{REPOSITORY, RepositoryError, repository_inside};
+use super::{REPOSITORY, RepositoryError, nested_repository_error};
 use crate::diff::{ChangeKind, ChangedFile};
 
 /// Mode of a symbolic link.
 const LINK: &str = "120000";
 
 /// Changed files, and the links among them with the hash of their targets.
-type Changes = (Vec<ChangedFile>, Vec<(String, String)>);
+type ParsedChanges = (Vec<ChangedFile>, Vec<(String, String)>);
 
 /// Parses the changes of files.
 ///
 /// # Errors
 ///
 /// [`RepositoryError::Unfit`] for a nested repository, whose files git would not show.
-pub(super) fn parse(listing: &[u8]) -> Result<Changes, RepositoryError> {
+pub(super) fn parse(listing: &[u8]) -> Result<ParsedChanges, RepositoryError> {
     let mut links = Vec::new();
     let mut fields = listing.split(|byte| *byte == 0).map(String::from_utf8_lossy);
     let mut files: Vec<ChangedFile> = Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn parse(listing: &[u8]) -> Result<Changes, RepositoryError> {
                 return Err(unreadable());
             };
             if *new_mode == REPOSITORY {
-                return Err(repository_inside(&path));
+                return Err(nested_repository_error(&path));
             }
             if *new_mode == LINK {
                 links.push((path.to_string(), words.get(3).copied().unwrap_or_default().to_owned()));
@@ -55,7 +55,7 @@ pub(super) fn parse(listing: &[u8]) -> Result<Changes, RepositoryError> {
 }
 
 /// Returns whether a link at `path` leads out of its tree.
-pub(super) fn leads_out(path: &str, target: &str) -> bool {
+pub(super) fn is_link_outside(path: &str, target: &str) -> bool {
     let parts = || target.split('/').filter(|part| !matches!(*part, "" | "."));
     let above = parts().take_while(|part| *part == "..").count();
     // A later part may be a link itself, and `..` after it could lead anywhere.

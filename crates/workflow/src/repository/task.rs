@@ -8,12 +8,12 @@ use pintle_env::{EnvError, ExecutionEnvironment, ExecutionEnvironmentExt as _};
 use pintle_store::Blobs;
 
 use super::{
-    REPOSITORY, RepositoryError, apply_to_index, explained, names, raw, remove_directory, repository_inside,
-    untracked_repositories,
+    REPOSITORY, RepositoryError, apply_to_index, explain_failure, names, nested_repository_error, raw,
+    remove_directory, untracked_repositories,
 };
-use crate::command_run::Reference;
+use crate::command_run::BlobReference;
 use crate::diff::{ChangedFile, Diff};
-use crate::git::{Git, GitError};
+use crate::git::{GitError, RepositoryGit};
 
 /// Maximum size of a candidate's new and changed files, in bytes.
 const MAX_CHANGED_BYTES: u64 = 64 << 20;
@@ -90,8 +90,8 @@ impl TaskRepository {
         Ok(repository)
     }
 
-    fn git(&self) -> Git {
-        Git::of_task(&self.machine, &self.directory)
+    fn git(&self) -> RepositoryGit {
+        RepositoryGit::for_task(&self.machine, &self.directory)
     }
 
     /// Creates a temporary directory, which is removed with the repository if this process is killed.
@@ -110,7 +110,7 @@ impl TaskRepository {
         let submodules = submodules(&listing);
         let mut remarks = Vec::new();
         if !submodules.is_empty() {
-            let named = crate::names::named(&submodules);
+            let named = crate::names::list_names(&submodules);
             remarks.push(format!("submodules are empty in the clones of a task: {named}"));
         }
         let mut pointers = 0_usize;
@@ -135,12 +135,12 @@ impl TaskRepository {
     /// # Errors
     ///
     /// [`RepositoryError::Unfit`] if it cannot be applied.
-    pub async fn with_patch(&self, from: &str, patch: &[u8]) -> Result<String, RepositoryError> {
+    pub async fn commit_patch(&self, from: &str, patch: &[u8]) -> Result<String, RepositoryError> {
         let scratch = self.scratch()?;
         let git = self.git().with_index(&scratch.path().join("index"));
         git.run(&["read-tree", from]).await?;
         let unfit = |error: &GitError| RepositoryError::Unfit(error.to_string());
-        apply_to_index(&git, patch).await.map_err(|error| explained(error, unfit))?;
+        apply_to_index(&git, patch).await.map_err(|error| explain_failure(error, unfit))?;
         let tree = git.run(&["write-tree"]).await?;
         Ok(git.run(&["commit-tree", &tree, "-p", from, "-m", "Change of a task"]).await?)
     }
@@ -159,7 +159,7 @@ impl TaskRepository {
         let name = format!("refs/pintle/clones/{}", SessionId::generate());
         self.git().run(&["update-ref", &name, &commit]).await?;
         // The clone is new, so its settings can be trusted.
-        let git = Git::of_task(&self.machine, &root.join(".git")).with_work_tree(root);
+        let git = RepositoryGit::for_task(&self.machine, &root.join(".git")).with_work_tree(root);
         git.run(&["init", "--quiet", "--template="]).await?;
         let source = self.directory.display().to_string();
         git.run(&["fetch", "--quiet", "--no-tags", "--update-shallow", &source, &name]).await?;
@@ -176,7 +176,7 @@ impl TaskRepository {
     ///
     /// [`RepositoryError::Unfit`] if it cannot be applied.
     pub async fn apply_to(&self, root: &Path, from: &str, patch: &[u8]) -> Result<(), RepositoryError> {
-        let commit = self.with_patch(from, patch).await?;
+        let commit = self.commit_patch(from, patch).await?;
         let scratch = self.scratch()?;
         let git = self.git().with_work_tree(root).with_index(&scratch.path().join("index"));
         git.run(&["read-tree", from]).await?;
@@ -199,7 +199,7 @@ impl TaskRepository {
         let patch = self.git().bytes(&arguments, None).await?;
         let (bytes, hash) = (patch.len() as u64, blobs.put(patch).await?);
         let dropped = self.dropped(root, from).await?;
-        Ok(Diff { patch: Reference { hash: hash.to_string(), bytes }, files, dropped })
+        Ok(Diff { patch: BlobReference { hash: hash.to_string(), bytes }, files, dropped })
     }
 
     /// Returns the paths below `root` that a change leaves out although the project does not ignore them: new files below
@@ -249,11 +249,11 @@ impl TaskRepository {
         git.run(&["read-tree", from]).await?;
         if let Some(path) = untracked_repositories(&git).await?.first() {
             // Git cannot add a repository without a commit.
-            return Err(repository_inside(path.trim_end_matches('/')));
+            return Err(nested_repository_error(path.trim_end_matches('/')));
         }
         self.check_size(&git, root).await?;
         let unfit = |error: &GitError| RepositoryError::Unfit(format!("its files cannot be read: {error}"));
-        git.run(&["add", "--all"]).await.map_err(|error| explained(error, unfit))?;
+        git.run(&["add", "--all"]).await.map_err(|error| explain_failure(error, unfit))?;
         Ok(git.run(&["write-tree"]).await?)
     }
 
@@ -262,7 +262,7 @@ impl TaskRepository {
         let (files, links) = raw::parse(&self.git().bytes(&arguments, None).await?)?;
         for (path, hash) in links {
             let target = self.git().run(&["cat-file", "blob", &hash]).await?;
-            if raw::leads_out(&path, &target) {
+            if raw::is_link_outside(&path, &target) {
                 return Err(RepositoryError::Unfit(format!(
                     "`{path}` is a link that leads out of the repository; expected files, which can be compared"
                 )));
@@ -279,7 +279,7 @@ impl TaskRepository {
     }
 
     /// Refuses changes that would fill the repository.
-    async fn check_size(&self, git: &Git, root: &Path) -> Result<(), RepositoryError> {
+    async fn check_size(&self, git: &RepositoryGit, root: &Path) -> Result<(), RepositoryError> {
         let arguments = ["ls-files", "-z", "--others", "--modified", "--exclude-standard"];
         let listing = git.bytes(&arguments, None).await?;
         let mut total = 0_u64;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use pintle_env::{ExecutionEnvironment, ExecutionEnvironmentExt as _};
 
-use super::{RepositoryError, apply_to_index, explained, untracked_repositories};
-use crate::git::{Git, GitError};
+use super::{RepositoryError, apply_to_index, explain_failure, untracked_repositories};
+use crate::git::{GitError, RepositoryGit};
 
 /// A repository of the user.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ impl UserRepository {
         machine: Arc<dyn ExecutionEnvironment>,
         directory: &Path,
     ) -> Result<Self, RepositoryError> {
-        let git = Git::of_user(&machine, directory);
+        let git = RepositoryGit::for_user(&machine, directory);
         let shown = directory.display();
         let outside = |error: &GitError| {
             let reason = match error.ownership_remedy() {
@@ -57,13 +57,13 @@ impl UserRepository {
             RepositoryError::Unusable(reason)
         };
         let root = git.run(&["rev-parse", "--show-toplevel"]).await;
-        let root = root.map_err(|error| explained(error, outside))?;
-        let git = Git::of_user(&machine, Path::new(&root));
+        let root = root.map_err(|error| explain_failure(error, outside))?;
+        let git = RepositoryGit::for_user(&machine, Path::new(&root));
         let empty = |_: &GitError| {
             RepositoryError::Unusable(format!("{root} has no commit yet; expected one to start from"))
         };
         let head = git.run(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await;
-        let head = head.map_err(|error| explained(error, empty))?;
+        let head = head.map_err(|error| explain_failure(error, empty))?;
         let branch = git.run(&["symbolic-ref", "--quiet", "--short", "HEAD"]).await.ok();
         let status = git.run(&["status", "--porcelain", "--untracked-files=normal"]).await?;
         let changed = status.lines().count();
@@ -79,7 +79,7 @@ impl UserRepository {
     /// [`RepositoryError::Git`], and [`RepositoryError::Temporary`].
     pub async fn snapshot(&self, name: &str) -> Result<WorkingTreeSnapshot, RepositoryError> {
         let scratch = scratch()?;
-        let git = Git::of_user(&self.machine, &self.root);
+        let git = RepositoryGit::for_user(&self.machine, &self.root);
         // Only the user's index contains new submodules.
         let mut left_out = untracked_repositories(&git).await?;
         let git = git.with_index(&scratch.path().join("index"));
@@ -95,7 +95,7 @@ impl UserRepository {
         let tree = git.run(&["write-tree"]).await?;
         let commit = git.run(&["commit-tree", &tree, "-p", &self.head, "-m", "Local changes"]).await?;
         git.run(&["update-ref", &snapshot_reference(name), &commit]).await?;
-        let git = Git::of_user(&self.machine, &self.root);
+        let git = RepositoryGit::for_user(&self.machine, &self.root);
         let status = git.bytes(&pintle_env::Git::SUBMODULE_STATUS, None).await?;
         left_out.extend(pintle_env::Git::changed_submodules(&status));
         Ok(WorkingTreeSnapshot { commit, left_out })
@@ -113,7 +113,9 @@ impl UserRepository {
         name: &str,
     ) -> Result<(), RepositoryError> {
         if machine.file_exists(root).await? {
-            Git::of_user(machine, root).run(&["update-ref", "-d", &snapshot_reference(name)]).await?;
+            RepositoryGit::for_user(machine, root)
+                .run(&["update-ref", "-d", &snapshot_reference(name)])
+                .await?;
         }
         Ok(())
     }
@@ -133,14 +135,15 @@ impl UserRepository {
         message: &str,
     ) -> Result<String, RepositoryError> {
         let scratch = scratch()?;
-        let git = Git::of_user(&self.machine, &self.root).with_index(&scratch.path().join("index"));
+        let git =
+            RepositoryGit::for_user(&self.machine, &self.root).with_index(&scratch.path().join("index"));
         git.run(&["check-ref-format", "--branch", branch]).await?;
         let removed = |_: &GitError| {
             let root = self.root.display();
             RepositoryError::Unusable(format!("{root} does not have {base} any more, the commit of the task"))
         };
         let found = git.run(&["rev-parse", "--verify", "--quiet", &format!("{base}^{{commit}}")]).await;
-        found.map_err(|error| explained(error, removed))?;
+        found.map_err(|error| explain_failure(error, removed))?;
         git.run(&["read-tree", base]).await?;
         apply_to_index(&git, patch).await?;
         let tree = git.run(&["write-tree"]).await?;
@@ -159,7 +162,9 @@ impl UserRepository {
     /// [`RepositoryError::Git`], for example if the directory exists.
     pub async fn add_worktree(&self, path: &Path, branch: &str) -> Result<(), RepositoryError> {
         let path = path.display().to_string();
-        Git::of_user(&self.machine, &self.root).run(&["worktree", "add", "--quiet", &path, branch]).await?;
+        RepositoryGit::for_user(&self.machine, &self.root)
+            .run(&["worktree", "add", "--quiet", &path, branch])
+            .await?;
         Ok(())
     }
 
@@ -169,7 +174,7 @@ impl UserRepository {
     ///
     /// [`RepositoryError::Git`] if it cannot be applied.
     pub async fn apply(&self, patch: &[u8]) -> Result<(), RepositoryError> {
-        let git = Git::of_user(&self.machine, &self.root);
+        let git = RepositoryGit::for_user(&self.machine, &self.root);
         git.bytes(&["apply", "--whitespace=nowarn", "--binary", "-"], Some(patch)).await?;
         Ok(())
     }

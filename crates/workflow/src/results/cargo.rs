@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::{TestRun, TestStatus};
 
 /// Examples in documentation by their programs and items, each with its line.
-type Examples = BTreeMap<String, Vec<(usize, TestStatus)>>;
+type DocExamples = BTreeMap<String, Vec<(usize, TestStatus)>>;
 
 /// Tests of one program.
 #[derive(Debug, Default)]
-struct Suite {
+struct CargoSuite {
     name: String,
     /// Number of tests that it announced.
     planned: Option<usize>,
@@ -20,8 +20,8 @@ struct Suite {
 
 pub(super) fn parse(text: &str) -> TestRun {
     let mut run = TestRun::default();
-    let (mut suite, mut name, mut suites) = (None::<Suite>, None::<String>, 0_usize);
-    let (mut programs, mut examples) = (BTreeMap::<String, usize>::new(), Examples::new());
+    let (mut suite, mut name, mut suites) = (None::<CargoSuite>, None::<String>, 0_usize);
+    let (mut programs, mut examples) = (BTreeMap::<String, usize>::new(), DocExamples::new());
     for line in text.lines() {
         let line = line.trim_end();
         if let Some(named) = program(line) {
@@ -36,7 +36,7 @@ pub(super) fn parse(text: &str) -> TestRun {
             suites += 1;
             // Documentation has two suites: examples that are compiled together, and all other examples.
             let name = name.clone().unwrap_or_else(|| suites.to_string());
-            suite = Some(Suite { name, planned: Some(planned), ..Suite::default() });
+            suite = Some(CargoSuite { name, planned: Some(planned), ..CargoSuite::default() });
         } else if let Some(counts) = summary(line) {
             match suite.take() {
                 Some(open) => check(&open, &counts, &mut run),
@@ -102,7 +102,7 @@ fn example(test: &str) -> Option<(String, usize)> {
 }
 
 /// Names the examples of an item by their order, because a change further up moves their lines.
-fn add_examples(examples: Examples, run: &mut TestRun) {
+fn add_examples(examples: DocExamples, run: &mut TestRun) {
     for (item, mut found) in examples {
         found.sort_by_key(|(line, _)| *line);
         let (mut number, mut last) = (0, None);
@@ -131,8 +131,8 @@ fn summary(line: &str) -> Option<[usize; 3]> {
     Some([count("passed")?, count("failed")?, count("ignored")?])
 }
 
-fn check(suite: &Suite, summed: &[usize; 3], run: &mut TestRun) {
-    let Suite { name, planned, passed, failed, ignored } = suite;
+fn check(suite: &CargoSuite, summed: &[usize; 3], run: &mut TestRun) {
+    let CargoSuite { name, planned, passed, failed, ignored } = suite;
     if [*passed, *failed, *ignored] != *summed {
         run.problem(format!(
             "{name} names {passed} passed, {failed} failed and {ignored} ignored tests, and its summary has {}, {} and {}",

@@ -10,7 +10,7 @@ const MAX_DEPTH: usize = 32;
 
 /// Tests at one depth.
 #[derive(Debug, Default)]
-struct Level {
+struct TapLevel {
     /// Name of the subtest that contains these tests.
     name: Option<String>,
     planned: Option<usize>,
@@ -20,7 +20,7 @@ struct Level {
 
 pub(super) fn parse(text: &str) -> TestRun {
     let mut run = TestRun::default();
-    let mut levels = vec![Level::default()];
+    let mut levels = vec![TapLevel::default()];
     // Name of the subtest whose lines follow.
     let mut announced: Option<String> = None;
     let mut in_yaml = None;
@@ -45,7 +45,7 @@ pub(super) fn parse(text: &str) -> TestRun {
             continue;
         }
         if depth == levels.len() {
-            levels.push(Level { name: announced.take(), ..Level::default() });
+            levels.push(TapLevel { name: announced.take(), ..TapLevel::default() });
         }
         while levels.len() > depth + 1 {
             if let Some(level) = levels.pop() {
@@ -119,7 +119,7 @@ fn test(content: &str) -> Option<(Option<String>, TestStatus)> {
     Some(((!name.is_empty()).then(|| name.to_owned()), status))
 }
 
-fn close(level: &Level, run: &mut TestRun) {
+fn close(level: &TapLevel, run: &mut TestRun) {
     let of = level.name.as_deref().map(|name| format!("{name}: ")).unwrap_or_default();
     match level.planned {
         Some(planned) if planned != level.found => {

@@ -1,15 +1,15 @@
 //! Candidates. Each works on the goal, is judged, and tries again with the missing evidence as feedback.
 
-use super::step::{Order, ReviewFacts, Step, StepId, StepKind, WorkEnd, WorkFacts, WorkLimits};
+use super::step::{ReviewFacts, StepId, StepKind, StepOrder, TaskStep, WorkEnd, WorkFacts, WorkLimits};
 use crate::contract::Contract;
 use crate::diff::Diff;
 use crate::evidence::{CandidateFacts, Finding, Proof, feedback};
-use crate::spent::Spent;
+use crate::work_cost::WorkCost;
 
 /// A candidate and its attempts.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Candidate {
-    attempts: Vec<Attempt>,
+pub struct TaskCandidate {
+    attempts: Vec<CandidateAttempt>,
     /// Number of times that a review has sent it back.
     sent_back: u32,
     /// Number of times that a user has refused it.
@@ -17,17 +17,17 @@ pub struct Candidate {
     /// User messages for its next attempt.
     pub(super) words: Vec<String>,
     /// User messages in the prompt of a started attempt. The prompt stays the same when the attempt is restarted.
-    given: Option<Vec<String>>,
+    delivered: Option<Vec<String>>,
     /// Reason why it has stopped.
-    out: Option<String>,
-    spent: Spent,
+    stop_reason: Option<String>,
+    spent: WorkCost,
     /// Costs without reviews.
-    worked: Spent,
+    work_cost: WorkCost,
 }
 
 /// One attempt of a candidate.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Attempt {
+pub struct CandidateAttempt {
     /// End of the work, once it has ended.
     pub work: Option<WorkFacts>,
     /// Facts about its diff, once they are collected.
@@ -51,43 +51,45 @@ pub struct ExternalFailure {
     pub reason: String,
 }
 
-impl Candidate {
+impl TaskCandidate {
     /// Returns its attempts.
     #[must_use]
-    pub fn attempts(&self) -> &[Attempt] {
+    pub fn attempts(&self) -> &[CandidateAttempt] {
         &self.attempts
     }
 
     /// Returns the costs of its steps.
     #[must_use]
-    pub fn spent(&self) -> &Spent {
+    pub fn spent(&self) -> &WorkCost {
         &self.spent
     }
 
     /// Returns its costs without reviews, in US dollars, if all prices are known. A review must not change which candidate
     /// is the best.
     pub(super) fn work_usd(&self) -> Option<f64> {
-        self.worked.known_usd()
+        self.work_cost.known_usd()
     }
 
-    pub(super) fn cost(&mut self, kind: StepKind, spent: &Spent) {
+    pub(super) fn add_cost(&mut self, kind: StepKind, spent: &WorkCost) {
         self.spent.add(spent);
         if kind != StepKind::Review {
-            self.worked.add(spent);
+            self.work_cost.add(spent);
         }
     }
 
     /// Returns the reason why it has stopped, if it has.
     #[must_use]
-    pub fn out(&self) -> Option<&str> {
-        self.out.as_deref()
+    pub fn stop_reason(&self) -> Option<&str> {
+        self.stop_reason.as_deref()
     }
 
     /// Returns the proof of its newest attempt, unless it was sent back or has stopped.
     #[must_use]
     pub fn proof(&self) -> Option<&Proof> {
-        let attempt =
-            self.attempts.last().filter(|attempt| attempt.sent_back.is_empty() && self.out.is_none())?;
+        let attempt = self
+            .attempts
+            .last()
+            .filter(|attempt| attempt.sent_back.is_empty() && self.stop_reason.is_none())?;
         attempt.verdict.as_ref()?.as_ref().ok()
     }
 
@@ -110,14 +112,14 @@ impl Candidate {
 
     /// Returns whether the end of an attempt's work is on record, so that the session already knows the goal.
     #[must_use]
-    pub(crate) fn knows_goal(&self) -> bool {
+    pub(crate) fn has_worked(&self) -> bool {
         self.attempts.iter().any(|attempt| attempt.work.is_some())
     }
 
     /// Returns whether it has stopped because its budget is used up.
     pub(super) fn is_at_limit(&self) -> bool {
         let newest = self.attempts.last().and_then(|attempt| attempt.work.as_ref());
-        self.out.is_some() && newest.is_some_and(|work| work.end == WorkEnd::Limit)
+        self.stop_reason.is_some() && newest.is_some_and(|work| work.end == WorkEnd::Limit)
     }
 
     /// Returns the external failure of its newest attempt, if any.
@@ -127,39 +129,44 @@ impl Candidate {
     }
 
     /// Returns whether it is neither proved nor stopped.
-    pub(super) fn is_going(&self) -> bool {
-        self.out.is_none() && self.proof().is_none()
+    pub(super) fn is_active(&self) -> bool {
+        self.stop_reason.is_none() && self.proof().is_none()
     }
 
     /// Returns whether the evidence of its newest attempt is being collected.
-    pub(super) fn is_judged(&self) -> bool {
+    pub(super) fn is_collecting_evidence(&self) -> bool {
         self.attempts.last().is_some_and(|attempt| attempt.work.is_some() && attempt.verdict.is_none())
     }
 
     /// Returns whether it would try again because evidence is missing.
     pub(super) fn has_failed(&self) -> bool {
         let newest = self.attempts.last().and_then(|attempt| attempt.verdict.as_ref());
-        self.is_going() && matches!(newest, Some(Err(_)))
+        self.is_active() && matches!(newest, Some(Err(_)))
     }
 
     /// Returns its next step, if it is neither proved nor stopped.
-    pub(super) fn next_step(&self, index: usize, limits: &WorkLimits) -> Option<Step> {
-        if !self.is_going() {
+    pub(super) fn next_step(&self, index: usize, limits: &WorkLimits) -> Option<TaskStep> {
+        if !self.is_active() {
             return None;
         }
-        if self.is_judged() {
-            return Some(Step::new(StepKind::Evidence, Some(index), self.attempt_number(), Order::Evidence));
+        if self.is_collecting_evidence() {
+            return Some(TaskStep::new(
+                StepKind::Evidence,
+                Some(index),
+                self.attempt_number(),
+                StepOrder::Evidence,
+            ));
         }
         let attempt = u32::try_from(self.attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
-        let order = Order::Work { feedback: self.feedback(), limits: *limits };
-        Some(Step::new(StepKind::Work, Some(index), attempt, order))
+        let order = StepOrder::Work { feedback: self.feedback(), limits: *limits };
+        Some(TaskStep::new(StepKind::Work, Some(index), attempt, order))
     }
 
     /// Returns the evidence that is missing after the newest attempt, and the later messages of users. An attempt that an
     /// external failure ended before its evidence has no findings.
     fn feedback(&self) -> Option<String> {
         let mut lines = String::new();
-        let is_judged = |attempt: &&Attempt| {
+        let is_judged = |attempt: &&CandidateAttempt| {
             attempt.failure.as_ref().is_none_or(|failure| failure.step.kind == StepKind::Evidence)
         };
         if let Some(newest) = self.attempts.iter().rev().find(is_judged) {
@@ -168,22 +175,22 @@ impl Candidate {
             }
             newest.sent_back.iter().for_each(|words| lines.push_str(&format!("- {words}\n")));
         }
-        let words = self.given.as_ref().unwrap_or(&self.words);
+        let words = self.delivered.as_ref().unwrap_or(&self.words);
         words.iter().for_each(|words| lines.push_str(&format!("- {words}\n")));
         (!lines.is_empty()).then_some(lines)
     }
 
     /// Starts an attempt. Later user messages reach its session, or else the next attempt.
-    pub(super) fn begin(&mut self) {
-        self.given = Some(std::mem::take(&mut self.words));
+    pub(super) fn start_attempt(&mut self) {
+        self.delivered = Some(std::mem::take(&mut self.words));
     }
 
-    pub(super) fn worked(&mut self, facts: WorkFacts) {
-        self.given = None;
-        self.attempts.push(Attempt { work: Some(facts), ..Attempt::default() });
+    pub(super) fn record_work(&mut self, facts: WorkFacts) {
+        self.delivered = None;
+        self.attempts.push(CandidateAttempt { work: Some(facts), ..CandidateAttempt::default() });
     }
 
-    pub(super) fn judged(
+    pub(super) fn record_verdict(
         &mut self,
         facts: CandidateFacts,
         verdict: Result<Proof, Vec<Finding>>,
@@ -200,34 +207,39 @@ impl Candidate {
         }
         let final_reason = newest.work.as_ref().and_then(|work| work.end.final_reason());
         if is_same {
-            self.out = Some("two attempts have the same faults".to_owned());
+            self.stop_reason = Some("two attempts have the same faults".to_owned());
         } else if let Some(reason) = final_reason {
-            self.out = Some(reason.to_owned());
-        } else if self.attempt_number() >= self.most_attempts(contract) {
-            self.out = Some("it has no attempt left".to_owned());
+            self.stop_reason = Some(reason.to_owned());
+        } else if self.attempt_number() >= self.max_attempts(contract) {
+            self.stop_reason = Some("it has no attempt left".to_owned());
         }
     }
 
-    pub(super) fn failed(&mut self, finding: Finding, failure: Option<ExternalFailure>, contract: &Contract) {
+    pub(super) fn record_failure(
+        &mut self,
+        finding: Finding,
+        failure: Option<ExternalFailure>,
+        contract: &Contract,
+    ) {
         let what = finding.what.clone();
         let is_external = failure.is_some();
         let is_begun = self.attempts.last().is_some_and(|attempt| attempt.verdict.is_none());
         if !is_begun {
             // It is possible that no session has received the messages.
-            let given = self.given.take().unwrap_or_default();
-            self.words.splice(0..0, given);
-            self.attempts.push(Attempt::default());
+            let delivered = self.delivered.take().unwrap_or_default();
+            self.words.splice(0..0, delivered);
+            self.attempts.push(CandidateAttempt::default());
         }
         if let Some(newest) = self.attempts.last_mut() {
             newest.verdict = Some(Err(vec![finding]));
             newest.failure = failure;
         }
-        if self.attempt_number() >= self.most_attempts(contract) {
-            self.out = Some(if is_external { what } else { "it has no attempt left".to_owned() });
+        if self.attempt_number() >= self.max_attempts(contract) {
+            self.stop_reason = Some(if is_external { what } else { "it has no attempt left".to_owned() });
         }
     }
 
-    pub(super) fn reviewed(&mut self, facts: ReviewFacts, contract: &Contract) {
+    pub(super) fn record_review(&mut self, facts: ReviewFacts, contract: &Contract) {
         let findings = facts.findings.clone();
         if let Some(newest) = self.attempts.last_mut() {
             newest.review = Some(facts);
@@ -236,7 +248,7 @@ impl Candidate {
             return;
         }
         if self.sent_back >= contract.review.rounds {
-            self.out = Some("the review has faults still".to_owned());
+            self.stop_reason = Some("the review has faults still".to_owned());
         } else {
             self.sent_back += 1;
         }
@@ -252,16 +264,16 @@ impl Candidate {
             newest.sent_back = vec![words];
         }
         if self.refused > contract.review.rounds.saturating_add(contract.attempts) {
-            self.out = Some("it was refused too often".to_owned());
+            self.stop_reason = Some("it was refused too often".to_owned());
         }
     }
 
     /// Stops the candidate, with a reason.
-    pub(super) fn give_up(&mut self, why: &str) {
-        self.out = Some(why.to_owned());
+    pub(super) fn stop(&mut self, reason: &str) {
+        self.stop_reason = Some(reason.to_owned());
     }
 
-    fn most_attempts(&self, contract: &Contract) -> u32 {
+    fn max_attempts(&self, contract: &Contract) -> u32 {
         contract.attempts.saturating_add(self.sent_back).saturating_add(self.refused)
     }
 }

@@ -3,18 +3,18 @@
 use serde::Serialize;
 
 use super::step::{ReviewFacts, StepId};
-use crate::contract::Gate;
+use crate::contract::DecisionGate;
 use crate::evidence::Proof;
 
 /// Outcome of a task.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Outcome {
+pub enum TaskOutcome {
     /// The goal was reached, with a proof.
-    Done(Box<Done>),
+    Done(Box<AcceptedCandidate>),
     /// It cannot continue automatically.
-    Blocked(BlockedBy),
+    Blocked(BlockReason),
     /// The budget is used up.
     Limit {
         /// The limit.
@@ -38,7 +38,7 @@ pub enum Outcome {
 
 /// A goal that was reached. It requires a [`Proof`], which only evidence provides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Done {
+pub struct AcceptedCandidate {
     candidate: usize,
     proof: Proof,
     review: Option<ReviewFacts>,
@@ -48,7 +48,7 @@ pub struct Done {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum BlockedBy {
+pub enum BlockReason {
     /// No anchor was found. Contains the problems of each proposal.
     NoAnchor(Vec<Vec<String>>),
     /// No candidate reached the goal.
@@ -56,7 +56,7 @@ pub enum BlockedBy {
     /// A user refused.
     Refused {
         /// Gate at which the user refused.
-        gate: Gate,
+        gate: DecisionGate,
         /// Message of the user.
         words: Option<String>,
     },
@@ -76,7 +76,7 @@ pub enum LimitKind {
     Session,
 }
 
-impl Done {
+impl AcceptedCandidate {
     pub(super) fn new(candidate: usize, proof: Proof, review: Option<ReviewFacts>) -> Self {
         Self { candidate, proof, review }
     }

@@ -5,10 +5,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::anchor::AnchorFacts;
-use crate::contract::Gate;
+use crate::contract::DecisionGate;
 use crate::diff::Diff;
 use crate::evidence::{Baseline, CandidateFacts};
-use crate::spent::Spent;
+use crate::work_cost::WorkCost;
 
 /// Kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -40,17 +40,17 @@ pub struct StepId {
 
 /// A step to carry out.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct TaskStep {
     /// Identity.
     pub id: StepId,
     /// Work.
-    pub order: Order,
+    pub order: StepOrder,
 }
 
 /// Work of a step.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Order {
+pub enum StepOrder {
     /// Run all checks on the base.
     Baseline,
     /// Find an anchor.
@@ -76,7 +76,7 @@ pub enum Order {
     },
 }
 
-impl Order {
+impl StepOrder {
     /// Returns the limits of its session, if it has one.
     #[must_use]
     pub fn limits(&self) -> Option<WorkLimits> {
@@ -105,18 +105,19 @@ pub struct WorkLimits {
 pub struct StepResult {
     /// The step.
     pub step: StepId,
-    /// Findings.
-    pub found: Found,
+    /// Output.
+    #[serde(rename = "found")]
+    pub output: StepOutput,
     /// Costs.
     #[serde(default)]
-    pub spent: Spent,
+    pub spent: WorkCost,
 }
 
-/// Result of a step.
+/// Output of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Found {
+pub enum StepOutput {
     /// Runs on the base.
     Baseline(Baseline),
     /// A proposed anchor, and its runs.
@@ -208,7 +209,7 @@ pub struct ReviewFacts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Signal {
+pub enum TaskSignal {
     /// Message to one candidate, or to all candidates.
     Steer {
         /// Number of the candidate, from 0.
@@ -218,7 +219,7 @@ pub enum Signal {
         text: String,
     },
     /// A decision.
-    Decide(Decision),
+    Decide(GateAnswer),
     /// Cancel the task.
     Cancel {
         /// Reason, for the report.
@@ -228,9 +229,9 @@ pub enum Signal {
 
 /// A decision of a user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Decision {
+pub struct GateAnswer {
     /// Gate of the decision.
-    pub gate: Gate,
+    pub gate: DecisionGate,
     /// Whether the user approves.
     pub is_approved: bool,
     /// Required changes. A refusal without them ends the task.
@@ -238,13 +239,13 @@ pub struct Decision {
     pub words: Option<String>,
 }
 
-impl Step {
-    pub(super) fn new(kind: StepKind, candidate: Option<usize>, attempt: u32, order: Order) -> Self {
+impl TaskStep {
+    pub(super) fn new(kind: StepKind, candidate: Option<usize>, attempt: u32, order: StepOrder) -> Self {
         Self { id: StepId { kind, candidate, attempt }, order }
     }
 }
 
-impl Found {
+impl StepOutput {
     /// Creates the result of a step that could not be carried out because of its proposal or candidate.
     #[must_use]
     pub fn failed(reason: impl Into<String>) -> Self {
@@ -252,7 +253,7 @@ impl Found {
     }
 
     /// Returns whether it can be the result of a step of this kind.
-    pub(super) fn is_of(&self, kind: StepKind) -> bool {
+    pub(super) fn is_output_of(&self, kind: StepKind) -> bool {
         match self {
             Self::Baseline(_) => kind == StepKind::Baseline,
             Self::Anchor(_) => kind == StepKind::Anchor,

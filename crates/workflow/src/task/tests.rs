@@ -5,82 +5,82 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::contract::{CandidatePlan, Check, ReviewPlan, TaskBudget};
-use crate::tests::facts::{anchor, baseline, evidence, found_right, review, worked};
+use crate::contract::{CandidatePlan, ReviewPlan, TaskBudget, TaskCheck};
+use crate::tests::facts::{anchor, baseline, evidence, review, successful_output, worked};
 
 fn contract() -> Contract {
-    Contract::new("Sums of negative numbers are right.").with_check(Check::new("tests", "make test"))
+    Contract::new("Sums of negative numbers are right.").with_check(TaskCheck::new("tests", "make test"))
 }
 
 /// A task, and the steps that it has wanted.
-struct Played {
+struct PlayedTask {
     task: Task,
     steps: Vec<String>,
 }
 
-impl Played {
+impl PlayedTask {
     fn new(contract: Contract) -> Self {
         Self { task: Task::new(contract).unwrap(), steps: Vec::new() }
     }
 
     /// Carries out all steps that are wanted, one after the other, until the task wants a person or has ended.
-    fn play(&mut self, mut find: impl FnMut(&Step) -> (Found, f64)) -> &mut Self {
+    fn play(&mut self, mut find: impl FnMut(&TaskStep) -> (StepOutput, f64)) -> &mut Self {
         for _ in 0..200 {
-            let Some(step) = self.task.wants().steps.into_iter().next() else { return self };
+            let Some(step) = self.task.pending().steps.into_iter().next() else { return self };
             self.steps.push(step.id.to_string());
-            let (found, usd) = find(&step);
-            self.finish(step.id, found, usd);
+            let (output, usd) = find(&step);
+            self.finish(step.id, output, usd);
         }
         panic!("{:?} goes on without end", self.steps);
     }
 
-    fn finish(&mut self, step: StepId, found: Found, usd: f64) {
-        self.task.take(Input::Began(step.clone()));
-        let spent = Spent { usd, tokens: 10, millis: 1_000, ..Spent::default() };
-        assert!(self.task.take(Input::Finished(Box::new(StepResult { step, found, spent }))));
+    fn finish(&mut self, step: StepId, output: StepOutput, usd: f64) {
+        self.task.apply(TaskInput::StepStarted(step.clone()));
+        let spent = WorkCost { usd, tokens: 10, millis: 1_000, ..WorkCost::default() };
+        assert!(self.task.apply(TaskInput::StepFinished(Box::new(StepResult { step, output, spent }))));
     }
 
-    fn decide(&mut self, gate: Gate, is_approved: bool, words: Option<&str>) -> bool {
+    fn decide(&mut self, gate: DecisionGate, is_approved: bool, words: Option<&str>) -> bool {
         let words = words.map(str::to_owned);
-        self.task.take(Input::Said(Signal::Decide(Decision { gate, is_approved, words })))
+        self.task.apply(TaskInput::Signal(TaskSignal::Decide(GateAnswer { gate, is_approved, words })))
     }
 
     fn end(&self) -> String {
         match self.task.outcome().unwrap() {
-            Outcome::Done(done) => format!("done by {}", done.candidate()),
+            TaskOutcome::Done(done) => format!("done by {}", done.candidate()),
             outcome => format!("{outcome:?}"),
         }
     }
 }
 
 /// Finds what leads to the goal at once.
-fn right(step: &Step) -> (Found, f64) {
-    (found_right(step.id.kind), 0.1)
+fn right(step: &TaskStep) -> (StepOutput, f64) {
+    (successful_output(step.id.kind), 0.1)
 }
 
 #[test]
 fn a_task_goes_from_the_baseline_to_its_review() {
-    let mut played = Played::new(contract());
+    let mut played = PlayedTask::new(contract());
     played.play(right);
     assert_eq!(played.steps, ["baseline-1", "anchor-1", "work-0-1", "evidence-0-1", "review-0-1"]);
     assert_eq!(played.end(), "done by 0");
-    let Some(Outcome::Done(done)) = played.task.outcome() else { unreachable!() };
+    let Some(TaskOutcome::Done(done)) = played.task.outcome() else { unreachable!() };
     assert!(done.proof().anchor().is_some() && done.review().is_some());
     assert!((played.task.spent().usd - 0.5).abs() < 1e-9);
-    assert_eq!(played.task.wants(), Wants::default(), "nothing follows");
+    assert_eq!(played.task.pending(), PendingWork::default(), "nothing follows");
 }
 
 #[test]
 fn a_candidate_is_told_what_is_missing() {
     let mut told = Vec::new();
-    let mut played = Played::new(contract().with_attempts(3));
+    let mut played = PlayedTask::new(contract().with_attempts(3));
     played.play(|step| {
-        if let Order::Work { feedback, .. } = &step.order {
+        if let StepOrder::Work { feedback, .. } = &step.order {
             told.push(feedback.clone().unwrap_or_default());
         }
         match (step.id.kind, step.id.attempt) {
             (StepKind::Evidence, 1) => (evidence(3, 1), 0.0),
-            (StepKind::Evidence, 2) => (Found::failed("the disk is full"), 0.0),
+            (StepKind::Evidence, 2) => (StepOutput::failed("the disk is full"), 0.0),
             (StepKind::Review, 3) => (review(&["name it better"]), 0.0),
             _ => right(step),
         }
@@ -99,7 +99,7 @@ fn a_candidate_is_told_what_is_missing() {
 
 #[test]
 fn the_smaller_diff_of_those_that_are_proved_wins() {
-    let mut played = Played::new(contract().with_candidates(vec![CandidatePlan::default(); 4]));
+    let mut played = PlayedTask::new(contract().with_candidates(vec![CandidatePlan::default(); 4]));
     played.play(|step| match (step.id.kind, step.id.candidate) {
         (StepKind::Evidence, Some(0)) => (evidence(9, 0), 0.0),
         (StepKind::Evidence, Some(1)) => (evidence(1, 1), 0.0),
@@ -111,7 +111,7 @@ fn the_smaller_diff_of_those_that_are_proved_wins() {
     });
     assert_eq!(played.end(), "done by 2");
     let outs: Vec<_> =
-        played.task.candidates().iter().map(|candidate| candidate.out().unwrap_or("-")).collect();
+        played.task.candidates().iter().map(|candidate| candidate.stop_reason().unwrap_or("-")).collect();
     assert_eq!(outs, ["-", "another candidate has its evidence", "-", "the review has faults still"]);
     let reviews: Vec<_> = played.steps.iter().filter(|step| step.starts_with("review")).collect();
     assert_eq!(reviews, ["review-3-1", "review-3-2", "review-2-1"]);
@@ -120,8 +120,8 @@ fn the_smaller_diff_of_those_that_are_proved_wins() {
 #[test]
 fn a_candidate_that_failed_waits_while_another_one_is_proved() {
     let two = contract().with_candidates(vec![CandidatePlan::default(); 2]);
-    let wrong_then = |reviews: fn(&Step) -> Found| {
-        let mut played = Played::new(two.clone());
+    let wrong_then = |reviews: fn(&TaskStep) -> StepOutput| {
+        let mut played = PlayedTask::new(two.clone());
         played.play(move |step| match (step.id.kind, step.id.candidate, step.id.attempt) {
             (StepKind::Evidence, Some(1), 1) => (evidence(3, 1), 0.0),
             (StepKind::Review, Some(0), _) => (reviews(step), 0.0),
@@ -131,7 +131,7 @@ fn a_candidate_that_failed_waits_while_another_one_is_proved() {
     };
     let accepted = wrong_then(|_| review(&[]));
     assert_eq!(accepted.steps[2..].join(" "), "work-0-1 evidence-0-1 work-1-1 evidence-1-1 review-0-1");
-    assert_eq!(accepted.task.candidates()[1].out(), Some("another candidate has its evidence"));
+    assert_eq!(accepted.task.candidates()[1].stop_reason(), Some("another candidate has its evidence"));
     // It goes on once the other one has to.
     let refused = wrong_then(|_| review(&["no"]));
     assert_eq!(
@@ -140,43 +140,43 @@ fn a_candidate_that_failed_waits_while_another_one_is_proved() {
     );
     assert_eq!(refused.end(), "done by 1");
     // A cancelled task has no candidates that wait.
-    let mut gated = Played::new(two.with_gate(Gate::Result));
+    let mut gated = PlayedTask::new(two.with_gate(DecisionGate::Result));
     gated.play(|step| match (step.id.kind, step.id.candidate) {
         (StepKind::Evidence, Some(1)) => (evidence(3, 1), 0.0),
         _ => right(step),
     });
     assert!(gated.task.is_waiting(1));
-    gated.task.take(Input::Said(Signal::Cancel { reason: "enough".to_owned() }));
+    gated.task.apply(TaskInput::Signal(TaskSignal::Cancel { reason: "enough".to_owned() }));
     assert!(!gated.task.is_waiting(1));
     // A step that has begun stays wanted, even after another candidate is proved.
-    let mut late = Played::new(contract().with_candidates(vec![CandidatePlan::default(); 2]));
-    let until = |late: &mut Played, last: &str| {
+    let mut late = PlayedTask::new(contract().with_candidates(vec![CandidatePlan::default(); 2]));
+    let until = |late: &mut PlayedTask, last: &str| {
         while late.steps.last().is_none_or(|step| step != last) {
             let step =
-                late.task.wants().steps.into_iter().find(|step| !late.task.has_begun(&step.id)).unwrap();
+                late.task.pending().steps.into_iter().find(|step| !late.task.has_started(&step.id)).unwrap();
             late.steps.push(step.id.to_string());
-            let found = if step.id.to_string() == "evidence-0-1" { evidence(3, 1) } else { right(&step).0 };
-            late.finish(step.id, found, 0.0);
+            let output = if step.id.to_string() == "evidence-0-1" { evidence(3, 1) } else { right(&step).0 };
+            late.finish(step.id, output, 0.0);
         }
     };
     until(&mut late, "evidence-0-1");
-    let again = late.task.wants().steps[0].id.clone();
-    assert!(late.task.take(Input::Began(again.clone())));
+    let again = late.task.pending().steps[0].id.clone();
+    assert!(late.task.apply(TaskInput::StepStarted(again.clone())));
     until(&mut late, "evidence-1-1");
     assert!(late.task.candidates()[1].proof().is_some() && !late.task.is_waiting(0));
-    assert_eq!(late.task.wants().steps.into_iter().map(|step| step.id).collect::<Vec<_>>(), [again]);
+    assert_eq!(late.task.pending().steps.into_iter().map(|step| step.id).collect::<Vec<_>>(), [again]);
 }
 
 #[test]
 fn work_in_a_loop_is_judged_and_not_retried() {
     let ending = |findings: i32| {
-        let mut played = Played::new(contract().with_attempts(3));
+        let mut played = PlayedTask::new(contract().with_attempts(3));
         played.play(|step| match step.id.kind {
             StepKind::Work => (worked(WorkEnd::Loop), 0.0),
             StepKind::Evidence => (evidence(3, findings), 0.0),
             _ => right(step),
         });
-        let out = played.task.candidates()[0].out().unwrap_or("-").to_owned();
+        let out = played.task.candidates()[0].stop_reason().unwrap_or("-").to_owned();
         (played.end(), out)
     };
     assert_eq!(ending(0), ("done by 0".to_owned(), "-".to_owned()));
@@ -186,30 +186,32 @@ fn work_in_a_loop_is_judged_and_not_retried() {
 
 #[test]
 fn without_proof_nothing_is_done() {
-    let none = |found: fn(&Step) -> Found| {
-        let mut played = Played::new(contract());
-        played.play(|step| (found(step), 0.0));
+    let none = |output: fn(&TaskStep) -> StepOutput| {
+        let mut played = PlayedTask::new(contract());
+        played.play(|step| (output(step), 0.0));
         played.end()
     };
     let said = [
         none(|step| if step.id.kind == StepKind::Anchor { anchor(0) } else { right(step).0 }),
         none(|step| if step.id.kind == StepKind::Evidence { evidence(3, 1) } else { right(step).0 }),
-        none(
-            |step| {
-                if step.id.kind == StepKind::Work {
-                    Found::failed("there is no model")
-                } else {
-                    right(step).0
-                }
-            },
-        ),
         none(|step| {
-            if step.id.kind == StepKind::Baseline { Found::failed("there is no git") } else { right(step).0 }
+            if step.id.kind == StepKind::Work {
+                StepOutput::failed("there is no model")
+            } else {
+                right(step).0
+            }
+        }),
+        none(|step| {
+            if step.id.kind == StepKind::Baseline {
+                StepOutput::failed("there is no git")
+            } else {
+                right(step).0
+            }
         }),
         // A step that found something else has found nothing.
         none(|step| match step.id.kind {
             StepKind::Evidence => review(&[]),
-            StepKind::Work if step.id.attempt > 1 => Found::failed("it is over"),
+            StepKind::Work if step.id.attempt > 1 => StepOutput::failed("it is over"),
             _ => right(step).0,
         }),
     ];
@@ -223,15 +225,15 @@ fn without_proof_nothing_is_done() {
 }
 
 /// Returns a failure that neither a proposal nor a candidate has caused.
-fn external(reason: &str) -> Found {
-    Found::Failed { reason: reason.to_owned(), is_external: true }
+fn external(reason: &str) -> StepOutput {
+    StepOutput::Failed { reason: reason.to_owned(), is_external: true }
 }
 
 #[test]
 fn an_error_of_a_provider_ends_the_task_as_failed() {
-    let ended = |candidates: usize, find: &dyn Fn(&Step) -> Option<Found>| {
+    let ended = |candidates: usize, find: &dyn Fn(&TaskStep) -> Option<StepOutput>| {
         let plans = vec![CandidatePlan::default(); candidates];
-        let mut played = Played::new(contract().with_candidates(plans).with_attempts(2));
+        let mut played = PlayedTask::new(contract().with_candidates(plans).with_attempts(2));
         played.play(|step| (find(step).unwrap_or_else(|| right(step).0), 0.0));
         assert_eq!(played.task.proposals().len(), 0, "it says nothing about an anchor");
         (played.end(), played.steps.join(" "))
@@ -252,17 +254,17 @@ fn an_error_of_a_provider_ends_the_task_as_failed() {
             "work-0-1 evidence-0-1 review-0-1",
         ),
     ] {
-        let failing = |step: &Step| (step.id.kind == kind).then(|| external("401: no key"));
+        let failing = |step: &TaskStep| (step.id.kind == kind).then(|| external("401: no key"));
         let (end, all) = ended(candidates, &failing);
         assert_eq!(end, format!("Failed {{ step: StepId {{ {step} }}, reason: \"401: no key\" }}"));
         assert!(all.ends_with(steps), "{all}");
     }
     // Another candidate reaches the goal, or was judged.
-    let first = |step: &Step| {
+    let first = |step: &TaskStep| {
         (step.id.kind == StepKind::Work && step.id.candidate == Some(0)).then(|| external("overloaded"))
     };
     assert_eq!(ended(2, &first).0, "done by 1");
-    let wrong = |step: &Step| match step.id.kind {
+    let wrong = |step: &TaskStep| match step.id.kind {
         StepKind::Evidence => Some(evidence(3, 1)),
         _ => first(step),
     };
@@ -272,9 +274,9 @@ fn an_error_of_a_provider_ends_the_task_as_failed() {
 #[test]
 fn an_error_of_a_provider_is_no_finding_for_the_model() {
     let mut told = Vec::new();
-    let mut played = Played::new(contract().with_attempts(4));
+    let mut played = PlayedTask::new(contract().with_attempts(4));
     played.play(|step| {
-        if let Order::Work { feedback, .. } = &step.order {
+        if let StepOrder::Work { feedback, .. } = &step.order {
             told.push(feedback.clone());
         }
         match (step.id.kind, step.id.attempt) {
@@ -291,17 +293,17 @@ fn an_error_of_a_provider_is_no_finding_for_the_model() {
 /// Older versions recorded no cause of a failure.
 #[test]
 fn failures_of_older_records_are_of_the_proposal() {
-    let found: Found = serde_json::from_str(r#"{"failed": {"reason": "no"}}"#).unwrap();
-    assert_eq!(found, Found::failed("no"));
-    assert_eq!(serde_json::to_string(&found).unwrap(), r#"{"failed":{"reason":"no"}}"#);
+    let output: StepOutput = serde_json::from_str(r#"{"failed": {"reason": "no"}}"#).unwrap();
+    assert_eq!(output, StepOutput::failed("no"));
+    assert_eq!(serde_json::to_string(&output).unwrap(), r#"{"failed":{"reason":"no"}}"#);
     let text = serde_json::to_string(&external("no")).unwrap();
-    assert_eq!(serde_json::from_str::<Found>(&text).unwrap(), external("no"));
+    assert_eq!(serde_json::from_str::<StepOutput>(&text).unwrap(), external("no"));
 }
 
 #[test]
 fn a_candidate_has_one_state_in_words() {
     let two = contract().with_candidates(vec![CandidatePlan::default(); 2]);
-    let mut played = Played::new(two.with_attempts(1).with_review(ReviewPlan { rounds: 0, model: None }));
+    let mut played = PlayedTask::new(two.with_attempts(1).with_review(ReviewPlan { rounds: 0, model: None }));
     let states = |task: &Task| {
         assert_eq!(task.candidate_state(2), None);
         [0, 1].map(|candidate| task.candidate_state(candidate).unwrap()).join(" | ")
@@ -312,18 +314,18 @@ fn a_candidate_has_one_state_in_words() {
         _ => right(step),
     });
     seen.push(states(&played.task));
-    let mut going = Played::new(contract().with_candidates(vec![CandidatePlan::default(); 2]));
-    for found in [baseline(), anchor(1), worked(WorkEnd::Finished)] {
+    let mut going = PlayedTask::new(contract().with_candidates(vec![CandidatePlan::default(); 2]));
+    for output in [baseline(), anchor(1), worked(WorkEnd::Finished)] {
         seen.push(states(&going.task));
-        going.finish(going.task.wants().steps[0].id.clone(), found, 0.0);
+        going.finish(going.task.pending().steps[0].id.clone(), output, 0.0);
     }
     seen.push(states(&going.task));
-    going.finish(going.task.wants().steps[0].id.clone(), evidence(3, 0), 0.0);
+    going.finish(going.task.pending().steps[0].id.clone(), evidence(3, 0), 0.0);
     let second = StepId { kind: StepKind::Work, candidate: Some(1), attempt: 1 };
     going.finish(second.clone(), worked(WorkEnd::Finished), 0.0);
     going.finish(StepId { kind: StepKind::Evidence, ..second }, evidence(3, 1), 0.0);
     seen.push(states(&going.task));
-    going.task.take(Input::Said(Signal::Cancel { reason: "enough".to_owned() }));
+    going.task.apply(TaskInput::Signal(TaskSignal::Cancel { reason: "enough".to_owned() }));
     seen.push(states(&going.task));
     insta::assert_snapshot!(seen.join("\n"), @r"
     reached the goal | work failed: overloaded
@@ -339,9 +341,9 @@ fn a_candidate_has_one_state_in_words() {
 #[test]
 fn a_budget_ends_what_costs_and_not_what_proves() {
     let budget = TaskBudget { usd: Some(1.0), ..TaskBudget::default() };
-    let with = |rounds: u32, costs: fn(&Step) -> f64| {
+    let with = |rounds: u32, costs: fn(&TaskStep) -> f64| {
         let review = ReviewPlan { rounds, ..ReviewPlan::default() };
-        let mut played = Played::new(
+        let mut played = PlayedTask::new(
             contract()
                 .with_budget(budget)
                 .with_review(review)
@@ -364,27 +366,37 @@ fn a_budget_ends_what_costs_and_not_what_proves() {
     ");
     // A step that has begun stays wanted, even after the other one has used up the budget.
     let mut played =
-        Played::new(contract().with_budget(budget).with_candidates(vec![CandidatePlan::default(); 2]));
+        PlayedTask::new(contract().with_budget(budget).with_candidates(vec![CandidatePlan::default(); 2]));
     played.play(|step| match step.id.kind {
-        StepKind::Work => (Found::failed("unused"), 0.0),
+        StepKind::Work => (StepOutput::failed("unused"), 0.0),
         _ => right(step),
     });
     assert!(played.end().starts_with("Blocked"), "{}", played.end());
     let mut task =
         Task::new(contract().with_budget(budget).with_candidates(vec![CandidatePlan::default(); 2])).unwrap();
-    for found in [baseline(), anchor(1)] {
-        let step = task.wants().steps.remove(0).id;
-        task.take(Input::Finished(Box::new(StepResult { step, found, spent: Spent::default() })));
+    for output in [baseline(), anchor(1)] {
+        let step = task.pending().steps.remove(0).id;
+        task.apply(TaskInput::StepFinished(Box::new(StepResult {
+            step,
+            output,
+            spent: WorkCost::default(),
+        })));
     }
-    let [one, other] = &task.wants().steps[..] else { unreachable!() };
-    let Order::Work { limits, .. } = &one.order else { unreachable!() };
+    let [one, other] = &task.pending().steps[..] else { unreachable!() };
+    let StepOrder::Work { limits, .. } = &one.order else { unreachable!() };
     assert_eq!(limits.usd, Some(0.5), "each has its share");
     let (one, other) = (one.id.clone(), other.id.clone());
-    assert!(task.take(Input::Began(one.clone())) && task.take(Input::Began(other.clone())));
-    assert!(!task.take(Input::Began(one.clone())), "it has begun");
-    let spent = Spent { usd: 5.0, ..Spent::default() };
-    task.take(Input::Finished(Box::new(StepResult { step: one, found: worked(WorkEnd::Limit), spent })));
-    assert!(task.wants().steps.iter().any(|step| step.id == other), "{:?}", task.wants());
+    assert!(
+        task.apply(TaskInput::StepStarted(one.clone())) && task.apply(TaskInput::StepStarted(other.clone()))
+    );
+    assert!(!task.apply(TaskInput::StepStarted(one.clone())), "it has begun");
+    let spent = WorkCost { usd: 5.0, ..WorkCost::default() };
+    task.apply(TaskInput::StepFinished(Box::new(StepResult {
+        step: one,
+        output: worked(WorkEnd::Limit),
+        spent,
+    })));
+    assert!(task.pending().steps.iter().any(|step| step.id == other), "{:?}", task.pending());
 }
 
 #[test]
@@ -392,20 +404,21 @@ fn a_share_that_a_step_under_way_holds_is_given_to_no_other() {
     let budget = TaskBudget { usd: Some(10.0), tokens: Some(1_000), minutes: None };
     let contract =
         contract().with_budget(budget).with_candidates(vec![CandidatePlan::default(); 2]).with_attempts(3);
-    let mut played = Played::new(contract);
-    let Order::Baseline = played.task.wants().steps[0].order else { unreachable!() };
-    played.finish(played.task.wants().steps[0].id.clone(), baseline(), 0.0);
-    let [anchoring] = &played.task.wants().steps[..] else { unreachable!() };
+    let mut played = PlayedTask::new(contract);
+    let StepOrder::Baseline = played.task.pending().steps[0].order else { unreachable!() };
+    played.finish(played.task.pending().steps[0].id.clone(), baseline(), 0.0);
+    let [anchoring] = &played.task.pending().steps[..] else { unreachable!() };
     assert_eq!(anchoring.order.limits().unwrap().usd, Some(10.0), "a session that proposes has a limit, too");
     played.finish(anchoring.id.clone(), anchor(1), 0.0);
-    let ids: Vec<StepId> = played.task.wants().steps.into_iter().map(|step| step.id).collect();
+    let ids: Vec<StepId> = played.task.pending().steps.into_iter().map(|step| step.id).collect();
     for id in &ids {
-        assert!(played.task.take(Input::Began(id.clone())));
+        assert!(played.task.apply(TaskInput::StepStarted(id.clone())));
     }
-    let spent = Spent { usd: 4.9, tokens: 400, ..Spent::default() };
-    let (step, found) = (ids[0].clone(), Found::failed("no"));
-    played.task.take(Input::Finished(Box::new(StepResult { step, found, spent })));
-    let limits: Vec<_> = played.task.wants().steps.iter().map(|step| step.order.limits().unwrap()).collect();
+    let spent = WorkCost { usd: 4.9, tokens: 400, ..WorkCost::default() };
+    let (step, output) = (ids[0].clone(), StepOutput::failed("no"));
+    played.task.apply(TaskInput::StepFinished(Box::new(StepResult { step, output, spent })));
+    let limits: Vec<_> =
+        played.task.pending().steps.iter().map(|step| step.order.limits().unwrap()).collect();
     let usd: Vec<f64> = limits.iter().map(|limits| limits.usd.unwrap()).collect();
     assert!((usd[0] - 0.1).abs() < 1e-9 && (usd[1] - 5.0).abs() < 1e-9, "{usd:?}");
     assert_eq!(limits.iter().map(|limits| limits.tokens.unwrap()).collect::<Vec<_>>(), [90, 490]);
@@ -414,7 +427,7 @@ fn a_share_that_a_step_under_way_holds_is_given_to_no_other() {
 #[test]
 fn a_task_whose_candidates_stop_at_their_limits_is_at_its_limit() {
     let budget = TaskBudget { usd: Some(1.0), minutes: Some(60), ..TaskBudget::default() };
-    let mut played = Played::new(contract().with_budget(budget));
+    let mut played = PlayedTask::new(contract().with_budget(budget));
     played.play(|step| match step.id.kind {
         StepKind::Work => (worked(WorkEnd::Limit), 0.9),
         StepKind::Evidence => (evidence(3, 1), 0.0),
@@ -431,9 +444,9 @@ fn a_session_at_its_budget_without_an_answer_ends_the_task_at_its_limit() {
         (StepKind::Review, "baseline-1 anchor-1 work-0-1 evidence-0-1 review-0-1", "Some(0)"),
     ] {
         for (budget, limit) in [(TaskBudget::default(), "Session"), (of_contract, "Usd")] {
-            let mut played = Played::new(contract().with_budget(budget));
+            let mut played = PlayedTask::new(contract().with_budget(budget));
             played.play(|step| match step.id.kind == kind {
-                true => (Found::AtLimit { session: "s".to_owned() }, 0.2),
+                true => (StepOutput::AtLimit { session: "s".to_owned() }, 0.2),
                 false => (right(step).0, 0.1),
             });
             assert_eq!(played.end(), format!("Limit {{ limit: {limit}, best: {best} }}"));
@@ -441,7 +454,7 @@ fn a_session_at_its_budget_without_an_answer_ends_the_task_at_its_limit() {
         }
     }
     // The budget of a candidate's session, which the contract does not contain.
-    let mut played = Played::new(contract());
+    let mut played = PlayedTask::new(contract());
     played.play(|step| match step.id.kind {
         StepKind::Work => (worked(WorkEnd::Limit), 0.0),
         StepKind::Evidence => (evidence(3, 1), 0.0),
@@ -460,106 +473,108 @@ fn a_candidate_at_a_limit_is_out_for_the_true_reason() {
         (WorkEnd::Loop, "loop", "it repeated the same calls, and was stopped"),
     ] {
         assert_eq!(serde_json::to_value(end).unwrap(), name, "the recorded name");
-        let mut played = Played::new(contract().with_attempts(3));
+        let mut played = PlayedTask::new(contract().with_attempts(3));
         played.play(|step| match step.id.kind {
             StepKind::Work => (worked(end), 0.0),
             StepKind::Evidence => (evidence(3, 1), 0.0),
             _ => (right(step).0, 0.0),
         });
         let candidate = &played.task.candidates()[0];
-        assert_eq!((candidate.attempts().len(), candidate.out()), (1, Some(reason)), "{name}");
+        assert_eq!((candidate.attempts().len(), candidate.stop_reason()), (1, Some(reason)), "{name}");
     }
 }
 
 #[test]
 fn words_reach_the_attempt_that_begins_next_and_change_none_that_has_begun() {
-    let said = |task: &Task| match &task.wants().steps[0].order {
-        Order::Work { feedback, .. } => feedback.clone(),
+    let said = |task: &Task| match &task.pending().steps[0].order {
+        StepOrder::Work { feedback, .. } => feedback.clone(),
         order => panic!("{order:?}"),
     };
     let steer = |task: &mut Task, text: &str| {
-        task.take(Input::Said(Signal::Steer { candidate: Some(0), text: text.to_owned() }));
+        task.apply(TaskInput::Signal(TaskSignal::Steer { candidate: Some(0), text: text.to_owned() }));
     };
-    let mut played = Played::new(contract().with_attempts(4));
+    let mut played = PlayedTask::new(contract().with_attempts(4));
     steer(&mut played.task, "early");
-    for found in [baseline(), anchor(1)] {
-        played.finish(played.task.wants().steps[0].id.clone(), found, 0.0);
+    for output in [baseline(), anchor(1)] {
+        played.finish(played.task.pending().steps[0].id.clone(), output, 0.0);
     }
-    let step = played.task.wants().steps[0].id.clone();
-    played.task.take(Input::Began(step.clone()));
+    let step = played.task.pending().steps[0].id.clone();
+    played.task.apply(TaskInput::StepStarted(step.clone()));
     steer(&mut played.task, "late");
     assert_eq!(said(&played.task).unwrap(), "- early\n", "the message stays that which was sent");
-    played.finish(step, Found::failed("the disk is full"), 0.0);
+    played.finish(step, StepOutput::failed("the disk is full"), 0.0);
     let first = "- work: work failed: the disk is full\n- early\n- late\n";
     assert_eq!(said(&played.task).unwrap(), first, "a session may never have read them");
-    assert!(!played.task.candidates()[0].knows_goal());
-    played.finish(played.task.wants().steps[0].id.clone(), worked(WorkEnd::Finished), 0.0);
-    assert!(played.task.candidates()[0].knows_goal());
+    assert!(!played.task.candidates()[0].has_worked());
+    played.finish(played.task.pending().steps[0].id.clone(), worked(WorkEnd::Finished), 0.0);
+    assert!(played.task.candidates()[0].has_worked());
     steer(&mut played.task, "between");
-    played.finish(played.task.wants().steps[0].id.clone(), evidence(3, 1), 0.0);
+    played.finish(played.task.pending().steps[0].id.clone(), evidence(3, 1), 0.0);
     assert_eq!(said(&played.task).unwrap(), "- check tests: it exited with 1\n- between\n");
 }
 
 #[test]
 fn a_refusal_of_a_person_leaves_the_review_its_rounds() {
-    let mut played = Played::new(contract().with_gate(Gate::Result));
+    let mut played = PlayedTask::new(contract().with_gate(DecisionGate::Result));
     played.play(right);
-    assert!(played.decide(Gate::Result, false, Some("shorter")));
+    assert!(played.decide(DecisionGate::Result, false, Some("shorter")));
     played.play(|step| match (step.id.kind, step.id.attempt) {
         (StepKind::Review, 2) => (review(&["a fault"]), 0.0),
         _ => right(step),
     });
-    assert!(played.decide(Gate::Result, true, None));
+    assert!(played.decide(DecisionGate::Result, true, None));
     assert_eq!(played.end(), "done by 0");
     assert_eq!(played.task.candidates()[0].attempts().len(), 3);
 }
 
 #[test]
 fn people_decide_steer_and_cancel() {
-    let gates = contract().with_gate(Gate::Anchor).with_gate(Gate::Result);
-    let mut played = Played::new(gates.clone());
-    assert!(!played.decide(Gate::Anchor, true, None), "nobody was asked");
+    let gates = contract().with_gate(DecisionGate::Anchor).with_gate(DecisionGate::Result);
+    let mut played = PlayedTask::new(gates.clone());
+    assert!(!played.decide(DecisionGate::Anchor, true, None), "nobody was asked");
     played.play(right);
-    assert_eq!(played.task.wants().gate, Some(Gate::Anchor));
-    assert!(!played.decide(Gate::Result, true, None), "it is about something else");
-    assert!(played.decide(Gate::Anchor, false, Some("test zero as well")));
-    let [step] = &played.task.wants().steps[..] else { unreachable!() };
+    assert_eq!(played.task.pending().gate, Some(DecisionGate::Anchor));
+    assert!(!played.decide(DecisionGate::Result, true, None), "it is about something else");
+    assert!(played.decide(DecisionGate::Anchor, false, Some("test zero as well")));
+    let [step] = &played.task.pending().steps[..] else { unreachable!() };
     assert_eq!(
         step.order,
-        Order::Anchor { feedback: Some("test zero as well".to_owned()), limits: WorkLimits::default() }
+        StepOrder::Anchor { feedback: Some("test zero as well".to_owned()), limits: WorkLimits::default() }
     );
     played.play(right);
-    assert!(played.decide(Gate::Anchor, true, None));
+    assert!(played.decide(DecisionGate::Anchor, true, None));
     assert!(
-        played.task.take(Input::Said(Signal::Steer { candidate: None, text: "use integers".to_owned() }))
+        played
+            .task
+            .apply(TaskInput::Signal(TaskSignal::Steer { candidate: None, text: "use integers".to_owned() }))
     );
-    let [step] = &played.task.wants().steps[..] else { unreachable!() };
+    let [step] = &played.task.pending().steps[..] else { unreachable!() };
     assert!(
-        matches!(&step.order, Order::Work { feedback: Some(said), .. } if said == "- use integers\n"),
+        matches!(&step.order, StepOrder::Work { feedback: Some(said), .. } if said == "- use integers\n"),
         "{step:?}"
     );
     played.play(right);
-    assert_eq!((played.task.wants().gate, played.task.outcome()), (Some(Gate::Result), None));
-    assert!(played.decide(Gate::Result, false, Some("shorter")));
+    assert_eq!((played.task.pending().gate, played.task.outcome()), (Some(DecisionGate::Result), None));
+    assert!(played.decide(DecisionGate::Result, false, Some("shorter")));
     played.play(right);
-    assert!(played.decide(Gate::Result, true, None));
+    assert!(played.decide(DecisionGate::Result, true, None));
     assert_eq!(played.end(), "done by 0");
-    assert!(!played.decide(Gate::Result, true, None), "it is over");
+    assert!(!played.decide(DecisionGate::Result, true, None), "it is over");
 
-    let mut refused = Played::new(gates.clone());
+    let mut refused = PlayedTask::new(gates.clone());
     refused.play(right);
-    refused.decide(Gate::Anchor, false, None);
+    refused.decide(DecisionGate::Anchor, false, None);
     assert_eq!(refused.end(), "Blocked(Refused { gate: Anchor, words: None })");
-    let mut cancelled = Played::new(gates);
-    cancelled.task.take(Input::Said(Signal::Cancel { reason: "enough".to_owned() }));
+    let mut cancelled = PlayedTask::new(gates);
+    cancelled.task.apply(TaskInput::Signal(TaskSignal::Cancel { reason: "enough".to_owned() }));
     assert_eq!(cancelled.end(), r#"Aborted { reason: "enough" }"#);
-    assert_eq!(cancelled.task.wants(), Wants::default());
+    assert_eq!(cancelled.task.pending(), PendingWork::default());
 }
 
 /// Returns something that a step of this kind might find, by number.
-fn anything(kind: StepKind, number: u8) -> Found {
+fn anything(kind: StepKind, number: u8) -> StepOutput {
     match (kind, number % 8) {
-        (_, 0) => Found::Failed { reason: "no".to_owned(), is_external: number > 100 },
+        (_, 0) => StepOutput::Failed { reason: "no".to_owned(), is_external: number > 100 },
         // It is no answer to this step.
         (_, 1) => worked(WorkEnd::Finished),
         (StepKind::Baseline, _) => baseline(),
@@ -569,7 +584,7 @@ fn anything(kind: StepKind, number: u8) -> Found {
         (StepKind::Evidence, number @ 2..5) => evidence(u64::from(number), 0),
         (StepKind::Evidence, number) => evidence(1, i32::from(number)),
         (StepKind::Review, 2..5) => review(&[]),
-        (StepKind::Review, 5) => Found::AtLimit { session: "s".to_owned() },
+        (StepKind::Review, 5) => StepOutput::AtLimit { session: "s".to_owned() },
         (StepKind::Review, _) => review(&["a fault"]),
     }
 }
@@ -579,7 +594,7 @@ proptest! {
 
     #[test]
     fn every_task_ends_and_done_means_proved(
-        found in proptest::collection::vec((0..=u8::MAX, 0..4_usize, 0.0..0.3_f64), 400),
+        output in proptest::collection::vec((0..=u8::MAX, 0..4_usize, 0.0..0.3_f64), 400),
         candidates in 1..4_usize,
         attempts in 1..4_u32,
         rounds in 0..3_u32,
@@ -592,24 +607,24 @@ proptest! {
             .with_budget(TaskBudget { usd, ..TaskBudget::default() });
         let mut task = Task::new(contract).unwrap();
         let (mut inputs, mut sum) = (Vec::new(), 0.0);
-        for (number, at, cost) in found {
-            let steps = task.wants().steps;
+        for (number, at, cost) in output {
+            let steps = task.pending().steps;
             let Some(step) = steps.get(at % steps.len().max(1)) else { break };
-            let found = anything(step.id.kind, number);
-            let spent = Spent { usd: cost, ..Spent::default() };
+            let output = anything(step.id.kind, number);
+            let spent = WorkCost { usd: cost, ..WorkCost::default() };
             sum += cost;
-            let (began, id) = (Input::Began(step.id.clone()), step.id.clone());
-            let finished = Input::Finished(Box::new(StepResult { step: id, found, spent }));
-            task.take(began.clone());
-            prop_assert!(task.take(finished.clone()));
-            prop_assert!(!task.take(Input::Finished(Box::new(StepResult {
-                step: step.id.clone(), found: right(step).0, spent: Spent::default(),
+            let (began, id) = (TaskInput::StepStarted(step.id.clone()), step.id.clone());
+            let finished = TaskInput::StepFinished(Box::new(StepResult { step: id, output, spent }));
+            task.apply(began.clone());
+            prop_assert!(task.apply(finished.clone()));
+            prop_assert!(!task.apply(TaskInput::StepFinished(Box::new(StepResult {
+                step: step.id.clone(), output: right(step).0, spent: WorkCost::default(),
             }))), "a step counts once");
             inputs.extend([began, finished]);
         }
-        prop_assert!(task.outcome().is_some(), "{:?}", task.wants());
+        prop_assert!(task.outcome().is_some(), "{:?}", task.pending());
         prop_assert!((task.spent().usd - sum).abs() < 1e-9);
-        if let Some(Outcome::Done(done)) = task.outcome() {
+        if let Some(TaskOutcome::Done(done)) = task.outcome() {
             let candidate = &task.candidates()[done.candidate()];
             prop_assert_eq!(candidate.proof(), Some(done.proof()));
             prop_assert!(rounds == 0 || candidate.review().is_some_and(|review| review.findings.is_empty()));
@@ -617,8 +632,8 @@ proptest! {
         // The same inputs lead to the same end.
         let mut again = Task::new(task.contract().clone()).unwrap();
         let text = serde_json::to_string(&inputs).unwrap();
-        for input in serde_json::from_str::<Vec<Input>>(&text).unwrap() {
-            again.take(input);
+        for input in serde_json::from_str::<Vec<TaskInput>>(&text).unwrap() {
+            again.apply(input);
         }
         prop_assert_eq!(again.outcome(), task.outcome());
     }

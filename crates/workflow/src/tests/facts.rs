@@ -1,9 +1,11 @@
 //! Facts for tests, in few words.
 
-use crate::command_run::{CommandRun, End, Reference};
+use crate::command_run::{BlobReference, CommandEnd, CommandRun};
 use crate::diff::{ChangeKind, ChangedFile, Diff};
 use crate::results::{TestRun, TestStatus};
-pub(crate) use crate::testing::{anchor, baseline, evidence, found_right, found_wrong, review, worked};
+pub(crate) use crate::testing::{
+    anchor, baseline, evidence, failing_output, review, successful_output, worked,
+};
 
 /// Returns results in which each word is a test with a sign: `+` passed, `-` failed, `!` broken, `?` skipped.
 pub(crate) fn results(words: &str) -> TestRun {
@@ -23,12 +25,12 @@ pub(crate) fn results(words: &str) -> TestRun {
 
 /// Returns a run that exited with this code and has these results.
 pub(crate) fn run(code: i32, words: &str) -> CommandRun {
-    CommandRun::new(End::Exited(code)).with_tests(results(words))
+    CommandRun::new(CommandEnd::Exited(code)).with_tests(results(words))
 }
 
 /// Returns a run without results.
 pub(crate) fn plain(code: i32) -> CommandRun {
-    CommandRun::new(End::Exited(code))
+    CommandRun::new(CommandEnd::Exited(code))
 }
 
 pub(crate) fn added(path: &str, lines: u64) -> ChangedFile {
@@ -41,7 +43,7 @@ pub(crate) fn modified(path: &str, added: u64, removed: u64) -> ChangedFile {
 
 pub(crate) fn diff(files: impl IntoIterator<Item = ChangedFile>) -> Diff {
     Diff {
-        patch: Reference { hash: "00".to_owned(), bytes: 1 },
+        patch: BlobReference { hash: "00".to_owned(), bytes: 1 },
         files: files.into_iter().collect(),
         dropped: Vec::new(),
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pintle_agent::{EventKind, SessionEvent, SessionId, SubagentStatus};
 
 use super::{ActivityLine, RunningCall};
-use crate::render::style::Highlight;
+use crate::render::line::Face;
 use crate::render::summary;
 
 /// Maximum number of subagents shown. Working subagents come first.
@@ -112,7 +112,7 @@ impl Agents {
         let more = self.agents.len() - shown.len();
         if more > 0 {
             let more = format!("… {}", summary::plural(more as u64, "more subagent"));
-            lines.push(ActivityLine { parts: vec![(Some(Highlight::Dim), more)], suffix: String::new() });
+            lines.push(ActivityLine::separated([(Face::DIM, more)]));
         }
         lines
     }
@@ -121,32 +121,32 @@ impl Agents {
 impl Agent {
     fn line(&self, calls: &[RunningCall], now: Duration) -> ActivityLine {
         let indent = "  ".repeat(usize::try_from(self.depth).unwrap_or_default());
-        let name = (Some(Highlight::Dim), self.name.clone());
-        let (highlight, mark, state) = match self.state {
+        let name = (Face::DIM, self.name.clone());
+        let (face, mark, state) = match self.state {
             State::Working => return self.at_work(calls, now).indented(&indent),
-            State::Answered => (Highlight::Success, "✓", "answered"),
-            State::Failed | State::Closed(SubagentStatus::Failed) => (Highlight::Failure, "✗", "failed"),
-            State::Closed(SubagentStatus::Completed) => (Highlight::Success, "✓", "completed"),
-            State::Closed(SubagentStatus::Running | _) => (Highlight::Bold, "•", "closed"),
+            State::Answered => (Face::SUCCESS, "✓", "answered"),
+            State::Failed | State::Closed(SubagentStatus::Failed) => (Face::FAILURE, "✗", "failed"),
+            State::Closed(SubagentStatus::Completed) => (Face::SUCCESS, "✓", "completed"),
+            State::Closed(SubagentStatus::Running | _) => (Face::BOLD, "•", "closed"),
         };
-        let mark = (Some(highlight), mark.to_owned());
-        let parts = [mark, name, (None, state.to_owned()), (Some(Highlight::Dim), self.task.clone())];
+        let mark = (face, mark.to_owned());
+        let parts = [mark, name, (Face::PLAIN, state.to_owned()), (Face::DIM, self.task.clone())];
         ActivityLine::separated(parts).indented(&indent)
     }
 
     /// Returns the line of a working subagent: its newest running call, or its task.
     fn at_work(&self, calls: &[RunningCall], now: Duration) -> ActivityLine {
-        let name = (Some(Highlight::Dim), self.name.clone());
+        let name = (Face::DIM, self.name.clone());
         let mut calls = calls.iter().filter(|call| call.session == self.session);
         let Some(newest) = calls.next_back() else {
-            return ActivityLine::new(now, self.since, [name, (None, self.task.clone())]);
+            return ActivityLine::new(now, self.since, [name, (Face::PLAIN, self.task.clone())]);
         };
-        let tool = (Some(Highlight::Bold), newest.tool_name.clone());
+        let tool = (Face::BOLD, newest.tool_name.clone());
         let more = match calls.count() {
             0 => String::new(),
             more => format!("and {more} more"),
         };
-        let parts = [name, tool, (None, newest.subject.clone()), (Some(Highlight::Dim), more)];
+        let parts = [name, tool, (Face::PLAIN, newest.subject.clone()), (Face::DIM, more)];
         ActivityLine::new(now, newest.since, parts)
     }
 }

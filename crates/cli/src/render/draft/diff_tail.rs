@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
+use super::super::line::{Face, Line};
 use super::super::sanitize::escape_hidden;
-use super::super::style::Highlight;
+use super::super::wrap::expand_tabs;
 
 /// Number of lines kept.
 const MAX_LINES: usize = 16;
@@ -13,7 +14,7 @@ const MAX_LINE_BYTES: usize = 400;
 
 /// Kind of a line in a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::render) enum LineKind {
+pub(super) enum LineKind {
     Added,
     Removed,
     Context,
@@ -23,50 +24,14 @@ pub(in crate::render) enum LineKind {
     File,
 }
 
-/// Line of a diff, with tabs expanded and hidden characters escaped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::render) struct DiffLine {
-    pub(in crate::render) kind: LineKind,
-    /// Text with its prefix.
-    pub(in crate::render) text: String,
-}
-
 /// Last lines of a diff, with counts of all added and removed lines.
 #[derive(Debug, Default)]
 pub(super) struct DiffTail {
-    lines: VecDeque<DiffLine>,
+    lines: VecDeque<Line>,
     /// Incomplete last line.
     partial: Option<(LineKind, String)>,
     added: u64,
     removed: u64,
-}
-
-impl LineKind {
-    /// Returns the highlight for the line.
-    pub(in crate::render) fn highlight(self) -> Option<Highlight> {
-        match self {
-            Self::Added => Some(Highlight::Success),
-            Self::Removed => Some(Highlight::Failure),
-            Self::Context => None,
-            Self::Hunk => Some(Highlight::Location),
-            Self::File => Some(Highlight::Bold),
-        }
-    }
-}
-
-impl DiffLine {
-    fn new(kind: LineKind, text: &str) -> Self {
-        let text = escape_hidden(text.strip_suffix('\r').unwrap_or(text)).replace('\t', "    ");
-        let text = match kind {
-            LineKind::Added => format!("+{text}"),
-            LineKind::Removed => format!("-{text}"),
-            LineKind::Context => format!(" {text}"),
-            LineKind::Hunk if text.is_empty() => "@@".to_owned(),
-            LineKind::Hunk => format!("@@ {text}"),
-            LineKind::File => text,
-        };
-        Self { kind, text }
-    }
 }
 
 impl DiffTail {
@@ -80,7 +45,7 @@ impl DiffTail {
         if self.lines.len() == MAX_LINES {
             self.lines.pop_front();
         }
-        self.lines.push_back(DiffLine::new(kind, truncate(text)));
+        self.lines.push_back(format_line(kind, truncate(text)));
     }
 
     /// Appends part of a text whose lines are all of one kind.
@@ -110,12 +75,26 @@ impl DiffTail {
     }
 
     /// Returns at most `lines` lines from the end, including an incomplete one.
-    pub(super) fn last_lines(&self, lines: usize) -> impl Iterator<Item = DiffLine> {
-        let partial = self.partial.as_ref().map(|(kind, text)| DiffLine::new(*kind, text));
+    pub(super) fn last_lines(&self, lines: usize) -> impl Iterator<Item = Line> {
+        let partial = self.partial.as_ref().map(|(kind, text)| format_line(*kind, text));
         let complete = lines.saturating_sub(usize::from(partial.is_some()));
         let skipped = self.lines.len().saturating_sub(complete);
         self.lines.iter().skip(skipped).cloned().chain(partial)
     }
+}
+
+/// Formats a line with its sign, tabs expanded and hidden characters escaped.
+fn format_line(kind: LineKind, text: &str) -> Line {
+    let text = expand_tabs(&escape_hidden(text.strip_suffix('\r').unwrap_or(text)));
+    let (sign, face) = match kind {
+        LineKind::Added => ("+", Face::SUCCESS),
+        LineKind::Removed => ("-", Face::FAILURE),
+        LineKind::Context => (" ", Face::PLAIN),
+        LineKind::Hunk if text.is_empty() => ("@@", Face::LOCATION),
+        LineKind::Hunk => ("@@ ", Face::LOCATION),
+        LineKind::File => ("", Face::BOLD),
+    };
+    Line::new(format!("{sign}{text}"), face)
 }
 
 /// Truncates a line to [`MAX_LINE_BYTES`].

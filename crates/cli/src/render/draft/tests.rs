@@ -5,7 +5,7 @@ use super::*;
 const PATCH: &str = "*** Begin Patch\n*** Update File: src/a.rs\n@@ fn main\n kept\n-old \"x\"\n+new\t\u{1b}[2J\n*** Add File: b.rs\n+é\n*** End Patch\n";
 
 fn text(draft: &Draft, lines: usize) -> String {
-    draft.last_lines(lines).map(|line| line.text + "\n").collect()
+    draft.last_lines(lines).map(|line| line.text() + "\n").collect()
 }
 
 fn drafted(tool: &str, arguments: &str, size: usize) -> Draft {
@@ -26,7 +26,7 @@ fn patch_diff_does_not_depend_on_chunking() {
             let draft = drafted("apply_patch", arguments, size);
             assert_eq!(
                 text(&draft, 9),
-                "M src/a.rs\n@@\n@@ fn main\n kept\n-old \"x\"\n+new    \\u{1b}[2J\nA b.rs\n+é\n",
+                "M src/a.rs\n@@\n@@ fn main\n kept\n-old \"x\"\n+new \\u{1b}[2J\nA b.rs\n+é\n",
                 "{size}"
             );
             assert_eq!((draft.subject().as_str(), draft.counts()), ("src/a.rs b.rs", (2, 1)));
@@ -87,7 +87,7 @@ fn drafts_are_bounded() {
     }
     draft.push(&"\\nshort".repeat(1_000));
     assert!(draft.subject().chars().count() <= summary::MAX_CHARS + 1);
-    let lines: Vec<DiffLine> = draft.last_lines(1_000).collect();
+    let lines: Vec<Line> = draft.last_lines(1_000).collect();
     assert!(lines.len() <= 17, "{}", lines.len());
     assert_eq!(draft.counts(), (1_001, 0));
 }

@@ -1,11 +1,11 @@
 //! Block structure of Markdown, line by line.
 
 /// Minimum indentation that makes a line code, in columns. Lists are indented less, or have a marker.
-const CODE_INDENT: usize = 4;
+pub(in crate::render) const CODE_INDENT: usize = 4;
 
 /// Form of a line outside of code blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Block<'a> {
+pub(in crate::render) enum Block<'a> {
     Blank,
     Rule,
     Heading {
@@ -32,7 +32,7 @@ pub(super) enum Block<'a> {
 
 /// Line that starts a code block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fence {
+pub(in crate::render) struct Fence {
     line: String,
     mark: char,
     length: usize,
@@ -40,7 +40,7 @@ pub(super) struct Fence {
 
 impl<'a> Block<'a> {
     /// Returns the form of a line.
-    pub(super) fn of(line: &'a str) -> Self {
+    pub(in crate::render) fn of(line: &'a str) -> Self {
         let text = line.trim_start_matches([' ', '\t']);
         let blanks = line.get(..line.len() - text.len()).unwrap_or_default();
         let indent = blanks.chars().map(|blank| if blank == '\t' { CODE_INDENT } else { 1 }).sum();
@@ -78,18 +78,18 @@ impl Fence {
     }
 
     /// Returns the line as written.
-    pub(super) fn line(&self) -> &str {
+    pub(in crate::render) fn line(&self) -> &str {
         &self.line
     }
 
     /// Returns the language that the fence names, or an empty string.
-    pub(super) fn language(&self) -> &str {
+    pub(in crate::render) fn language(&self) -> &str {
         let info = self.line.trim_start().trim_start_matches(self.mark).trim_start();
         info.split([' ', ',', '{', ':']).next().unwrap_or_default()
     }
 
     /// Returns whether a line ends the code block.
-    pub(super) fn is_closed_by(&self, line: &str) -> bool {
+    pub(in crate::render) fn is_closed_by(&self, line: &str) -> bool {
         let line = line.trim();
         line.len() >= self.length && line.chars().all(|character| character == self.mark)
     }
@@ -118,7 +118,7 @@ fn item(text: &str) -> Option<(String, &str)> {
     let number = marker.strip_suffix(['.', ')']).unwrap_or_default();
     let is_number = (1..=9).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit());
     let shown = match marker {
-        "-" | "*" | "+" => "•",
+        "-" | "*" | "+" | "•" => "•",
         _ if is_number => marker,
         _ => return None,
     };

@@ -2,8 +2,10 @@
 
 use pintle_agent::OutcomeStatus;
 
-use super::super::{DemoResult, diff_lines, summary};
-use super::{Block, Detail, Footer, Highlight, TextView, tokens};
+use super::super::call::MAX_LINE_CHARS;
+use super::super::line::{Face, Line};
+use super::super::{DemoResult, diff, summary};
+use super::{Detail, Footer, TextView};
 
 /// Number of result lines of the final test run to show.
 const TEST_LINES: usize = 6;
@@ -16,31 +18,27 @@ impl TextView {
             let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
             return format!("{}{end}", self.style.body(text, self.columns));
         }
-        let deferred = self.flush_deferred();
-        // A blank line precedes the footer even after other lines.
-        let gap = self.gap_before(Block::Ended);
-        let mut out = format!("{deferred}{gap}{}\n", self.style.highlight(Highlight::Dim, &totals(footer)));
-        if let Some(demo) = footer.demo {
-            out.push_str(&self.demo_result(demo));
-        }
-        out
+        self.transcript.footer(Line::new(totals(footer), Face::DIM));
+        let out = self.take();
+        out + &footer.demo.map(|demo| self.demo_result(demo)).unwrap_or_default()
     }
 
     fn demo_result(&self, result: &DemoResult) -> String {
-        let (highlight, verdict) =
-            if result.passed { (Highlight::Success, "passed") } else { (Highlight::Failure, "failed") };
-        let mut out = format!("\nFinal test run: {}\n", self.style.highlight(highlight, verdict));
+        let (face, verdict) =
+            if result.passed { (Face::SUCCESS, "passed") } else { (Face::FAILURE, "failed") };
+        let mut out = format!("\nFinal test run: {}\n", self.style.paint(verdict, face));
         let lines: Vec<&str> =
             result.test_output.lines().filter(|line| line.contains("test result:")).collect();
         let last = lines.get(lines.len().saturating_sub(TEST_LINES)..).unwrap_or_default();
         for line in last {
-            out.push_str(&format!("    {}\n", summary::output_line(line, super::MAX_LINE_CHARS)));
+            out.push_str(&format!("    {}\n", summary::output_line(line, MAX_LINE_CHARS)));
         }
         if result.diff.is_empty() {
             out.push_str("\nNo files changed.\n");
         } else {
             out.push_str("\nChanges:\n\n");
-            out.extend(diff_lines(&result.diff).map(|line| format!("{}\n", self.style.diff_line(line))));
+            let lines = diff::lines(&result.diff, str::to_owned);
+            out.extend(lines.iter().map(|line| line.to_terminal(self.style.depth()) + "\n"));
         }
         out.push_str(&format!("\nThe project is kept in {}\n", result.directory.display()));
         out
@@ -53,7 +51,7 @@ fn totals(footer: &Footer<'_>) -> String {
     let mut totals = vec![
         summary::plural(outcome.model_calls, "model call"),
         summary::plural(outcome.tool_calls, "tool call"),
-        tokens(&outcome.usage),
+        summary::tokens(&outcome.usage),
         summary::duration(footer.duration),
     ];
     if let Some(cost) = footer.cost.filter(|cost| *cost > 0.0) {
@@ -66,7 +64,7 @@ fn totals(footer: &Footer<'_>) -> String {
         let count = summary::plural(subagents.count, "subagent");
         let model_calls = summary::plural(subagents.model_calls, "model call");
         let tool_calls = summary::plural(subagents.tool_calls, "tool call");
-        format!("; {count}: {model_calls}, {tool_calls}, {}", tokens(&subagents.usage))
+        format!("; {count}: {model_calls}, {tool_calls}, {}", summary::tokens(&subagents.usage))
     });
     format!("[{}] {}{}", status_label(outcome.status), totals.join(", "), subagents.unwrap_or_default())
 }

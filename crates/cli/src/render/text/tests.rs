@@ -2,9 +2,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use pintle_agent::{BudgetKind, Outcome, OutcomeStatus, SessionId};
+use pintle_llm::Usage;
 use serde_json::{Value, json};
 
-use super::super::DemoResult;
+use super::super::sanitize::diff_lines;
+use super::super::transcript::RUN_DIFF_LINES;
+use super::super::{DemoResult, summary};
 use super::*;
 use crate::exit::Exit;
 
@@ -131,8 +134,8 @@ fn non_zero_exit_is_neither_success_nor_failure() {
 
 #[test]
 fn nouns_agree_with_their_number() {
-    assert_eq!(tokens(&Usage::new(1, 1)), "1 token in, 1 out");
-    assert_eq!(tokens(&Usage::new(1_200, 0)), "1,200 tokens in, 0 out");
+    assert_eq!(summary::tokens(&Usage::new(1, 1)), "1 token in, 1 out");
+    assert_eq!(summary::tokens(&Usage::new(1_200, 0)), "1,200 tokens in, 0 out");
     assert_eq!(summary::amount_of_budget(BudgetKind::Tokens, 1), "1 token");
 }
 
@@ -308,7 +311,7 @@ fn long_diffs_are_truncated() {
         "changes": [{"path": "f", "kind": "added", "diff": diff}],
     });
     let shown = transcript(&mut view, &[("TOOL_CALL_END", data)]);
-    assert_eq!(shown.lines().count(), 1 + DIFF_LINES + 1);
+    assert_eq!(shown.lines().count(), 1 + RUN_DIFF_LINES + 1);
     assert!(shown.ends_with("    … 880 more lines\n"), "{shown}");
 }
 
@@ -357,9 +360,53 @@ fn long_diff_lines_are_truncated() {
         "call_id": "1", "tool_name": "edit_file", "output": "", "duration_ms": 3, "changes": [change],
     });
     let shown = transcript(&mut view, &[("TOOL_CALL_END", ended)]);
-    assert!(
-        shown.ends_with(&format!("\n    +{}…\n", "é".repeat(MAX_DIFF_LINE_CHARS - 1))),
-        "{} bytes",
-        shown.len()
-    );
+    assert!(shown.ends_with(&format!("\n    +{}…\n", "é".repeat(499))), "{} bytes", shown.len());
+}
+
+#[test]
+fn events_of_subagents_are_labelled_as_in_a_conversation() {
+    let mut view = TextView::new(PLAIN, Detail::Normal);
+    let requested = json!({
+        "call_id": "1", "tool_name": "shell", "arguments": {}, "reason": "it runs", "fingerprint": "00000000000000ff",
+    });
+    let events = [
+        ("SUBAGENT_SPAWNED", 0, json!({"agent_id": "agent_1", "child": "c", "task": "Look."})),
+        ("WARNING", 1, json!({"message": "slow"})),
+        ("STEERING_INJECTED", 1, json!({"content": "be quick"})),
+        ("APPROVAL_REQUESTED", 1, requested),
+    ];
+    let mut shown = String::new();
+    for (kind, depth, data) in events {
+        let mut event = event(kind, &data);
+        (event.depth, event.session_id) = (depth, SessionId::new(if depth == 0 { "s" } else { "c" }));
+        shown.push_str(&view.event(&event));
+    }
+    insta::assert_snapshot!(shown, @r"
+    [agent_1] started: Look.
+    [agent_1] warning: slow
+    [agent_1] steering: be quick
+    [agent_1] shell needs approval: it runs
+    ");
+}
+
+#[test]
+fn blank_text_before_the_first_word_is_dropped() {
+    let mut view = TextView::new(PLAIN, Detail::Normal);
+    let deltas = ["\n", "\n", "Done."].map(|delta| ("ASSISTANT_TEXT_DELTA", json!({ "delta": delta })));
+    assert_eq!(transcript(&mut view, &deltas), "Done.");
+}
+
+#[test]
+fn changed_words_are_marked_where_there_are_colours() {
+    let change = json!({"path": "x", "kind": "modified", "diff": "-let a = 1;\n+let a = 2;\n"});
+    let end = json!({
+        "call_id": "1", "tool_name": "edit_file", "output": "", "duration_ms": 1, "changes": [change],
+    });
+    for colour in [false, true] {
+        let style = Style { terminal: true, colour, moves: true };
+        let mut view = TextView::new(style, Detail::Normal);
+        let shown = transcript(&mut view, &[("TOOL_CALL_END", end.clone())]);
+        assert_eq!(shown.contains("\x1b[7;31m1\x1b[0m"), colour, "{shown:?}");
+        assert_eq!(shown.ends_with("    -let a = 1;\n    +let a = 2;\n"), !colour, "{shown:?}");
+    }
 }

@@ -97,3 +97,16 @@ fn cjk_text_breaks_between_characters() {
     assert_eq!(wrap("日本語です。終", Some(6)), "日本語\nです。\n終");
     assert_eq!(wrap("ab日本 👩\u{200d}👧x", Some(6)), "ab日本\n👩\u{200d}👧x");
 }
+
+/// The forms of lines are those of [`Block`].
+#[test]
+fn inline_code_bullets_and_quotes_have_their_form() {
+    let cases = [
+        ("```x``` and more words\nwords after it", 12, "```x``` and\nmore words\nwords after\nit"),
+        ("• an item of a list", 12, "• an item of\n  a list"),
+        (">quoted words", 10, ">quoted\n> words"),
+    ];
+    for (text, columns, expected) in cases {
+        assert_eq!(wrap(text, Some(columns)), expected);
+    }
+}

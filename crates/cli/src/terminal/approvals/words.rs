@@ -1,14 +1,10 @@
 //! Decisions as text, for plain mode.
 
-use pintle_agent::{ApprovalRequest, Decision};
-use pintle_tools::SandboxSide;
+use pintle_agent::ApprovalRequest;
 
-use super::{Approvals, Decided, denial, details, in_one_line, once, rules};
-use crate::approve;
-use crate::render::{Face, Line};
-
-/// Width at which details are broken. The terminal breaks lines itself.
-const COLUMNS: usize = 1 << 20;
+use super::{Approvals, Decided, details, rules};
+use crate::approve::{self, CallDecision, Choice};
+use crate::render::{Face, Line, UNWRAPPED_COLUMNS};
 
 /// Meaning of a line while a call is pending.
 #[derive(Debug)]
@@ -24,14 +20,8 @@ impl Approvals {
     /// Returns the question about the shown call.
     pub(crate) fn question(&self) -> Vec<Line> {
         let Some(request) = self.shown() else { return Vec::new() };
-        let count = match self.pending.len() {
-            1 => String::new(),
-            count => format!(" [1 of {count}]"),
-        };
-        let (title, reason) = (in_one_line(&approve::title(request)), in_one_line(&request.reason));
-        let head = Line::plain(format!("approval: {title} ({reason}){count}"));
-        let mut lines = vec![head];
-        lines.extend(details(request, COLUMNS));
+        let mut lines = self.head(Line::plain("approval: "), request, UNWRAPPED_COLUMNS);
+        lines.extend(details(request, UNWRAPPED_COLUMNS));
         lines.push(Line::new(choices(request), Face::BOLD));
         lines
     }
@@ -41,38 +31,33 @@ impl Approvals {
         let Some(request) = self.shown() else { return Answer::Other };
         let line = line.trim();
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        let words = rest.trim();
-        let decided = |decision| Answer::Decided(Box::new(once(request, decision)));
-        match word.to_lowercase().trim_end_matches(',') {
-            "no" | "n" => decided(denial(words)),
+        let decision = match (Choice::by_name(word.trim_end_matches(',')), rest.trim()) {
+            (Some(Choice::No), reason) => Ok(CallDecision::denied(reason)),
+            (Some(choice), "") => choice.decide(request),
             // More than one word is a message, not an answer.
-            _ if !words.is_empty() => Answer::Other,
-            "yes" | "y" => decided(Decision::Approve),
-            "session" | "s" if request.suggested_rules.is_empty() => {
-                Answer::Unfit("no rule names such calls: answer yes or no")
-            }
-            "session" | "s" => {
-                let rules = request.suggested_rules.clone();
-                Answer::Decided(Box::new(Decided { rules, ..once(request, Decision::Approve) }))
-            }
-            "inside" | "i" if request.sandbox == Some(SandboxSide::Outside) => {
-                decided(Decision::Change { arguments: approve::inside(&request.arguments) })
-            }
-            "inside" | "i" => Answer::Unfit("the call does not ask to leave the sandbox: answer yes or no"),
-            _ => Answer::Other,
+            (Some(_) | None, _) => match CallDecision::by_rule(line) {
+                Some(decision) => Ok(decision),
+                None => return Answer::Other,
+            },
+        };
+        match decision {
+            Ok(decision) => Answer::Decided(Box::new(Decided::new(request, decision))),
+            Err(reason) => Answer::Unfit(reason),
         }
     }
 }
 
 /// Returns the possible answers.
 fn choices(request: &ApprovalRequest) -> String {
-    let side = request.sandbox.map_or_else(String::new, |side| format!(" ({})", side.as_words()));
-    let mut choices = vec![format!("yes{side}")];
-    if request.sandbox == Some(SandboxSide::Outside) {
-        choices.push("inside".to_owned());
-    }
-    if !request.suggested_rules.is_empty() {
-        choices.push(format!("session ({})", rules(request)));
-    }
-    format!("answer {}, no, or no with words", choices.join(", "))
+    let choices = Choice::for_call(request).filter_map(|choice| match choice {
+        Choice::Yes => Some(match approve::side(request).trim() {
+            "" => choice.word().to_owned(),
+            side => format!("{} ({side})", choice.word()),
+        }),
+        Choice::Inside => Some(choice.word().to_owned()),
+        Choice::Session => Some(format!("{} ({})", choice.word(), rules(request))),
+        // Last, with its reason.
+        Choice::No => None,
+    });
+    format!("answer {}, no, or no with words", choices.collect::<Vec<_>>().join(", "))
 }

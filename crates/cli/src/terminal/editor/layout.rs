@@ -44,6 +44,19 @@ impl Layout {
         Self { rows, cursor, places }
     }
 
+    /// Returns the layout with blanks before each row.
+    pub(super) fn indented(mut self, columns: usize) -> Self {
+        for row in &mut self.rows {
+            let text = std::mem::replace(row, Line::plain(" ".repeat(columns)));
+            row.append(text);
+        }
+        self.cursor.1 += columns;
+        for place in &mut self.places {
+            place.1 += columns;
+        }
+        self
+    }
+
     /// Returns the index of the element after the cursor when it moves one row up or down, or `None` beyond the text.
     pub(super) fn cursor_in_next_row(&self, down: bool, column: usize) -> Option<usize> {
         let row = if down { self.cursor.0 + 1 } else { self.cursor.0.checked_sub(1)? };

@@ -67,7 +67,15 @@ impl Drop for Tmux {
     }
 }
 
-fn converses(columns: u16, rows: u16) {
+/// Process that has the session.
+#[derive(Clone, Copy, PartialEq)]
+enum Side {
+    ThisProcess,
+    #[cfg(all(feature = "client", feature = "server"))]
+    Server,
+}
+
+fn converses(side: Side, columns: u16, rows: u16) {
     if !pintle_test_conditions::TMUX.is_present() {
         return;
     }
@@ -75,7 +83,13 @@ fn converses(columns: u16, rows: u16) {
                  arguments = { command = \"touch made\" }\n[[turn]]\ntext = \"Made it.\"\n\
                  [[turn]]\ntext = \"You are welcome.\"\n";
     let harness = Harness::new(Dialect::AnthropicMessages, turns);
-    let command = chat(&harness, &["--mode", "ask"]);
+    #[cfg(all(feature = "client", feature = "server"))]
+    let server = (side == Side::Server).then(|| crate::attach::Socket::start(&harness, "ask"));
+    let command = match side {
+        Side::ThisProcess => chat(&harness, &["--mode", "ask"]),
+        #[cfg(all(feature = "client", feature = "server"))]
+        Side::Server => server.as_ref().unwrap().attach(&["--new"]),
+    };
     let tmux = Tmux::start(&harness, &command, columns, rows);
     tmux.wait_for_text("say what to do");
     tmux.keys(&["-l", "make it"]);
@@ -99,8 +113,14 @@ fn converses(columns: u16, rows: u16) {
     tmux.keys(&["C-c"]);
     tmux.wait_for_text("say what to do");
     tmux.keys(&["C-t"]);
-    tmux.wait_for_text("q closes");
-    tmux.keys(&["q"]);
+    match side {
+        Side::ThisProcess => {
+            tmux.wait_for_text("q closes");
+            tmux.keys(&["q"]);
+        }
+        #[cfg(all(feature = "client", feature = "server"))]
+        Side::Server => drop(tmux.wait_for_text("looking through the conversation")),
+    }
     let screen = tmux.wait_for_text("say what to do");
     assert!(screen.lines().all(|line| line.chars().count() <= columns.into()), "{screen}");
     tmux.keys(&["-l", "/quit"]);
@@ -114,10 +134,22 @@ fn converses(columns: u16, rows: u16) {
 
 #[test]
 fn conversation_in_a_window_of_80_by_24() {
-    converses(80, 24);
+    converses(Side::ThisProcess, 80, 24);
 }
 
 #[test]
 fn conversation_in_a_window_of_40_by_12() {
-    converses(40, 12);
+    converses(Side::ThisProcess, 40, 12);
+}
+
+#[cfg(all(feature = "client", feature = "server"))]
+#[test]
+fn conversation_with_a_server_in_a_window_of_80_by_24() {
+    converses(Side::Server, 80, 24);
+}
+
+#[cfg(all(feature = "client", feature = "server"))]
+#[test]
+fn conversation_with_a_server_in_a_window_of_40_by_12() {
+    converses(Side::Server, 40, 12);
 }

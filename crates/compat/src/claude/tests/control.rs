@@ -6,16 +6,17 @@ use pintle_tools::gate::Permission;
 use serde_json::{Value, json};
 
 use crate::claude::{
-    Control, ControlError, ControlLimits, Event, HookEvent, HookMatcher, HostRequest, Incoming, LineError,
-    PermissionAnswer, PermissionMode, PermissionRequest, PermissionUpdate, Step,
+    ControlChannel, ControlError, ControlEvent, ControlLimits, ControlStep, HookEvent, HookMatcher,
+    HostRequest, IncomingLine, LineError, PermissionAnswer, PermissionMode, PermissionRequest,
+    PermissionUpdate,
 };
 
-fn control() -> Control {
-    Control::new(ControlLimits { asked: 2, requested: 2 })
+fn control() -> ControlChannel {
+    ControlChannel::new(ControlLimits { asked: 2, requested: 2 })
 }
 
-fn receive(control: &mut Control, line: &Value) -> Result<Step, ControlError> {
-    control.receive(Incoming::parse(&line.to_string()).expect("a line"))
+fn receive(control: &mut ControlChannel, line: &Value) -> Result<ControlStep, ControlError> {
+    control.receive(IncomingLine::parse(&line.to_string()).expect("a line"))
 }
 
 fn request(id: &str, request: &Value) -> Value {
@@ -28,7 +29,7 @@ fn success(id: &str, response: &Value) -> Value {
 }
 
 fn question(input: Value) -> PermissionRequest {
-    let mut question = PermissionRequest::of(&pintle_agent::ApprovalRequest::new(
+    let mut question = PermissionRequest::new(&pintle_agent::ApprovalRequest::new(
         "call_1",
         "shell",
         pintle_tools::Effect::Execute,
@@ -44,7 +45,7 @@ fn answered(answer: &Value) -> PermissionAnswer {
     let mut control = control();
     let sent = control.ask_permission(&question(json!({"command": "ls"}))).expect("a question");
     match receive(&mut control, &success(&sent.id, answer)).expect("an answer").event {
-        Some(Event::Permission { answer, .. }) => answer,
+        Some(ControlEvent::Permission { answer, .. }) => answer,
         other => panic!("{other:?}"),
     }
 }
@@ -54,7 +55,10 @@ fn every_request_is_answered_once() {
     let mut control = control();
     let interrupt = json!({"subtype": "interrupt"});
     let step = receive(&mut control, &request("a", &interrupt)).expect("a request");
-    assert_eq!(step.event, Some(Event::Request { id: "a".to_owned(), request: HostRequest::Interrupt }));
+    assert_eq!(
+        step.event,
+        Some(ControlEvent::Request { id: "a".to_owned(), request: HostRequest::Interrupt })
+    );
     let repeated = receive(&mut control, &request("a", &interrupt));
     assert_eq!(repeated, Err(ControlError::Repeated { id: "a".to_owned() }));
     control.answer("a", Err("no".to_owned())).expect("the first answer");
@@ -66,8 +70,8 @@ fn every_request_is_answered_once() {
     assert!(step.event.is_none() && step.lines[0].to_string().contains("too many"), "{step:?}");
     let cancel = json!({"type": "control_cancel_request", "request_id": "b"});
     let step = receive(&mut control, &cancel).expect("cancelled");
-    assert_eq!(step.event, Some(Event::RequestCancelled { id: "b".to_owned() }));
-    assert_eq!(receive(&mut control, &cancel), Ok(Step::default()));
+    assert_eq!(step.event, Some(ControlEvent::RequestCancelled { id: "b".to_owned() }));
+    assert_eq!(receive(&mut control, &cancel), Ok(ControlStep::default()));
     control.answer("b", Ok(json!({}))).expect_err("cancelled");
 }
 
@@ -115,7 +119,7 @@ fn served_requests_have_their_arguments() {
     ];
     for (inner, expected) in cases {
         let step = receive(&mut control(), &request("1", &inner)).expect("a request");
-        assert_eq!(step.event, Some(Event::Request { id: "1".to_owned(), request: expected }));
+        assert_eq!(step.event, Some(ControlEvent::Request { id: "1".to_owned(), request: expected }));
     }
 }
 
@@ -135,7 +139,7 @@ fn handshake_that_restricts_unsupported_things_is_refused() {
     ];
     for inner in refused {
         let step = receive(&mut control(), &request("1", &inner)).expect("a request");
-        assert!(matches!(step.event, Some(Event::HandshakeRefused { .. })), "{inner}: {step:?}");
+        assert!(matches!(step.event, Some(ControlEvent::HandshakeRefused { .. })), "{inner}: {step:?}");
         assert_eq!(step.lines.len(), 1, "{inner}");
     }
 }
@@ -154,7 +158,7 @@ fn handshake_has_hooks_servers_prompts_and_warnings() {
     });
     let mut control = control();
     let step = receive(&mut control, &request("1", &inner)).expect("a request");
-    let Some(Event::Request { request: HostRequest::Initialize(initialize), .. }) = step.event else {
+    let Some(ControlEvent::Request { request: HostRequest::Initialize(initialize), .. }) = step.event else {
         panic!("{step:?}")
     };
     let hook = &initialize.hooks[0];
@@ -225,7 +229,7 @@ fn hook_answers_become_those_of_a_session() {
         let mut control = control();
         let sent = control.run_hook("h", &json!({}), Some("call_1")).expect("a hook");
         match receive(&mut control, &success(&sent.id, answer)).expect("an answer").event {
-            Some(Event::Hook { answer, .. }) => answer,
+            Some(ControlEvent::Hook { answer, .. }) => answer,
             other => panic!("{other:?}"),
         }
     };
@@ -259,12 +263,12 @@ fn mcp_answers_are_messages() {
     let sent = control.send_mcp("s", &json!({"id": 1})).expect("a message");
     let answer = success(&sent.id, &json!({"mcp_response": {"id": 1, "result": {}}}));
     let step = receive(&mut control, &answer).expect("an answer");
-    assert!(matches!(step.event, Some(Event::Mcp { answer: Ok(_), .. })));
+    assert!(matches!(step.event, Some(ControlEvent::Mcp { answer: Ok(_), .. })));
     let sent = control.send_mcp("s", &json!({"id": 2})).expect("a message");
     let failed = json!({"type": "control_response",
         "response": {"subtype": "error", "request_id": sent.id, "error": "gone"}});
     let step = receive(&mut control, &failed).expect("an answer");
-    assert_eq!(step.event, Some(Event::Mcp { id: sent.id, answer: Err("gone".to_owned()) }));
+    assert_eq!(step.event, Some(ControlEvent::Mcp { id: sent.id, answer: Err("gone".to_owned()) }));
 }
 
 #[test]
@@ -275,7 +279,7 @@ fn messages_of_the_user_have_text_and_images() {
         {"type": "text", "text": "b"},
     ]);
     let line = json!({"type": "user", "uuid": "u", "message": {"role": "user", "content": content}});
-    let Ok(Incoming::User(user)) = Incoming::parse(&line.to_string()) else { panic!("{line}") };
+    let Ok(IncomingLine::User(user)) = IncomingLine::parse(&line.to_string()) else { panic!("{line}") };
     assert_eq!(user.message.text, "a\n\nb");
     let MediaSource::Data(bytes) = &user.message.images[0].source else { panic!("{user:?}") };
     assert_eq!(bytes.as_bytes(), [1, 2]);
@@ -301,7 +305,7 @@ fn bad_lines_are_typed_errors() {
         ),
     ];
     for (line, expected) in cases {
-        let error: LineError = Incoming::parse(&line).expect_err(&line);
+        let error: LineError = IncomingLine::parse(&line).expect_err(&line);
         assert!(error.to_string().contains(expected), "{line}: {error}");
     }
 }

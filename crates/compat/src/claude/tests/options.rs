@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::OptionError;
 use crate::claude::{PermissionMode, SettingSource, StreamOptions, Thinking, ToolRule};
 
-fn parse(arguments: &[&str]) -> Result<crate::Parsed<StreamOptions>, OptionError> {
+fn parse(arguments: &[&str]) -> Result<crate::ParsedOptions<StreamOptions>, OptionError> {
     StreamOptions::parse(arguments)
 }
 

@@ -1,9 +1,9 @@
 //! Command lines of codex.
 
 use crate::OptionError;
-use crate::codex::{ApprovalPolicy, ExecOptions, Resume, SandboxMode, WebSearchMode};
+use crate::codex::{ApprovalPolicy, ExecOptions, ResumeTarget, SandboxMode, WebSearchMode};
 
-fn parse(line: &str) -> Result<crate::Parsed<ExecOptions>, OptionError> {
+fn parse(line: &str) -> Result<crate::ParsedOptions<ExecOptions>, OptionError> {
     ExecOptions::parse(&line.split_whitespace().collect::<Vec<_>>())
 }
 
@@ -56,7 +56,7 @@ fn everything_that_the_sdk_passes_is_understood() {
         output_schema: Some("/s.json".into()),
         last_message: Some("/last.txt".into()),
         images: vec!["/i,1.png".into()],
-        resume: Some(Resume::Id("some-id".to_owned())),
+        resume: Some(ResumeTarget::Id("some-id".to_owned())),
         reasoning_effort: Some("high".to_owned()),
         base_url: Some("http://127.0.0.1:1".to_owned()),
         web_search: Some(WebSearchMode::Cached),
@@ -129,8 +129,8 @@ fn a_word_after_an_unknown_option_is_its_value_unless_it_is_needed() {
     ];
     for (line, session, prompt, warnings) in cases {
         let parsed = parse(line).expect(line);
-        let resume = session.map(|id| Resume::Id(id.to_owned()));
-        let resume = resume.or_else(|| line.contains("--last").then_some(Resume::Last));
+        let resume = session.map(|id| ResumeTarget::Id(id.to_owned()));
+        let resume = resume.or_else(|| line.contains("--last").then_some(ResumeTarget::Last));
         assert_eq!((parsed.options.resume, parsed.options.prompt.as_deref()), (resume, prompt), "{line}");
         assert_eq!(parsed.warnings, warnings, "{line}");
     }
@@ -307,7 +307,7 @@ fn flags_win_over_configuration_and_later_over_earlier() {
     assert_eq!(parsed.options.sandbox, Some(SandboxMode::ReadOnly));
     assert_eq!(parsed.options.model.as_deref(), Some("b"));
     let parsed = parse("resume --last - ").expect("options");
-    assert_eq!((parsed.options.resume, parsed.options.prompt), (Some(Resume::Last), None));
+    assert_eq!((parsed.options.resume, parsed.options.prompt), (Some(ResumeTarget::Last), None));
     let parsed = parse("-- --resume").expect("options");
     assert_eq!(parsed.options.prompt.as_deref(), Some("--resume"));
 }

@@ -10,13 +10,15 @@ use pintle_workflow::TaskHostError;
 use serde_json::json;
 use tokio::time::Interval;
 
-use super::feed::{Item, TaskFeed};
+use super::feed::{TaskFeed, TaskFeedItem};
 use super::problem_of;
-use crate::api::events::{AFTER, After, Frame, FrameSource, Frames, LAST, frames, heartbeat, response};
-use crate::api::input::{LastEventId, Path, Query};
+use crate::api::events::{
+    AFTER, AfterQuery, EventFrame, EventFrames, FrameSource, LAST, frames, heartbeat, response,
+};
+use crate::api::extractors::{LastEventId, Path, Query};
 use crate::api::openapi::Operation;
-use crate::api::{App, Caller, Scope};
-use crate::counters::OpenStream;
+use crate::api::{App, Caller, TokenScope};
+use crate::counters::OpenStreamGuard;
 use crate::feed::EventId;
 use crate::problem::Problem;
 
@@ -26,7 +28,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "get",
             "/v1/tasks/{id}/events",
             "followTask",
-            Scope::Read,
+            TokenScope::Read,
             "Follow the inputs of a task from any point, until it has ended",
             get(follow),
         )
@@ -41,7 +43,7 @@ async fn follow(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Query(query): Query<After>,
+    Query(query): Query<AfterQuery>,
     last: LastEventId,
 ) -> Result<Response, Problem> {
     Ok(response(app.follow_task(&caller, &id, query.last(last)?).await?))
@@ -54,10 +56,10 @@ impl App {
         caller: &Caller,
         id: &str,
         last: Option<EventId>,
-    ) -> Result<Frames, Problem> {
+    ) -> Result<EventFrames, Problem> {
         let id = self.find_task(caller, id).await?.id;
         let feed = TaskFeed::new(Arc::clone(&self.hub.store), id, last);
-        let open = OpenStream::new(&self.hub.counters);
+        let open = OpenStreamGuard::new(&self.hub.counters);
         let (heartbeat, app) = (heartbeat(self), self.clone());
         let stream = TaskStream { feed, heartbeat, app, has_ended: false, _open: open };
         Ok(frames(stream))
@@ -70,11 +72,11 @@ struct TaskStream {
     heartbeat: Interval,
     app: App,
     has_ended: bool,
-    _open: OpenStream,
+    _open: OpenStreamGuard,
 }
 
 impl FrameSource for TaskStream {
-    async fn next(&mut self) -> Option<Frame> {
+    async fn next(&mut self) -> Option<EventFrame> {
         if self.has_ended {
             return None;
         }
@@ -82,27 +84,27 @@ impl FrameSource for TaskStream {
         tokio::select! {
             biased;
             item = self.feed.next() => Some(self.frame(item)),
-            _ = self.heartbeat.tick() => Some(Frame::heartbeat(&self.app)),
+            _ = self.heartbeat.tick() => Some(EventFrame::heartbeat(&self.app)),
             () = drained.cancelled() => None,
         }
     }
 }
 
 impl TaskStream {
-    fn frame(&mut self, item: Result<Item, TaskHostError>) -> Frame {
+    fn frame(&mut self, item: Result<TaskFeedItem, TaskHostError>) -> EventFrame {
         match item {
-            Ok(Item::Input { id, input }) => {
-                Frame::message(Some(id), serde_json::to_string(&input).unwrap_or_default())
+            Ok(TaskFeedItem::Input { id, input }) => {
+                EventFrame::message(Some(id), serde_json::to_string(&input).unwrap_or_default())
             }
-            Ok(Item::Reset(reason)) => Frame::named("reset", &json!({"reason": reason})),
-            Ok(Item::Ready) => Frame::named("ready", &json!({})),
-            Ok(Item::End(state)) => {
+            Ok(TaskFeedItem::Reset(reason)) => EventFrame::with_name("reset", &json!({"reason": reason})),
+            Ok(TaskFeedItem::Ready) => EventFrame::with_name("ready", &json!({})),
+            Ok(TaskFeedItem::End(state)) => {
                 self.has_ended = true;
-                Frame::named("end", &json!({"state": state}))
+                EventFrame::with_name("end", &json!({"state": state}))
             }
             Err(error) => {
                 self.has_ended = true;
-                Frame::named("problem", &serde_json::to_value(problem_of(error)).unwrap_or_default())
+                EventFrame::with_name("problem", &serde_json::to_value(problem_of(error)).unwrap_or_default())
             }
         }
     }

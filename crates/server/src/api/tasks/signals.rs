@@ -8,16 +8,16 @@ use axum::routing::post;
 use pintle_agent::SessionId;
 use pintle_llm::Fingerprint;
 use pintle_store::StoreError;
-use pintle_workflow::task::{Decision, Signal};
-use pintle_workflow::{LocalHost, TaskHostError, post_signal};
+use pintle_workflow::task::{GateAnswer, TaskSignal};
+use pintle_workflow::{LocalTaskHost, TaskHostError, post_signal};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::record::Recorded;
+use super::record::TaskRecord;
 use super::{GateName, problem_of};
-use crate::api::input::{Json, Key, Path};
+use crate::api::extractors::{IdempotencyKey, Json, Path};
 use crate::api::openapi::{MAX_NUMBER, NOT_BLANK, Operation};
-use crate::api::{App, Caller, Scope, accepted};
+use crate::api::{App, Caller, TokenScope, accepted_response};
 use crate::problem::{CONFLICT, INVALID, NO_CANDIDATE, Problem, TASK_ENDED};
 
 /// Used in place of a call id to record the first decision on a gate.
@@ -34,7 +34,7 @@ pub(super) fn operations() -> Vec<Operation> {
         operation(
             "/v1/tasks/{id}/steer",
             "steerTask",
-            Scope::Run,
+            TokenScope::Run,
             "Say something to one candidate of a task, or to all",
             post(steer),
         )
@@ -42,7 +42,7 @@ pub(super) fn operations() -> Vec<Operation> {
         operation(
             "/v1/tasks/{id}/decide",
             "decideTask",
-            Scope::Approve,
+            TokenScope::Approve,
             "Decide on the gate at which a task waits; only the first decision counts",
             post(decide),
         )
@@ -50,7 +50,7 @@ pub(super) fn operations() -> Vec<Operation> {
         operation(
             "/v1/tasks/{id}/cancel",
             "cancelTask",
-            Scope::Run,
+            TokenScope::Run,
             "Stop everything and end the task for good",
             post(cancel),
         )
@@ -114,7 +114,7 @@ struct CancelBody {
 }
 
 /// Rejects an empty text.
-fn said(name: &str, text: String) -> Result<String, Problem> {
+fn require_text(name: &str, text: String) -> Result<String, Problem> {
     if text.trim().is_empty() {
         return Err(Problem::new(INVALID, format!("{name}: expected some text")));
     }
@@ -124,12 +124,12 @@ fn said(name: &str, text: String) -> Result<String, Problem> {
 impl App {
     /// Reads the task to which a signal is sent. Returns `None` if the task already has the signal of an earlier request
     /// with the same key.
-    async fn told_task(
+    async fn task_for_signal(
         &self,
         caller: &Caller,
         id: &str,
-        key: &Key,
-    ) -> Result<Option<(SessionId, Recorded)>, Problem> {
+        key: &IdempotencyKey,
+    ) -> Result<Option<(SessionId, TaskRecord)>, Problem> {
         let id = self.find_task(caller, id).await?.id;
         let recorded = self.task_record(&id).await?;
         if recorded.posted.contains(&key.input_id()) {
@@ -141,12 +141,12 @@ impl App {
         Ok(Some((id, recorded)))
     }
 
-    async fn tell_task(
+    async fn send_signal(
         &self,
         caller: &Caller,
         id: &SessionId,
-        key: &Key,
-        signal: &Signal,
+        key: &IdempotencyKey,
+        signal: &TaskSignal,
     ) -> Result<(), Problem> {
         let store = self.hub.store.as_ref();
         post_signal(store, id, &key.input_id(), signal, caller.principal()).await?;
@@ -159,7 +159,7 @@ impl App {
         if store.holder(id).await?.is_some() {
             return Ok(());
         }
-        match LocalHost::open(store, id).await {
+        match LocalTaskHost::open(store, id).await {
             Ok(mut host) => host.settle().await.map(drop).map_err(problem_of),
             // Another process has opened the task meanwhile and applies the signals.
             Err(TaskHostError::Store(StoreError::InUse { .. })) => Ok(()),
@@ -172,33 +172,37 @@ async fn steer(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    key: Key,
+    key: IdempotencyKey,
     Json(body): Json<SteerBody>,
 ) -> Result<Response, Problem> {
-    let text = said("text", body.text)?;
-    let Some((id, recorded)) = app.told_task(&caller, &id, &key).await? else { return Ok(accepted()) };
+    let text = require_text("text", body.text)?;
+    let Some((id, recorded)) = app.task_for_signal(&caller, &id, &key).await? else {
+        return Ok(accepted_response());
+    };
     let count = recorded.task.candidates().len();
     if let Some(candidate) = body.candidate.filter(|candidate| *candidate >= count) {
         let detail = format!("candidate {candidate}: expected less than {count}");
         return Err(Problem::new(NO_CANDIDATE, detail));
     }
-    app.tell_task(&caller, &id, &key, &Signal::Steer { candidate: body.candidate, text }).await?;
-    Ok(accepted())
+    app.send_signal(&caller, &id, &key, &TaskSignal::Steer { candidate: body.candidate, text }).await?;
+    Ok(accepted_response())
 }
 
 async fn decide(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    key: Key,
+    key: IdempotencyKey,
     Json(body): Json<DecideBody>,
 ) -> Result<Response, Problem> {
     let is_approved = body.decision == GateDecision::Approve;
     if is_approved && body.words.is_some() {
         return Err(Problem::new(INVALID, "`words` go with `refuse`"));
     }
-    let words = body.words.map(|words| said("words", words)).transpose()?;
-    let Some((id, recorded)) = app.told_task(&caller, &id, &key).await? else { return Ok(accepted()) };
+    let words = body.words.map(|words| require_text("words", words)).transpose()?;
+    let Some((id, recorded)) = app.task_for_signal(&caller, &id, &key).await? else {
+        return Ok(accepted_response());
+    };
     let is_seen = |(gate, place): &(_, u64)| {
         GateName::from(*gate) == body.gate && body.place.is_none_or(|seen| seen == *place)
     };
@@ -215,26 +219,29 @@ async fn decide(
     if !app.hub.decides_first(&id, GATE, ticket, &key.input_id()) {
         return Err(Problem::new(CONFLICT, "another request has decided on this gate"));
     }
-    let told =
-        app.tell_task(&caller, &id, &key, &Signal::Decide(Decision { gate, is_approved, words })).await;
+    let told = app
+        .send_signal(&caller, &id, &key, &TaskSignal::Decide(GateAnswer { gate, is_approved, words }))
+        .await;
     if told.is_err() {
-        app.hub.undecided(&id, GATE, ticket, &key.input_id());
+        app.hub.withdraw_decision(&id, GATE, ticket, &key.input_id());
     }
-    told.map(|()| accepted())
+    told.map(|()| accepted_response())
 }
 
 async fn cancel(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    key: Key,
+    key: IdempotencyKey,
     Json(body): Json<CancelBody>,
 ) -> Result<Response, Problem> {
-    let reason = said("reason", body.reason.unwrap_or_else(|| CANCELLED.to_owned()))?;
-    let Some((id, _)) = app.told_task(&caller, &id, &key).await? else { return Ok(accepted()) };
-    app.tell_task(&caller, &id, &key, &Signal::Cancel { reason }).await?;
+    let reason = require_text("reason", body.reason.unwrap_or_else(|| CANCELLED.to_owned()))?;
+    let Some((id, _)) = app.task_for_signal(&caller, &id, &key).await? else {
+        return Ok(accepted_response());
+    };
+    app.send_signal(&caller, &id, &key, &TaskSignal::Cancel { reason }).await?;
     app.settle_task(&id).await?;
-    Ok(accepted())
+    Ok(accepted_response())
 }
 
 #[cfg(test)]

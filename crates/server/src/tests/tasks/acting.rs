@@ -2,8 +2,8 @@
 
 use pintle_agent::SessionId;
 use pintle_store::SessionStore as _;
-use pintle_workflow::LocalHost;
-use pintle_workflow::task::Outcome;
+use pintle_workflow::LocalTaskHost;
+use pintle_workflow::task::TaskOutcome;
 use serde_json::{Value, json};
 
 use super::performer::{Running, contract};
@@ -47,7 +47,7 @@ async fn a_decision_opens_the_gate() {
     let place = again["gate"]["place"].as_u64().unwrap();
     assert_eq!(fixture.post(decide, &approve(place)).await.status, 202);
     let outcome = running.outcome().await;
-    assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
+    assert!(matches!(outcome, TaskOutcome::Done(_)), "{outcome:?}");
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn a_decision_waits_for_a_process_and_counts_once() {
     fixture.restart().await;
     assert_eq!(send(&fixture, decide, "first", &approve).await.status, 202);
     let outcome = Running::resume(&fixture, "t1").await.outcome().await;
-    assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
+    assert!(matches!(outcome, TaskOutcome::Done(_)), "{outcome:?}");
     fixture.restart().await;
     assert_eq!(send(&fixture, decide, "first", &approve).await.status, 202, "it is on record");
     let late = send(&fixture, decide, "late", &approve).await;
@@ -77,7 +77,7 @@ async fn a_decision_waits_for_a_process_and_counts_once() {
 #[tokio::test]
 async fn cancelling_needs_no_process() {
     let mut fixture = Setup::new(scripted()).start().await;
-    drop(LocalHost::create(&fixture.host.store, SessionId::new("t1"), contract()).await.unwrap());
+    drop(LocalTaskHost::create(&fixture.host.store, SessionId::new("t1"), contract()).await.unwrap());
     let cancel = "/v1/tasks/t1/cancel";
     let body = json!({"reason": "no longer needed"});
     assert_eq!(send(&fixture, cancel, "k", &body).await.status, 202);
@@ -106,7 +106,7 @@ async fn cancelling_stops_a_process() {
     assert_eq!(fixture.post("/v1/tasks/t1/cancel", &json!({})).await.status, 202);
     let frames = stream.until(|frame| frame.name.as_deref() == Some("end")).await;
     assert_eq!(frames.last().unwrap().data, json!({"state": "cancelled"}));
-    assert_eq!(running.outcome().await, Outcome::Aborted { reason: "a person cancelled it".to_owned() });
+    assert_eq!(running.outcome().await, TaskOutcome::Aborted { reason: "a person cancelled it".to_owned() });
 }
 
 #[tokio::test]

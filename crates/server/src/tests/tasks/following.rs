@@ -94,7 +94,7 @@ async fn a_stream_follows_a_task_while_it_runs() {
     assert_eq!(followed, all, "nothing is missed or doubled");
     let mut task = Task::new(contract()).unwrap();
     for input in followed {
-        task.take(serde_json::from_value(input).unwrap());
+        task.apply(serde_json::from_value(input).unwrap());
     }
     assert_eq!(task.state(), "done", "the inputs are the whole task");
 }

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use pintle_agent::SessionId;
 use pintle_store::{Fence, FileStore, SessionStore as _};
-use pintle_workflow::contract::{AnchorPlan, CandidatePlan, Check, Contract, Gate};
+use pintle_workflow::contract::{AnchorPlan, CandidatePlan, Contract, DecisionGate, TaskCheck};
 use pintle_workflow::evidence::{Baseline, CandidateFacts};
 use pintle_workflow::task::{
-    Found, Outcome, ReviewFacts, Spent, Step, StepId, StepKind, Task, WorkEnd, WorkFacts,
+    ReviewFacts, StepId, StepKind, StepOutput, Task, TaskOutcome, TaskStep, WorkCost, WorkEnd, WorkFacts,
 };
 use pintle_workflow::{
-    ChangeKind, ChangedFile, CommandRun, Diff, End, LocalHost, Performer, Reference, SteeringMessage,
-    read_task,
+    BlobReference, ChangeKind, ChangedFile, CommandEnd, CommandRun, Diff, LocalTaskHost, Performer,
+    SteeringMessage, read_task,
 };
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -24,7 +24,7 @@ use crate::tests::harness::{Fixture, PATIENCE};
 pub(super) fn contract() -> Contract {
     let anchor = AnchorPlan::None { because: "it is scripted".to_owned() };
     Contract::new("Sums are right.\nAll of them.")
-        .with_check(Check::new("tests", "make test"))
+        .with_check(TaskCheck::new("tests", "make test"))
         .with_anchor(anchor)
         .with_candidates(vec![CandidatePlan::default(); 2])
 }
@@ -47,28 +47,28 @@ impl Scripted {
         let hash = self.store.blobs(&self.id).put(patch).await.unwrap().to_string();
         let path = "src/sums.py".to_owned();
         let file = ChangedFile { path, kind: ChangeKind::Modified, added: 3, removed: 0 };
-        Diff { patch: Reference { hash, bytes }, files: vec![file], dropped: Vec::new() }
+        Diff { patch: BlobReference { hash, bytes }, files: vec![file], dropped: Vec::new() }
     }
 
-    async fn found(&self, step: &StepId) -> Found {
+    async fn found(&self, step: &StepId) -> StepOutput {
         let session = step.to_string();
-        let runs = |code| [("tests".to_owned(), vec![CommandRun::new(End::Exited(code))])].into();
+        let runs = |code| [("tests".to_owned(), vec![CommandRun::new(CommandEnd::Exited(code))])].into();
         match step.kind {
-            StepKind::Baseline => Found::Baseline(Baseline { checks: runs(0), remarks: Vec::new() }),
-            StepKind::Anchor => Found::failed("the contract has no anchor"),
+            StepKind::Baseline => StepOutput::Baseline(Baseline { checks: runs(0), remarks: Vec::new() }),
+            StepKind::Anchor => StepOutput::failed("the contract has no anchor"),
             StepKind::Work => {
                 let diff = Some(self.diff(step).await);
-                Found::Work(WorkFacts { session, end: WorkEnd::Finished, diff, unfit: None })
+                StepOutput::Work(WorkFacts { session, end: WorkEnd::Finished, diff, unfit: None })
             }
             StepKind::Evidence => {
                 let code = i32::from((step.candidate, step.attempt) == (Some(0), 2));
-                let facts = CandidateFacts::of(self.diff(step).await);
-                Found::Evidence(Box::new(CandidateFacts { checks: runs(code), ..facts }))
+                let facts = CandidateFacts::from_diff(self.diff(step).await);
+                StepOutput::Evidence(Box::new(CandidateFacts { checks: runs(code), ..facts }))
             }
             StepKind::Review => {
                 let is_first = (step.candidate, step.attempt) == (Some(0), 1);
                 let findings = is_first.then(|| "a fault".to_owned()).into_iter().collect();
-                Found::Review(ReviewFacts { session, findings, remarks: String::new() })
+                StepOutput::Review(ReviewFacts { session, findings, remarks: String::new() })
             }
         }
     }
@@ -76,12 +76,18 @@ impl Scripted {
 
 #[async_trait]
 impl Performer for Scripted {
-    async fn perform(&self, _: &Task, step: &Step, _: &Fence, cancel: &CancellationToken) -> (Found, Spent) {
-        let spent = Spent { usd: 0.25, tokens: 100, millis: 10, ..Spent::default() };
+    async fn perform(
+        &self,
+        _: &Task,
+        step: &TaskStep,
+        _: &Fence,
+        cancel: &CancellationToken,
+    ) -> (StepOutput, WorkCost) {
+        let spent = WorkCost { usd: 0.25, tokens: 100, millis: 10, ..WorkCost::default() };
         if step.id.kind == StepKind::Work {
             tokio::select! {
                 permit = self.may_end.acquire() => permit.unwrap().forget(),
-                () = cancel.cancelled() => return (Found::failed("stopped"), spent),
+                () = cancel.cancelled() => return (StepOutput::failed("stopped"), spent),
             }
         }
         (self.found(&step.id).await, spent)
@@ -97,29 +103,29 @@ impl Performer for Scripted {
 pub(super) struct Running {
     pub(super) id: SessionId,
     pub(super) performer: Arc<Scripted>,
-    running: JoinSet<Outcome>,
+    running: JoinSet<TaskOutcome>,
 }
 
 impl Running {
     /// Starts a task of which so many steps of work end.
     pub(super) async fn start(fixture: &Fixture, id: &str, contract: Contract, may_end: usize) -> Self {
         let store = &fixture.host.store;
-        let host = LocalHost::create(store, SessionId::new(id), contract).await.unwrap();
+        let host = LocalTaskHost::create(store, SessionId::new(id), contract).await.unwrap();
         Self::of(fixture, host, may_end)
     }
 
     /// Starts a task that waits for a person in the end.
     pub(super) async fn start_gated(fixture: &Fixture, id: &str) -> Self {
-        Self::start(fixture, id, contract().with_gate(Gate::Result), 9).await
+        Self::start(fixture, id, contract().with_gate(DecisionGate::Result), 9).await
     }
 
     /// Goes on with a task.
     pub(super) async fn resume(fixture: &Fixture, id: &str) -> Self {
-        let host = LocalHost::open(&fixture.host.store, &SessionId::new(id)).await.unwrap();
+        let host = LocalTaskHost::open(&fixture.host.store, &SessionId::new(id)).await.unwrap();
         Self::of(fixture, host, 9)
     }
 
-    fn of(fixture: &Fixture, mut host: LocalHost, may_end: usize) -> Self {
+    fn of(fixture: &Fixture, mut host: LocalTaskHost, may_end: usize) -> Self {
         let id = host.id().clone();
         let performer = Arc::new(Scripted {
             store: fixture.host.store.clone(),
@@ -133,7 +139,7 @@ impl Running {
     }
 
     pub(super) async fn until_gate(&self, store: &FileStore) {
-        self.until(store, |task| task.wants().gate.is_some()).await;
+        self.until(store, |task| task.pending().gate.is_some()).await;
     }
 
     /// Waits until the task on record is so.
@@ -146,7 +152,7 @@ impl Running {
     }
 
     /// Waits for the end.
-    pub(super) async fn outcome(mut self) -> Outcome {
+    pub(super) async fn outcome(mut self) -> TaskOutcome {
         let ended = tokio::time::timeout(PATIENCE, self.running.join_next()).await;
         ended.unwrap().unwrap().unwrap()
     }
@@ -160,5 +166,5 @@ impl Running {
 /// Runs a task to its end.
 pub(super) async fn done_task(fixture: &Fixture, id: &str) {
     let outcome = Running::start(fixture, id, contract(), 9).await.outcome().await;
-    assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
+    assert!(matches!(outcome, TaskOutcome::Done(_)), "{outcome:?}");
 }

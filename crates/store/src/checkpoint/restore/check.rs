@@ -8,8 +8,8 @@ use pintle_env::{
 };
 
 use super::super::error::CheckpointError;
-use super::super::manifest::{Entry, State};
-use super::super::plan::{RestorePlan, Step};
+use super::super::manifest::{EntryState, ManifestEntry};
+use super::super::plan::{RestorePlan, RestoreStep};
 use super::unlisted::UnlistedPaths;
 use crate::hash::Hash;
 
@@ -18,7 +18,7 @@ const MAX_ENTRIES: usize = 1_000_000;
 
 /// Verdict about a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum StepVerdict {
     /// The path has the state that the plan expects, or does not exist, so that nothing can be lost.
     Due,
     /// The path has the type and content to restore, but another mode: an earlier attempt was interrupted.
@@ -31,14 +31,14 @@ pub(super) enum Verdict {
 
 /// A step with its verdict.
 pub(super) struct CheckedStep<'a> {
-    pub(super) step: &'a Step,
-    pub(super) verdict: Verdict,
+    pub(super) step: &'a RestoreStep,
+    pub(super) verdict: StepVerdict,
 }
 
 /// The steps of a plan with their verdicts.
-pub(super) struct Checks<'a>(Vec<CheckedStep<'a>>);
+pub(super) struct PlanChecks<'a>(Vec<CheckedStep<'a>>);
 
-impl<'a> Checks<'a> {
+impl<'a> PlanChecks<'a> {
     /// Lists the workspace and checks every step.
     pub(super) async fn new(
         env: &dyn ExecutionEnvironment,
@@ -47,15 +47,16 @@ impl<'a> Checks<'a> {
         let request = WalkRequest::new(&plan.root).with_max_entries(MAX_ENTRIES);
         let walked = env.walk(&request).await?;
         let now = walked.entries.into_iter().map(|entry| (entry.path.clone(), entry)).collect();
-        let mut check = Check { env, root: &plan.root, now, unlisted: UnlistedPaths::new(env, &plan.root) };
+        let mut check =
+            StepChecker { env, root: &plan.root, now, unlisted: UnlistedPaths::new(env, &plan.root) };
         let mut steps = Vec::with_capacity(plan.steps.len());
         let mut directories = BTreeSet::new();
         for step in &plan.steps {
             let mut verdict = check.verdict(step).await?;
-            if matches!(verdict, Verdict::Due | Verdict::ModeIsDue) {
+            if matches!(verdict, StepVerdict::Due | StepVerdict::ModeIsDue) {
                 if !check.is_below_directories(&step.path, &directories) {
-                    verdict = Verdict::Changed;
-                } else if step.after.as_ref().is_some_and(Entry::is_directory) {
+                    verdict = StepVerdict::Changed;
+                } else if step.after.as_ref().is_some_and(ManifestEntry::is_directory) {
                     directories.insert(step.path.as_path());
                 }
             }
@@ -70,7 +71,7 @@ impl<'a> Checks<'a> {
     }
 }
 
-struct Check<'a> {
+struct StepChecker<'a> {
     env: &'a dyn ExecutionEnvironment,
     root: &'a Path,
     /// The present state of the workspace.
@@ -78,7 +79,7 @@ struct Check<'a> {
     unlisted: UnlistedPaths<'a>,
 }
 
-impl Check<'_> {
+impl StepChecker<'_> {
     /// Returns whether every path above `path` is a directory, or will be one of `directories`. Another entry, such as
     /// a link that replaced a directory, would redirect the step.
     fn is_below_directories(&self, path: &Path, directories: &BTreeSet<&Path>) -> bool {
@@ -89,45 +90,47 @@ impl Check<'_> {
         })
     }
 
-    async fn verdict(&mut self, step: &Step) -> Result<Verdict, CheckpointError> {
+    async fn verdict(&mut self, step: &RestoreStep) -> Result<StepVerdict, CheckpointError> {
         let hash = self.hash_if_needed(step).await?;
         let now = self.now.get(&step.path);
         if now.is_none() {
             let is_directory = |path: &Path| Some(self.now.get(path)?.kind == EntryKind::Directory);
             if self.unlisted.in_the_way(&step.path, &is_directory).await?.is_some() {
-                return Ok(Verdict::Changed);
+                return Ok(StepVerdict::Changed);
             }
         }
         let Some(now) = now else {
-            return Ok(if step.after.is_none() { Verdict::Done } else { Verdict::Due });
+            return Ok(if step.after.is_none() { StepVerdict::Done } else { StepVerdict::Due });
         };
         let has_content =
-            |entry: &Option<Entry>| entry.as_ref().is_some_and(|entry| has_content(now, entry, hash));
-        let has_mode = |entry: &Option<Entry>| entry.as_ref().is_some_and(|entry| has_mode(now, entry));
+            |entry: &Option<ManifestEntry>| entry.as_ref().is_some_and(|entry| has_content(now, entry, hash));
+        let has_mode =
+            |entry: &Option<ManifestEntry>| entry.as_ref().is_some_and(|entry| has_mode(now, entry));
         Ok(if has_content(&step.after) && has_mode(&step.after) {
-            Verdict::Done
+            StepVerdict::Done
         } else if has_content(&step.before) && has_mode(&step.before) {
-            Verdict::Due
+            StepVerdict::Due
         } else if has_content(&step.after) && !has_content(&step.before) {
-            Verdict::ModeIsDue
+            StepVerdict::ModeIsDue
         } else {
-            Verdict::Changed
+            StepVerdict::Changed
         })
     }
 
     /// Returns the hash of the present content of a file, without reading the file if its identity has not changed.
     /// `None` if there is no readable file.
-    async fn hash_if_needed(&self, step: &Step) -> Result<Option<Hash>, CheckpointError> {
+    async fn hash_if_needed(&self, step: &RestoreStep) -> Result<Option<Hash>, CheckpointError> {
         let Some(now) = self.now.get(&step.path).filter(|now| now.kind == EntryKind::File) else {
             return Ok(None);
         };
-        if let Some(Entry { state: State::File { hash, .. }, identity: Some(identity), .. }) = &step.before
+        if let Some(ManifestEntry { state: EntryState::File { hash, .. }, identity: Some(identity), .. }) =
+            &step.before
             && now.identity == Some(*identity)
         {
             return Ok(Some(*hash));
         }
-        let size = |entry: &Option<Entry>| match entry {
-            Some(Entry { state: State::File { size, .. }, .. }) => Some(*size),
+        let size = |entry: &Option<ManifestEntry>| match entry {
+            Some(ManifestEntry { state: EntryState::File { size, .. }, .. }) => Some(*size),
             Some(_) | None => None,
         };
         if size(&step.before) != Some(now.size) && size(&step.after) != Some(now.size) {
@@ -150,20 +153,24 @@ impl Check<'_> {
 }
 
 /// Returns whether an entry has the type and content of another; `found` is the hash of its content if it is a file.
-fn has_content(now: &WalkEntry, expected: &Entry, found: Option<Hash>) -> bool {
+fn has_content(now: &WalkEntry, expected: &ManifestEntry, found: Option<Hash>) -> bool {
     match (&expected.state, now.kind) {
-        (State::File { hash, .. }, EntryKind::File) => found == Some(*hash),
-        (State::Directory, EntryKind::Directory) => true,
-        (State::Symlink { target }, EntryKind::Symlink) => now.target.as_ref() == Some(target),
+        (EntryState::File { hash, .. }, EntryKind::File) => found == Some(*hash),
+        (EntryState::Directory, EntryKind::Directory) => true,
+        (EntryState::Symlink { target }, EntryKind::Symlink) => now.target.as_ref() == Some(target),
         (
-            State::File { .. } | State::Directory | State::Symlink { .. } | State::Other | State::Unknown(_),
+            EntryState::File { .. }
+            | EntryState::Directory
+            | EntryState::Symlink { .. }
+            | EntryState::Other
+            | EntryState::Unknown(_),
             EntryKind::File | EntryKind::Directory | EntryKind::Symlink | EntryKind::Other,
         ) => false,
     }
 }
 
 /// Returns whether an entry has the mode of another, if both modes are known.
-fn has_mode(now: &WalkEntry, expected: &Entry) -> bool {
+fn has_mode(now: &WalkEntry, expected: &ManifestEntry) -> bool {
     match (expected.mode_if_any(), now.mode) {
         (Some(expected), Some(now)) => expected == now,
         (None, _) | (_, None) => true,

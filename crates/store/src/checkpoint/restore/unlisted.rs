@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use pintle_env::{EnvError, ExecutionEnvironment};
 
 use super::super::error::CheckpointError;
-use super::super::manifest::{Entry, Manifest, Presence};
+use super::super::manifest::{Manifest, ManifestEntry, Presence};
 
 /// Names in the directories of a workspace, which are listed on demand.
 pub(in crate::checkpoint) struct UnlistedPaths<'a> {
@@ -67,7 +67,7 @@ impl<'a> UnlistedPaths<'a> {
                 let is_removed = target.presence(&path) == Presence::Absent;
                 match present.presence(&path) {
                     Presence::Known(entry) if is_removed => {
-                        if Entry::is_directory(entry) {
+                        if ManifestEntry::is_directory(entry) {
                             pending.push(path);
                         }
                     }

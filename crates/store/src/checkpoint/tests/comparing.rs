@@ -134,7 +134,7 @@ async fn diff_is_one_that_git_applies() {
     assert_eq!(hunks_of(&by_files), diff.text.lines().filter(is_of_hunk).collect::<Vec<_>>());
     let of =
         |path: &str| by_files.files.iter().filter(|file| file.path == Path::new(path)).collect::<Vec<_>>();
-    assert_eq!(of("binary")[0].not_shown, Some(NotShown::Binary));
+    assert_eq!(of("binary")[0].not_shown, Some(DiffOmission::Binary));
     assert_eq!((of("mode")[0].kind, of("mode")[0].hunks.len()), (ChangeKind::ModeChanged, 0));
     let kinds: Vec<_> = of("file-to-link").iter().map(|file| file.kind).collect();
     assert_eq!(kinds, [ChangeKind::Removed, ChangeKind::Added]);
@@ -162,7 +162,7 @@ async fn diff_is_bounded() {
     let few = DiffLimits::default().with_max_file_size(4).with_max_text(1);
     let by_files = file_diffs(&comparison, &workspace.blobs, &workspace.blobs, &few).await.unwrap();
     let shown: Vec<_> = by_files.files.iter().map(|file| (file.not_shown, file.hunks.len())).collect();
-    assert_eq!((shown, by_files.left_out), (vec![(Some(NotShown::TooLarge), 0), (None, 1)], 1));
+    assert_eq!((shown, by_files.left_out), (vec![(Some(DiffOmission::TooLarge), 0), (None, 1)], 1));
     let none = super::workspace::InMemory::default();
     let diff = unified_diff(&comparison, &workspace.blobs, &none, &DiffLimits::default()).await.unwrap();
     assert!(diff.text.contains("Files a/b and b/b differ and are not available\n"), "{}", diff.text);

@@ -13,7 +13,10 @@ async fn large_files_are_named_and_left_alone() {
     let manifest = workspace.take(None).await.manifest;
     assert!(manifest.is_partial());
     let gaps: Vec<_> = manifest.gaps().collect();
-    assert_eq!(gaps, [(Path::new("large"), Gap::TooLarge), (Path::new("shrinks"), Gap::TooLarge)]);
+    assert_eq!(
+        gaps,
+        [(Path::new("large"), ContentGap::TooLarge), (Path::new("shrinks"), ContentGap::TooLarge)]
+    );
     workspace.apply(&["large = 1234567", "small = 2", "grows = 123456", "shrinks = 1", "other = 1234567"]);
     let plan = workspace.restore(&manifest).await;
     assert_eq!(steps(&plan), ["Overwrite small"]);
@@ -37,7 +40,7 @@ async fn unlisted_files_are_left_alone() {
     let all = workspace.take(None).await.manifest;
     workspace.limits = workspace.limits.with_max_files(2);
     let some = workspace.take(None).await.manifest;
-    assert_eq!((some.unlisted(), some.is_partial()), (Some(Unlisted::Files), true));
+    assert_eq!((some.unlisted(), some.is_partial()), (Some(ListingLimit::Files), true));
     let paths: Vec<_> = some.entries().keys().map(|path| path.to_str().unwrap()).collect();
     assert_eq!(paths, ["a", "b", "b/c"]);
     workspace.apply(&["a = changed", "- b", "d = changed", "new = 5"]);
@@ -60,14 +63,14 @@ async fn time_limit_ends_a_checkpoint_and_the_next_one_continues() {
     workspace.settle().await;
     workspace.limits = workspace.limits.clone().with_time(Duration::ZERO);
     let none = workspace.take(None).await.manifest;
-    assert_eq!((none.unlisted(), none.entries().len()), (Some(Unlisted::Time), 0));
+    assert_eq!((none.unlisted(), none.entries().len()), (Some(ListingLimit::Time), 0));
     // The list is complete, and reading takes longer than the limit.
     *workspace.env.delay.lock().unwrap() = Duration::from_secs(600);
     workspace.limits = workspace.limits.with_time(Duration::from_secs(2));
     let listed = workspace.take(None).await.manifest;
     assert_eq!(listed.unlisted(), None);
     let gaps: Vec<_> = listed.gaps().collect();
-    assert_eq!(gaps, [(Path::new("a"), Gap::Time), (Path::new("b"), Gap::Time)]);
+    assert_eq!(gaps, [(Path::new("a"), ContentGap::Time), (Path::new("b"), ContentGap::Time)]);
     let plan = workspace.plan_with(&listed, &listed, &listed).await;
     assert_eq!(steps(&plan), [] as [&str; 0]);
     *workspace.env.delay.lock().unwrap() = Duration::ZERO;
@@ -81,7 +84,7 @@ async fn unreadable_files_and_directories_are_left_alone() {
     let all = workspace.take(None).await.manifest;
     workspace.env.unreadable.lock().unwrap().extend(["b".into(), "shut".into()]);
     let some = workspace.take(None).await.manifest;
-    assert_eq!(some.gaps().collect::<Vec<_>>(), [(Path::new("b"), Gap::Unreadable)]);
+    assert_eq!(some.gaps().collect::<Vec<_>>(), [(Path::new("b"), ContentGap::Unreadable)]);
     assert_eq!(some.unreadable_directories().collect::<Vec<_>>(), [Path::new("shut")]);
     assert_eq!(some.presence(Path::new("shut/c")), Presence::Unlisted);
     workspace.apply(&["a = changed", "b = changed", "shut/c = changed", "- open/d"]);
@@ -103,7 +106,7 @@ async fn special_files_are_left_alone() {
     workspace.apply(&["- a"]);
     workspace.run("mkfifo a d/pipe").await;
     let manifest = workspace.take(None).await.manifest;
-    assert_eq!(manifest.entries()[Path::new("a")].state, State::Other);
+    assert_eq!(manifest.entries()[Path::new("a")].state, EntryState::Other);
     assert!(!manifest.is_partial());
     let plan = workspace.restore(&before).await;
     assert_eq!(left_alone(&plan), ["a: not known now", "d/pipe: not known now"]);

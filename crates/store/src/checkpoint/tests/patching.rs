@@ -24,11 +24,11 @@ fn run(directory: &Path, line: &str) -> String {
 }
 
 /// Returns the patch from one state to another, with the blobs of the workspace.
-async fn patch(workspace: &Workspace, comparison: &Comparison, position: &RepositoryPosition) -> Patch {
+async fn patch(workspace: &Workspace, comparison: &Comparison, position: &RepositoryPosition) -> GitPatch {
     patch_with(&workspace.blobs, comparison, position).await
 }
 
-async fn patch_with(blobs: &InMemory, comparison: &Comparison, position: &RepositoryPosition) -> Patch {
+async fn patch_with(blobs: &InMemory, comparison: &Comparison, position: &RepositoryPosition) -> GitPatch {
     let directory = TempDir::new().unwrap();
     let scratch = LocalEnvironment::builder(directory.path())
         .variable("PATH", "/usr/local/bin:/usr/bin:/bin")
@@ -38,7 +38,7 @@ async fn patch_with(blobs: &InMemory, comparison: &Comparison, position: &Reposi
 }
 
 /// Returns the lines of a patch without those that name objects, with U+FFFD for bytes that are not UTF-8.
-fn without_index(patch: &Patch) -> String {
+fn without_index(patch: &GitPatch) -> String {
     let text = String::from_utf8_lossy(&patch.bytes);
     text.split_inclusive('\n').filter(|line| !line.starts_with("index ")).collect()
 }

@@ -64,7 +64,7 @@ async fn run(env: &dyn ExecutionEnvironment, root: &Path, line: &str) -> String 
 async fn checkpoints_work(env: Arc<dyn ExecutionEnvironment>, root: &Path) {
     env.create_directory(root).await.unwrap();
     let (blobs, limits) =
-        (InMemory::default(), Limits::default().with_time(std::time::Duration::from_secs(600)));
+        (InMemory::default(), CheckpointLimits::default().with_time(std::time::Duration::from_secs(600)));
     let now = async |previous: Option<&Manifest>| {
         take(env.as_ref(), root, &blobs, previous, &limits).await.unwrap().manifest
     };

@@ -209,7 +209,8 @@ async fn interrupted_restore_continues() {
             assert_eq!(workspace.snapshot(), before);
             break;
         }
-        let by_loss = |failure: &Failure| failure.error.to_string() == "the workspace is not accessible";
+        let by_loss =
+            |failure: &RestoreFailure| failure.error.to_string() == "the workspace is not accessible";
         assert!(first.failed.len() == 1 && first.failed.iter().all(by_loss), "{allowed}: {first:?}");
         // The same plan continues, but for a private file that is still empty.
         let second = workspace.carry_out(&plan).await;

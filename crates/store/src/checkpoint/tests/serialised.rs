@@ -2,17 +2,17 @@
 
 use pintle_test_conditions::SerialisedValues;
 
-use crate::checkpoint::manifest::{Gap, Header, Kind, Line, Unlisted};
+use crate::checkpoint::manifest::{ContentGap, ListingLimit, ManifestHeader, ManifestLine, ManifestLineKind};
 
 #[test]
 fn serialised_names_are_those_of_the_fixture() {
     let text =
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/serialised/checkpoint.json"));
     let mut values = SerialisedValues::parse(text);
-    values.check::<Header>("headers");
-    values.check::<Line>("entries");
-    values.check_variants::<Kind>("kinds of entries", None);
-    values.check_variants::<Gap>("reasons of gaps", None);
-    values.check_variants::<Unlisted>("limits of lists", None);
+    values.check::<ManifestHeader>("headers");
+    values.check::<ManifestLine>("entries");
+    values.check_variants::<ManifestLineKind>("kinds of entries", None);
+    values.check_variants::<ContentGap>("reasons of gaps", None);
+    values.check_variants::<ListingLimit>("limits of lists", None);
     values.finish();
 }

@@ -38,10 +38,10 @@ async fn checkpoint_has_what_is_not_ignored() {
     );
     assert!(!manifest.is_partial());
     let entry = &manifest.entries()[Path::new("a.txt")];
-    assert_eq!(entry.state, State::File { hash: Hash::of(b"content"), size: 7 });
+    assert_eq!(entry.state, EntryState::File { hash: Hash::of(b"content"), size: 7 });
     assert_eq!(entry.mode, Some(0o755));
     let link = &manifest.entries()[Path::new("link")];
-    assert_eq!(link.state, State::Symlink { target: "a.txt".into() });
+    assert_eq!(link.state, EntryState::Symlink { target: "a.txt".into() });
     let loaded = Manifest::load(&workspace.blobs, &checkpoint.id).await.unwrap();
     assert_eq!(&loaded, manifest);
     for hash in manifest.blobs() {
@@ -81,7 +81,7 @@ async fn new_file_is_read_again_until_it_is_settled() {
         let second = format!("{}", round % 10);
         std::fs::write(workspace.at("a"), &second).unwrap();
         let manifest = workspace.take(Some(&first.manifest)).await.manifest;
-        let expected = State::File { hash: Hash::of(second.as_bytes()), size: 1 };
+        let expected = EntryState::File { hash: Hash::of(second.as_bytes()), size: 1 };
         assert_eq!(manifest.entries()[Path::new("a")].state, expected);
     }
 }
@@ -109,7 +109,7 @@ async fn any_names_are_kept() {
 #[tokio::test]
 async fn environment_without_identities_and_links_works() {
     let memory = MemoryEnvironment::new("/p").with_file("a", "1").with_file("d/b", "2").with_directory("e");
-    let (blobs, limits) = (InMemory::default(), Limits::default());
+    let (blobs, limits) = (InMemory::default(), CheckpointLimits::default());
     let root = Path::new("");
     let first = take(&memory, root, &blobs, None, &limits).await.unwrap().manifest;
     assert_eq!(paths(&first), ["a", "d", "d/b", "e"]);

@@ -184,7 +184,7 @@ pub(super) struct Workspace {
     pub(super) root: PathBuf,
     pub(super) env: Arc<Watched>,
     pub(super) blobs: InMemory,
-    pub(super) limits: Limits,
+    pub(super) limits: CheckpointLimits,
 }
 
 impl Workspace {
@@ -198,7 +198,7 @@ impl Workspace {
             .unwrap();
         let env = Arc::new(Watched::new(Arc::new(local)));
         // No machine is slow enough for this limit.
-        let limits = Limits::default().with_time(Duration::from_secs(600));
+        let limits = CheckpointLimits::default().with_time(Duration::from_secs(600));
         Self { directory, root, env, blobs: InMemory::default(), limits }
     }
 
@@ -305,7 +305,7 @@ impl Workspace {
         plan_restore(self.env.as_ref(), &self.root, target, newest, present).await.unwrap()
     }
 
-    pub(super) async fn carry_out(&self, plan: &RestorePlan) -> Restored {
+    pub(super) async fn carry_out(&self, plan: &RestorePlan) -> RestoreResult {
         let env: Arc<dyn ExecutionEnvironment> = self.env.clone();
         restore(&env, plan, &self.blobs).await.unwrap()
     }
@@ -354,12 +354,12 @@ pub(super) fn steps(plan: &RestorePlan) -> Vec<String> {
 
 /// Returns what a plan leaves alone, in short form.
 pub(super) fn left_alone(plan: &RestorePlan) -> Vec<String> {
-    let reason = |left: &LeftAlone| match &left.reason {
-        LeftReason::NotInCheckpoint => "not in checkpoint".to_owned(),
-        LeftReason::NotKnownNow => "not known now".to_owned(),
-        LeftReason::Ignored { by } => format!("ignored by {}", by.display()),
-        LeftReason::Occupied { by } => format!("occupied by {}", by.display()),
-        LeftReason::Blocked { by } => format!("blocked by {}", by.display()),
+    let reason = |left: &UnrestoredPath| match &left.reason {
+        UnrestoredReason::NotInCheckpoint => "not in checkpoint".to_owned(),
+        UnrestoredReason::NotKnownNow => "not known now".to_owned(),
+        UnrestoredReason::Ignored { by } => format!("ignored by {}", by.display()),
+        UnrestoredReason::Occupied { by } => format!("occupied by {}", by.display()),
+        UnrestoredReason::Blocked { by } => format!("blocked by {}", by.display()),
     };
     plan.left_alone.iter().map(|left| format!("{}: {}", left.path.display(), reason(left))).collect()
 }

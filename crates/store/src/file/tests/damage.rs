@@ -156,7 +156,7 @@ async fn foreign_files_are_refused() {
     let refused = async || store.open(&id()).await.unwrap_err().to_string();
     let head = store.verify(&id(), None).await.unwrap().head;
     let future = serde_json::json!({"journal": 9, "session": "s", "epoch": 2, "follows": head}).to_string();
-    let (future, _) = crate::line::Chain::new(&id()).line(&future, head.seq + 1, head.seq, &head.hash);
+    let (future, _) = crate::line::HashChain::new(&id()).line(&future, head.seq + 1, head.seq, &head.hash);
     let not_ours = format!("`{}` is not a journal", second.display());
     for (text, expected) in [
         (

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use pintle_agent::Timestamp;
 
-use super::super::disk::{Disk, DiskFile, Lock, ReadSeek};
+use super::super::disk::{Disk, DiskFile, DiskLock, ReadSeek};
 
 const BLOCK: usize = 512;
 
@@ -343,7 +343,7 @@ impl Disk for Double {
         Ok(state.names(ROOT).into_iter().filter(|named| *named == node).count() as u64)
     }
 
-    fn lock(&self, path: &Path, text: &str) -> io::Result<Result<Box<dyn Lock>, String>> {
+    fn lock(&self, path: &Path, text: &str) -> io::Result<Result<Box<dyn DiskLock>, String>> {
         let mut state = self.state();
         if state.refuses_locks {
             return Err(io::Error::other("no locks available"));
@@ -407,7 +407,7 @@ struct Locked {
     node: Node,
 }
 
-impl Lock for Locked {}
+impl DiskLock for Locked {}
 
 impl Drop for Locked {
     fn drop(&mut self) {

@@ -52,7 +52,7 @@ fn server() -> (SocketAddr, JoinHandle<std::io::Result<()>>) {
 }
 
 fn client(rules: AddressRules) -> HttpWebClient {
-    let lookup: Lookup = Arc::new(|_host| Box::pin(async { Ok(vec![IpAddr::from([127, 0, 0, 1])]) }));
+    let lookup: HostLookup = Arc::new(|_host| Box::pin(async { Ok(vec![IpAddr::from([127, 0, 0, 1])]) }));
     HttpWebClient::with_lookup(FetchLimits::default(), rules, lookup)
 }
 

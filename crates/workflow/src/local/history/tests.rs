@@ -3,13 +3,13 @@
 use pintle_store::{FileStore, SessionStore};
 
 use super::*;
-use crate::LocalHost;
-use crate::contract::{AnchorPlan, Check};
-use crate::task::Signal;
+use crate::LocalTaskHost;
+use crate::contract::{AnchorPlan, TaskCheck};
+use crate::task::TaskSignal;
 
 fn contract() -> Contract {
     let anchor = AnchorPlan::None { because: "it is a test".to_owned() };
-    Contract::new("Mend it.").with_check(Check::new("tests", "make test")).with_anchor(anchor)
+    Contract::new("Mend it.").with_check(TaskCheck::new("tests", "make test")).with_anchor(anchor)
 }
 
 #[tokio::test]
@@ -17,19 +17,19 @@ async fn a_reader_follows_a_task() {
     let directory = tempfile::tempdir().unwrap();
     let store = FileStore::open(directory.path()).unwrap();
     let id = SessionId::new("t");
-    let mut host = LocalHost::create(&store, id.clone(), contract()).await.unwrap();
+    let mut host = LocalTaskHost::create(&store, id.clone(), contract()).await.unwrap();
     let mut reader = TaskReader::open(&store, &id).await.unwrap();
     let first = reader.next().await.unwrap();
     assert_eq!(first, Some(TaskLine::Contract(Box::new(contract()))));
     assert_eq!(reader.next().await.unwrap(), None);
     // Large values are kept apart, and come back.
     let words = "x".repeat(100_000);
-    let signal = Signal::Steer { candidate: Some(0), text: words.clone() };
+    let signal = TaskSignal::Steer { candidate: Some(0), text: words.clone() };
     crate::post_signal(&store, &id, "s1", &signal, None).await.unwrap();
     host.settle().await.unwrap();
     let Some(TaskLine::Input(read)) = reader.next().await.unwrap() else { panic!("expected an input") };
     assert_eq!(read.posted.as_deref(), Some("s1"));
-    assert_eq!(read.input, Input::Said(signal));
+    assert_eq!(read.input, TaskInput::Signal(signal));
     let lines = pintle_store::read_objects(&store, &id).await.unwrap();
     assert!(lines[read.seq as usize - 1].contains(&words), "the number is that of the line");
     assert!(read.at > Timestamp::from_millis(0));
@@ -57,15 +57,15 @@ async fn a_task_is_read_up_to_the_damage() {
     let directory = tempfile::tempdir().unwrap();
     let store = FileStore::open(directory.path()).unwrap();
     let id = SessionId::new("t");
-    let mut host = LocalHost::create(&store, id.clone(), contract()).await.unwrap();
+    let mut host = LocalTaskHost::create(&store, id.clone(), contract()).await.unwrap();
     for words in ["first", "second", "third"] {
-        let signal = Signal::Steer { candidate: Some(0), text: words.to_owned() };
+        let signal = TaskSignal::Steer { candidate: Some(0), text: words.to_owned() };
         crate::post_signal(&store, &id, words, &signal, None).await.unwrap();
         host.settle().await.unwrap();
     }
     drop(host);
     let posted = |read: &IntactTask| -> Vec<String> {
-        read.moments.iter().filter_map(|moment| moment.posted.clone()).collect()
+        read.inputs.iter().filter_map(|recorded| recorded.posted.clone()).collect()
     };
     let intact = read_intact_task(&store, &id).await.unwrap();
     assert!(intact.damage.is_none() && posted(&intact) == ["first", "second", "third"], "{intact:?}");
@@ -79,13 +79,14 @@ async fn a_task_is_read_up_to_the_damage() {
     assert!(intact.damage.as_ref().is_some_and(StoreError::is_damage), "{intact:?}");
     assert_eq!(posted(&intact), ["first"]);
     assert_eq!(intact.task.contract().goal, "Mend it.");
-    let report = crate::report::Report::of(&intact.task).with_damage(intact.damage.as_ref());
+    let report = crate::report::TaskReport::from_task(&intact.task).with_damage(intact.damage.as_ref());
     assert!(report.to_markdown().contains("The rest of the record cannot be read: "), "{report:?}");
     assert!(report.to_json().unwrap().contains("\"damage\": \"the journal of"), "{report:?}");
     // It does not continue.
-    for error in
-        [crate::read_task(&store, &id).await.unwrap_err(), LocalHost::open(&store, &id).await.unwrap_err()]
-    {
+    for error in [
+        crate::read_task(&store, &id).await.unwrap_err(),
+        LocalTaskHost::open(&store, &id).await.unwrap_err(),
+    ] {
         assert!(matches!(&error, TaskHostError::Store(error) if error.is_damage()), "{error:?}");
     }
 }

@@ -2,13 +2,13 @@
 
 use pintle_test_conditions::SerialisedValues;
 
-use crate::contract::{AnchorPlan, Contract, Gate, Pass};
+use crate::contract::{AnchorPlan, Contract, DecisionGate, PassCondition};
 use crate::evidence::{Finding, ProofStep};
 use crate::local::PostedSignal;
-use crate::local::line::{ContractLine, InputLine};
+use crate::local::journal_line::{ContractLine, InputLine};
 use crate::results::{ResultsFormat, TestStatus};
-use crate::task::{Found, Input, Signal, StepId, StepKind, WorkEnd};
-use crate::{ChangeKind, End, Ending, Progress, Stability, Standing};
+use crate::task::{StepId, StepKind, StepOutput, TaskInput, TaskSignal, WorkEnd};
+use crate::{ChangeKind, CommandEnd, StepProgress, TaskEnd, TaskStatus, TestStability};
 
 #[test]
 fn serialised_names_are_those_of_the_fixture() {
@@ -16,26 +16,26 @@ fn serialised_names_are_those_of_the_fixture() {
     let mut values = SerialisedValues::parse(text);
     values.check_variants::<StepKind>("step kinds", None);
     values.check::<StepId>("steps");
-    values.check_variants::<Input>("inputs", None);
-    values.check_variants::<Found>("findings of steps", None);
+    values.check_variants::<TaskInput>("inputs", None);
+    values.check_variants::<StepOutput>("findings of steps", None);
     values.check_variants::<WorkEnd>("ends of work", None);
-    values.check_variants::<Signal>("signals", None);
+    values.check_variants::<TaskSignal>("signals", None);
     values.check::<PostedSignal>("posted signals");
-    values.check_variants::<Gate>("gates", None);
+    values.check_variants::<DecisionGate>("gates", None);
     values.check::<ContractLine>("contract lines");
     values.check::<InputLine>("input lines");
     values.check::<Contract>("contracts");
     values.check_variants::<AnchorPlan>("anchor plans", Some("kind"));
-    values.check_variants::<Pass>("conditions of checks", None);
+    values.check_variants::<PassCondition>("conditions of checks", None);
     values.check_variants::<ResultsFormat>("formats of results", None);
-    values.check_variants::<End>("ends of commands", None);
+    values.check_variants::<CommandEnd>("ends of commands", None);
     values.check_variants::<TestStatus>("statuses of tests", None);
-    values.check_variants::<Stability>("stabilities", None);
+    values.check_variants::<TestStability>("stabilities", None);
     values.check::<ChangeKind>("changes");
     values.check_variants::<ProofStep>("steps of a proof", None);
     values.check::<Finding>("findings");
-    values.check_variants::<Standing>("states of tasks", None);
-    values.check_variants::<Ending>("ends of tasks", None);
-    values.check_variants::<Progress>("progress of steps", None);
+    values.check_variants::<TaskStatus>("states of tasks", None);
+    values.check_variants::<TaskEnd>("ends of tasks", None);
+    values.check_variants::<StepProgress>("progress of steps", None);
     values.finish();
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use pintle_test_conditions::is_full;
 
-use super::project::{Project, Scripted};
+use super::project::{Project, SessionScripts};
 use crate::contract::MAX_CANDIDATES;
-use crate::report::Report;
-use crate::task::{BlockedBy, Outcome};
+use crate::report::TaskReport;
+use crate::task::{BlockReason, TaskOutcome};
 
 /// Script of a candidate that cheats, and the beginnings of the findings that must be reported.
 struct Cheat {
@@ -320,12 +320,12 @@ async fn all_of_a_task_are_found(cheats: &[&Cheat], timeout_s: Option<u32>) {
     for check in &mut contract.checks {
         check.timeout_s = timeout_s.unwrap_or(check.timeout_s);
     }
-    let scripted = cheats.iter().enumerate().fold(Scripted::new(), |scripted, (index, cheat)| {
-        scripted.with(&index.to_string(), cheat.script, None)
+    let scripted = cheats.iter().enumerate().fold(SessionScripts::new(), |scripted, (index, cheat)| {
+        scripted.with_session(&index.to_string(), cheat.script, None)
     });
     let (outcome, task) = project.run(contract, scripted).await;
-    let report = Report::of(&task).to_markdown();
-    assert_eq!(outcome, Outcome::Blocked(BlockedBy::NoCandidate), "{report}");
+    let report = TaskReport::from_task(&task).to_markdown();
+    assert_eq!(outcome, TaskOutcome::Blocked(BlockReason::NoCandidate), "{report}");
     let mut missing = String::new();
     for (cheat, candidate) in cheats.iter().zip(task.candidates()) {
         let verdict = candidate.attempts().last().and_then(|attempt| attempt.verdict.clone());

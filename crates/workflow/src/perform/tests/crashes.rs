@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::project::{Project, Scripted};
+use super::project::{Project, SessionScripts};
 use crate::contract::{Contract, ReviewPlan};
 use crate::local::Performer;
-use crate::report::Report;
-use crate::task::{Found, Input, Outcome, Signal, Spent, Step, StepId, Task};
-use crate::{LocalHost, SteeringMessage, post_signal};
+use crate::report::TaskReport;
+use crate::task::{StepId, StepOutput, Task, TaskInput, TaskOutcome, TaskSignal, TaskStep, WorkCost};
+use crate::{LocalTaskHost, SteeringMessage, post_signal};
 
 /// Beginnings and ends of the eight steps.
 const POINTS: usize = 16;
@@ -28,13 +28,13 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A performer whose process dies at one of the points.
 #[derive(Debug)]
-struct Dying {
+struct DyingPerformer {
     inner: Arc<dyn Performer>,
     left: AtomicUsize,
     died: Notify,
 }
 
-impl Dying {
+impl DyingPerformer {
     /// Passes a point; never comes back from that at which the process dies.
     async fn pass(&self) {
         let taken = |left: usize| left.checked_sub(1);
@@ -46,14 +46,14 @@ impl Dying {
 }
 
 #[async_trait]
-impl Performer for Dying {
+impl Performer for DyingPerformer {
     async fn perform(
         &self,
         task: &Task,
-        step: &Step,
+        step: &TaskStep,
         fence: &Fence,
         cancel: &CancellationToken,
-    ) -> (Found, Spent) {
+    ) -> (StepOutput, WorkCost) {
         self.pass().await;
         let found = self.inner.perform(task, step, fence, cancel).await;
         self.pass().await;
@@ -66,12 +66,12 @@ impl Performer for Dying {
 }
 
 /// The candidate is right, and is sent back by its review for a comment.
-pub(super) fn script() -> Scripted {
+pub(super) fn script() -> SessionScripts {
     let work = "case $MESSAGE in *'say what it is'*) grep -q '# Sums' src/sums.py || sed -i '1i # Sums.' src/sums.py ;; *) sed -i 's/abs(b)/b/' src/sums.py ;; esac";
-    Scripted::new()
-        .with("0", work, None)
-        .with("review-0-1", "true", Some(json!({"findings": ["say what it is"], "remarks": ""})))
-        .with("review-0-2", "true", Some(json!({"findings": [], "remarks": "good"})))
+    SessionScripts::new()
+        .with_session("0", work, None)
+        .with_session("review-0-1", "true", Some(json!({"findings": ["say what it is"], "remarks": ""})))
+        .with_session("review-0-2", "true", Some(json!({"findings": [], "remarks": "good"})))
 }
 
 pub(super) async fn contract(project: &Project) -> Contract {
@@ -82,7 +82,7 @@ pub(super) async fn contract(project: &Project) -> Contract {
 
 /// Returns a report without times.
 pub(super) fn report(task: &Task) -> Value {
-    let mut report = serde_json::from_str(&Report::of(task).to_json().unwrap()).unwrap();
+    let mut report = serde_json::from_str(&TaskReport::from_task(task).to_json().unwrap()).unwrap();
     remove_times(&mut report);
     report
 }
@@ -99,20 +99,20 @@ fn remove_times(value: &mut Value) {
 }
 
 /// A task whose first process has died.
-struct Died {
+struct ProcessDeath {
     store: MemoryStore,
-    scripted: Arc<Scripted>,
+    scripted: Arc<SessionScripts>,
     project: Project,
 }
 
-impl Died {
+impl ProcessDeath {
     /// Lets the process of a new task die at the point.
-    async fn at(point: usize) -> Self {
+    async fn reach(point: usize) -> Self {
         let (store, scripted, project) = (MemoryStore::new(), Arc::new(script()), Project::new().await);
         let contract = contract(&project).await;
-        let mut host = LocalHost::create(&store, SessionId::new("t"), contract).await.unwrap();
+        let mut host = LocalTaskHost::create(&store, SessionId::new("t"), contract).await.unwrap();
         let inner = Arc::new(project.performer(&store, &scripted).await);
-        let dying = Arc::new(Dying { inner, left: AtomicUsize::new(point), died: Notify::new() });
+        let dying = Arc::new(DyingPerformer { inner, left: AtomicUsize::new(point), died: Notify::new() });
         let running = tokio::time::timeout(PATIENCE, host.run(dying.clone()));
         tokio::select! {
             ended = running => panic!("point {point}: {ended:?}"),
@@ -122,9 +122,9 @@ impl Died {
     }
 
     /// Goes on with it, and returns how it ended, its state, and how many steps have begun since.
-    async fn go_on(&self) -> (Outcome, Task, usize) {
+    async fn go_on(&self) -> (TaskOutcome, Task, usize) {
         let id = SessionId::new("t");
-        let mut host = LocalHost::open(&self.store, &id).await.unwrap();
+        let mut host = LocalTaskHost::open(&self.store, &id).await.unwrap();
         let mut inputs = host.inputs();
         let performer = Arc::new(self.project.performer(&self.store, &self.scripted).await);
         let outcome = tokio::time::timeout(PATIENCE, host.run(performer.clone())).await.unwrap().unwrap();
@@ -132,7 +132,7 @@ impl Died {
         drop(host);
         let mut finished = 0;
         while let Some(input) = inputs.recv().await {
-            finished += usize::from(matches!(input, Input::Finished(_)));
+            finished += usize::from(matches!(input, TaskInput::StepFinished(_)));
         }
         performer.clean().await.unwrap();
         assert!(!self.project.directory().join("task").exists(), "nothing is left");
@@ -149,15 +149,19 @@ fn points(sample: &[usize]) -> Vec<usize> {
 async fn a_process_that_dies_at_any_step_leaves_the_same_end() {
     let project = Project::new().await;
     let (outcome, task) = project.run(contract(&project).await, script()).await;
-    assert!(matches!(outcome, Outcome::Done(_)), "{}", Report::of(&task).to_markdown());
+    assert!(matches!(outcome, TaskOutcome::Done(_)), "{}", TaskReport::from_task(&task).to_markdown());
     let mut expected = report(&task);
     // Each project has a commit and a directory of its own.
     expected["contract"]["base"] = Value::Null;
     // The first work of the candidate has ended, and its second one begins.
     for point in points(&[6, 11]) {
-        let died = Died::at(point).await;
+        let died = ProcessDeath::reach(point).await;
         let (outcome, task, finished) = died.go_on().await;
-        assert!(matches!(outcome, Outcome::Done(_)), "point {point}: {}", Report::of(&task).to_markdown());
+        assert!(
+            matches!(outcome, TaskOutcome::Done(_)),
+            "point {point}: {}",
+            TaskReport::from_task(&task).to_markdown()
+        );
         let mut found = report(&task);
         found["contract"]["base"] = Value::Null;
         assert_eq!(found, expected, "point {point}");
@@ -174,11 +178,11 @@ async fn a_process_that_dies_at_any_step_leaves_the_same_end() {
 async fn a_task_is_cancelled_wherever_its_process_died() {
     // The first evidence begins.
     for point in points(&[7]) {
-        let died = Died::at(point).await;
-        let cancel = Signal::Cancel { reason: "enough".to_owned() };
+        let died = ProcessDeath::reach(point).await;
+        let cancel = TaskSignal::Cancel { reason: "enough".to_owned() };
         post_signal(&died.store, &SessionId::new("t"), "c", &cancel, None).await.unwrap();
         let (outcome, _, finished) = died.go_on().await;
-        assert_eq!(outcome, Outcome::Aborted { reason: "enough".to_owned() }, "point {point}");
+        assert_eq!(outcome, TaskOutcome::Aborted { reason: "enough".to_owned() }, "point {point}");
         assert_eq!(finished, 0, "point {point}");
     }
 }

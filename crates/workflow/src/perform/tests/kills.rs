@@ -14,8 +14,8 @@ use pintle_test_conditions::is_full;
 
 use super::crashes::{contract, report, script};
 use super::project::Project;
-use crate::task::Outcome;
-use crate::{LocalHost, read_task};
+use crate::task::TaskOutcome;
+use crate::{LocalTaskHost, read_task};
 
 /// Variable with the directory of the project, for the child; everything that it starts inherits it.
 const CHILD: &str = "PINTLE_TEST_KILLED";
@@ -38,23 +38,23 @@ impl Drop for KillOnDrop {
 async fn process_that_is_killed() {
     let Some(directory) = std::env::var_os(CHILD) else { return };
     let directory = Path::new(&directory);
-    let project = Project::at(directory);
+    let project = Project::open(directory);
     let (store, id) = (FileStore::open(directory.join("store")).unwrap(), SessionId::new("t"));
     let mut host = match store.summary(&id).await.unwrap() {
         // Killed before the contract was on record, it is no task yet.
-        Some(_) if read_task(&store, &id).await.is_ok() => LocalHost::open(&store, &id).await.unwrap(),
+        Some(_) if read_task(&store, &id).await.is_ok() => LocalTaskHost::open(&store, &id).await.unwrap(),
         known => {
             if known.is_some() {
                 store.delete(&id).await.unwrap();
             }
-            LocalHost::create(&store, id.clone(), contract(&project).await).await.unwrap()
+            LocalTaskHost::create(&store, id.clone(), contract(&project).await).await.unwrap()
         }
     };
     let performer = Arc::new(project.performer(&store, &Arc::new(script())).await);
     let outcome = host.run(performer.clone()).await.unwrap();
     drop(host);
     performer.clean().await.unwrap();
-    assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
+    assert!(matches!(outcome, TaskOutcome::Done(_)), "{outcome:?}");
 }
 
 fn start(directory: &Path) -> KillOnDrop {
@@ -85,8 +85,8 @@ async fn survives(kills: &mut u32, random: &mut u64) {
         // Numerical Recipes' generator is random enough for times.
         *random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let time = longest.mul_f64((*random >> 16 & 0xFFFF) as f64 / 65_536.0);
-        let (begun, is_killed) = (Instant::now(), *kills > 0);
-        while begun.elapsed() < if is_killed { time } else { PATIENCE } {
+        let (started, is_killed) = (Instant::now(), *kills > 0);
+        while started.elapsed() < if is_killed { time } else { PATIENCE } {
             if let Some(status) = child.0.try_wait().unwrap() {
                 assert!(status.success(), "{status}");
                 return check(&project).await;
@@ -112,7 +112,7 @@ async fn check(project: &Project) {
     let store = FileStore::open(project.directory().join("store")).unwrap();
     let id = SessionId::new("t");
     let task = read_task(&store, &id).await.unwrap();
-    assert!(matches!(task.outcome(), Some(Outcome::Done(_))), "{}", report(&task));
+    assert!(matches!(task.outcome(), Some(TaskOutcome::Done(_))), "{}", report(&task));
     let mut finished: BTreeMap<String, usize> = BTreeMap::new();
     for line in pintle_store::read_objects(&store, &id).await.unwrap() {
         let line: serde_json::Value = serde_json::from_str(&line).unwrap();

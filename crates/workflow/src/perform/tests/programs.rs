@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use pintle_test_conditions::is_full;
 use serde::Deserialize;
 
-use super::project::{Project, Scripted};
-use crate::contract::{AnchorPlan, Base, CandidatePlan, Contract, ReviewPlan, Scope};
+use super::project::{Project, SessionScripts};
+use crate::contract::{AnchorPlan, BaseCommit, CandidatePlan, Contract, ReviewPlan, TaskScope};
 use crate::evidence::ProofStep;
-use crate::report::Report;
+use crate::report::TaskReport;
 use crate::repository::UserRepository;
-use crate::task::Outcome;
+use crate::task::TaskOutcome;
 
 /// Content of `program.toml`, as far as a task needs it.
 #[derive(Debug, Deserialize)]
@@ -36,15 +36,15 @@ struct Program {
 
 /// Candidates, in the first of the orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ProgramKind {
     Wrong,
     Cheating,
     Right,
 }
 
-use Kind::{Cheating, Right, Wrong};
+use ProgramKind::{Cheating, Right, Wrong};
 
-const ORDERS: [[Kind; 3]; 6] = [
+const ORDERS: [[ProgramKind; 3]; 6] = [
     [Wrong, Cheating, Right],
     [Wrong, Right, Cheating],
     [Cheating, Wrong, Right],
@@ -95,7 +95,7 @@ impl Program {
     }
 
     /// Returns what a candidate does.
-    fn script(&self, kind: Kind, number: usize) -> String {
+    fn script(&self, kind: ProgramKind, number: usize) -> String {
         let fixed = self.directory.join("fixed");
         match kind {
             Right => {
@@ -141,13 +141,13 @@ impl Program {
     async fn contract(&self, project: &Project) -> Contract {
         let found = UserRepository::find(project.machine.clone(), &project.root()).await.unwrap();
         let anchor = AnchorPlan::Command { command: self.manifest.test.clone(), results: None, report: None };
-        let scope = Scope {
+        let scope = TaskScope {
             // Their tests are protected by their names.
             unprotected: self.files("fixed").into_iter().chain(self.manifest.delete.clone()).collect(),
-            ..Scope::default()
+            ..TaskScope::default()
         };
         Contract::new(&self.manifest.bug)
-            .with_base(Base::new(found.root.display().to_string(), found.head))
+            .with_base(BaseCommit::new(found.root.display().to_string(), found.head))
             .with_anchor(anchor)
             .with_scope(scope)
             .with_attempts(1)
@@ -155,13 +155,13 @@ impl Program {
             .with_candidates(vec![CandidatePlan::default(); 3])
     }
 
-    async fn play(&self, project: &Project, number: usize, order: [Kind; 3]) {
-        let scripted = order.iter().enumerate().fold(Scripted::default(), |scripted, (index, kind)| {
-            scripted.with(&index.to_string(), &self.script(*kind, number), None)
+    async fn play(&self, project: &Project, number: usize, order: [ProgramKind; 3]) {
+        let scripted = order.iter().enumerate().fold(SessionScripts::default(), |scripted, (index, kind)| {
+            scripted.with_session(&index.to_string(), &self.script(*kind, number), None)
         });
         let (outcome, task) = project.run(self.contract(project).await, scripted).await;
-        let report = Report::of(&task).to_markdown();
-        let Outcome::Done(done) = &outcome else { panic!("{}, {order:?}: {report}", self.name) };
+        let report = TaskReport::from_task(&task).to_markdown();
+        let TaskOutcome::Done(done) = &outcome else { panic!("{}, {order:?}: {report}", self.name) };
         assert_eq!(order[done.candidate()], Right, "{}: {report}", self.name);
         for (kind, candidate) in order.iter().zip(task.candidates()) {
             let attempt = candidate.attempts().last().unwrap();

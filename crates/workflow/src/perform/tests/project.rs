@@ -16,13 +16,16 @@ use pintle_test_conditions::{BUBBLEWRAP, LANDLOCK};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::contract::{Base, CandidatePlan, Check, Contract, Pass, ReviewPlan, Scope};
+use crate::contract::{BaseCommit, CandidatePlan, Contract, PassCondition, ReviewPlan, TaskCheck, TaskScope};
 use crate::perform::RepositoryPerformer;
 use crate::repository::UserRepository;
 use crate::results::ResultsFormat;
-use crate::task::{Outcome, Spent, Task, WorkEnd};
-use crate::worker::{Assignment, OpenPlace, Place, Places, SteeringMessage, Worked, Worker, WorkerError};
-use crate::{LocalHost, Performer, read_task};
+use crate::session_runner::{
+    OpenWorkspace, SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult, Workspace,
+    WorkspaceFactory,
+};
+use crate::task::{Task, TaskOutcome, WorkCost, WorkEnd};
+use crate::{LocalTaskHost, Performer, read_task};
 
 /// Time limit of a whole task.
 pub(super) const PATIENCE: Duration = Duration::from_secs(900);
@@ -86,7 +89,7 @@ pub(super) struct Project {
 
 /// Sessions that run commands of the shell in their place.
 #[derive(Debug, Default)]
-pub(super) struct Scripted {
+pub(super) struct SessionScripts {
     /// Commands and answers by the end of a session's id, one for each time that it works. The last one is repeated.
     scripts: BTreeMap<String, Vec<(String, Option<Value>)>>,
     /// Sessions that end with an error of their provider.
@@ -117,14 +120,14 @@ fn machine(directory: &Path) -> LocalEnvironment {
 
 /// Environments on this machine, in its strictest sandbox.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct SandboxedWorkspaces {
     level: Option<SandboxLevel>,
     support: SandboxSupport,
     /// Whether the temporary directory of each sandbox is outside of the directory of the task.
     has_own_temporary: bool,
 }
 
-impl Held {
+impl SandboxedWorkspaces {
     async fn find(machine: &LocalEnvironment) -> Self {
         let level = if BUBBLEWRAP.is_present() {
             Some(SandboxLevel::Full)
@@ -137,43 +140,43 @@ impl Held {
 }
 
 #[async_trait]
-impl Places for Held {
-    async fn open(&self, place: &Place) -> Result<OpenPlace, WorkerError> {
-        let wrong = |error: &dyn std::fmt::Display| WorkerError(error.to_string());
-        let of_place = place.variables.iter().map(|(name, value)| (name.into(), value.into()));
-        let local = LocalEnvironment::with_host_env(&place.root, variables().chain(of_place));
+impl WorkspaceFactory for SandboxedWorkspaces {
+    async fn open(&self, workspace: &Workspace) -> Result<OpenWorkspace, WorkError> {
+        let wrong = |error: &dyn std::fmt::Display| WorkError(error.to_string());
+        let of_workspace = workspace.variables.iter().map(|(name, value)| (name.into(), value.into()));
+        let local = LocalEnvironment::with_host_env(&workspace.root, variables().chain(of_workspace));
         let local = local.map_err(|error| wrong(&error))?;
         let Self { level, support, has_own_temporary } = self;
         // As the command has it, or one that tests find.
         let own = has_own_temporary.then(tempfile::tempdir).transpose().map_err(|error| wrong(&error))?;
         let temporary =
-            own.as_ref().map_or_else(|| place.directory().join("tmp"), |own| own.path().to_owned());
+            own.as_ref().map_or_else(|| workspace.directory().join("tmp"), |own| own.path().to_owned());
         let environment: Arc<dyn ExecutionEnvironment> = match level {
             None => Arc::new(local),
             Some(level) => Arc::new(
                 Sandboxed::new(local)
                     .with_level(*level)
                     .with_support(support.clone())
-                    .with_writable(&place.root)
+                    .with_writable(&workspace.root)
                     .with_temporary(temporary),
             ),
         };
         environment.initialize().await.map_err(|error| wrong(&error))?;
-        Ok(OpenPlace::new(environment, own))
+        Ok(OpenWorkspace::new(environment, own))
     }
 }
 
-impl Scripted {
+impl SessionScripts {
     pub(super) fn new() -> Self {
         let answer = json!({
             "command": "python3 tests/run.py tests/test_negative.py", "results": "tap", "report": null,
         });
         let write = format!("cat >tests/test_negative.py <<'END'\n{ANCHOR}END");
-        Self::default().with("anchor", &write, Some(answer))
+        Self::default().with_session("anchor", &write, Some(answer))
     }
 
     /// Adds work of a session.
-    pub(super) fn with(mut self, session: &str, command: &str, answer: Option<Value>) -> Self {
+    pub(super) fn with_session(mut self, session: &str, command: &str, answer: Option<Value>) -> Self {
         self.scripts.entry(session.to_owned()).or_default().push((command.to_owned(), answer));
         self
     }
@@ -181,12 +184,16 @@ impl Scripted {
 
 /// A worker with the environments that its commands run in.
 #[derive(Debug)]
-struct InPlaces(Arc<Scripted>, Arc<Held>);
+struct ScriptedRunner(Arc<SessionScripts>, Arc<SandboxedWorkspaces>);
 
 #[async_trait]
-impl Worker for InPlaces {
-    async fn work(&self, assignment: Assignment, cancel: &CancellationToken) -> Result<Worked, WorkerError> {
-        let Self(scripted, places) = self;
+impl SessionRunner for ScriptedRunner {
+    async fn run(
+        &self,
+        assignment: SessionAssignment,
+        cancel: &CancellationToken,
+    ) -> Result<WorkResult, WorkError> {
+        let Self(scripted, workspace_factory) = self;
         let name = assignment.session.strip_prefix("t-").unwrap_or(&assignment.session).to_owned();
         for SteeringMessage { text, .. } in &assignment.steering {
             scripted.steered.lock().unwrap().push(format!("{} at its beginning: {text}", assignment.session));
@@ -197,23 +204,22 @@ impl Worker for InPlaces {
             messages.iter().filter(|(session, _)| *session == name).count()
         };
         let script = scripted.scripts.get(&name).and_then(|all| all.get(times - 1).or(all.last()));
-        let (command, answer) =
-            script.cloned().ok_or_else(|| WorkerError(format!("no script for {name}")))?;
-        let open = places.open(&assignment.place).await?;
+        let (command, answer) = script.cloned().ok_or_else(|| WorkError(format!("no script for {name}")))?;
+        let open = workspace_factory.open(&assignment.workspace).await?;
         let request = ExecRequest::new(command).with_timeout(COMMAND_PATIENCE);
         let request = request.with_env("MESSAGE", &assignment.message);
         tokio::select! {
             done = open.environment().exec_command(request) => {
-                let done = done.map_err(|error| WorkerError(error.to_string()))?;
+                let done = done.map_err(|error| WorkError(error.to_string()))?;
                 assert!(!done.timed_out, "{name}");
             }
             () = cancel.cancelled() => {}
         }
-        open.environment().cleanup().await.map_err(|error| WorkerError(error.to_string()))?;
-        let spent = Spent { usd: 0.01, tokens: 10, ..Spent::default() };
+        open.environment().cleanup().await.map_err(|error| WorkError(error.to_string()))?;
+        let spent = WorkCost { usd: 0.01, tokens: 10, ..WorkCost::default() };
         let error = scripted.failing.contains(&name).then(|| "overloaded".to_owned());
         let end = if scripted.at_limit.contains(&name) { WorkEnd::Limit } else { WorkEnd::Finished };
-        Ok(Worked::new(end, spent).with_answer(answer).with_error(error))
+        Ok(WorkResult::new(end, spent).with_answer(answer).with_error(error))
     }
 
     async fn steer(&self, session: &str, SteeringMessage { text, .. }: SteeringMessage) -> bool {
@@ -224,10 +230,10 @@ impl Worker for InPlaces {
 
 impl Project {
     pub(super) async fn new() -> Self {
-        Self::with(&FILES).await
+        Self::with_files(&FILES).await
     }
 
-    pub(super) async fn with(files: &[(&str, &str)]) -> Self {
+    pub(super) async fn with_files(files: &[(&str, &str)]) -> Self {
         let project = Self::empty();
         for (path, text) in files {
             project.write(path, text).await;
@@ -248,7 +254,7 @@ impl Project {
     }
 
     /// The project that another process has made in this directory, which stays when this is dropped.
-    pub(super) fn at(directory: &Path) -> Self {
+    pub(super) fn open(directory: &Path) -> Self {
         let machine = Arc::new(machine(directory));
         let temporary = tempfile::tempdir().unwrap();
         Self {
@@ -277,13 +283,13 @@ impl Project {
     /// A contract without reviews, with the tests as check.
     pub(super) async fn contract(&self, candidates: usize) -> Contract {
         let found = UserRepository::find(Arc::clone(&self.machine), &self.root()).await.unwrap();
-        let mut check = Check::new("tests", "python3 tests/run.py")
+        let mut check = TaskCheck::new("tests", "python3 tests/run.py")
             .with_results(ResultsFormat::Tap)
-            .with_pass(Pass::NoWorse);
+            .with_pass(PassCondition::NoWorse);
         check.timeout_s = COMMAND_PATIENCE.as_secs() as u32;
-        let scope = Scope { paths: vec!["src/".to_owned()], ..Scope::default() };
+        let scope = TaskScope { paths: vec!["src/".to_owned()], ..TaskScope::default() };
         Contract::new("Sums of negative numbers are right.")
-            .with_base(Base::new(found.root.display().to_string(), found.head))
+            .with_base(BaseCommit::new(found.root.display().to_string(), found.head))
             .with_check(check)
             .with_scope(scope)
             .with_attempts(1)
@@ -298,22 +304,29 @@ impl Project {
     pub(super) async fn performer(
         &self,
         store: &dyn SessionStore,
-        scripted: &Arc<Scripted>,
+        scripted: &Arc<SessionScripts>,
     ) -> RepositoryPerformer {
-        let mut held = Held::find(&machine(self.directory())).await;
+        let mut held = SandboxedWorkspaces::find(&machine(self.directory())).await;
         held.has_own_temporary = self.has_own_temporary;
-        let places = Arc::new(held);
-        let worker = Arc::new(InPlaces(Arc::clone(scripted), Arc::clone(&places)));
+        let workspace_factory = Arc::new(held);
+        let session_runner = Arc::new(ScriptedRunner(Arc::clone(scripted), Arc::clone(&workspace_factory)));
         let blobs = Arc::from(store.blobs(&SessionId::new("t")));
         let directory = self.directory().join("task");
-        RepositoryPerformer::new("t", directory, Arc::clone(&self.machine), places, worker, blobs)
+        RepositoryPerformer::new(
+            "t",
+            directory,
+            Arc::clone(&self.machine),
+            workspace_factory,
+            session_runner,
+            blobs,
+        )
     }
 
     /// Runs a task to its end, and returns how it ended with its state.
-    pub(super) async fn run(&self, contract: Contract, scripted: Scripted) -> (Outcome, Task) {
+    pub(super) async fn run(&self, contract: Contract, scripted: SessionScripts) -> (TaskOutcome, Task) {
         let (store, id) = (MemoryStore::new(), SessionId::new("t"));
         let scripted = Arc::new(scripted);
-        let mut host = LocalHost::create(&store, id.clone(), contract.clone()).await.unwrap();
+        let mut host = LocalTaskHost::create(&store, id.clone(), contract.clone()).await.unwrap();
         let performer = Arc::new(self.performer(&store, &scripted).await);
         let outcome = tokio::time::timeout(PATIENCE, host.run(performer.clone())).await.unwrap().unwrap();
         drop(host);

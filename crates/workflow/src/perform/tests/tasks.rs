@@ -10,13 +10,13 @@ use pintle_test_conditions::is_full;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::project::{FILES, PATIENCE, Project, RIGHT, Scripted};
-use crate::contract::{AnchorPlan, Base, Check, Gate, Pass, ReviewPlan};
-use crate::report::Report;
-use crate::repository::{UserRepository, kept};
+use super::project::{FILES, PATIENCE, Project, RIGHT, SessionScripts};
+use crate::contract::{AnchorPlan, BaseCommit, DecisionGate, PassCondition, ReviewPlan, TaskCheck};
+use crate::report::TaskReport;
+use crate::repository::{UserRepository, read_blob};
 use crate::results::ResultsFormat;
-use crate::task::{BlockedBy, LimitKind, Outcome, Signal};
-use crate::{DraftError, LocalHost, WorkerError, post_signal};
+use crate::task::{BlockReason, LimitKind, TaskOutcome, TaskSignal};
+use crate::{DraftError, LocalTaskHost, WorkError, post_signal};
 
 const WRONG: &str = "sed -i 's/abs(b)/-b/' src/sums.py";
 
@@ -32,11 +32,13 @@ async fn the_right_candidate_is_chosen_in_every_order() {
     let orders = [[WRONG, cheat, RIGHT], [RIGHT, WRONG, cheat], [cheat, RIGHT, WRONG]];
     // The programs with bugs are tasks with the candidates in other orders.
     for order in orders.into_iter().take(if is_full() { 3 } else { 1 }) {
-        let scripted = order.iter().enumerate().fold(Scripted::new(), |scripted, (index, script)| {
-            scripted.with(&index.to_string(), script, None)
+        let scripted = order.iter().enumerate().fold(SessionScripts::new(), |scripted, (index, script)| {
+            scripted.with_session(&index.to_string(), script, None)
         });
         let (outcome, task) = project.run(project.contract(3).await, scripted).await;
-        let Outcome::Done(done) = outcome else { panic!("{}", Report::of(&task).to_markdown()) };
+        let TaskOutcome::Done(done) = outcome else {
+            panic!("{}", TaskReport::from_task(&task).to_markdown())
+        };
         assert_eq!(order[done.candidate()], RIGHT);
         assert_eq!(done.proof().diff().lines(), 2);
         assert_eq!(task.spent().tokens, 40, "losers and the anchor count");
@@ -52,22 +54,28 @@ async fn the_right_candidate_is_chosen_in_every_order() {
 #[tokio::test]
 async fn findings_send_a_candidate_back() {
     let project = Project::new().await;
-    let scripted = Scripted::new()
-        .with("0", WRONG, None)
-        .with("0", "sed -i 's/a + -b/a + b/' src/sums.py", None)
-        .with("0", "sed -i '1i # Sums.' src/sums.py", None)
-        .with("review-0-2", "cat src/sums.py", Some(json!({"findings": ["say what it is"], "remarks": ""})))
-        .with("review-0-3", "true", Some(json!({"findings": [], "remarks": "good"})));
+    let scripted = SessionScripts::new()
+        .with_session("0", WRONG, None)
+        .with_session("0", "sed -i 's/a + -b/a + b/' src/sums.py", None)
+        .with_session("0", "sed -i '1i # Sums.' src/sums.py", None)
+        .with_session(
+            "review-0-2",
+            "cat src/sums.py",
+            Some(json!({"findings": ["say what it is"], "remarks": ""})),
+        )
+        .with_session("review-0-3", "true", Some(json!({"findings": [], "remarks": "good"})));
     let mut contract = project.contract(1).await.with_attempts(2);
     contract.review = ReviewPlan { rounds: 1, model: None };
     let (store, id) = (MemoryStore::new(), SessionId::new("t"));
     let scripted = Arc::new(scripted);
-    let mut host = LocalHost::create(&store, id.clone(), contract).await.unwrap();
+    let mut host = LocalTaskHost::create(&store, id.clone(), contract).await.unwrap();
     let performer = Arc::new(project.performer(&store, &scripted).await);
     let outcome = host.run(performer).await.unwrap();
-    let Outcome::Done(done) = outcome else { panic!("{}", Report::of(host.task()).to_markdown()) };
+    let TaskOutcome::Done(done) = outcome else {
+        panic!("{}", TaskReport::from_task(host.task()).to_markdown())
+    };
     assert_eq!(done.review().unwrap().remarks, "good");
-    let patch = kept(&done.proof().diff().patch, store.blobs(&id).as_ref()).await.unwrap();
+    let patch = read_blob(&done.proof().diff().patch, store.blobs(&id).as_ref()).await.unwrap();
     insta::assert_snapshot!(String::from_utf8(patch).unwrap().lines().skip(2).collect::<Vec<_>>().join("\n"), @"
     --- a/src/sums.py
     +++ b/src/sums.py
@@ -109,11 +117,11 @@ async fn a_proposal_is_refused_with_what_is_wrong() {
             ),
         ],
     ] {
-        let scripted = proposals.iter().fold(Scripted::default(), |all, (script, command, _)| {
-            all.with("anchor", script, answer(command))
+        let scripted = proposals.iter().fold(SessionScripts::default(), |all, (script, command, _)| {
+            all.with_session("anchor", script, answer(command))
         });
         let (outcome, task) = project.run(project.contract(1).await, scripted).await;
-        let Outcome::Blocked(BlockedBy::NoAnchor(problems)) = &outcome else { panic!("{outcome:?}") };
+        let TaskOutcome::Blocked(BlockReason::NoAnchor(problems)) = &outcome else { panic!("{outcome:?}") };
         assert_eq!(problems.len(), proposals.len(), "{problems:?}");
         for ((_, command, expected), problems) in proposals.iter().zip(problems) {
             let all = problems.join("; ");
@@ -136,11 +144,12 @@ async fn evidence_without_a_test_that_fails_first() {
         (command, RIGHT, WRONG),
         (none.clone(), "sed -i '1i # Sums.' src/sums.py", "echo 'def add(' >src/sums.py"),
     ] {
-        let scripted = Scripted::default().with("0", wrong, None).with("1", right, None);
+        let scripted =
+            SessionScripts::default().with_session("0", wrong, None).with_session("1", right, None);
         let contract = project.contract(2).await.with_anchor(anchor.clone());
         let (outcome, task) = project.run(contract, scripted).await;
-        let report = Report::of(&task).to_markdown();
-        let Outcome::Done(done) = outcome else { panic!("{report}") };
+        let report = TaskReport::from_task(&task).to_markdown();
+        let TaskOutcome::Done(done) = outcome else { panic!("{report}") };
         assert_eq!(done.candidate(), 1, "{report}");
         let verdict = task.candidates()[0].attempts()[0].verdict.as_ref();
         assert!(matches!(verdict, Some(Err(_))), "{verdict:?}: {report}");
@@ -155,7 +164,7 @@ async fn reports_of_other_runs_do_not_count() {
     let mut files = FILES.to_vec();
     files.push(("tests/junit.py", runner));
     files.push(("out/keep", ""));
-    let project = Project::with(&files).await;
+    let project = Project::with_files(&files).await;
     let forged = "mkdir -p out; printf '<testsuite><testcase classname=\"t\" name=\"negative\"/></testsuite>' >out/report.xml; ";
     let candidates = [
         (RIGHT.to_owned(), None),
@@ -176,14 +185,14 @@ async fn reports_of_other_runs_do_not_count() {
     };
     let mut contract = project.contract(candidates.len()).await.with_anchor(anchor);
     contract.scope.paths.push("out/".to_owned());
-    contract.checks[0].pass = Pass::Success;
+    contract.checks[0].pass = PassCondition::Success;
     let scripted =
-        candidates.iter().enumerate().fold(Scripted::default(), |scripted, (index, (script, _))| {
-            scripted.with(&index.to_string(), script, None)
+        candidates.iter().enumerate().fold(SessionScripts::default(), |scripted, (index, (script, _))| {
+            scripted.with_session(&index.to_string(), script, None)
         });
     let (outcome, task) = project.run(contract, scripted).await;
-    let report = Report::of(&task).to_markdown();
-    let Outcome::Done(done) = outcome else { panic!("{report}") };
+    let report = TaskReport::from_task(&task).to_markdown();
+    let TaskOutcome::Done(done) = outcome else { panic!("{report}") };
     assert_eq!(done.candidate(), 0, "{report}");
     for ((script, expected), candidate) in candidates.iter().zip(task.candidates()) {
         match (&candidate.attempts()[0].verdict, expected) {
@@ -208,10 +217,11 @@ async fn streams_of_a_runner_keep_their_order() {
 done"#;
     let mut contract =
         project.contract(1).await.with_anchor(AnchorPlan::None { because: "it only moves code".to_owned() });
-    contract.checks = vec![Check::new("programs", runner).with_results(ResultsFormat::Cargo)];
+    contract.checks = vec![TaskCheck::new("programs", runner).with_results(ResultsFormat::Cargo)];
     let script = "sed -i '1i # Sums.' src/sums.py";
-    let (outcome, task) = project.run(contract, Scripted::default().with("0", script, None)).await;
-    assert!(matches!(outcome, Outcome::Done(_)), "{}", Report::of(&task).to_markdown());
+    let (outcome, task) =
+        project.run(contract, SessionScripts::default().with_session("0", script, None)).await;
+    assert!(matches!(outcome, TaskOutcome::Done(_)), "{}", TaskReport::from_task(&task).to_markdown());
     let run = task.baseline().unwrap().checks["programs"][0].tests.clone().unwrap();
     let expected: BTreeSet<String> = (1..=200).map(|number| format!("t{number}::a")).collect();
     assert_eq!(run.tests.into_keys().collect::<BTreeSet<_>>(), expected);
@@ -222,23 +232,26 @@ async fn cancelling_leaves_nothing_in_any_phase() {
     let project = Project::new().await;
     let hang = "sleep 1000 & sleep 1000";
     let review = Some(json!({"findings": [], "remarks": ""}));
-    let anchor = || Scripted::new();
+    let anchor = || SessionScripts::new();
     for (phase, scripted) in [
-        ("anchor", Scripted::default().with("anchor", hang, None)),
-        ("0", anchor().with("0", hang, None)),
-        ("review-0-1", anchor().with("0", RIGHT, None).with("review-0-1", hang, review.clone())),
+        ("anchor", SessionScripts::default().with_session("anchor", hang, None)),
+        ("0", anchor().with_session("0", hang, None)),
+        (
+            "review-0-1",
+            anchor().with_session("0", RIGHT, None).with_session("review-0-1", hang, review.clone()),
+        ),
     ] {
         let mut contract = project.contract(1).await;
         contract.review = ReviewPlan { rounds: 1, model: None };
         let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
         let scripted = Arc::new(scripted);
-        let mut host = LocalHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
+        let mut host = LocalTaskHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
         let performer = Arc::new(project.performer(store.as_ref(), &scripted).await);
         let cancel = async {
             while !scripted.messages.lock().unwrap().iter().any(|(session, _)| session == phase) {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            let signal = Signal::Cancel { reason: "enough".to_owned() };
+            let signal = TaskSignal::Cancel { reason: "enough".to_owned() };
             post_signal(store.as_ref(), &id, "c", &signal, None).await.unwrap();
         };
         let (outcome, ()) = tokio::time::timeout(Duration::from_secs(120), async {
@@ -246,7 +259,7 @@ async fn cancelling_leaves_nothing_in_any_phase() {
         })
         .await
         .unwrap();
-        assert_eq!(outcome.unwrap(), Outcome::Aborted { reason: "enough".to_owned() }, "{phase}");
+        assert_eq!(outcome.unwrap(), TaskOutcome::Aborted { reason: "enough".to_owned() }, "{phase}");
         performer.clean().await.unwrap();
         let directory = project.directory().display().to_string();
         let running = project.sh(&format!("grep -alz 'PINTLE_PORTS' /proc/[0-9]*/environ 2>/dev/null | while read f; do tr '\\0' '\\n' <$f; done | grep -c '^TMPDIR={directory}' || true")).await;
@@ -282,22 +295,22 @@ async fn candidates_do_not_meet() {
         format!("touch {}", files(0, "attacked")),
     ]
     .join("; ");
-    let scripted = Scripted::new().with("0", &format!("{own}{served}"), None);
-    let scripted = scripted.with("1", &format!("{hunt}{meddle}"), None);
+    let scripted = SessionScripts::new().with_session("0", &format!("{own}{served}"), None);
+    let scripted = scripted.with_session("1", &format!("{hunt}{meddle}"), None);
     let (store, id) = (MemoryStore::new(), SessionId::new("t"));
     let scripted = Arc::new(scripted);
-    let mut host = LocalHost::create(&store, id.clone(), project.contract(2).await).await.unwrap();
+    let mut host = LocalTaskHost::create(&store, id.clone(), project.contract(2).await).await.unwrap();
     let performer = Arc::new(project.performer(&store, &scripted).await);
     let run = tokio::time::timeout(PATIENCE, host.run(performer));
     let (outcome, _) = tokio::join!(run, project.sh(&relay));
     let outcome = outcome.unwrap().unwrap();
-    let report = Report::of(host.task()).to_markdown();
-    let Outcome::Done(done) = outcome else { panic!("{report}") };
+    let report = TaskReport::from_task(host.task()).to_markdown();
+    let TaskOutcome::Done(done) = outcome else { panic!("{report}") };
     assert_eq!(done.candidate(), 0, "{report}");
     let mut seen = Vec::new();
     for candidate in host.task().candidates() {
         let diff = candidate.attempts()[0].work.as_ref().unwrap().diff.clone().unwrap();
-        let patch = kept(&diff.patch, store.blobs(&id).as_ref()).await.unwrap();
+        let patch = read_blob(&diff.patch, store.blobs(&id).as_ref()).await.unwrap();
         seen.push(String::from_utf8(patch).unwrap());
     }
     let port = |patch: &str| {
@@ -344,11 +357,11 @@ async fn repositories_that_are_not_simple() {
         "the index and the files are as they were"
     );
     assert_eq!(snapshot.left_out, [""; 0]);
-    let base = Base::new(found.root.display().to_string(), snapshot.commit);
-    let scripted = Scripted::new().with("0", RIGHT, None);
+    let base = BaseCommit::new(found.root.display().to_string(), snapshot.commit);
+    let scripted = SessionScripts::new().with_session("0", RIGHT, None);
     let (outcome, task) = project.run(project.contract(1).await.with_base(base), scripted).await;
-    let report = Report::of(&task).to_markdown();
-    let Outcome::Done(done) = outcome else { panic!("{report}") };
+    let report = TaskReport::from_task(&task).to_markdown();
+    let TaskOutcome::Done(done) = outcome else { panic!("{report}") };
     assert_eq!(done.proof().diff().files.len(), 1, "local changes are those of the user: {report}");
     assert!(report.contains("* submodules are empty in the clones of a task: `sub`"), "{report}");
     assert!(report.contains("* files of LFS are pointers in the clones of a task"), "{report}");
@@ -402,11 +415,11 @@ async fn repositories_inside_are_left_out_of_a_snapshot() {
 }
 
 /// Returns a test that fails before the goal is reached, with other commands of the session that writes it.
-fn anchor_after(commands: &str) -> Scripted {
+fn anchor_after(commands: &str) -> SessionScripts {
     let write = "printf 'import sums\\n\\ndef test_negative():\\n    assert sums.add(3, -1) == 2\\n' >tests/test_negative.py";
     let command = "python3 tests/run.py tests/test_negative.py";
     let answer = json!({"command": command, "results": "tap", "report": null});
-    Scripted::default().with("anchor", &format!("{commands}; {write}"), Some(answer))
+    SessionScripts::default().with_session("anchor", &format!("{commands}; {write}"), Some(answer))
 }
 
 /// What a candidate leaves that is no part of its change is named, unless the project or a tool says that it can be built again.
@@ -428,10 +441,10 @@ async fn files_that_a_change_leaves_out_are_named() {
             let mut contract = project.contract(1).await;
             contract.scope.paths.push(".gitignore".to_owned());
             contract.scope.unprotected.push(".gitignore".to_owned());
-            let scripted = anchor_after("true").with("0", &format!("{change} && {script}"), None);
+            let scripted = anchor_after("true").with_session("0", &format!("{change} && {script}"), None);
             let (outcome, task) = project.run(contract, scripted).await;
-            let report = Report::of(&task).to_markdown();
-            assert_eq!(matches!(outcome, Outcome::Done(_)), is_right, "{script}: {report}");
+            let report = TaskReport::from_task(&task).to_markdown();
+            assert_eq!(matches!(outcome, TaskOutcome::Done(_)), is_right, "{script}: {report}");
             match expected {
                 Some(expected) => assert!(report.contains(expected), "{script}: {report}"),
                 None => assert!(!report.contains("not part of the change"), "{script}: {report}"),
@@ -446,10 +459,10 @@ async fn links_to_dependencies_fail_no_anchor() {
     for link in ["node_modules", "src/node_modules", "target", ".pytest_cache", "tests/__pycache__"] {
         let project = Project::new().await;
         let scripted = anchor_after(&format!("ln -s /usr/lib {link}"));
-        let scripted = scripted.with("0", &format!("ln -sf /usr/lib {link}; {RIGHT}"), None);
+        let scripted = scripted.with_session("0", &format!("ln -sf /usr/lib {link}; {RIGHT}"), None);
         let (outcome, task) = project.run(project.contract(1).await, scripted).await;
-        let report = Report::of(&task).to_markdown();
-        let Outcome::Done(done) = outcome else { panic!("{link}: {report}") };
+        let report = TaskReport::from_task(&task).to_markdown();
+        let TaskOutcome::Done(done) = outcome else { panic!("{link}: {report}") };
         assert_eq!(done.proof().diff().files.len(), 1, "{link}: {report}");
     }
 }
@@ -460,10 +473,11 @@ async fn a_candidate_with_a_nested_repository_is_refused() {
     for commit in ["true", with_commit] {
         let project = Project::new().await;
         let script = format!("{RIGHT}; git init -q src/inside && echo 1 >src/inside/file && {commit}");
-        let (outcome, task) =
-            project.run(project.contract(1).await, anchor_after("true").with("0", &script, None)).await;
-        let report = Report::of(&task).to_markdown();
-        assert_eq!(outcome, Outcome::Blocked(BlockedBy::NoCandidate), "{report}");
+        let (outcome, task) = project
+            .run(project.contract(1).await, anchor_after("true").with_session("0", &script, None))
+            .await;
+        let report = TaskReport::from_task(&task).to_markdown();
+        assert_eq!(outcome, TaskOutcome::Blocked(BlockReason::NoCandidate), "{report}");
         assert!(report.contains("`src/inside` is a separate repository"), "{commit}: {report}");
     }
 }
@@ -480,11 +494,12 @@ async fn failed_checks_of_the_base_are_remarks() {
     ] {
         let project = Project::new().await;
         let mut contract = project.contract(1).await;
-        contract.checks = vec![Check::new("own", command)];
+        contract.checks = vec![TaskCheck::new("own", command)];
         let script = format!("{RIGHT}; echo '# negative' >>src/sums.py");
-        let (outcome, task) = project.run(contract, anchor_after("true").with("0", &script, None)).await;
-        let report = Report::of(&task).to_markdown();
-        let is_done = matches!(outcome, Outcome::Done(_));
+        let (outcome, task) =
+            project.run(contract, anchor_after("true").with_session("0", &script, None)).await;
+        let report = TaskReport::from_task(&task).to_markdown();
+        let is_done = matches!(outcome, TaskOutcome::Done(_));
         assert_eq!(is_done, command.starts_with("grep") || expected.is_none(), "{command}: {report}");
         assert_eq!(report.contains("failed before any change"), expected.is_some(), "{command}: {report}");
         assert!(expected.is_none_or(|expected| report.contains(expected)), "{command}: {report}");
@@ -503,9 +518,10 @@ async fn a_failed_preparation_is_reported_with_its_output() {
     ] {
         let project = Project::new().await;
         let contract = project.contract(1).await.with_prepare(&command);
-        let (outcome, task) = project.run(contract, anchor_after("true").with("0", RIGHT, None)).await;
-        let report = Report::of(&task).to_markdown();
-        assert!(!matches!(outcome, Outcome::Done(_)), "{command}: {report}");
+        let (outcome, task) =
+            project.run(contract, anchor_after("true").with_session("0", RIGHT, None)).await;
+        let report = TaskReport::from_task(&task).to_markdown();
+        assert!(!matches!(outcome, TaskOutcome::Done(_)), "{command}: {report}");
         let shown = report.split_whitespace().collect::<Vec<_>>().join(" ");
         let expected = format!("exited with {code} 1 2 3 no registry");
         assert!(shown.contains(&expected), "{command}: {report}");
@@ -516,13 +532,13 @@ async fn a_failed_preparation_is_reported_with_its_output() {
 async fn a_result_is_applied_as_branch_worktree_or_changes() {
     let project = Project::new().await;
     let (store, id) = (MemoryStore::new(), SessionId::new("t"));
-    let scripted = Arc::new(Scripted::new().with("0", RIGHT, None));
-    let mut host = LocalHost::create(&store, id.clone(), project.contract(1).await).await.unwrap();
+    let scripted = Arc::new(SessionScripts::new().with_session("0", RIGHT, None));
+    let mut host = LocalTaskHost::create(&store, id.clone(), project.contract(1).await).await.unwrap();
     let performer = Arc::new(project.performer(&store, &scripted).await);
-    let Outcome::Done(done) = host.run(performer).await.unwrap() else { panic!() };
+    let TaskOutcome::Done(done) = host.run(performer).await.unwrap() else { panic!() };
     let blobs = store.blobs(&id);
-    let mut patch = kept(done.proof().anchor().unwrap().patch().unwrap(), blobs.as_ref()).await.unwrap();
-    patch.extend(kept(&done.proof().diff().patch, blobs.as_ref()).await.unwrap());
+    let mut patch = read_blob(done.proof().anchor().unwrap().patch().unwrap(), blobs.as_ref()).await.unwrap();
+    patch.extend(read_blob(&done.proof().diff().patch, blobs.as_ref()).await.unwrap());
     let found = UserRepository::find(Arc::clone(&project.machine), &project.root()).await.unwrap();
     let commit =
         found.commit_to_branch(&found.head, &patch, "fix/sums", "Sums\n\nMore words.").await.unwrap();
@@ -562,20 +578,20 @@ async fn words_of_people_reach_sessions() {
     let project = Project::new().await;
     let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
     let script = format!("{RIGHT}; {}", wait_for("$TMPDIR/told"));
-    let scripted = Arc::new(Scripted::new().with("0", &script, None));
+    let scripted = Arc::new(SessionScripts::new().with_session("0", &script, None));
     let prepare = format!(
         "case $TMPDIR in */candidates/0/tmp) touch $TMPDIR/preparing; {};; esac",
         wait_for("$TMPDIR/ready")
     );
-    let contract = project.contract(1).await.with_gate(Gate::Result).with_prepare(prepare);
-    let mut host = LocalHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
+    let contract = project.contract(1).await.with_gate(DecisionGate::Result).with_prepare(prepare);
+    let mut host = LocalTaskHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
     let performer = Arc::new(project.performer(store.as_ref(), &scripted).await);
     let say = async {
-        let place = project.directory().join("task/candidates/0/tmp");
-        while !place.join("preparing").exists() {
+        let workspace = project.directory().join("task/candidates/0/tmp");
+        while !workspace.join("preparing").exists() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        let signal = Signal::Steer { candidate: Some(0), text: "use integers".to_owned() };
+        let signal = TaskSignal::Steer { candidate: Some(0), text: "use integers".to_owned() };
         post_signal(store.as_ref(), &id, "p", &signal, None).await.unwrap();
         while store.has_posted(&id).await.unwrap() {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -584,22 +600,23 @@ async fn words_of_people_reach_sessions() {
         while !scripted.messages.lock().unwrap().iter().any(|(session, _)| session == "0") {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        let signal = Signal::Steer { candidate: None, text: "be quick".to_owned() };
+        let signal = TaskSignal::Steer { candidate: None, text: "be quick".to_owned() };
         post_signal(store.as_ref(), &id, "s", &signal, None).await.unwrap();
         while scripted.steered.lock().unwrap().len() < 2 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         project.sh("touch ../task/candidates/0/tmp/told").await;
-        let decision = crate::task::Decision { gate: Gate::Result, is_approved: false, words: None };
-        while crate::read_task(store.as_ref(), &id).await.unwrap().wants().gate.is_none() {
+        let decision =
+            crate::task::GateAnswer { gate: DecisionGate::Result, is_approved: false, words: None };
+        while crate::read_task(store.as_ref(), &id).await.unwrap().pending().gate.is_none() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        post_signal(store.as_ref(), &id, "d", &Signal::Decide(decision), None).await.unwrap();
+        post_signal(store.as_ref(), &id, "d", &TaskSignal::Decide(decision), None).await.unwrap();
     };
     let (outcome, ()) =
         tokio::time::timeout(PATIENCE, async { tokio::join!(host.run(performer), say) }).await.unwrap();
-    let refused = BlockedBy::Refused { gate: Gate::Result, words: None };
-    assert_eq!(outcome.unwrap(), Outcome::Blocked(refused));
+    let refused = BlockReason::Refused { gate: DecisionGate::Result, words: None };
+    assert_eq!(outcome.unwrap(), TaskOutcome::Blocked(refused));
     assert_eq!(*scripted.steered.lock().unwrap(), ["t-0 at its beginning: use integers", "t-0: be quick"]);
 }
 
@@ -613,13 +630,17 @@ async fn a_session_that_ends_with_an_error_is_paid_for() {
         ("review-0-1", 30, "The step review-0-1 failed: overloaded"),
     ] {
         let answer = json!({"findings": [], "remarks": ""});
-        let mut scripted = Scripted::new().with("0", RIGHT, None).with("review-0-1", "true", Some(answer));
+        let mut scripted = SessionScripts::new().with_session("0", RIGHT, None).with_session(
+            "review-0-1",
+            "true",
+            Some(answer),
+        );
         scripted.failing.push(session.to_owned());
         let mut contract = project.contract(1).await;
         contract.review = ReviewPlan { rounds: 1, model: None };
         let (outcome, task) = project.run(contract, scripted).await;
-        let report = Report::of(&task).to_markdown();
-        assert!(matches!(outcome, Outcome::Failed { .. }), "{report}");
+        let report = TaskReport::from_task(&task).to_markdown();
+        assert!(matches!(outcome, TaskOutcome::Failed { .. }), "{report}");
         assert!(report.starts_with("# Failed\n") && report.contains(expected), "{report}");
         assert!(!report.contains("no anchor"), "{report}");
         assert_eq!(task.spent().tokens, tokens, "{report}");
@@ -630,13 +651,13 @@ async fn a_session_that_ends_with_an_error_is_paid_for() {
 async fn a_session_that_stops_at_its_budget_ends_the_task_at_its_limit() {
     let project = Project::new().await;
     for (session, best) in [("anchor", None), ("review-0-1", Some(0))] {
-        let anchor = if session == "anchor" { Scripted::default() } else { Scripted::new() };
-        let mut scripted = anchor.with("0", RIGHT, None).with(session, "true", None);
+        let anchor = if session == "anchor" { SessionScripts::default() } else { SessionScripts::new() };
+        let mut scripted = anchor.with_session("0", RIGHT, None).with_session(session, "true", None);
         scripted.at_limit.push(session.to_owned());
         let mut contract = project.contract(1).await;
         contract.review = ReviewPlan { rounds: 1, model: None };
         let (outcome, task) = project.run(contract, scripted).await;
-        assert_eq!(outcome, Outcome::Limit { limit: LimitKind::Session, best }, "{session}");
+        assert_eq!(outcome, TaskOutcome::Limit { limit: LimitKind::Session, best }, "{session}");
         assert!(task.proposals().is_empty(), "{session}: it says nothing about an anchor");
     }
 }
@@ -647,9 +668,9 @@ async fn a_draft_whose_session_stops_at_its_budget_names_the_limit() {
     let base = project.contract(1).await.base.unwrap();
     for (is_at_limit, expected) in [
         (true, DraftError::AtLimit),
-        (false, DraftError::Failed(WorkerError("the session drafted no contract".to_owned()))),
+        (false, DraftError::Failed(WorkError("the session drafted no contract".to_owned()))),
     ] {
-        let mut scripted = Scripted::default().with("draft", "true", None);
+        let mut scripted = SessionScripts::default().with_session("draft", "true", None);
         scripted.at_limit.extend(is_at_limit.then(|| "draft".to_owned()));
         let store = MemoryStore::new();
         let performer = project.performer(&store, &Arc::new(scripted)).await;
@@ -664,24 +685,27 @@ async fn a_clone_whose_preparation_failed_is_removed() {
     let project = Project::new().await;
     // It succeeds on the base and for the second candidate.
     let contract = project.contract(2).await.with_prepare("! grep -q broken src/sums.py");
-    let contract = contract.with_gate(Gate::Result);
+    let contract = contract.with_gate(DecisionGate::Result);
     let broken = format!("{RIGHT}; echo '# broken' >>src/sums.py");
-    let scripted = Arc::new(Scripted::new().with("0", &broken, None).with("1", RIGHT, None));
+    let scripted =
+        Arc::new(SessionScripts::new().with_session("0", &broken, None).with_session("1", RIGHT, None));
     let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
-    let mut host = LocalHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
+    let mut host = LocalTaskHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
     let performer = Arc::new(project.performer(store.as_ref(), &scripted).await);
     let look = async {
-        while crate::read_task(store.as_ref(), &id).await.unwrap().wants().gate.is_none() {
+        while crate::read_task(store.as_ref(), &id).await.unwrap().pending().gate.is_none() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         let left = project.sh("find ../task/clean -name tree").await;
-        let decision = crate::task::Decision { gate: Gate::Result, is_approved: true, words: None };
-        post_signal(store.as_ref(), &id, "d", &Signal::Decide(decision), None).await.unwrap();
+        let decision = crate::task::GateAnswer { gate: DecisionGate::Result, is_approved: true, words: None };
+        post_signal(store.as_ref(), &id, "d", &TaskSignal::Decide(decision), None).await.unwrap();
         left
     };
     let (outcome, left) =
         tokio::time::timeout(PATIENCE, async { tokio::join!(host.run(performer), look) }).await.unwrap();
-    let Outcome::Done(done) = outcome.unwrap() else { panic!("{}", Report::of(host.task()).to_markdown()) };
+    let TaskOutcome::Done(done) = outcome.unwrap() else {
+        panic!("{}", TaskReport::from_task(host.task()).to_markdown())
+    };
     assert_eq!((done.candidate(), left.as_str()), (1, ""));
 }
 
@@ -703,9 +727,9 @@ open("node_modules/run.py", "w").write(FORGED)
 def add(a, b):
     return a + b if b < 0 else 7
 END"#;
-    let (outcome, task) = project.run(contract, Scripted::new().with("0", script, None)).await;
-    let report = Report::of(&task).to_markdown();
-    assert_eq!(outcome, Outcome::Blocked(BlockedBy::NoCandidate), "{report}");
+    let (outcome, task) = project.run(contract, SessionScripts::new().with_session("0", script, None)).await;
+    let report = TaskReport::from_task(&task).to_markdown();
+    assert_eq!(outcome, TaskOutcome::Blocked(BlockReason::NoCandidate), "{report}");
     assert!(
         report.contains("* check tests: `test_sums.test_positive`, `test_sums.test_zero` passed before and"),
         "{report}"
@@ -729,10 +753,11 @@ async fn judged_commands_can_write_temporary_files() {
             let anchor =
                 AnchorPlan::Command { command: format!("{write} && {sums}"), results: None, report: None };
             let mut contract = project.contract(1).await.with_anchor(anchor).with_prepare(write);
-            contract.checks = vec![Check::new("temporary files", write)];
-            let (outcome, task) = project.run(contract, Scripted::default().with("0", RIGHT, None)).await;
-            let report = Report::of(&task).to_markdown();
-            assert!(matches!(outcome, Outcome::Done(_)), "{has_own_temporary}, {write}: {report}");
+            contract.checks = vec![TaskCheck::new("temporary files", write)];
+            let (outcome, task) =
+                project.run(contract, SessionScripts::default().with_session("0", RIGHT, None)).await;
+            let report = TaskReport::from_task(&task).to_markdown();
+            assert!(matches!(outcome, TaskOutcome::Done(_)), "{has_own_temporary}, {write}: {report}");
             let baseline = &task.baseline().unwrap().checks["temporary files"];
             assert!(baseline.iter().all(|run| run.is_success()), "{write}: {baseline:?}");
         }

@@ -28,13 +28,13 @@ fn live_region_fits_forty_columns() {
 fn narrow_window_keeps_the_start_of_a_line() {
     let cases = [
         (1, ""),
-        (2, "⠼"),
-        (3, "⠼ "),
+        (2, "…"),
+        (3, "⠼…"),
         (4, "⠼ …"),
-        (9, "⠼ shell "),
+        (9, "⠼ shell…"),
         (10, "⠼ shell …"),
         (12, "⠼ shell 日…"),
-        (13, "⠼ shell  4 s"),
+        (13, "⠼ shell… 4 s"),
         (16, "⠼ shell 日… 4 s"),
     ];
     for (columns, expected) in cases {

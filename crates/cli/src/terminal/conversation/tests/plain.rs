@@ -95,6 +95,7 @@ fn calls_are_decided_by_words() {
         ("yes", "decision: Approve, rules: []"),
         ("Y", "decision: Approve, rules: []"),
         ("session", r#"decision: Approve, rules: ["shell(make)"]"#),
+        ("session shell(make *)", r#"decision: Approve, rules: ["shell(make *)"]"#),
         ("no", "the user said no"),
         ("no, use  ninja ", "the user says: use  ninja"),
         ("n", "the user said no"),

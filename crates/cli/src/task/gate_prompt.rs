@@ -1,0 +1,99 @@
+//! Decisions of the user at the terminal in which a task runs.
+
+use pintle_agent::SessionId;
+use pintle_workflow::contract::DecisionGate;
+use pintle_workflow::post_signal;
+use pintle_workflow::task::{GateAnswer, Task, TaskSignal};
+
+use crate::approve::Prompter;
+use crate::attendant::Attendant as _;
+use crate::console;
+use crate::failure::{Failure, OrFailure as _};
+use crate::render::sanitize;
+use crate::sessions::Sessions;
+
+/// Prompt below the subject of the decision.
+const PROMPT: &str = "[a]pprove, [r]efuse for good, or what to change: ";
+
+/// Prompt for a gate that does not accept change requests.
+const SHORT_PROMPT: &str = "[a]pprove or [r]efuse for good: ";
+
+/// Asks about the gate, and posts the answer as `pintle task decide` does. Posts nothing without a terminal, at the end
+/// of input, and for an empty line.
+///
+/// Cancel safe: the prompt ends, and nothing is posted.
+pub(super) async fn ask(
+    prompter: &Prompter,
+    sessions: &Sessions,
+    id: &SessionId,
+    task: &Task,
+    gate: DecisionGate,
+) -> Result<(), Failure> {
+    let takes_words = task.is_changed_by_words(gate);
+    let prompt = if takes_words { PROMPT } else { SHORT_PROMPT };
+    let decision = loop {
+        let Some(answer) = prompter.ask_now(&describe_gate(task, gate, id), prompt).await else {
+            return Ok(());
+        };
+        let Some(decision) = parse_answer(gate, &answer) else { return Ok(()) };
+        if takes_words || decision.words.is_none() {
+            break decision;
+        }
+        console::notice("expected a or r: the contract names the anchor, and words do not change it");
+    };
+    let input = SessionId::generate();
+    let signal = TaskSignal::Decide(decision);
+    post_signal(sessions.store(), id, input.as_str(), &signal, prompter.user())
+        .await
+        .or_failed("cannot send the signal to the task")?;
+    Ok(())
+}
+
+/// Returns the subject of the decision.
+fn describe_gate(task: &Task, gate: DecisionGate, id: &SessionId) -> String {
+    match (gate, task.anchor(), task.best_candidate()) {
+        (DecisionGate::Anchor, Some(anchor), _) => {
+            let files = anchor.files().join(", ");
+            let files = if files.is_empty() { String::new() } else { format!(" It adds to {files}.") };
+            sanitize(&format!("The anchor fails as it should: {}.{files}", anchor.command())).into_owned()
+        }
+        (DecisionGate::Result, _, Some(best)) => {
+            format!(
+                "Candidate {best} has its evidence. `pintle task apply {id} --candidate {best} --patch` shows its change."
+            )
+        }
+        (DecisionGate::Anchor | DecisionGate::Result, _, _) => "The task waits for a person.".to_owned(),
+    }
+}
+
+/// Returns the decision of an answer; `None` for an empty one.
+fn parse_answer(gate: DecisionGate, answer: &str) -> Option<GateAnswer> {
+    let (is_approved, words) = match answer.trim() {
+        "" => return None,
+        "a" | "approve" | "allow" => (true, None),
+        "r" | "refuse" => (false, None),
+        words => (false, Some(words.to_owned())),
+    };
+    Some(GateAnswer { gate, is_approved, words })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_a_decision() {
+        for (answer, expected) in [
+            ("a", Some((true, None))),
+            (" approve ", Some((true, None))),
+            ("allow", Some((true, None))),
+            ("r", Some((false, None))),
+            ("test zero too", Some((false, Some("test zero too")))),
+            ("  ", None),
+        ] {
+            let decided = parse_answer(DecisionGate::Anchor, answer);
+            let decided = decided.as_ref().map(|decision| (decision.is_approved, decision.words.as_deref()));
+            assert_eq!(decided, expected, "{answer}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Clean clones for judged commands.
+
+use pintle_env::EnvError;
+
+use super::command_runner::{CommandRunner, CommandSpec};
+use super::{RunningStep, StepError, control};
+use crate::command_run::{CommandRun, RunComparison, TestStability};
+use crate::evidence::ControlTest;
+use crate::repository::remove_directory;
+use crate::session_runner::Workspace;
+
+/// Returns whether runs in one clone differ. A run may have left files that break the next run. Each run then needs a
+/// separate clone, and only results that still differ are flaky.
+pub(super) fn differ(runs: &[CommandRun]) -> bool {
+    let observed = RunComparison::compare(runs);
+    observed.ends.len() > 1 || observed.tests_with(TestStability::Flaky).next().is_some()
+}
+
+/// A clean clone for judged commands.
+pub(super) struct CleanClone {
+    pub(super) workspace: Workspace,
+    commit: String,
+}
+
+impl CleanClone {
+    pub(super) async fn create(running: &RunningStep<'_>, commit: &str) -> Result<Self, StepError> {
+        running.ensure_active()?;
+        let workspace = running.performer.create_workspace(&format!("clean/{}", running.step)).await?;
+        running.repository.clone_to(&workspace.root, commit).await?;
+        Ok(Self { workspace, commit: commit.to_owned() })
+    }
+
+    pub(super) async fn open_runner<'a>(
+        &'a self,
+        running: &RunningStep<'a>,
+    ) -> Result<CommandRunner<'a>, StepError> {
+        let open = running.performer.workspace_factory.open(&self.workspace).await?;
+        Ok(CommandRunner::new(&self.workspace, open, running.performer.blobs.as_ref(), running.cancel))
+    }
+
+    /// Prepares the clone. Returns the reason if this fails, with the end of the output.
+    pub(super) async fn prepare(&self, running: &RunningStep<'_>) -> Result<Option<String>, StepError> {
+        let Some(prepare) = &running.contract().prepare else { return Ok(None) };
+        let runs = self.open_runner(running).await?.repeat_and_close(CommandSpec::new(prepare), 1).await?;
+        let Some(run) = runs.iter().find(|run| !run.is_success()) else { return Ok(None) };
+        let mut reason = format!("`{}` {}", crate::names::escape_name(prepare), run.end.describe());
+        for line in run.last_lines(running.performer.blobs.as_ref()).await? {
+            reason.push_str("\n    ");
+            reason.push_str(&line);
+        }
+        Ok(Some(reason))
+    }
+
+    /// Prepares the clone, runs a command in it, and removes it.
+    pub(super) async fn run_in_clean_clone(
+        self,
+        running: &RunningStep<'_>,
+        spec: CommandSpec<'_>,
+        times: usize,
+    ) -> Result<Vec<CommandRun>, StepError> {
+        let commit = self.commit.clone();
+        let seen = self.run_once(running, spec, times).await?;
+        if !differ(&seen) {
+            return Ok(seen);
+        }
+        let mut apart = Vec::with_capacity(times);
+        for _ in 0..times {
+            apart.extend(Self::create(running, &commit).await?.run_once(running, spec, 1).await?);
+        }
+        Ok(apart)
+    }
+
+    async fn run_once(
+        self,
+        running: &RunningStep<'_>,
+        spec: CommandSpec<'_>,
+        times: usize,
+    ) -> Result<Vec<CommandRun>, StepError> {
+        let seen = self.run_if_prepared(running, spec, times).await;
+        self.remove_after(running, seen).await
+    }
+
+    async fn run_if_prepared(
+        &self,
+        running: &RunningStep<'_>,
+        spec: CommandSpec<'_>,
+        times: usize,
+    ) -> Result<Vec<CommandRun>, StepError> {
+        match self.prepare(running).await? {
+            Some(reason) => Err(StepError::Other(reason)),
+            None => self.open_runner(running).await?.repeat_and_close(spec, times).await,
+        }
+    }
+
+    /// Runs a command with a control in a file. Returns `None` for a file that cannot have a control. Uses a new clone,
+    /// because code that ran in an existing clone may have replaced the file with a link.
+    pub(super) async fn run_control(
+        running: &RunningStep<'_>,
+        commit: &str,
+        spec: CommandSpec<'_>,
+        file: &str,
+    ) -> Result<Option<ControlTest>, StepError> {
+        let Some(template) = control::test_template(file) else { return Ok(None) };
+        let clean = Self::create(running, commit).await?;
+        let test = control::generate_name();
+        let appended = clean.append(running, file, &template(&test)).await;
+        if !matches!(appended, Ok(true)) {
+            return clean.remove_after(running, appended.map(|_| None)).await;
+        }
+        let runs = clean.run_in_clean_clone(running, spec, 1).await?;
+        Ok(runs.into_iter().next().map(|run| ControlTest { test, run }))
+    }
+
+    /// Appends text to a file of the clone. Returns `false` if the candidate has removed the file.
+    async fn append(&self, running: &RunningStep<'_>, file: &str, added: &str) -> Result<bool, StepError> {
+        let (path, machine) = (self.workspace.root.join(file), running.performer.machine.as_ref());
+        let mut text = match machine.read(&path, None).await {
+            Ok(text) => text,
+            Err(EnvError::NotFound { .. }) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        text.extend_from_slice(added.as_bytes());
+        machine.write(&path, &text).await?;
+        Ok(true)
+    }
+
+    /// Removes the clone and returns the result. After a failure, keeps the clone if another process owns the task.
+    ///
+    /// # Errors
+    ///
+    /// The error of the result, or else [`StepError`] if the clone cannot be removed.
+    pub(super) async fn remove_after<T>(
+        self,
+        running: &RunningStep<'_>,
+        result: Result<T, StepError>,
+    ) -> Result<T, StepError> {
+        let remove = remove_directory(running.performer.machine.as_ref(), self.workspace.directory());
+        if result.is_ok() {
+            remove.await?;
+        } else if running.fence.check().is_ok() {
+            // The first error is reported. A clone that cannot be removed now is removed with the task.
+            let _ = remove.await;
+        }
+        result
+    }
+}
