@@ -31,6 +31,7 @@ impl FakeAttendant {
     }
 
     /// Returns the questions so far, each with its details and its prompt.
+    #[cfg(feature = "mcp")]
     pub(crate) fn questions(&self) -> Vec<String> {
         self.questions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
