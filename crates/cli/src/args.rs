@@ -25,9 +25,11 @@ mod session;
 mod task;
 #[cfg(feature = "server")]
 mod tokens;
+mod words;
 #[cfg(feature = "task")]
 mod worker;
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -69,6 +71,7 @@ pub(crate) use self::task::{
 };
 #[cfg(feature = "server")]
 pub(crate) use self::tokens::{AddTokenArgs, TokensArgs, TokensCommand};
+pub(crate) use self::words::CommandWords;
 #[cfg(feature = "task")]
 pub(crate) use self::worker::WorkerArgs;
 use crate::env_spec::EnvSpec;
@@ -372,6 +375,12 @@ pub(crate) struct RunArgs {
     pub(crate) conversation: ConversationArgs,
     #[command(flatten)]
     pub(crate) configuration: ConfigurationArgs,
+    /// Names of the flags that were typed, without dashes.
+    #[arg(skip)]
+    pub(crate) typed: BTreeSet<String>,
+    /// The command line of this process.
+    #[arg(skip)]
+    pub(crate) words: CommandWords,
 }
 
 /// `pintle ask`.

@@ -44,13 +44,13 @@ const UUID: usize = 36;
 /// The result is an interruption if the host no longer reads.
 pub(crate) async fn claude(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     args.conversation.refuse()?;
-    let options = with_settings(command_line::stream_options()?)?;
+    let options = with_settings(command_line::stream_options(&args.words)?)?;
     let selected = select(&args, process_env).await?;
     let remembered = match &selected {
         Some(selected) => selected.remembered(&args.session.given)?,
         None => Vec::new(),
     };
-    let completed = config::complete_run(&remembered, process_env).await?;
+    let completed = config::complete_run(&args.words, &remembered, process_env).await?;
     let SessionArgs { no_session, given, .. } = completed.session;
     let id = new_id(&options, process_env).await?;
     let session = SessionArgs { no_session, given, id, ..args.session };

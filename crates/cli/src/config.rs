@@ -15,7 +15,9 @@ use self::load::Configuration;
 use self::settings::{Settings, Source, Value};
 #[cfg(feature = "mcp")]
 use crate::args::McpCommand;
-use crate::args::{Command, ConfigArgs, ConfigCommand, ConfigurationArgs, EnvArgs, ModelArgs, RunArgs};
+use crate::args::{
+    Command, CommandWords, ConfigArgs, ConfigCommand, ConfigurationArgs, EnvArgs, ModelArgs, RunArgs,
+};
 use crate::command_line::{self, CommandLine};
 use crate::config_file::{keys, problem};
 use crate::console;
@@ -45,23 +47,32 @@ pub(crate) async fn effective(process_env: &ProcessEnv) -> Result<String, Failur
 
 /// Completes the command line of a run, whose session remembers these flags.
 pub(crate) async fn complete_run(
+    words: &CommandWords,
     remembered: &[String],
     process_env: &ProcessEnv,
 ) -> Result<RunArgs, Failure> {
-    let completed = completed(remembered, process_env).await?.into_session();
+    let completed = completed(words, remembered, process_env).await?.into_session();
     completed.ok_or_else(|| Failure::usage("a session goes on with `pintle run` or in a conversation"))
 }
 
 /// Completes the command line of a command other than a run, which may have to select a session first.
-pub(crate) async fn complete(command: Command, process_env: &ProcessEnv) -> Result<Command, Failure> {
+pub(crate) async fn complete(
+    command: Command,
+    words: &CommandWords,
+    process_env: &ProcessEnv,
+) -> Result<Command, Failure> {
     if command.session().is_some() || Scope::of(&command, process_env)?.is_none() {
         return Ok(command);
     }
-    completed(&[], process_env).await
+    completed(words, &[], process_env).await
 }
 
-async fn completed(remembered: &[String], process_env: &ProcessEnv) -> Result<Command, Failure> {
-    let mut line = command_line::parse_with(remembered)?;
+async fn completed(
+    words: &CommandWords,
+    remembered: &[String],
+    process_env: &ProcessEnv,
+) -> Result<Command, Failure> {
+    let line = command_line::parse_with(words, remembered)?;
     let Some(scope) = Scope::of(&line.arguments.command, process_env)? else {
         return Ok(line.arguments.command);
     };
@@ -69,12 +80,7 @@ async fn completed(remembered: &[String], process_env: &ProcessEnv) -> Result<Co
     let notices = process_env.notices();
     notices.report_all(problem::check(&loaded.problems, scope.configuration.ignore_config_errors)?);
     notices.report_all(loaded.notices.clone());
-    let (settings, profile) = scope.settings(&loaded, process_env)?;
-    if profile.is_some() {
-        line.given.remove("profile");
-    }
-    let flags = scope.flags(&settings, &line);
-    Ok(line.configured(remembered, &flags, profile.as_deref())?.command)
+    scope.configured(line, remembered, &loaded, process_env)
 }
 
 /// Parts of a command line that the configuration depends on.
@@ -171,6 +177,22 @@ impl Scope {
             | Command::Completions(_) => return Ok(None),
         };
         Ok(Some(scope))
+    }
+
+    /// Parses a command line once more, with the flags of the configuration.
+    fn configured(
+        &self,
+        mut line: CommandLine,
+        remembered: &[String],
+        loaded: &Configuration,
+        process_env: &ProcessEnv,
+    ) -> Result<Command, Failure> {
+        let (settings, profile) = self.settings(loaded, process_env)?;
+        if profile.is_some() {
+            line.given.remove("profile");
+        }
+        let flags = self.flags(&settings, &line);
+        Ok(line.configured(remembered, &flags, profile.as_deref())?.command)
     }
 
     fn with_model(self, args: &ModelArgs) -> Self {

@@ -91,7 +91,7 @@ mod user_editor;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::args::{Arguments, Command, MockCommand};
+use crate::args::{Arguments, Command, CommandWords, MockCommand};
 use crate::command_failure::CommandFailure;
 use crate::console::Console;
 use crate::exit::Exit;
@@ -106,8 +106,8 @@ const WORKERS: usize = 2;
 const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
-    let arguments = match command_line::parse() {
-        Ok(arguments) => arguments,
+    let (arguments, words) = match command_line::parse(std::env::args_os().collect()) {
+        Ok(parsed) => parsed,
         Err(exit) => return exit.into(),
     };
     let session = arguments.command.session();
@@ -125,21 +125,25 @@ fn main() -> ExitCode {
         true => process_env.with_key_of_codex(),
         false => process_env,
     };
-    let exit = execute(arguments, &process_env).unwrap_or_else(|failure| {
+    let exit = execute(arguments, &words, &process_env).unwrap_or_else(|failure| {
         console::report(failure.failure());
         failure.exit()
     });
     exit.into()
 }
 
-fn execute(arguments: Arguments, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
+fn execute(
+    arguments: Arguments,
+    words: &CommandWords,
+    process_env: &ProcessEnv,
+) -> Result<Exit, CommandFailure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
         .build()
         .or_failed("cannot start the runtime")?;
     let is_interactive = matches!(arguments.command, Command::Run(_) | Command::Ask(_) | Command::Demo(_));
-    let result = runtime.block_on(run_and_report(arguments.command, process_env));
+    let result = runtime.block_on(run_and_report(arguments.command, words, process_env));
     if is_interactive {
         console::discard_typeahead();
     }
@@ -149,9 +153,13 @@ fn execute(arguments: Arguments, process_env: &ProcessEnv) -> Result<Exit, Comma
 }
 
 /// Runs the command. If its output format is JSON, writes an error object for a failure.
-async fn run_and_report(command: Command, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
+async fn run_and_report(
+    command: Command,
+    words: &CommandWords,
+    process_env: &ProcessEnv,
+) -> Result<Exit, CommandFailure> {
     let format = command.error_format();
-    let result = dispatch(command, process_env).await;
+    let result = dispatch(command, words, process_env).await;
     if let (Some(format), Err(failure)) = (format, &result)
         && !failure.is_in_output()
         && let Ok(line) = render::failure_line(format.error_type, failure.failure())
@@ -162,8 +170,12 @@ async fn run_and_report(command: Command, process_env: &ProcessEnv) -> Result<Ex
     result
 }
 
-async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
-    let exit = match config::complete(command, process_env).await? {
+async fn dispatch(
+    command: Command,
+    words: &CommandWords,
+    process_env: &ProcessEnv,
+) -> Result<Exit, CommandFailure> {
+    let exit = match config::complete(command, words, process_env).await? {
         Command::Chat(args) => run::chat(*args, process_env).await?,
         #[cfg(feature = "compat")]
         Command::Run(args) if args.claude_stream => claude::claude(*args, process_env).await?,

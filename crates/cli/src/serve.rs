@@ -101,7 +101,7 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
 
 /// Returns the flags completed with the configuration, as sessions have them.
 async fn with_configuration(args: &RunArgs, process_env: &ProcessEnv) -> Result<RunArgs, Failure> {
-    let mut completed = config::complete_run(&[], process_env).await?;
+    let mut completed = config::complete_run(&args.words, &[], process_env).await?;
     completed.session.given = args.session.given.clone();
     Ok(completed)
 }

@@ -19,7 +19,7 @@ use super::controls::ServeControls;
 use super::damage::damage_or;
 use super::fork::{unknown_policy, widening};
 use super::roots::WorkspaceRoots;
-use crate::args::{AuditFormat, ExportFormat, RunArgs, SessionArgs};
+use crate::args::{AuditFormat, CommandWords, ExportFormat, RunArgs, SessionArgs};
 use crate::attendant::{Attendant, ClientAttendant};
 use crate::audit;
 use crate::config;
@@ -49,6 +49,8 @@ const LOCAL: &str = "local";
 #[derive(Clone, Debug)]
 pub(super) struct ServeHost {
     process_env: ProcessEnv,
+    /// Command line of this process.
+    command: CommandWords,
     /// Flags of this process. They precede the flags that a session remembers.
     given: Flags,
     /// Mode of sessions for which none is set.
@@ -96,6 +98,7 @@ impl ServeHost {
         let catalog = model.catalog().clone();
         Ok(Self {
             process_env: process_env.clone(),
+            command: args.words.clone(),
             given: args.session.given.clone(),
             mode: args.policy.mode.unwrap_or(MODE),
             environment: args.environment.env.clone(),
@@ -134,7 +137,7 @@ impl ServeHost {
         is_kept: &mut bool,
     ) -> Result<OpenSession, HostError> {
         let is_new = selected.is_none();
-        let completed = config::complete_run(words, &self.process_env).await?;
+        let completed = config::complete_run(&self.command, words, &self.process_env).await?;
         let Wanted { id, tenant, directory, grant, settings, properties } = wanted;
         let session = SessionArgs {
             given: completed.session.given.clone(),
@@ -373,7 +376,8 @@ impl SessionHost for ServeHost {
         self.resolve_stored_workspace(&summary)?;
         let wanted = self.wanted_for_stored(&summary);
         let words = remembered_flags(&summary, &self.given)?;
-        let is_grant_given = config::complete_run(&words, &self.process_env).await?.grant.is_some();
+        let completed = config::complete_run(&self.command, &words, &self.process_env).await?;
+        let is_grant_given = completed.grant.is_some();
         let own = ["served", TENANT];
         let properties = summary.properties.clone();
         let properties = properties.into_iter().filter(|(name, _)| own.contains(&name.as_str()));
@@ -485,8 +489,9 @@ impl SessionHost for ServeHost {
         let words = remembered_flags(&summary, &self.given)?;
         // A new session in the same directory has only the flags of the server.
         let of_new: Vec<String> = words.iter().filter(|word| word.starts_with("--dir=")).cloned().collect();
-        let fork = config::complete_run(&words, &self.process_env).await?;
-        Ok(widening(&fork, &recorded, &config::complete_run(&of_new, &self.process_env).await?))
+        let fork = config::complete_run(&self.command, &words, &self.process_env).await?;
+        let new = config::complete_run(&self.command, &of_new, &self.process_env).await?;
+        Ok(widening(&fork, &recorded, &new))
     }
 
     fn cost(&self, provider: &str, model: &str, usage: &Usage) -> Option<f64> {

@@ -30,7 +30,7 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// Runs `pintle worker` until a signal arrives.
 pub(crate) async fn work(args: WorkerArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
-    let run = config::complete_run(&[], process_env).await?;
+    let run = config::complete_run(&args.run.words, &[], process_env).await?;
     if run.environment.env != EnvSpec::Local {
         return Err(Failure::usage("`pintle worker` works only with --env local"));
     }

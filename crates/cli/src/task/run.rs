@@ -33,7 +33,7 @@ use crate::sessions::Sessions;
 
 pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
-    let run = config::complete_run(&[], process_env).await?;
+    let run = config::complete_run(&args.run.words, &[], process_env).await?;
     if run.environment.env != EnvSpec::Local {
         return Err(Failure::usage("`pintle task run` works only with --env local"));
     }
