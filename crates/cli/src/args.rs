@@ -14,6 +14,7 @@ mod first_contact;
 mod grants;
 #[cfg(any(feature = "acp", feature = "server", feature = "task"))]
 mod hosted;
+mod layer;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod parsers;

@@ -69,7 +69,7 @@ pub(crate) fn parse(passed: Vec<OsString>) -> Result<(Arguments, CommandWords), 
 }
 
 /// Command line with the flags that a session remembers.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct CommandLine {
     pub(crate) arguments: Arguments,
     /// Names of the flags that were typed or remembered.
@@ -106,7 +106,7 @@ impl CommandLine {
     /// Parses the arguments once more, with flags of the configuration, which the session does not remember. `profile` is the
     /// value of `--profile` if it is the name of a profile in the configuration, which the flags then replace.
     pub(crate) fn configured(
-        self,
+        &self,
         remembered: &[String],
         configured: &[String],
         profile: Option<&str>,
@@ -127,12 +127,11 @@ impl CommandLine {
             }
             failure.with_hint(&format!("the configuration adds {}", configured.join(" ")))
         })?;
-        if let (Some(run), Some(typed)) =
-            (arguments.command.session_mut(), self.arguments.command.into_session())
+        if let (Some(run), Some(typed)) = (arguments.command.session_mut(), self.arguments.command.session())
         {
-            run.session.given = typed.session.given;
-            run.typed = typed.typed;
-            run.words = self.words;
+            run.session.given.clone_from(&typed.session.given);
+            run.typed.clone_from(&typed.typed);
+            run.words = self.words.clone();
             run.policy.session_rules = session_rules;
             if let Some(name) = profile {
                 run.session.given.insert("profile".to_owned(), vec![name.to_owned()]);
@@ -227,6 +226,9 @@ fn usage_failure(error: &clap::Error) -> Failure {
     let details: Vec<String> = before_usage.filter(is_detail).collect();
     Failure::usage(details.join("; ")).with_hint("see `pintle --help`")
 }
+
+#[cfg(test)]
+pub(crate) use self::tests::run_of;
 
 #[cfg(test)]
 mod tests;

@@ -4,11 +4,14 @@
 //! nor its session sets.
 
 mod edit;
+#[cfg_attr(not(test), expect(dead_code, reason = "no surface takes its settings from layers yet"))]
+mod layers;
 mod list;
 mod load;
 mod schema;
 mod settings;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use self::load::Configuration;
@@ -80,7 +83,7 @@ async fn completed(
     let notices = process_env.notices();
     notices.report_all(problem::check(&loaded.problems, scope.configuration.ignore_config_errors)?);
     notices.report_all(loaded.notices.clone());
-    scope.configured(line, remembered, &loaded, process_env)
+    scope.configured(&line, remembered, &loaded, process_env)
 }
 
 /// Parts of a command line that the configuration depends on.
@@ -182,16 +185,17 @@ impl Scope {
     /// Parses a command line once more, with the flags of the configuration.
     fn configured(
         &self,
-        mut line: CommandLine,
+        line: &CommandLine,
         remembered: &[String],
         loaded: &Configuration,
         process_env: &ProcessEnv,
     ) -> Result<Command, Failure> {
         let (settings, profile) = self.settings(loaded, process_env)?;
+        let mut given = line.given.clone();
         if profile.is_some() {
-            line.given.remove("profile");
+            given.remove("profile");
         }
-        let flags = self.flags(&settings, &line);
+        let flags = self.flags(&settings, line, &given);
         Ok(line.configured(remembered, &flags, profile.as_deref())?.command)
     }
 
@@ -216,7 +220,7 @@ impl Scope {
         Ok((settings, named))
     }
 
-    fn flags(&self, settings: &Settings, line: &CommandLine) -> Vec<String> {
+    fn flags(&self, settings: &Settings, line: &CommandLine, given: &BTreeSet<String>) -> Vec<String> {
         let mut known = line.known.clone();
         known.retain(|flag| self.only.is_none_or(|only| flag == only));
         if settings.values.contains_key(keys::PROFILE) && matches!(line.arguments.command, Command::Prompt(_))
@@ -234,7 +238,7 @@ impl Scope {
             // The provider that the model selects has a variable of this kind as well.
             known.remove("base-url");
         }
-        settings.flags(&line.given, &known)
+        settings.flags(given, &known)
     }
 }
 
@@ -251,20 +255,34 @@ fn require_file(name: &str, loaded: &Configuration) -> Result<(), Failure> {
 /// Replaces a base URL from a file by the value of the provider's variable, which takes precedence.
 fn apply_url_variable(settings: &mut Settings, given: Option<ProviderName>, process_env: &ProcessEnv) {
     let configured = || settings.values.get("provider").and_then(|value| provider(&value.text));
-    let provider = match given {
-        Some(ProviderName::Scripted) => return,
-        Some(ProviderName::Of(provider)) => Some(provider),
-        None => configured().or_else(|| Provider::by_key(|name| process_env.variable(name))),
-    };
-    let name = provider.unwrap_or(Provider::OpenAiCompatible).variables().base_url;
+    let variable = url_variable(given, configured, process_env);
     let is_own =
         settings.values.get(keys::BASE_URL).is_some_and(|value| matches!(value.source, Source::Variable(_)));
-    if let (Some(text), false) = (process_env.variable(name), is_own) {
+    if let (Some((name, text)), false) = (variable, is_own) {
         let source = Source::Variable(name.to_owned());
         settings.values.insert(keys::BASE_URL, Value { text, source });
     }
 }
 
+/// Returns the variable with the base URL of the provider that flags or the configuration name, or else that has a key, and
+/// its value.
+fn url_variable(
+    given: Option<ProviderName>,
+    configured: impl FnOnce() -> Option<Provider>,
+    process_env: &ProcessEnv,
+) -> Option<(&'static str, String)> {
+    let provider = match given {
+        Some(ProviderName::Scripted) => return None,
+        Some(ProviderName::Of(provider)) => Some(provider),
+        None => configured().or_else(|| Provider::by_key(|name| process_env.variable(name))),
+    };
+    let name = provider.unwrap_or(Provider::OpenAiCompatible).variables().base_url;
+    Some((name, process_env.variable(name)?))
+}
+
 fn provider(name: &str) -> Option<Provider> {
     name.parse().ok()
 }
+
+#[cfg(test)]
+mod tests;

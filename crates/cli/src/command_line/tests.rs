@@ -1,6 +1,13 @@
 use clap::Parser as _;
 
 use super::*;
+use crate::args::RunArgs;
+
+/// Returns the flags of the session of a command line.
+pub(crate) fn run_of(line: &str) -> RunArgs {
+    let (arguments, _) = super::parse(line.split_whitespace().map(OsString::from).collect()).unwrap();
+    arguments.command.into_session().unwrap()
+}
 
 fn parse(line: &str) -> Result<Arguments, clap::Error> {
     Arguments::try_parse_from(std::iter::once("pintle").chain(line.split_whitespace()))

@@ -75,8 +75,8 @@ fn rows(settings: &Settings, loaded: &Configuration) -> Vec<Row> {
             row(key, selected.or(value))
         })
         .collect();
-    for command in &loaded.user().key_commands {
-        let source = Source::File { name: loaded.user().name.clone(), line: command.line, profile: None };
+    for command in &loaded.user.key_commands {
+        let source = Source::File { name: loaded.user.name.clone(), line: command.line, profile: None };
         rows.push(Row {
             name: format!("{KEY_COMMAND}.{}", command.provider),
             value: json!(command.words),
