@@ -1,10 +1,9 @@
 //! Configuration: `config.toml` of the user and of the project, environment variables, and profiles by name.
 //!
-//! Each key corresponds to a flag. Values become flags: the command line is parsed again with the flags that neither it
-//! nor its session sets.
+//! The settings of `pintle run` and of conversations are merged from layers. For other commands, values become flags: the
+//! command line is parsed again with the flags that neither it nor its session sets.
 
 mod edit;
-#[cfg_attr(not(test), expect(dead_code, reason = "no surface takes its settings from layers yet"))]
 mod layers;
 mod list;
 mod load;
@@ -12,7 +11,9 @@ mod schema;
 mod settings;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use pintle_host::{BoundedValue, FieldRow, Origin, ProfileRef, merge};
 
 use self::load::Configuration;
 use self::settings::{Settings, Source, Value};
@@ -27,8 +28,10 @@ use crate::console;
 use crate::env_spec::EnvSpec;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::notice::Notice;
 use crate::process_env::{self, ProcessEnv};
 use crate::provider::{Provider, ProviderName};
+use crate::sessions::Flags;
 
 /// Runs `pintle config`.
 pub(crate) async fn command(args: ConfigArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -58,6 +61,67 @@ pub(crate) async fn complete_run(
     completed.ok_or_else(|| Failure::usage("a session goes on with `pintle run` or in a conversation"))
 }
 
+/// Returns the flags of a run with the settings that the configuration, the flags that its session remembers, and its own
+/// flags form.
+pub(crate) async fn resolve_run(
+    args: &RunArgs,
+    remembered: &[String],
+    process_env: &ProcessEnv,
+) -> Result<RunArgs, Failure> {
+    let flags = layers::flags_of(remembered);
+    let scope = Scope::new(directory_of_session(args, &flags, process_env)?, args.configuration);
+    let loaded = scope.load(process_env).await?;
+    let merged = merge(layers::of_session(args, &flags, &loaded, process_env)?);
+    let resolved = merged.map_err(|problems| {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        Failure::usage(problems.join("; "))
+    })?;
+    process_env.notices().report_all(resolved.bounded.iter().filter_map(bounded_notice));
+    let mut run = args.clone().with_settings(&resolved)?;
+    let profile = layers::selected_profile(args, &flags);
+    for (key, value) in loaded.sources(profile.as_deref()).merge().values {
+        if !args.typed.contains(key) {
+            run.conversation.set(key, &value.text);
+        }
+    }
+    run.policy.session_rules = command_line::session_rules(remembered);
+    let kept = flags.into_iter().filter(|(name, _)| !run.policy.session_rules.contains_key(name));
+    run.session.given.extend(kept);
+    if let (Some(ProfileRef::Name(name)), Origin::Flag(_)) =
+        (&resolved.spec.model.profile, resolved.origin("model.profile"))
+    {
+        run.session.given.insert(keys::PROFILE.to_owned(), vec![name.clone()]);
+    }
+    Ok(run)
+}
+
+/// Returns the directory of this machine that a session works in, whose project applies; `None` if it works elsewhere, where
+/// nothing can be read before the model and the sandbox are selected.
+fn directory_of_session(
+    args: &RunArgs,
+    remembered: &Flags,
+    process_env: &ProcessEnv,
+) -> Result<Option<PathBuf>, Failure> {
+    let value = |name: &str| remembered.get(name).and_then(|values| values.first());
+    let is_local = match value("env") {
+        Some(environment) if !args.typed.contains("env") => *environment == EnvSpec::Local.to_string(),
+        Some(_) | None => args.environment.env == EnvSpec::Local,
+    };
+    let directory = args.environment.dir.as_deref().or_else(|| value("dir").map(Path::new));
+    is_local.then(|| process_env.directory(directory)).transpose()
+}
+
+/// Returns the notice about a value that exceeds a limit of the user; `None` for the mode of a kept session, whose record has
+/// the mode that applies.
+fn bounded_notice(bounded: &BoundedValue) -> Option<Notice> {
+    let BoundedValue { path, origin, limit, .. } = bounded;
+    if *path == "policy.mode" && matches!(origin, Origin::Remembered(_)) {
+        return None;
+    }
+    let key = FieldRow::find(path).and_then(|row| row.key).unwrap_or(*path);
+    Some(Notice::from(format!("{origin}: `{key}` allows more than {limit}, which applies instead")))
+}
+
 /// Completes the command line of a command other than a run, which may have to select a session first.
 pub(crate) async fn complete(
     command: Command,
@@ -79,10 +143,7 @@ async fn completed(
     let Some(scope) = Scope::of(&line.arguments.command, process_env)? else {
         return Ok(line.arguments.command);
     };
-    let loaded = load::load(scope.directory.as_deref(), process_env).await?;
-    let notices = process_env.notices();
-    notices.report_all(problem::check(&loaded.problems, scope.configuration.ignore_config_errors)?);
-    notices.report_all(loaded.notices.clone());
+    let loaded = scope.load(process_env).await?;
     scope.configured(&line, remembered, &loaded, process_env)
 }
 
@@ -102,6 +163,15 @@ struct Scope {
 impl Scope {
     fn new(directory: Option<PathBuf>, configuration: ConfigurationArgs) -> Self {
         Self { directory, provider: None, profile: None, configuration, only: None }
+    }
+
+    /// Loads the configuration, and reports its mistakes and notices.
+    async fn load(&self, process_env: &ProcessEnv) -> Result<Configuration, Failure> {
+        let loaded = load::load(self.directory.as_deref(), process_env).await?;
+        let notices = process_env.notices();
+        notices.report_all(problem::check(&loaded.problems, self.configuration.ignore_config_errors)?);
+        notices.report_all(loaded.notices.clone());
+        Ok(loaded)
     }
 
     /// Returns the scope of a command; `None` if the command uses no configuration.
@@ -244,9 +314,7 @@ impl Scope {
 
 /// Rejects a value of `--profile` that is neither a profile nor a file.
 fn require_file(name: &str, loaded: &Configuration) -> Result<(), Failure> {
-    if keys::is_profile_file(name)
-        || process_env::read_text_if_there("profile", std::path::Path::new(name))?.is_some()
-    {
+    if keys::is_profile_file(name) || process_env::read_text_if_there("profile", Path::new(name))?.is_some() {
         return Ok(());
     }
     Err(Failure::usage(format!("{} in the configuration, and no such file", loaded.no_profile(name))))

@@ -1,16 +1,19 @@
-//! The flags of a session as a layer of its settings.
+//! The flags of a session as a layer of its settings, and resolved settings as flags.
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::str::FromStr;
 
+use pintle_agent::Toolset;
 use pintle_governance::BudgetLimits;
 use pintle_host::{
-    BaseUrl, BudgetSpec, CountLimit, FIELDS, Layer, LayerSpec, NetworkAccess, Origin, PartialEnvironment,
-    PartialLimits, PartialModel, PartialPolicy, PartialSpec, PartialTools, ProfileRef, SandboxLevel,
-    WorktreeBase,
+    BaseUrl, BudgetSpec, CountLimit, EnvironmentSpec, FIELDS, Layer, LayerSpec, ModelSpec, NetworkAccess,
+    Origin, PartialEnvironment, PartialLimits, PartialModel, PartialPolicy, PartialSpec, PartialTools,
+    ProfileRef, Resolved, SandboxLevel, SessionSpec, WorktreeBase,
 };
 
-use super::{ModelArgs, RunArgs};
+use super::confinement::Switch;
+use super::{CatalogArgs, ConfinementArgs, EnvArgs, ModelArgs, RunArgs, ToolsetName};
 use crate::budget::BudgetChoice;
 use crate::environment::{Confinement, SandboxName};
 use crate::failure::Failure;
@@ -30,6 +33,37 @@ impl RunArgs {
             }
         }
         Ok(layer)
+    }
+
+    /// Returns the flags of a session with these settings. The prompt, the output, the grant, the budget and the worktree
+    /// are as they were typed.
+    pub(crate) fn with_settings(mut self, resolved: &Resolved) -> Result<Self, Failure> {
+        let SessionSpec { model, environment, policy, limits, tools, persistence, .. } = &resolved.spec;
+        self.model = model_args(model)?;
+        if matches!(resolved.origin("model.catalog"), Origin::Variable(_)) {
+            // Messages about the file name the variable.
+            self.model.catalog = CatalogArgs::default();
+        }
+        self.environment = EnvArgs { env: parsed(&environment.kind)?, dir: environment.dir.clone() };
+        self.confinement = confinement_args(environment, policy.read_before_write);
+        // Some surfaces have another default.
+        self.policy.mode = resolved.origins.contains_key("policy.mode").then_some(policy.mode);
+        self.policy.after_plan =
+            resolved.origins.contains_key("policy.after_plan").then_some(policy.after_plan);
+        self.policy.allow.clone_from(&policy.allow);
+        self.policy.deny.clone_from(&policy.deny);
+        self.wait_approval = policy.wait_approval;
+        self.max_turns = limits.max_turns.0;
+        self.max_tool_rounds = limits.max_tool_rounds.0;
+        self.compact_at = limits.compact_at;
+        self.toolset = if tools.toolset == Toolset::Spec { ToolsetName::Spec } else { ToolsetName::Native };
+        #[cfg(feature = "mcp")]
+        {
+            self.servers.mcp_config.clone_from(&tools.server_files);
+            self.servers.no_mcp = !tools.use_servers;
+        }
+        self.session.no_session = !persistence.keep;
+        Ok(self)
     }
 
     fn is_typed(&self, flag: &str) -> bool {
@@ -113,6 +147,44 @@ fn model(args: &ModelArgs, profiles: &BTreeSet<&str>) -> PartialModel {
     settings
 }
 
+fn model_args(spec: &ModelSpec) -> Result<ModelArgs, Failure> {
+    let profile = match &spec.profile {
+        Some(ProfileRef::File(file)) => Some(file.clone()),
+        // Its values are settings themselves.
+        Some(ProfileRef::Name(_)) | None => None,
+    };
+    Ok(ModelArgs {
+        provider: spec.provider.as_deref().map(parsed).transpose()?,
+        model: spec.name.clone(),
+        base_url: spec.base_url.as_ref().map(|url| url.as_str().to_owned()),
+        script: spec.script.clone(),
+        dialect: spec.dialect.as_deref().map(parsed).transpose()?,
+        profile,
+        reasoning_effort: spec.reasoning_effort.clone(),
+        timeout: spec.timeout,
+        catalog: CatalogArgs { catalog: spec.catalog.clone() },
+    })
+}
+
+fn confinement_args(spec: &EnvironmentSpec, read_before_write: bool) -> ConfinementArgs {
+    let switch = |access| match access {
+        NetworkAccess::On => Switch::On,
+        NetworkAccess::Off => Switch::Off,
+    };
+    ConfinementArgs {
+        sandbox: sandbox_name(spec.sandbox),
+        no_sandbox: false,
+        network: spec.network.map(switch),
+        confine: spec.confine,
+        read_before_write,
+    }
+}
+
+/// Parses a setting that is text. A kept session may have a wrong one.
+fn parsed<T: FromStr<Err = String>>(text: &str) -> Result<T, Failure> {
+    text.parse().map_err(|problem| Failure::usage(format!("a setting of the session is wrong: {problem}")))
+}
+
 fn profile_ref(value: &Path, profiles: &BTreeSet<&str>) -> ProfileRef {
     match value.to_str().filter(|name| profiles.contains(name)) {
         Some(name) => ProfileRef::Name(name.to_owned()),
@@ -134,6 +206,15 @@ const fn sandbox_level(name: SandboxName) -> SandboxLevel {
         SandboxName::Full => SandboxLevel::Full,
         SandboxName::Writes => SandboxLevel::Writes,
         SandboxName::Off => SandboxLevel::Off,
+    }
+}
+
+const fn sandbox_name(level: SandboxLevel) -> SandboxName {
+    match level {
+        SandboxLevel::Auto => SandboxName::Auto,
+        SandboxLevel::Full => SandboxName::Full,
+        SandboxLevel::Writes => SandboxName::Writes,
+        SandboxLevel::Off => SandboxName::Off,
     }
 }
 

@@ -89,7 +89,7 @@ pub(super) fn remember(matches: &ArgMatches) -> Flags {
 }
 
 /// Returns the rules among the flags that a session remembers.
-pub(super) fn session_rules(remembered: &[String]) -> Flags {
+pub(crate) fn session_rules(remembered: &[String]) -> Flags {
     let mut rules = Flags::new();
     for word in remembered {
         let flag = word.strip_prefix("--").and_then(|word| word.split_once('='));

@@ -59,13 +59,14 @@ fn is_bounded(path: &str, resolved: &Resolved, is_origin: impl Fn(&Origin) -> bo
 fn compare(
     case: &Case,
     flags: Outcome,
-    layers: Result<Resolved, String>,
+    layers: Result<(Resolved, BTreeMap<&'static str, Json>), String>,
 ) -> (Json, BTreeMap<String, &'static str>) {
-    let (old, resolved) = match (flags, layers) {
-        (Ok(old), Ok(resolved)) => (old, resolved),
-        (old, new) => panic!("{case:?}: {old:?} {:?}", new.map(|resolved| resolved.spec)),
+    let (old, resolved, run) = match (flags, layers) {
+        (Ok(old), Ok((resolved, run))) => (old, resolved, run),
+        (old, new) => panic!("{case:?}: {old:?} {new:?}"),
     };
     let new = projection::of_spec(&resolved.spec);
+    assert_eq!(run, new, "{case:?}");
     let mut differences = BTreeMap::new();
     for (path, new) in &new {
         let old = old.get(path).unwrap_or_else(|| panic!("{path} is not compared"));

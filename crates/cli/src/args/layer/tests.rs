@@ -1,8 +1,14 @@
 use pintle_agent::Budget;
 use pintle_governance::{AtLimit, Mode, UnknownPrice};
+use pintle_host::merge;
 
 use super::*;
 use crate::command_line::run_of;
+use crate::env_spec::EnvironmentChoice;
+use crate::opening::SessionLimits;
+use crate::policy::PolicyChoice;
+use crate::route::ModelChoice;
+use crate::toolset::ToolsetChoice;
 
 fn layer(flags: &str) -> LayerSpec {
     run_of(&format!("pintle run {flags} x")).layer(&BTreeSet::from(["review"])).unwrap()
@@ -101,8 +107,43 @@ fn values_are_those_of_the_flags() {
         (spec.limits.at_limit, spec.limits.unknown_price),
         (Some(AtLimit::Ask), Some(UnknownPrice::Ask))
     );
-    assert_eq!(spec.tools.toolset, Some(pintle_agent::Toolset::Spec));
+    assert_eq!(spec.tools.toolset, Some(Toolset::Spec));
     assert_eq!(spec.persistence.worktree, Some(WorktreeBase::Head));
+}
+
+#[test]
+fn resolved_flags_are_those_that_were_typed() {
+    for (flag, _) in FLAGS.iter().filter(|(flag, _)| *flag != "--profile=review") {
+        let typed = run_of(&format!("pintle run {flag} x"));
+        let layer = typed.layer(&BTreeSet::new()).unwrap();
+        let settled = typed.clone().with_settings(&merge([layer]).unwrap()).unwrap();
+        assert_eq!(ModelChoice::from(&settled.model), ModelChoice::from(&typed.model), "{flag}");
+        assert_eq!(settled.model.reasoning_effort, typed.model.reasoning_effort, "{flag}");
+        assert_eq!(
+            EnvironmentChoice::from(&settled.environment),
+            EnvironmentChoice::from(&typed.environment),
+            "{flag}"
+        );
+        assert_eq!(Confinement::from(&settled.confinement), Confinement::from(&typed.confinement), "{flag}");
+        assert_eq!(PolicyChoice::from(&settled.policy), PolicyChoice::from(&typed.policy), "{flag}");
+        assert_eq!(settled.policy.after_plan, typed.policy.after_plan, "{flag}");
+        assert_eq!(ToolsetChoice::from(&settled), ToolsetChoice::from(&typed), "{flag}");
+        assert_eq!(SessionLimits::from(&settled), SessionLimits::from(&typed), "{flag}");
+        assert_eq!(settled.budget, typed.budget, "{flag}");
+        let switches = |args: &RunArgs| {
+            (args.wait_approval, args.confinement.read_before_write, args.session.no_session)
+        };
+        assert_eq!(switches(&settled), switches(&typed), "{flag}");
+    }
+}
+
+#[test]
+fn a_wrong_setting_of_a_kept_session_is_reported() {
+    let mut spec = PartialSpec::default();
+    spec.model.provider = Some("acme".to_owned());
+    let layer = LayerSpec::new(Layer::Remembered { user: None }, spec, Origin::Remembered(None));
+    let failure = run_of("pintle run x").with_settings(&merge([layer]).unwrap()).unwrap_err();
+    assert!(failure.message().contains("found `acme`, expected one of openai"), "{failure:?}");
 }
 
 #[test]

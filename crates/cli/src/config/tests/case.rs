@@ -83,12 +83,17 @@ impl Case {
         Ok(projection::of_flags(&completed.into_session().unwrap(), &process_env))
     }
 
-    /// Forms layers, and merges them.
-    pub(super) fn as_layers(&self, line: &RunArgs) -> Result<Resolved, String> {
+    /// Forms layers, and merges them. Also returns the settings of the flags that they become.
+    pub(super) fn as_layers(
+        &self,
+        line: &RunArgs,
+    ) -> Result<(Resolved, BTreeMap<&'static str, Json>), String> {
         let remembered = layers::flags_of(&self.words(line));
         let layers = layers::of_session(line, &remembered, &self.configuration(), &self.process_env());
         let layers = layers.map_err(|failure| failure.message())?;
-        merge(layers).map_err(|problems| format!("{problems:?}"))
+        let resolved = merge(layers).map_err(|problems| format!("{problems:?}"))?;
+        let run = line.clone().with_settings(&resolved).map_err(|failure| failure.message())?;
+        Ok((resolved, projection::of_flags(&run, &self.process_env())))
     }
 
     fn process_env(&self) -> ProcessEnv {
