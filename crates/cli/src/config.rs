@@ -76,7 +76,9 @@ pub(crate) async fn resolve_run(
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
         Failure::usage(problems.join("; "))
     })?;
-    process_env.notices().report_all(resolved.bounded.iter().filter_map(bounded_notice));
+    // A stronger value may replace the limit.
+    let bounded = resolved.bounded.iter().filter(|bounded| *resolved.origin(bounded.path) == bounded.limit);
+    process_env.notices().report_all(bounded.filter_map(bounded_notice));
     let mut run = args.clone().with_settings(&resolved)?;
     let profile = layers::selected_profile(args, &flags);
     for (key, value) in loaded.sources(profile.as_deref()).merge().values {
@@ -260,12 +262,19 @@ impl Scope {
         loaded: &Configuration,
         process_env: &ProcessEnv,
     ) -> Result<Command, Failure> {
-        let (settings, profile) = self.settings(loaded, process_env)?;
+        let (mut settings, profile) = self.settings(loaded, process_env)?;
+        let bounded = loaded.limit(&mut settings);
         let mut given = line.given.clone();
         if profile.is_some() {
             given.remove("profile");
         }
         let flags = self.flags(&settings, line, &given);
+        let names: Vec<&str> =
+            flags.iter().filter_map(|word| word.strip_prefix("--")?.split('=').next()).collect();
+        let applies = |bounded: &&BoundedValue| {
+            FieldRow::find(bounded.path).is_some_and(|row| row.flags.iter().any(|flag| names.contains(flag)))
+        };
+        process_env.notices().report_all(bounded.iter().filter(applies).filter_map(bounded_notice));
         Ok(line.configured(remembered, &flags, profile.as_deref())?.command)
     }
 

@@ -2,11 +2,12 @@
 
 use pintle_agent::Toolset;
 use pintle_host::{
-    BaseUrl, CountLimit, FIELDS, KeptSpec, Layer, LayerSpec, Origin, PartialSpec, ProfileRef, merge,
+    BaseUrl, BoundedValue, CountLimit, FIELDS, FieldRow, KeptSpec, Layer, LayerSpec, Origin, PartialSpec,
+    ProfileRef, merge,
 };
 
 use super::load::Configuration;
-use super::settings::{self, Source};
+use super::settings::{self, Settings, Source, Value};
 use super::{require_file, url_variable};
 use crate::args::RunArgs;
 use crate::config_file::keys;
@@ -91,6 +92,11 @@ fn hide_weaker_urls(layers: &mut [LayerSpec], given: Option<ProviderName>, proce
 impl Configuration {
     /// Returns the layers of the files and of the variables. `profile` is the name of the selected profile.
     pub(super) fn layers(&self, profile: Option<&str>) -> Vec<LayerSpec> {
+        self.values(profile).into_iter().map(|(kind, values)| layer(kind, &values)).collect()
+    }
+
+    /// Returns the values of the files and of the variables by layer.
+    fn values(&self, profile: Option<&str>) -> Vec<(Layer, settings::Layer)> {
         let trusted = self.is_project_trusted;
         let files = [
             (&self.user, Layer::User, Layer::UserProfile),
@@ -98,13 +104,32 @@ impl Configuration {
         ];
         let mut layers = Vec::new();
         for (file, of_file, of_profile) in files {
-            layers.push(layer(of_file, &settings::layer(file, None, &file.settings)));
+            layers.push((of_file, settings::layer(file, None, &file.settings)));
             if let Some((name, values)) = profile.and_then(|name| file.profiles.get_key_value(name)) {
-                layers.push(layer(of_profile, &settings::layer(file, Some(name), values)));
+                layers.push((of_profile, settings::layer(file, Some(name), values)));
             }
         }
-        layers.push(layer(Layer::Variables, &self.variables));
+        layers.push((Layer::Variables, self.variables.clone()));
         layers
+    }
+
+    /// Replaces values that exceed a limit of the user by the limit. Returns what was replaced.
+    pub(super) fn limit(&self, settings: &mut Settings) -> Vec<BoundedValue> {
+        let profile = settings.profile.as_ref().map(|value| value.text.as_str());
+        let (layers, values) = (self.layers(profile), self.values(profile));
+        // Only the values of clients have problems.
+        let mut bounded = merge(layers).map(|resolved| resolved.bounded).unwrap_or_default();
+        bounded.retain(|bounded| {
+            let Some(key) = FieldRow::find(bounded.path).and_then(|row| row.key) else { return false };
+            let is_of = |value: &&Value, origin: &Origin| Origin::from(&value.source) == *origin;
+            let shown = settings.values.get(key).is_some_and(|value| is_of(&value, &bounded.origin));
+            let mut limits = values.iter().filter_map(|(_, values)| values.get(key));
+            match limits.find(|value| is_of(value, &bounded.limit)) {
+                Some(limit) if shown => settings.values.insert(key, limit.clone()).is_some(),
+                Some(_) | None => false,
+            }
+        });
+        bounded
     }
 }
 

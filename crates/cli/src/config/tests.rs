@@ -24,17 +24,6 @@ struct Difference {
 /// have its own grant beside the grant of the server if it is narrower.
 const INTENDED: &[Difference] = &[
     Difference {
-        name: "project",
-        reason: "a project that the user trusts cannot exceed the mode, sandbox, network and limits of the user",
-        is_it: |path, resolved, _| {
-            is_bounded(
-                path,
-                resolved,
-                |origin| matches!(origin, Origin::File { name, .. } if name == case::PROJECT),
-            )
-        },
-    },
-    Difference {
         name: "remembered",
         reason: "a flag of a session of an older version is bounded by the current configuration",
         is_it: |path, resolved, _| {

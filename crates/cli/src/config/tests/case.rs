@@ -19,9 +19,6 @@ use crate::config_file::File;
 use crate::process_env::ProcessEnv;
 use crate::sessions::{Flags, remembered_flags};
 
-/// Name of the project's file.
-pub(super) const PROJECT: &str = "project";
-
 /// Settings by path, or the message of the failure.
 pub(super) type Outcome = Result<BTreeMap<&'static str, Json>, String>;
 
@@ -101,7 +98,7 @@ impl Case {
     }
 
     fn configuration(&self) -> Configuration {
-        let mut project = File::parse(PROJECT, Path::new("/p"), &self.project);
+        let mut project = File::parse("project", Path::new("/p"), &self.project);
         remove(&mut project, is_of_user);
         if self.untrusted {
             remove(&mut project, is_trusted);
