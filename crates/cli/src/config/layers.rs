@@ -192,6 +192,10 @@ fn set(spec: &mut PartialSpec, key: &str, text: &str) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use pintle_host::{DefaultValue, ValueKind};
+
     use super::*;
     use crate::config_file::keys::{KEYS, Key, Kind};
 
@@ -215,6 +219,30 @@ mod tests {
             set(&mut spec, key.name, sample(key));
             assert_eq!(spec.set_paths(), [row.path], "{}", key.name);
         }
+    }
+
+    #[test]
+    fn fields_describe_their_keys_alike() {
+        for row in FIELDS {
+            let Some(key) = row.key.map(|name| Key::find(name).unwrap()) else { continue };
+            assert_eq!((key.meaning, key.access.name()), (row.meaning, row.access.as_str()), "{}", key.name);
+            assert!(row.flags.contains(&key.flag().as_str()), "{}", key.name);
+            assert_eq!(row.variable(), Some(key.variable()));
+            let default = match row.default {
+                DefaultValue::Value(value) => value.to_owned(),
+                DefaultValue::Percent(percent) => percent.to_string(),
+                DefaultValue::Description(text) => format!("({text})"),
+            };
+            assert_eq!(key.default.text(), default, "{}", key.name);
+            if let (Kind::Choice(words), ValueKind::Choice(names)) = (key.kind, row.kind) {
+                let sorted = |words: &[&'static str]| words.iter().copied().collect::<BTreeSet<_>>();
+                assert_eq!(sorted(words), sorted(names), "{}", key.name);
+            }
+        }
+    }
+
+    #[test]
+    fn other_keys_are_those_of_the_terminal() {
         let of_terminal = |key: &&Key| FIELDS.iter().all(|row| row.key != Some(key.name));
         let others: Vec<&str> = KEYS.iter().filter(of_terminal).map(|key| key.name).collect();
         assert_eq!(others, ["plain", "notify", "title", "theme"]);
