@@ -51,11 +51,15 @@ const NO_KEY: &str = "no key was found: store one with `pintle login`, or set AN
 const PAGE: usize = 50;
 
 /// Serves an editor until it closes its end.
-pub(crate) async fn acp(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+pub(crate) async fn acp(
+    args: RunArgs,
+    words: &CommandWords,
+    process_env: &ProcessEnv,
+) -> Result<Exit, Failure> {
     refuse(&args)?;
     let interrupts = Interrupts::listen()?;
     let host =
-        EditorHost { process_env: process_env.clone(), command: args.words, given: args.session.given };
+        EditorHost { process_env: process_env.clone(), command: words.clone(), given: args.session.given };
     let agent = AcpAgent::new(host);
     let serving =
         async { agent.serve(tokio::io::stdin(), tokio::io::stdout()).await.or_failed("the editor is gone") };

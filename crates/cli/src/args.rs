@@ -210,22 +210,6 @@ impl Command {
             _ => None,
         }
     }
-
-    /// As [`session`](Self::session), alone.
-    pub(crate) fn into_session(self) -> Option<RunArgs> {
-        match self {
-            Self::Chat(args) | Self::Run(args) => Some(*args),
-            #[cfg(feature = "acp")]
-            Self::Acp(args) => Some(*args),
-            #[cfg(feature = "server")]
-            Self::Serve(args) => Some(args.run),
-            #[cfg(feature = "task")]
-            Self::Task(args) => args.command.into_session(),
-            #[cfg(feature = "task")]
-            Self::Worker(args) => Some(args.run),
-            _ => None,
-        }
-    }
 }
 
 /// Flags that select a model and its endpoint.
@@ -379,9 +363,6 @@ pub(crate) struct RunArgs {
     /// Names of the flags that were typed, without dashes.
     #[arg(skip)]
     pub(crate) typed: BTreeSet<String>,
-    /// The command line of this process.
-    #[arg(skip)]
-    pub(crate) words: CommandWords,
 }
 
 /// `pintle ask`.

@@ -43,7 +43,7 @@ pub(crate) fn parse(passed: Vec<OsString>) -> Result<(Arguments, CommandWords), 
         console::report(&failure);
         Exit::from(failure.kind())
     })?;
-    let mut arguments = arguments(&words.own).map_err(|error| {
+    let arguments = arguments(&words.own).map_err(|error| {
         let kind = error.kind();
         let is_help = matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
         if !is_help && kind != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
@@ -63,9 +63,6 @@ pub(crate) fn parse(passed: Vec<OsString>) -> Result<(Arguments, CommandWords), 
             Ok(()) | Err(_) => Exit::Done,
         }
     })?;
-    if let Some(run) = arguments.command.session_mut() {
-        run.words = words.clone();
-    }
     Ok((arguments, words))
 }
 
@@ -132,7 +129,6 @@ impl CommandLine {
         {
             run.session.given.clone_from(&typed.session.given);
             run.typed.clone_from(&typed.typed);
-            run.words = self.words.clone();
             run.policy.session_rules = session_rules;
             if let Some(name) = profile {
                 run.session.given.insert("profile".to_owned(), vec![name.to_owned()]);
@@ -229,7 +225,7 @@ fn usage_failure(error: &clap::Error) -> Failure {
 }
 
 #[cfg(test)]
-pub(crate) use self::tests::run_of;
+pub(crate) use self::tests::session_of;
 
 #[cfg(test)]
 mod tests;

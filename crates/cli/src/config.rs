@@ -51,14 +51,18 @@ pub(crate) async fn effective(process_env: &ProcessEnv) -> Result<String, Failur
     list::effective(process_env).await
 }
 
-/// Completes the command line of a run, whose session remembers these flags.
+/// Completes the command line of a command with a session, which remembers these flags.
+#[cfg(any(feature = "acp", feature = "compat", feature = "server", feature = "task"))]
 pub(crate) async fn complete_run(
     words: &CommandWords,
     remembered: &[String],
     process_env: &ProcessEnv,
 ) -> Result<RunArgs, Failure> {
-    let completed = completed(words, remembered, process_env).await?.into_session();
-    completed.ok_or_else(|| Failure::usage("a session goes on with `pintle run` or in a conversation"))
+    let completed = completed(words, remembered, process_env).await?;
+    completed
+        .session()
+        .cloned()
+        .ok_or_else(|| Failure::usage("a session goes on with `pintle run` or in a conversation"))
 }
 
 /// Returns the flags of a run with the settings that the configuration, the flags that its session remembers, and its own

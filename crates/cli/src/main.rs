@@ -178,7 +178,7 @@ async fn dispatch(
     let exit = match config::complete(command, words, process_env).await? {
         Command::Chat(args) => run::chat(*args, process_env).await?,
         #[cfg(feature = "compat")]
-        Command::Run(args) if args.claude_stream => claude::claude(*args, process_env).await?,
+        Command::Run(args) if args.claude_stream => claude::claude(*args, words, process_env).await?,
         Command::Run(args) => run::run(*args, process_env).await?,
         Command::Ask(args) => ask::ask(*args, process_env).await?,
         Command::Sessions(args) => sessions::sessions(args, process_env).await?,
@@ -203,19 +203,19 @@ async fn dispatch(
         Command::Man(args) => man::man(&args, process_env).await?,
         Command::Doctor(args) => doctor::doctor(&args, process_env).await?,
         #[cfg(feature = "acp")]
-        Command::Acp(args) => acp::acp(*args, process_env).await?,
+        Command::Acp(args) => acp::acp(*args, words, process_env).await?,
         #[cfg(feature = "client")]
         Command::Attach(args) => attach::attach(args, process_env).await?,
         #[cfg(feature = "server")]
-        Command::Serve(args) => serve::serve(*args, process_env).await?,
+        Command::Serve(args) => serve::serve(*args, words, process_env).await?,
         #[cfg(feature = "server")]
         Command::Tokens(args) => tokens::tokens(args, process_env).await?,
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => mcp::command(args, process_env).await?,
         #[cfg(feature = "task")]
-        Command::Task(args) => task::task(args, process_env).await?,
+        Command::Task(args) => task::task(args, words, process_env).await?,
         #[cfg(feature = "task")]
-        Command::Worker(args) => task::work(*args, process_env).await?,
+        Command::Worker(args) => task::work(*args, words, process_env).await?,
     };
     Ok(exit)
 }

@@ -32,7 +32,7 @@ use pintle_store::{
 use serde_json::Value;
 
 pub(crate) use self::command::sessions;
-#[cfg(feature = "server")]
+#[cfg(any(test, feature = "server"))]
 pub(crate) use self::flags::remembered as remembered_flags;
 pub(crate) use self::flags::{Flags, SessionDescription};
 pub(crate) use self::place::Place;

@@ -3,10 +3,10 @@ use clap::Parser as _;
 use super::*;
 use crate::args::RunArgs;
 
-/// Returns the flags of the session of a command line.
-pub(crate) fn run_of(line: &str) -> RunArgs {
-    let (arguments, _) = super::parse(line.split_whitespace().map(OsString::from).collect()).unwrap();
-    arguments.command.into_session().unwrap()
+/// Returns the flags of the session of a command line, and its words.
+pub(crate) fn session_of(line: &str) -> (RunArgs, CommandWords) {
+    let (arguments, words) = super::parse(line.split_whitespace().map(OsString::from).collect()).unwrap();
+    (arguments.command.session().unwrap().clone(), words)
 }
 
 fn parse(line: &str) -> Result<Arguments, clap::Error> {

@@ -87,6 +87,7 @@ impl ServeHost {
     /// Fails without a model, for instance if a key is missing.
     pub(super) async fn new(
         args: &RunArgs,
+        command: CommandWords,
         roots: WorkspaceRoots,
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
@@ -98,7 +99,7 @@ impl ServeHost {
         let catalog = model.catalog().clone();
         Ok(Self {
             process_env: process_env.clone(),
-            command: args.words.clone(),
+            command,
             given: args.session.given.clone(),
             mode: args.policy.mode.unwrap_or(MODE),
             environment: args.environment.env.clone(),

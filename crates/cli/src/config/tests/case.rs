@@ -13,14 +13,17 @@ use serde_json::Value as Json;
 use super::super::load::{is_of_user, is_trusted, remove};
 use super::super::{Configuration, Scope, layers};
 use super::projection;
-use crate::args::RunArgs;
-use crate::command_line::{self, CommandLine, run_of};
+use crate::args::{CommandWords, RunArgs};
+use crate::command_line::{self, CommandLine, session_of};
 use crate::config_file::File;
 use crate::process_env::ProcessEnv;
 use crate::sessions::{Flags, remembered_flags};
 
 /// Settings by path, or the message of the failure.
 pub(super) type Outcome = Result<BTreeMap<&'static str, Json>, String>;
+
+/// Flags that were typed, and the words of their command line.
+pub(super) type Line = (RunArgs, CommandWords);
 
 /// Flags, files and variables.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -52,44 +55,48 @@ impl Case {
     }
 
     /// Parses the flags that were typed.
-    pub(super) fn line(&self) -> RunArgs {
-        run_of(&format!("pintle run {} x", self.flags))
+    pub(super) fn line(&self) -> Line {
+        session_of(&format!("pintle run {} x", self.flags))
     }
 
     /// Returns the remembered flags that the typed ones do not replace, as words.
-    fn words(&self, line: &RunArgs) -> Vec<String> {
+    fn words(&self, typed: &RunArgs) -> Vec<String> {
         let summary = Summary::new(SessionId::new("s"), SystemClock.now())
             .with_property("flags", serde_json::to_string(&self.remembered).unwrap());
-        remembered_flags(&summary, &line.session.given).unwrap()
+        remembered_flags(&summary, &typed.session.given).unwrap()
     }
 
     /// Parses the command line with the remembered flags.
-    pub(super) fn old_line(&self, line: &RunArgs) -> (CommandLine, Vec<String>) {
-        let words = self.words(line);
-        let parsed = command_line::parse_with(&line.words, &words);
+    pub(super) fn old_line(&self, (typed, own): &Line) -> (CommandLine, Vec<String>) {
+        let words = self.words(typed);
+        let parsed = command_line::parse_with(own, &words);
         (parsed.unwrap_or_else(|failure| panic!("{self:?}: {failure}")), words)
     }
 
     /// Forms flags of the configuration, and parses the command line with them.
-    pub(super) fn as_flags(&self, line: &RunArgs, (parsed, words): &(CommandLine, Vec<String>)) -> Outcome {
+    pub(super) fn as_flags(
+        &self,
+        (typed, _): &Line,
+        (parsed, words): &(CommandLine, Vec<String>),
+    ) -> Outcome {
         let with_remembered = parsed.arguments.command.session().unwrap();
-        let scope = Scope::new(None, line.configuration).with_model(&with_remembered.model);
+        let scope = Scope::new(None, typed.configuration).with_model(&with_remembered.model);
         let process_env = self.process_env();
         let completed = scope.configured(parsed, words, &self.configuration(), &process_env);
         let completed = completed.map_err(|failure| failure.message())?;
-        Ok(projection::of_flags(&completed.into_session().unwrap(), &process_env))
+        Ok(projection::of_flags(completed.session().unwrap(), &process_env))
     }
 
     /// Forms layers, and merges them. Also returns the settings of the flags that they become.
     pub(super) fn as_layers(
         &self,
-        line: &RunArgs,
+        (typed, _): &Line,
     ) -> Result<(Resolved, BTreeMap<&'static str, Json>), String> {
-        let remembered = layers::flags_of(&self.words(line));
-        let layers = layers::of_session(line, &remembered, &self.configuration(), &self.process_env());
+        let remembered = layers::flags_of(&self.words(typed));
+        let layers = layers::of_session(typed, &remembered, &self.configuration(), &self.process_env());
         let layers = layers.map_err(|failure| failure.message())?;
         let resolved = merge(layers).map_err(|problems| format!("{problems:?}"))?;
-        let run = line.clone().with_settings(&resolved).map_err(|failure| failure.message())?;
+        let run = typed.clone().with_settings(&resolved).map_err(|failure| failure.message())?;
         Ok((resolved, projection::of_flags(&run, &self.process_env())))
     }
 
