@@ -18,7 +18,7 @@ use pintle_mcp::{HttpServer, ServerName, ServerSpec, ServerTransport, StdioServe
 use pintle_store::{Page, Summary};
 
 use self::controls::{AcpControls, EditorSessionContext};
-use crate::args::{RunArgs, SessionArgs};
+use crate::args::{CommandWords, RunArgs, SessionArgs};
 use crate::attendant::{Attendant, ClientAttendant};
 use crate::config;
 use crate::env_spec::EnvSpec;
@@ -52,10 +52,16 @@ const NO_KEY: &str = "no key was found: store one with `pintle login`, or set AN
 const PAGE: usize = 50;
 
 /// Serves an editor until it closes its end.
-pub(crate) async fn acp(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+pub(crate) async fn acp(
+    args: RunArgs,
+    words: &CommandWords,
+    process_env: &ProcessEnv,
+) -> Result<Exit, Failure> {
     refuse(&args)?;
     let interrupts = Interrupts::listen()?;
-    let agent = AcpAgent::new(EditorHost { process_env: process_env.clone(), given: args.session.given });
+    let host =
+        EditorHost { process_env: process_env.clone(), command: words.clone(), given: args.session.given };
+    let agent = AcpAgent::new(host);
     let serving =
         async { agent.serve(tokio::io::stdin(), tokio::io::stdout()).await.or_failed("the editor is gone") };
     let served = interrupts.race(serving).await;
@@ -73,6 +79,8 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
 #[derive(Clone, Debug)]
 struct EditorHost {
     process_env: ProcessEnv,
+    /// Command line of this process.
+    command: CommandWords,
     /// Flags of this process. They precede the flags that a session remembers.
     given: Flags,
 }
@@ -89,7 +97,7 @@ impl EditorHost {
         let process_env = &self.process_env;
         let is_new = selected.is_none();
         let title = selected.as_ref().map(Selected::title).filter(|title| !title.is_empty());
-        let completed = config::complete_run(words, process_env).await?;
+        let completed = config::complete_run(&self.command, words, process_env).await?;
         let given = completed.session.given.clone();
         let mut args = RunArgs { session: SessionArgs { given, ..SessionArgs::default() }, ..completed };
         args.environment.dir = Some(request.directory.clone());
@@ -156,7 +164,7 @@ impl EditorHost {
 
     /// Returns the model of a new session. Fails without a key.
     async fn model(&self) -> Result<Model, Failure> {
-        let completed = config::complete_run(&[], &self.process_env).await?;
+        let completed = config::complete_run(&self.command, &[], &self.process_env).await?;
         Model::choose(&(&completed.model).into(), &self.process_env).await
     }
 

@@ -14,6 +14,7 @@ mod first_contact;
 mod grants;
 #[cfg(any(feature = "acp", feature = "server", feature = "task"))]
 mod hosted;
+mod layer;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod parsers;
@@ -25,9 +26,11 @@ mod session;
 mod task;
 #[cfg(feature = "server")]
 mod tokens;
+mod words;
 #[cfg(feature = "task")]
 mod worker;
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -69,6 +72,7 @@ pub(crate) use self::task::{
 };
 #[cfg(feature = "server")]
 pub(crate) use self::tokens::{AddTokenArgs, TokensArgs, TokensCommand};
+pub(crate) use self::words::CommandWords;
 #[cfg(feature = "task")]
 pub(crate) use self::worker::WorkerArgs;
 use crate::env_spec::EnvSpec;
@@ -203,22 +207,6 @@ impl Command {
             Self::Task(args) => args.command.session_mut(),
             #[cfg(feature = "task")]
             Self::Worker(args) => Some(&mut args.run),
-            _ => None,
-        }
-    }
-
-    /// As [`session`](Self::session), alone.
-    pub(crate) fn into_session(self) -> Option<RunArgs> {
-        match self {
-            Self::Chat(args) | Self::Run(args) => Some(*args),
-            #[cfg(feature = "acp")]
-            Self::Acp(args) => Some(*args),
-            #[cfg(feature = "server")]
-            Self::Serve(args) => Some(args.run),
-            #[cfg(feature = "task")]
-            Self::Task(args) => args.command.into_session(),
-            #[cfg(feature = "task")]
-            Self::Worker(args) => Some(args.run),
             _ => None,
         }
     }
@@ -372,6 +360,9 @@ pub(crate) struct RunArgs {
     pub(crate) conversation: ConversationArgs,
     #[command(flatten)]
     pub(crate) configuration: ConfigurationArgs,
+    /// Names of the flags that were typed, without dashes.
+    #[arg(skip)]
+    pub(crate) typed: BTreeSet<String>,
 }
 
 /// `pintle ask`.

@@ -1,4 +1,4 @@
-//! Parses the command line of this process and reports usage errors.
+//! Parses a command line and reports usage errors.
 
 #[cfg(feature = "compat")]
 mod claude;
@@ -19,34 +19,35 @@ use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 
 #[cfg(feature = "compat")]
 pub(crate) use self::claude::{options as stream_options, own_mode};
+pub(crate) use self::given::session_rules;
 pub(crate) use self::replaced::replaced;
-use crate::args::{Arguments, ErrorFormat};
+use crate::args::{Arguments, CommandWords, ErrorFormat};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render;
 
-/// Parses the arguments of this process.
+/// Parses the words of this process. Returns the arguments, and the words for [`parse_with`].
 ///
 /// Writes help and version to standard output and usage errors to standard error. With a JSON output format, a usage
 /// error is also written to standard output as an object.
 ///
 /// The error is the exit status, also if the arguments ask for help. Help that cannot be written is a failure.
-pub(crate) fn parse() -> Result<Arguments, Exit> {
+pub(crate) fn parse(passed: Vec<OsString>) -> Result<(Arguments, CommandWords), Exit> {
     #[cfg(feature = "compat")]
-    if let Some(text) = exec::information(&std::env::args_os().collect::<Vec<_>>()) {
+    if let Some(text) = exec::information(&passed) {
         console::write_object(text);
         return Err(Exit::Done);
     }
-    let args = own_arguments().map_err(|failure| {
+    let words = words(passed).map_err(|failure| {
         console::report(&failure);
         Exit::from(failure.kind())
     })?;
-    arguments(&args).map_err(|error| {
+    let arguments = arguments(&words.own).map_err(|error| {
         let kind = error.kind();
         let is_help = matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
         if !is_help && kind != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-            return report_usage_error(&error, &args);
+            return report_usage_error(&error, &words.own);
         }
         let written = error.print();
         if !is_help {
@@ -61,10 +62,11 @@ pub(crate) fn parse() -> Result<Arguments, Exit> {
             }
             Ok(()) | Err(_) => Exit::Done,
         }
-    })
+    })?;
+    Ok((arguments, words))
 }
 
-/// Command line of this process with the flags that a session remembers.
+/// Command line with the flags that a session remembers.
 #[derive(Debug)]
 pub(crate) struct CommandLine {
     pub(crate) arguments: Arguments,
@@ -72,13 +74,14 @@ pub(crate) struct CommandLine {
     pub(crate) given: BTreeSet<String>,
     /// Names of all flags of the subcommand.
     pub(crate) known: BTreeSet<String>,
+    words: CommandWords,
     /// Number of words before the flags of the subcommand.
     position: usize,
 }
 
-/// Parses the arguments of this process again, with the flags that its session remembers.
-pub(crate) fn parse_with(remembered: &[String]) -> Result<CommandLine, Failure> {
-    let mut args = own_arguments()?;
+/// Parses a command line again, with the flags that its session remembers.
+pub(crate) fn parse_with(words: &CommandWords, remembered: &[String]) -> Result<CommandLine, Failure> {
+    let mut args = words.own.to_vec();
     insert(&mut args, 2, remembered);
     let matches = Arguments::command().try_get_matches_from(&args).map_err(|error| usage_failure(&error))?;
     let (mut position, mut command, mut level) = (1, Arguments::command(), &matches);
@@ -94,19 +97,19 @@ pub(crate) fn parse_with(remembered: &[String]) -> Result<CommandLine, Failure> 
     let given = command.get_arguments().filter(|argument| is_given(argument.get_id().as_str()));
     let given = given.filter_map(|argument| argument.get_long().map(str::to_owned)).collect();
     let arguments = from_matches(&matches).map_err(|error| usage_failure(&error))?;
-    Ok(CommandLine { arguments, given, known, position })
+    Ok(CommandLine { arguments, given, known, words: words.clone(), position })
 }
 
 impl CommandLine {
     /// Parses the arguments once more, with flags of the configuration, which the session does not remember. `profile` is the
     /// value of `--profile` if it is the name of a profile in the configuration, which the flags then replace.
     pub(crate) fn configured(
-        self,
+        &self,
         remembered: &[String],
         configured: &[String],
         profile: Option<&str>,
     ) -> Result<Arguments, Failure> {
-        let mut args = own_arguments()?;
+        let mut args = self.words.own.to_vec();
         let session_rules = given::session_rules(remembered);
         let named = profile.map(|name| format!("--profile={name}"));
         if let Some(name) = profile {
@@ -122,10 +125,10 @@ impl CommandLine {
             }
             failure.with_hint(&format!("the configuration adds {}", configured.join(" ")))
         })?;
-        if let (Some(run), Some(typed)) =
-            (arguments.command.session_mut(), self.arguments.command.into_session())
+        if let (Some(run), Some(typed)) = (arguments.command.session_mut(), self.arguments.command.session())
         {
-            run.session.given = typed.session.given;
+            run.session.given.clone_from(&typed.session.given);
+            run.typed.clone_from(&typed.typed);
             run.policy.session_rules = session_rules;
             if let Some(name) = profile {
                 run.session.given.insert("profile".to_owned(), vec![name.to_owned()]);
@@ -156,21 +159,20 @@ fn remove_profile(args: &mut Vec<OsString>, name: &str) {
     }
 }
 
-/// Returns the arguments of this process, translated to its own flags and with an omitted subcommand added.
-fn own_arguments() -> Result<Vec<OsString>, Failure> {
-    let args: Vec<OsString> = std::env::args_os().collect();
+/// Returns the words of a command line, translated to own flags and with an omitted subcommand added.
+fn words(passed: Vec<OsString>) -> Result<CommandWords, Failure> {
     #[cfg(feature = "compat")]
-    let translated = match exec::translated(&args)? {
-        None => claude::translated(&args)?,
+    let translated = match exec::translated(&passed)? {
+        None => claude::translated(&passed)?,
         translated => translated,
     };
     #[cfg(feature = "compat")]
     if let Some(exec::Translated { arguments, warnings }) = translated {
-        static WARNED: std::sync::Once = std::sync::Once::new();
-        WARNED.call_once(|| warnings.iter().for_each(|warning| console::notice(warning)));
-        return Ok(arguments);
+        warnings.iter().for_each(|warning| console::notice(warning));
+        return Ok(CommandWords { passed: passed.into(), own: arguments.into() });
     }
-    Ok(conversation::named(args))
+    let own = conversation::named(passed.clone());
+    Ok(CommandWords { passed: passed.into(), own: own.into() })
 }
 
 fn arguments(args: &[OsString]) -> Result<Arguments, clap::Error> {
@@ -185,6 +187,7 @@ fn from_matches(matches: &ArgMatches) -> Result<Arguments, clap::Error> {
             innermost = matches;
         }
         run.session.given = given::remember(innermost);
+        run.typed = given::typed(innermost);
     }
     Ok(arguments)
 }
@@ -220,6 +223,9 @@ fn usage_failure(error: &clap::Error) -> Failure {
     let details: Vec<String> = before_usage.filter(is_detail).collect();
     Failure::usage(details.join("; ")).with_hint("see `pintle --help`")
 }
+
+#[cfg(test)]
+pub(crate) use self::tests::session_of;
 
 #[cfg(test)]
 mod tests;

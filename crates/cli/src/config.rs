@@ -1,29 +1,37 @@
 //! Configuration: `config.toml` of the user and of the project, environment variables, and profiles by name.
 //!
-//! Each key corresponds to a flag. Values become flags: the command line is parsed again with the flags that neither it
-//! nor its session sets.
+//! The settings of `pintle run` and of conversations are merged from layers. For other commands, values become flags: the
+//! command line is parsed again with the flags that neither it nor its session sets.
 
 mod edit;
+mod layers;
 mod list;
 mod load;
 mod schema;
 mod settings;
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use pintle_host::{BoundedValue, FieldRow, Origin, ProfileRef, merge};
 
 use self::load::Configuration;
 use self::settings::{Settings, Source, Value};
 #[cfg(feature = "mcp")]
 use crate::args::McpCommand;
-use crate::args::{Command, ConfigArgs, ConfigCommand, ConfigurationArgs, EnvArgs, ModelArgs, RunArgs};
+use crate::args::{
+    Command, CommandWords, ConfigArgs, ConfigCommand, ConfigurationArgs, EnvArgs, ModelArgs, RunArgs,
+};
 use crate::command_line::{self, CommandLine};
 use crate::config_file::{keys, problem};
 use crate::console;
 use crate::env_spec::EnvSpec;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::notice::Notice;
 use crate::process_env::{self, ProcessEnv};
 use crate::provider::{Provider, ProviderName};
+use crate::sessions::Flags;
 
 /// Runs `pintle config`.
 pub(crate) async fn command(args: ConfigArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -43,38 +51,106 @@ pub(crate) async fn effective(process_env: &ProcessEnv) -> Result<String, Failur
     list::effective(process_env).await
 }
 
-/// Completes the command line of a run, whose session remembers these flags.
+/// Completes the command line of a command with a session, which remembers these flags.
+#[cfg(any(feature = "acp", feature = "compat", feature = "server", feature = "task"))]
 pub(crate) async fn complete_run(
+    words: &CommandWords,
     remembered: &[String],
     process_env: &ProcessEnv,
 ) -> Result<RunArgs, Failure> {
-    let completed = completed(remembered, process_env).await?.into_session();
-    completed.ok_or_else(|| Failure::usage("a session goes on with `pintle run` or in a conversation"))
+    let completed = completed(words, remembered, process_env).await?;
+    completed
+        .session()
+        .cloned()
+        .ok_or_else(|| Failure::usage("a session goes on with `pintle run` or in a conversation"))
+}
+
+/// Returns the flags of a run with the settings that the configuration, the flags that its session remembers, and its own
+/// flags form.
+pub(crate) async fn resolve_run(
+    args: &RunArgs,
+    remembered: &[String],
+    process_env: &ProcessEnv,
+) -> Result<RunArgs, Failure> {
+    let flags = layers::flags_of(remembered);
+    let scope = Scope::new(directory_of_session(args, &flags, process_env)?, args.configuration);
+    let loaded = scope.load(process_env).await?;
+    let merged = merge(layers::of_session(args, &flags, &loaded, process_env)?);
+    let resolved = merged.map_err(|problems| {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        Failure::usage(problems.join("; "))
+    })?;
+    // A stronger value may replace the limit.
+    let bounded = resolved.bounded.iter().filter(|bounded| *resolved.origin(bounded.path) == bounded.limit);
+    process_env.notices().report_all(bounded.filter_map(bounded_notice));
+    let mut run = args.clone().with_settings(&resolved)?;
+    let profile = layers::selected_profile(args, &flags);
+    for (key, value) in loaded.sources(profile.as_deref()).merge().values {
+        if !args.typed.contains(key) {
+            run.conversation.set(key, &value.text);
+        }
+    }
+    run.policy.session_rules = command_line::session_rules(remembered);
+    let kept = flags.into_iter().filter(|(name, _)| !run.policy.session_rules.contains_key(name));
+    run.session.given.extend(kept);
+    if let (Some(ProfileRef::Name(name)), Origin::Flag(_)) =
+        (&resolved.spec.model.profile, resolved.origin("model.profile"))
+    {
+        run.session.given.insert(keys::PROFILE.to_owned(), vec![name.clone()]);
+    }
+    Ok(run)
+}
+
+/// Returns the directory of this machine that a session works in, whose project applies; `None` if it works elsewhere, where
+/// nothing can be read before the model and the sandbox are selected.
+fn directory_of_session(
+    args: &RunArgs,
+    remembered: &Flags,
+    process_env: &ProcessEnv,
+) -> Result<Option<PathBuf>, Failure> {
+    let value = |name: &str| remembered.get(name).and_then(|values| values.first());
+    let is_local = match value("env") {
+        Some(environment) if !args.typed.contains("env") => *environment == EnvSpec::Local.to_string(),
+        Some(_) | None => args.environment.env == EnvSpec::Local,
+    };
+    let directory = args.environment.dir.as_deref().or_else(|| value("dir").map(Path::new));
+    is_local.then(|| process_env.directory(directory)).transpose()
+}
+
+/// Returns the notice about a value that exceeds a limit of the user; `None` for the mode of a kept session, whose record has
+/// the mode that applies.
+fn bounded_notice(bounded: &BoundedValue) -> Option<Notice> {
+    let BoundedValue { path, origin, limit, .. } = bounded;
+    if *path == "policy.mode" && matches!(origin, Origin::Remembered(_)) {
+        return None;
+    }
+    let key = FieldRow::find(path).and_then(|row| row.key).unwrap_or(*path);
+    Some(Notice::from(format!("{origin}: `{key}` allows more than {limit}, which applies instead")))
 }
 
 /// Completes the command line of a command other than a run, which may have to select a session first.
-pub(crate) async fn complete(command: Command, process_env: &ProcessEnv) -> Result<Command, Failure> {
+pub(crate) async fn complete(
+    command: Command,
+    words: &CommandWords,
+    process_env: &ProcessEnv,
+) -> Result<Command, Failure> {
     if command.session().is_some() || Scope::of(&command, process_env)?.is_none() {
         return Ok(command);
     }
-    completed(&[], process_env).await
+    completed(words, &[], process_env).await
 }
 
-async fn completed(remembered: &[String], process_env: &ProcessEnv) -> Result<Command, Failure> {
-    let mut line = command_line::parse_with(remembered)?;
+async fn completed(
+    words: &CommandWords,
+    remembered: &[String],
+    process_env: &ProcessEnv,
+) -> Result<Command, Failure> {
+    let line = command_line::parse_with(words, remembered)?;
     let Some(scope) = Scope::of(&line.arguments.command, process_env)? else {
         return Ok(line.arguments.command);
     };
-    let loaded = load::load(scope.directory.as_deref(), process_env).await?;
-    let notices = process_env.notices();
-    notices.report_all(problem::check(&loaded.problems, scope.configuration.ignore_config_errors)?);
-    notices.report_all(loaded.notices.clone());
-    let (settings, profile) = scope.settings(&loaded, process_env)?;
-    if profile.is_some() {
-        line.given.remove("profile");
-    }
-    let flags = scope.flags(&settings, &line);
-    Ok(line.configured(remembered, &flags, profile.as_deref())?.command)
+    let loaded = scope.load(process_env).await?;
+    scope.configured(&line, remembered, &loaded, process_env)
 }
 
 /// Parts of a command line that the configuration depends on.
@@ -93,6 +169,15 @@ struct Scope {
 impl Scope {
     fn new(directory: Option<PathBuf>, configuration: ConfigurationArgs) -> Self {
         Self { directory, provider: None, profile: None, configuration, only: None }
+    }
+
+    /// Loads the configuration, and reports its mistakes and notices.
+    async fn load(&self, process_env: &ProcessEnv) -> Result<Configuration, Failure> {
+        let loaded = load::load(self.directory.as_deref(), process_env).await?;
+        let notices = process_env.notices();
+        notices.report_all(problem::check(&loaded.problems, self.configuration.ignore_config_errors)?);
+        notices.report_all(loaded.notices.clone());
+        Ok(loaded)
     }
 
     /// Returns the scope of a command; `None` if the command uses no configuration.
@@ -173,6 +258,30 @@ impl Scope {
         Ok(Some(scope))
     }
 
+    /// Parses a command line once more, with the flags of the configuration.
+    fn configured(
+        &self,
+        line: &CommandLine,
+        remembered: &[String],
+        loaded: &Configuration,
+        process_env: &ProcessEnv,
+    ) -> Result<Command, Failure> {
+        let (mut settings, profile) = self.settings(loaded, process_env)?;
+        let bounded = loaded.limit(&mut settings);
+        let mut given = line.given.clone();
+        if profile.is_some() {
+            given.remove("profile");
+        }
+        let flags = self.flags(&settings, line, &given);
+        let names: Vec<&str> =
+            flags.iter().filter_map(|word| word.strip_prefix("--")?.split('=').next()).collect();
+        let applies = |bounded: &&BoundedValue| {
+            FieldRow::find(bounded.path).is_some_and(|row| row.flags.iter().any(|flag| names.contains(flag)))
+        };
+        process_env.notices().report_all(bounded.iter().filter(applies).filter_map(bounded_notice));
+        Ok(line.configured(remembered, &flags, profile.as_deref())?.command)
+    }
+
     fn with_model(self, args: &ModelArgs) -> Self {
         Self { provider: args.provider, profile: args.profile.clone(), ..self }
     }
@@ -194,7 +303,7 @@ impl Scope {
         Ok((settings, named))
     }
 
-    fn flags(&self, settings: &Settings, line: &CommandLine) -> Vec<String> {
+    fn flags(&self, settings: &Settings, line: &CommandLine, given: &BTreeSet<String>) -> Vec<String> {
         let mut known = line.known.clone();
         known.retain(|flag| self.only.is_none_or(|only| flag == only));
         if settings.values.contains_key(keys::PROFILE) && matches!(line.arguments.command, Command::Prompt(_))
@@ -212,15 +321,13 @@ impl Scope {
             // The provider that the model selects has a variable of this kind as well.
             known.remove("base-url");
         }
-        settings.flags(&line.given, &known)
+        settings.flags(given, &known)
     }
 }
 
 /// Rejects a value of `--profile` that is neither a profile nor a file.
 fn require_file(name: &str, loaded: &Configuration) -> Result<(), Failure> {
-    if keys::is_profile_file(name)
-        || process_env::read_text_if_there("profile", std::path::Path::new(name))?.is_some()
-    {
+    if keys::is_profile_file(name) || process_env::read_text_if_there("profile", Path::new(name))?.is_some() {
         return Ok(());
     }
     Err(Failure::usage(format!("{} in the configuration, and no such file", loaded.no_profile(name))))
@@ -229,20 +336,34 @@ fn require_file(name: &str, loaded: &Configuration) -> Result<(), Failure> {
 /// Replaces a base URL from a file by the value of the provider's variable, which takes precedence.
 fn apply_url_variable(settings: &mut Settings, given: Option<ProviderName>, process_env: &ProcessEnv) {
     let configured = || settings.values.get("provider").and_then(|value| provider(&value.text));
-    let provider = match given {
-        Some(ProviderName::Scripted) => return,
-        Some(ProviderName::Of(provider)) => Some(provider),
-        None => configured().or_else(|| Provider::by_key(|name| process_env.variable(name))),
-    };
-    let name = provider.unwrap_or(Provider::OpenAiCompatible).variables().base_url;
+    let variable = url_variable(given, configured, process_env);
     let is_own =
         settings.values.get(keys::BASE_URL).is_some_and(|value| matches!(value.source, Source::Variable(_)));
-    if let (Some(text), false) = (process_env.variable(name), is_own) {
+    if let (Some((name, text)), false) = (variable, is_own) {
         let source = Source::Variable(name.to_owned());
         settings.values.insert(keys::BASE_URL, Value { text, source });
     }
 }
 
+/// Returns the variable with the base URL of the provider that flags or the configuration name, or else that has a key, and
+/// its value.
+fn url_variable(
+    given: Option<ProviderName>,
+    configured: impl FnOnce() -> Option<Provider>,
+    process_env: &ProcessEnv,
+) -> Option<(&'static str, String)> {
+    let provider = match given {
+        Some(ProviderName::Scripted) => return None,
+        Some(ProviderName::Of(provider)) => Some(provider),
+        None => configured().or_else(|| Provider::by_key(|name| process_env.variable(name))),
+    };
+    let name = provider.unwrap_or(Provider::OpenAiCompatible).variables().base_url;
+    Some((name, process_env.variable(name)?))
+}
+
 fn provider(name: &str) -> Option<Provider> {
     name.parse().ok()
 }
+
+#[cfg(test)]
+mod tests;

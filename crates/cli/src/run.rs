@@ -154,7 +154,7 @@ async fn on_surface(
         Some(selected) => remembered_words(&selected.remembered_flags()?, &args.session.given),
         None => Vec::new(),
     };
-    let completed = config::complete_run(&remembered, process_env).await?;
+    let completed = config::resolve_run(&args, &remembered, process_env).await?;
     // The prompt and the session of the command line apply only to the first conversation.
     let SessionArgs { no_session, given, .. } = completed.session;
     let session = SessionArgs { no_session, given, ..args.session };

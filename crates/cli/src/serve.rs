@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, UnixListener};
 use self::access::{AuditFile, ServedTokens, TlsFiles, keep_reading};
 use self::host::ServeHost;
 use self::roots::WorkspaceRoots;
-use crate::args::{RunArgs, ServeSessionsArgs, sandbox_remedy};
+use crate::args::{CommandWords, RunArgs, ServeSessionsArgs, sandbox_remedy};
 use crate::config;
 use crate::config_file::keys::is_profile_file;
 use crate::console;
@@ -43,15 +43,19 @@ const MIN_TAKEOVER_INTERVAL: Duration = Duration::from_secs(1);
 const SOCKET_MODE: u32 = 0o600;
 
 /// Serves sessions until a signal.
-pub(crate) async fn serve(mut args: ServeSessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+pub(crate) async fn serve(
+    mut args: ServeSessionsArgs,
+    words: &CommandWords,
+    process_env: &ProcessEnv,
+) -> Result<Exit, Failure> {
     refuse(&args.run)?;
-    args.run = with_configuration(&args.run, process_env).await?;
+    args.run = with_configuration(&args.run, words, process_env).await?;
     let process_env = &process_env.clone().with_server_files(server_files(&args));
     let interrupts = Interrupts::listen()?;
     let sessions = Sessions::open(process_env).await?;
     let store = sessions.shared_store();
     let roots = WorkspaceRoots::new(&args.root, args.run.environment.dir.as_deref(), process_env)?;
-    let host = ServeHost::new(&args.run, roots, process_env).await?;
+    let host = ServeHost::new(&args.run, words.clone(), roots, process_env).await?;
     let limits = ServerLimits::default()
         .with_sessions(usize::try_from(args.max_sessions).unwrap_or(usize::MAX))
         .with_sessions_of_tenant(usize::try_from(args.max_tenant_sessions).unwrap_or(usize::MAX))
@@ -100,8 +104,12 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Returns the flags completed with the configuration, as sessions have them.
-async fn with_configuration(args: &RunArgs, process_env: &ProcessEnv) -> Result<RunArgs, Failure> {
-    let mut completed = config::complete_run(&[], process_env).await?;
+async fn with_configuration(
+    args: &RunArgs,
+    words: &CommandWords,
+    process_env: &ProcessEnv,
+) -> Result<RunArgs, Failure> {
+    let mut completed = config::complete_run(words, &[], process_env).await?;
     completed.session.given = args.session.given.clone();
     Ok(completed)
 }

@@ -58,6 +58,17 @@ pub(crate) enum TitleName {
 }
 
 impl ConversationArgs {
+    /// Sets the flag of a key of the configuration to its value. The keys of other flags have no effect.
+    pub(crate) fn set(&mut self, key: &str, text: &str) {
+        match key {
+            "plain" => self.plain = text == "true",
+            "notify" => self.notify = NotifyName::from_str(text, false).unwrap_or_default(),
+            "title" => self.title = TitleName::from_str(text, false).unwrap_or_default(),
+            "theme" => self.theme = ThemeName::from_str(text, false).unwrap_or_default(),
+            _ => {}
+        }
+    }
+
     /// Checks that no flag is given without a conversation.
     pub(crate) fn refuse(&self) -> Result<(), Failure> {
         let flags = [
@@ -71,5 +82,25 @@ impl ConversationArgs {
             Err(Failure::usage(format!("{flag} is for conversations"))
                 .with_hint("use `pintle chat`, or leave it out"))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_set_their_flags() {
+        let mut args = ConversationArgs::default();
+        for (key, text) in
+            [("plain", "true"), ("notify", "osc9"), ("title", "off"), ("theme", "dark"), ("mode", "plan")]
+        {
+            args.set(key, text);
+        }
+        assert!(args.plain);
+        assert_eq!(
+            (args.notify, args.title, args.theme),
+            (NotifyName::Osc9, TitleName::Off, ThemeName::Dark)
+        );
     }
 }

@@ -45,11 +45,6 @@ impl TaskCommand {
     pub(crate) fn session_mut(&mut self) -> Option<&mut RunArgs> {
         if let Self::Run(args) = self { Some(&mut args.run) } else { None }
     }
-
-    /// As [`session`](Self::session), alone.
-    pub(crate) fn into_session(self) -> Option<RunArgs> {
-        if let Self::Run(args) = self { Some(args.run) } else { None }
-    }
 }
 
 /// `pintle task run`.

@@ -1,6 +1,8 @@
 //! Flags of a run that its session remembers.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory as _};
@@ -39,30 +41,55 @@ const SESSION_RULES: &[&str] = &["allow", "deny"];
 /// Flags whose value is the path of a file.
 const PATHS: &[&str] = &["script", "profile", "catalog", "mcp-config"];
 
+/// Flag of a run.
+struct RunFlag {
+    /// Id of the argument.
+    id: String,
+    /// Name without dashes.
+    name: String,
+    takes_value: bool,
+}
+
+/// All flags of a run, which other commands with a session have as well.
+static FLAGS: LazyLock<Vec<RunFlag>> = LazyLock::new(|| {
+    let command = Arguments::command();
+    let run = command.find_subcommand("run").into_iter();
+    let flags = run.flat_map(|run| run.get_arguments()).filter_map(|argument| {
+        let name = argument.get_long()?.to_owned();
+        let takes_value = argument.get_action().takes_values();
+        Some(RunFlag { id: argument.get_id().to_string(), name, takes_value })
+    });
+    flags.collect()
+});
+
+/// Returns the flags on the command line.
+fn on_command_line(matches: &ArgMatches) -> impl Iterator<Item = &'static RunFlag> {
+    FLAGS.iter().filter(|flag| matches.value_source(&flag.id) == Some(ValueSource::CommandLine))
+}
+
+/// Returns the names of the flags on the command line.
+pub(super) fn typed(matches: &ArgMatches) -> BTreeSet<String> {
+    on_command_line(matches).map(|flag| flag.name.clone()).collect()
+}
+
 /// Returns the flags on the command line that a session remembers.
 pub(super) fn remember(matches: &ArgMatches) -> Flags {
-    let command = Arguments::command();
-    let Some(run) = command.find_subcommand("run") else { return Flags::new() };
-    let given = run.get_arguments().filter_map(|argument| {
-        let (id, long) = (argument.get_id().as_str(), argument.get_long()?);
-        let is_given = matches.value_source(id) == Some(ValueSource::CommandLine);
-        if !is_given || !REMEMBERED.contains(&long) {
-            return None;
-        }
-        let takes_value = argument.get_action().takes_values();
-        let values = matches.get_raw(id).filter(|_| takes_value).into_iter().flatten();
+    let given = on_command_line(matches).filter(|flag| REMEMBERED.contains(&flag.name.as_str()));
+    let given = given.map(|flag| {
+        let values = matches.get_raw(&flag.id).filter(|_| flag.takes_value).into_iter().flatten();
         let value = |value: &std::ffi::OsStr| {
             // A relative path means another file in another directory.
-            let path = PATHS.contains(&long).then(|| std::path::absolute(Path::new(value)).ok()).flatten();
+            let is_path = PATHS.contains(&flag.name.as_str());
+            let path = is_path.then(|| std::path::absolute(Path::new(value)).ok()).flatten();
             path.map_or_else(|| value.to_string_lossy().into_owned(), |path| path.display().to_string())
         };
-        Some((long.to_owned(), values.map(value).collect()))
+        (flag.name.clone(), values.map(value).collect())
     });
     given.collect()
 }
 
 /// Returns the rules among the flags that a session remembers.
-pub(super) fn session_rules(remembered: &[String]) -> Flags {
+pub(crate) fn session_rules(remembered: &[String]) -> Flags {
     let mut rules = Flags::new();
     for word in remembered {
         let flag = word.strip_prefix("--").and_then(|word| word.split_once('='));

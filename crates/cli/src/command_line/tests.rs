@@ -1,6 +1,13 @@
 use clap::Parser as _;
 
 use super::*;
+use crate::args::RunArgs;
+
+/// Returns the flags of the session of a command line, and its words.
+pub(crate) fn session_of(line: &str) -> (RunArgs, CommandWords) {
+    let (arguments, words) = super::parse(line.split_whitespace().map(OsString::from).collect()).unwrap();
+    (arguments.command.session().unwrap().clone(), words)
+}
 
 fn parse(line: &str) -> Result<Arguments, clap::Error> {
     Arguments::try_parse_from(std::iter::once("pintle").chain(line.split_whitespace()))

@@ -30,7 +30,8 @@ pub(super) async fn list(args: &ListConfigArgs, process_env: &ProcessEnv) -> Res
     let loaded = load::load(scope.directory.as_deref(), process_env).await?;
     let ignored = problem::check(&loaded.problems, args.configuration.ignore_config_errors)?;
     process_env.notices().report_all(ignored);
-    let (settings, _) = scope.settings(&loaded, process_env)?;
+    let (mut settings, _) = scope.settings(&loaded, process_env)?;
+    loaded.limit(&mut settings);
     let rows = rows(&settings, &loaded);
     let text = match args.output {
         ListFormat::Json => {
@@ -52,7 +53,8 @@ pub(super) async fn effective(process_env: &ProcessEnv) -> Result<String, Failur
     let scope = Scope::new(process_env.directory(None).ok(), ConfigurationArgs::default());
     let loaded = load::load(scope.directory.as_deref(), process_env).await?;
     problem::check(&loaded.problems, false)?;
-    let (settings, _) = scope.settings(&loaded, process_env)?;
+    let (mut settings, _) = scope.settings(&loaded, process_env)?;
+    loaded.limit(&mut settings);
     Ok(table(&rows(&settings, &loaded)))
 }
 
@@ -75,8 +77,8 @@ fn rows(settings: &Settings, loaded: &Configuration) -> Vec<Row> {
             row(key, selected.or(value))
         })
         .collect();
-    for command in &loaded.user().key_commands {
-        let source = Source::File { name: loaded.user().name.clone(), line: command.line, profile: None };
+    for command in &loaded.user.key_commands {
+        let source = Source::File { name: loaded.user.name.clone(), line: command.line, profile: None };
         rows.push(Row {
             name: format!("{KEY_COMMAND}.{}", command.provider),
             value: json!(command.words),

@@ -21,9 +21,11 @@ const LOCAL: &str = "local";
 /// Content of both files and of the variables.
 #[derive(Debug, Default)]
 pub(super) struct Configuration {
-    user: File,
-    project: File,
-    variables: Layer,
+    pub(super) user: File,
+    pub(super) project: File,
+    pub(super) variables: Layer,
+    /// Whether the user trusts the project with the keys that need it.
+    pub(super) is_project_trusted: bool,
     /// Mistakes of all sources.
     pub(super) problems: Vec<Problem>,
     /// Notices about keys of the project that have no effect.
@@ -68,11 +70,6 @@ impl Configuration {
         }
     }
 
-    /// Returns the user's file.
-    pub(super) fn user(&self) -> &File {
-        &self.user
-    }
-
     async fn read_project(&mut self, directory: &Path, process_env: &ProcessEnv) -> Result<(), Failure> {
         let environment = process_env.local_environment(directory)?;
         let Some(configuration) = Project::read_configuration(&environment).await? else { return Ok(()) };
@@ -93,7 +90,8 @@ impl Configuration {
             let is_trusted_text = |project: &Project| {
                 trusted.contains(LOCAL, project) && project.configuration() == Some(&configuration.text)
             };
-            if !project.as_ref().is_some_and(is_trusted_text) {
+            self.is_project_trusted = project.as_ref().is_some_and(is_trusted_text);
+            if !self.is_project_trusted {
                 let was = project.as_ref().is_some_and(|project| trusted.has_older(LOCAL, project));
                 let change = if was { " any more, since its files have changed" } else { "" };
                 let keys = list(remove(&mut file, is_trusted));
@@ -107,7 +105,7 @@ impl Configuration {
         Ok(())
     }
 
-    fn read_variables(&mut self, process_env: &ProcessEnv) {
+    pub(super) fn read_variables(&mut self, process_env: &ProcessEnv) {
         for key in KEYS {
             let name = key.variable();
             let Some(text) = process_env.variable(&name) else { continue };
@@ -122,7 +120,7 @@ impl Configuration {
     }
 
     /// Rejects names of profiles that there are not.
-    fn check_selected_profiles(&mut self) {
+    pub(super) fn check_selected_profiles(&mut self) {
         let mut problems = Vec::new();
         let is_unknown =
             |text: &str| !keys::is_profile_file(text) && !self.sources(None).profiles().contains(text);
@@ -155,13 +153,13 @@ impl Configuration {
 }
 
 /// Returns whether only the user's file can have the setting.
-fn is_of_user(setting: &Setting) -> bool {
+pub(super) fn is_of_user(setting: &Setting) -> bool {
     let is_profile_file = setting.key.kind == Kind::Profile && keys::is_profile_file(&setting.value);
     setting.key.access == Access::User || is_profile_file
 }
 
 /// Returns whether a project can have the setting only if it is trusted.
-fn is_trusted(setting: &Setting) -> bool {
+pub(super) fn is_trusted(setting: &Setting) -> bool {
     setting.key.access == Access::Trusted
 }
 
@@ -170,7 +168,7 @@ fn has(file: &File, mut condition: impl FnMut(&Setting) -> bool) -> bool {
 }
 
 /// Removes settings, and returns their names.
-fn remove(file: &mut File, condition: impl Fn(&Setting) -> bool) -> Vec<String> {
+pub(super) fn remove(file: &mut File, condition: impl Fn(&Setting) -> bool) -> Vec<String> {
     let mut removed = Vec::new();
     let mut keep = |profile: Option<&String>, setting: &Setting| {
         let goes = condition(setting);

@@ -67,18 +67,22 @@ impl Sources<'_> {
         self.variables.get(PROFILE).cloned().or(of_files)
     }
 
-    /// Merges the values. A flag selects a profile only if a profile has this name.
-    pub(super) fn merge(&self) -> Settings {
-        let selected = self.selected();
+    /// Returns the profile that is selected by name, and the one that is selected as a file. A flag selects a profile by name
+    /// only if a profile has this name.
+    pub(super) fn profile(&self) -> (Option<Value>, Option<Value>) {
         let is_name = |value: &Value| match value.source {
             Source::Flag(_) => self.profiles().contains(value.text.as_str()),
             Source::File { .. } | Source::Variable(_) => !keys::is_profile_file(&value.text),
         };
-        let (profile, profile_file) = match selected {
+        match self.selected() {
             Some(value) if is_name(&value) => (Some(value), None),
-            Some(value) => (None, Some(value)),
-            None => (None, None),
-        };
+            file => (None, file),
+        }
+    }
+
+    /// Merges the values.
+    pub(super) fn merge(&self) -> Settings {
+        let (profile, profile_file) = self.profile();
         let mut layers = Vec::new();
         for file in &self.files {
             layers.push(layer(file, None, &file.settings));
@@ -103,7 +107,8 @@ impl Sources<'_> {
     }
 }
 
-fn layer(file: &File, profile: Option<&String>, settings: &[Setting]) -> Layer {
+/// Returns the values of a file or of a profile in it.
+pub(super) fn layer(file: &File, profile: Option<&String>, settings: &[Setting]) -> Layer {
     settings.iter().map(|setting| (setting.key.name, value(file, profile, setting))).collect()
 }
 

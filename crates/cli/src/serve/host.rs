@@ -19,7 +19,7 @@ use super::controls::ServeControls;
 use super::damage::damage_or;
 use super::fork::{unknown_policy, widening};
 use super::roots::WorkspaceRoots;
-use crate::args::{AuditFormat, ExportFormat, RunArgs, SessionArgs};
+use crate::args::{AuditFormat, CommandWords, ExportFormat, RunArgs, SessionArgs};
 use crate::attendant::{Attendant, ClientAttendant};
 use crate::audit;
 use crate::config;
@@ -49,6 +49,8 @@ const LOCAL: &str = "local";
 #[derive(Clone, Debug)]
 pub(super) struct ServeHost {
     process_env: ProcessEnv,
+    /// Command line of this process.
+    command: CommandWords,
     /// Flags of this process. They precede the flags that a session remembers.
     given: Flags,
     /// Mode of sessions for which none is set.
@@ -85,6 +87,7 @@ impl ServeHost {
     /// Fails without a model, for instance if a key is missing.
     pub(super) async fn new(
         args: &RunArgs,
+        command: CommandWords,
         roots: WorkspaceRoots,
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
@@ -96,6 +99,7 @@ impl ServeHost {
         let catalog = model.catalog().clone();
         Ok(Self {
             process_env: process_env.clone(),
+            command,
             given: args.session.given.clone(),
             mode: args.policy.mode.unwrap_or(MODE),
             environment: args.environment.env.clone(),
@@ -134,7 +138,8 @@ impl ServeHost {
         is_kept: &mut bool,
     ) -> Result<OpenSession, HostError> {
         let is_new = selected.is_none();
-        let completed = config::complete_run(words, &self.process_env).await.map_err(host_error)?;
+        let completed =
+            config::complete_run(&self.command, words, &self.process_env).await.map_err(host_error)?;
         let RequestedSession { id, tenant, directory, grant, settings, properties } = requested;
         let session = SessionArgs {
             given: completed.session.given.clone(),
@@ -377,7 +382,8 @@ impl SessionHost for ServeHost {
         let requested = self.request_for_stored(&summary);
         let flags = remembered_flags(&summary).map_err(host_error)?;
         let words = remembered_words(&flags, &self.given);
-        let completed = config::complete_run(&words, &self.process_env).await.map_err(host_error)?;
+        let completed =
+            config::complete_run(&self.command, &words, &self.process_env).await.map_err(host_error)?;
         let is_grant_given = completed.grant.is_some();
         let own = ["served", TENANT];
         let properties = summary.properties.clone();
@@ -492,8 +498,10 @@ impl SessionHost for ServeHost {
         let words = remembered_words(&flags, &self.given);
         // A new session in the same directory has only the flags of the server.
         let of_new: Vec<String> = words.iter().filter(|word| word.starts_with("--dir=")).cloned().collect();
-        let fork = config::complete_run(&words, &self.process_env).await.map_err(host_error)?;
-        let new = config::complete_run(&of_new, &self.process_env).await.map_err(host_error)?;
+        let fork =
+            config::complete_run(&self.command, &words, &self.process_env).await.map_err(host_error)?;
+        let new =
+            config::complete_run(&self.command, &of_new, &self.process_env).await.map_err(host_error)?;
         Ok(widening(&fork, &recorded, &new))
     }
 

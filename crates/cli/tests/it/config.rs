@@ -161,13 +161,38 @@ fn an_untrusted_project_sets_only_safe_keys() {
 
     let output = fixture.pintle(&["trust"]);
     assert_eq!(output.code, Some(0), "{output:?}");
-    let (output, made) = fixture.run(&[]);
+    let (output, made) = fixture.run(&["--mode", "auto"]);
     assert!(made && !output.stderr.contains("not trusted"), "{output:?}");
-    assert_eq!(fixture.value("max_turns", &["--profile", "p"], None).0, 0);
 
     let fixture = fixture.with_project("mode = \"auto\"\n");
     let (output, made) = fixture.run(&[]);
     assert!(!made && output.stderr.contains("not trusted any more"), "{output:?}");
+}
+
+#[test]
+fn a_trusted_project_does_not_exceed_the_limits_of_the_user() {
+    let fixture = Fixture::new()
+        .with_user("mode = \"ask\"\nmax_turns = 9\n")
+        .with_project("mode = \"auto\"\nmax_turns = 4\n[profiles.p]\nmax_turns = 0\n");
+    assert_eq!(fixture.pintle(&["trust"]).code, Some(0));
+    let user = fixture.user.path().join("config.toml").display().to_string();
+    let notice = format!(".pintle/config.toml:1: `mode` allows more than {user}:1, which applies instead");
+    let (output, made) = fixture.run(&[]);
+    assert!(!made, "{output:?}");
+    assert_eq!(output.stderr.matches(&notice).count(), 1, "{output:?}");
+    let (output, made) = fixture.run(&["--mode", "auto"]);
+    assert!(made && !output.stderr.contains("which applies instead"), "{output:?}");
+
+    assert_eq!(fixture.value("mode", &[], None), ("ask".into(), format!("{user}:1")));
+    assert_eq!(fixture.value("max_turns", &[], None).0, 4);
+    assert_eq!(fixture.value("max_turns", &["--profile", "p"], None), (9.into(), format!("{user}:2")));
+    let rules = fixture.pintle(&["rules", "list"]);
+    assert!(rules.stdout.contains("mode ask for all other calls"), "{rules:?}");
+    assert!(rules.stderr.contains(&notice), "{rules:?}");
+
+    let fixture = fixture.with_user("");
+    let (output, made) = fixture.run(&[]);
+    assert!(made, "nothing limits the project: {output:?}");
 }
 
 #[test]
@@ -263,6 +288,21 @@ fn remembered_flags_override_the_configuration() {
     assert_eq!(output.code, Some(0), "{output:?}");
     let requests = fixture.harness.server.requests();
     assert_eq!(requests.last().unwrap().body["model"], "claude-b");
+}
+
+#[test]
+fn a_restriction_that_was_added_applies_to_a_kept_session() {
+    let fixture = Fixture::new();
+    let (output, made) = fixture.run(&["--after-plan", "auto"]);
+    assert!(made, "{output:?}");
+    let fixture = fixture.with_user("after_plan = \"ask\"\n");
+    let output = fixture.at_home(&mut fixture.bare_run(&["--continue", "On"]));
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let user = fixture.user.path().join("config.toml").display().to_string();
+    let notice = format!("kept session: `after_plan` allows more than {user}:1, which applies instead");
+    assert!(output.stderr.contains(&notice), "{output:?}");
+    let output = fixture.at_home(&mut fixture.bare_run(&["--continue", "--after-plan", "auto", "On"]));
+    assert!(output.code == Some(0) && !output.stderr.contains("which applies instead"), "{output:?}");
 }
 
 #[test]
