@@ -17,6 +17,7 @@ use crate::args::{CommandWords, RunArgs};
 use crate::command_line::{self, CommandLine, session_of};
 use crate::config_file::File;
 use crate::process_env::ProcessEnv;
+use crate::session_commands::remembered_words;
 use crate::sessions::{Flags, remembered_flags};
 
 /// Settings by path, or the message of the failure.
@@ -63,7 +64,7 @@ impl Case {
     fn words(&self, typed: &RunArgs) -> Vec<String> {
         let summary = Summary::new(SessionId::new("s"), SystemClock.now())
             .with_property("flags", serde_json::to_string(&self.remembered).unwrap());
-        remembered_flags(&summary, &typed.session.given).unwrap()
+        remembered_words(&remembered_flags(&summary).unwrap(), &typed.session.given)
     }
 
     /// Parses the command line with the remembered flags.
