@@ -186,8 +186,8 @@ impl EditorHost {
         let (sessions, summary) = self.find(id).await?;
         let selected = Selected::of(sessions, summary).await.map_err(|failure| host_error(&failure))?;
         let place = selected.environment().map_err(|failure| host_error(&failure))?;
-        let directory = place.dir.clone().unwrap_or_default();
-        if place.env != EnvSpec::Local {
+        let directory = place.directory.clone().unwrap_or_default();
+        if place.spec != EnvSpec::Local {
             return Err(HostError::Unsupported(format!(
                 "sessions elsewhere than on this machine, such as {id}"
             )));

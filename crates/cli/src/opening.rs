@@ -296,7 +296,7 @@ impl Opening<'_> {
             builder = builder.gate(GatePosition::ReadBeforeWrite, ReadBeforeWrite::new(environment));
         }
         if let Some(grant) = grant {
-            note_useless_grant(&grant, &offered);
+            process_env.notices().report_all(useless_grant(&grant, &offered));
             builder = builder.grant(grant, args.environment.env.to_string());
         }
         let of_user = hooks.map(|hooks| Arc::new(hooks) as Arc<dyn Hooks>);

@@ -11,9 +11,9 @@ use serde_json::json;
 
 use self::described::DescribedCall;
 
-use crate::args::{CheckRulesArgs, ListFormat, RulesArgs, RulesCommand, RulesScope, SandboxName};
+use crate::args::{CheckRulesArgs, ListFormat, RulesArgs, RulesCommand, RulesScope};
 use crate::console;
-use crate::environment;
+use crate::environment::{self, SandboxName};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::policy::{self, LoadedPolicy};

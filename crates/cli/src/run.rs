@@ -143,7 +143,7 @@ async fn on_surface(
     args: RunArgs,
     beginning: Beginning,
     process_env: &ProcessEnv,
-) -> Result<Ended, Failure> {
+) -> Result<Ended, CommandFailure> {
     let selected = select(&args, process_env).await?;
     // A session remembers its initial mode, and the record contains the current one.
     let has_settings = beginning.settings.is_some();

@@ -34,7 +34,7 @@ pub struct BudgetChoice {
 
 impl BudgetChoice {
     /// Replaces limits by the limits of the choice.
-    pub(crate) fn apply(&self, limits: &mut BudgetLimits) -> Result<(), Failure> {
+    pub fn apply(&self, limits: &mut BudgetLimits) -> Result<(), Failure> {
         let session = &mut limits.session;
         session.tokens = self.tokens.or(session.tokens);
         session.cost_micros = self.cost_micros.or(session.cost_micros);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use pintle_agent::{ProviderProfile, Toolset, ToolsetOptions};
 use pintle_llm::{Catalog, Client, ModelInfo};
 
-use crate::failure::{Failure, OrFailure as _};
+use crate::failure::Failure;
 use crate::models;
 use crate::no_key;
 use crate::notice::Notice;

@@ -63,7 +63,7 @@ impl RepositoryGit {
     pub(crate) fn for_task(machine: &Arc<dyn ExecutionEnvironment>, git_directory: &Path) -> Self {
         let mut git = Self::for_user(machine, git_directory);
         git.uses_user_settings = false;
-        git.with("GIT_DIR", git_directory)
+        git.set_variable("GIT_DIR", git_directory)
     }
 
     /// With a working tree.

@@ -362,7 +362,8 @@ async fn conversation_answers_questions_that_belong_to_no_call() {
         assert_eq!((question.text.as_str(), question.details.as_slice()), ("Which?", &["a".to_owned()][..]));
         question.answer("b");
     };
-    let (answer, ()) = tokio::join!(prompter.ask_for_text("Which?", &["a".to_owned()], "> "), answering);
+    let details = ["a".to_owned()];
+    let (answer, ()) = tokio::join!(prompter.ask_for_text("Which?", &details, "> "), answering);
     assert_eq!(answer.as_deref(), Some("b"));
     drop(questions);
     assert_eq!(prompter.ask_for_text("Which?", &[], "> ").await, None);

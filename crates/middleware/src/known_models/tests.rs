@@ -63,8 +63,8 @@ async fn the_built_in_catalog_is_the_default() {
 fn long_lists_are_cut() {
     let models: Vec<ModelInfo> = (0..20).map(|n| ModelInfo::new("p", format!("m{n}"), 9)).collect();
     let known: Vec<&ModelInfo> = models.iter().collect();
-    assert!(listed(&known).ends_with("m11, …"), "{}", listed(&known));
-    assert!(listed(&known[..12]).ends_with("m11"));
+    assert!(model_list(&known).ends_with("m11, …"), "{}", model_list(&known));
+    assert!(model_list(&known[..12]).ends_with("m11"));
 }
 
 /// Subscriber that collects the messages of warnings.

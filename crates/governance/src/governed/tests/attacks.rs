@@ -13,7 +13,7 @@ mod reads;
 mod texts;
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use pintle_agent::{ApprovalRequest, Decision, JsonLines, ProviderProfile, SessionConfig};
