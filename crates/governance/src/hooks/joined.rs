@@ -168,7 +168,7 @@ mod tests {
     async fn sources_answer_in_their_order_until_one_refuses() {
         let session = HookSession::new(SessionId::new("s"), "/w", None);
         let named = |names: &[&'static str]| {
-            let sources = names.iter().map(|name| Arc::new(Source(*name)) as Arc<dyn Hooks>);
+            let sources = names.iter().map(|name| Arc::new(Source(name)) as Arc<dyn Hooks>);
             JoinedHooks::of(sources.collect())
         };
         assert!(named(&[]).is_none());
