@@ -117,8 +117,14 @@ impl SessionTask {
                 () = entry.wait_for_work() => self.run_chores().await,
                 event = events.next() => match event {
                     Some(event) => self.event(&event).await,
-                    // The session has failed, or was closed elsewhere.
-                    None => return,
+                    // The session has failed, or was closed elsewhere. Its run has an outcome.
+                    None => {
+                        if self.work.is_some() {
+                            let done = wait(&mut self.work).await;
+                            self.finish_prompt(done).await;
+                        }
+                        return;
+                    }
                 },
                 Some(question) = terminals.recv() => self.terminal(question).await,
                 Some(_ended) = self.permissions.join_next() => {}

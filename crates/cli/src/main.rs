@@ -72,7 +72,7 @@ use pintle_host::server_tokens;
 use pintle_host::{
     attendant, budget, env_spec, environment, failure, gates, host_command, instructions, keys, model,
     named_value, notice, policy, process_env, process_secrets, profile_file, prompt_commands, provider,
-    route, scripted_models, servers, sessions, timeout, toolset,
+    route, scripted_models, servers, session_limits, sessions, timeout, toolset,
 };
 
 use crate::args::{Arguments, Command, CommandWords, MockCommand};

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use pintle_agent::protocol::{Change, InputKind};
 use pintle_agent::{
-    BudgetSource, CompactionPolicy, Hooks, ProviderProfile, Record, Session, SessionConfig, SessionId,
-    SubagentLimits, TurnLimits,
+    BudgetSource, Hooks, ProviderProfile, Record, Session, SessionConfig, SessionId, SubagentLimits,
+    TurnLimits,
 };
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::{
@@ -32,25 +31,9 @@ use crate::policy::{self, LoadedPolicy, ServerFile};
 use crate::process_env::ProcessEnv;
 use crate::process_secrets;
 use crate::servers::{self, ServerSpec, SessionServers};
+use crate::session_limits::SessionLimits;
 use crate::sessions::{Kept, Origin};
-use crate::timeout;
 use crate::toolset;
-
-/// How long a call waits for a decision.
-const APPROVAL_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// Limits on the turns of a session and on the calls of its model.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SessionLimits {
-    /// Maximum number of model responses; 0 for no limit.
-    pub(crate) max_turns: u64,
-    /// Maximum number of rounds of tool calls; 0 for no limit.
-    pub(crate) max_tool_rounds: u64,
-    /// Share of the context window, in percent, at which the conversation is summarized; 0 for never.
-    pub(crate) compact_at: u8,
-    /// Maximum time that a model call yields nothing; `None` for the default.
-    pub(crate) model_timeout: Option<Duration>,
-}
 
 /// Session to open.
 #[derive(Debug)]
@@ -139,7 +122,8 @@ impl Opening<'_> {
         if model.is_scripted() {
             budget = budget::without_cost(budget);
         }
-        let config = config(&args.into(), args.model.reasoning_effort.clone())
+        let config = SessionLimits::from(args)
+            .config(args.model.reasoning_effort.clone())
             .with_budget(budget::of_session(&budget))
             .with_redactions(process_secrets::redactions(process_env, model.route.secret()));
         let limits = config.limits.clone();
@@ -270,7 +254,7 @@ impl Opening<'_> {
         (settings.mode, settings.rules) = (false, false);
         settings.effort = !is_effort_given;
         // A session keeps its limits unless others are given.
-        settings.limits = config.limits == default_limits();
+        settings.limits = config.limits == SessionLimits::default_turns();
         let of_mode =
             (policy.mode() == Mode::Plan).then(|| match attendant.is_attended() || args.wait_approval {
                 true => PresentPlan::INSTRUCTIONS,
@@ -346,25 +330,6 @@ fn recorded_effort(record: &Record) -> Option<String> {
     changed
         .unwrap_or_else(|| record.header.start.reasoning_effort.clone())
         .map(|effort| effort.as_str().to_owned())
-}
-
-/// Returns the policy for `--compact-at`.
-fn compaction(percent: u8) -> CompactionPolicy {
-    match percent {
-        0 => CompactionPolicy::default(),
-        percent => CompactionPolicy::default().with_at_percent(percent),
-    }
-}
-
-fn config(limits: &SessionLimits, effort: Option<String>) -> SessionConfig {
-    let mut config = SessionConfig::default()
-        .with_max_turns(limits.max_turns)
-        .with_max_tool_rounds(limits.max_tool_rounds)
-        .with_compaction(compaction(limits.compact_at))
-        .with_model_timeout(timeout::limits(limits.model_timeout))
-        .with_reasoning_effort(effort.map(ReasoningEffort::from));
-    config.limits.approval_timeout = Some(APPROVAL_TIMEOUT);
-    config
 }
 
 /// Policy, hooks, budget and grant that decide on the calls of a session.
@@ -476,13 +441,6 @@ fn mode_after_plan(asked_for: Option<Mode>, sandbox: &SandboxState) -> Mode {
         (Mode::Auto, SandboxState::Unavailable { .. }) => Mode::Ask,
         (mode, _) => mode,
     }
-}
-
-/// Returns the limits of a run without limit flags.
-fn default_limits() -> TurnLimits {
-    let mut limits = SessionConfig::default().with_compaction(CompactionPolicy::automatic()).limits;
-    limits.approval_timeout = Some(APPROVAL_TIMEOUT);
-    limits
 }
 
 #[cfg(test)]

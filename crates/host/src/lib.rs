@@ -31,6 +31,7 @@ pub mod scripted_models;
 #[cfg(feature = "mcp")]
 pub mod server_tokens;
 pub mod servers;
+pub mod session_limits;
 pub mod sessions;
 mod spec;
 pub mod timeout;

@@ -3,9 +3,9 @@
 use super::{EnvArgs, ModelArgs, RunArgs};
 use crate::env_spec::EnvironmentChoice;
 use crate::environment::Confinement;
-use crate::opening::SessionLimits;
 use crate::route::ModelChoice;
 use crate::servers::ServerOptions;
+use crate::session_limits::SessionLimits;
 use crate::toolset::ToolsetChoice;
 
 impl From<&ModelArgs> for ModelChoice {

@@ -6,9 +6,9 @@ use crate::budget::BudgetChoice;
 use crate::config_file::keys::{KEYS, Kind};
 use crate::env_spec::EnvironmentChoice;
 use crate::environment::{Confinement, SandboxName};
-use crate::opening::SessionLimits;
 use crate::policy::PolicyChoice;
 use crate::route::ModelChoice;
+use crate::session_limits::SessionLimits;
 use crate::sessions::SessionChoice;
 use crate::toolset::ToolsetChoice;
 

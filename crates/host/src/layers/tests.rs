@@ -281,10 +281,10 @@ fn roots_and_tools_are_intersected() {
         layer(kind, |spec| spec.environment.roots = Some(paths))
     };
     let merged = merge([
-        roots(Layer::CommandLine, &["/srv", "/home/ann"]),
-        roots(REMEMBERED, &["/srv/project", "/home", "/etc"]),
+        roots(Layer::CommandLine, &["/srv", "/data/ann"]),
+        roots(REMEMBERED, &["/srv/project", "/data", "/etc"]),
     ]);
-    let expected = ["/home/ann", "/srv/project"].map(PathBuf::from);
+    let expected = ["/data/ann", "/srv/project"].map(PathBuf::from);
     assert_eq!(merged.unwrap().spec.environment.roots, Some(expected.into_iter().collect()));
     let tools = |kind: Layer, names: &[&str]| {
         let names = names.iter().map(|name| (*name).to_owned()).collect();

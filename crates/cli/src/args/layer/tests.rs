@@ -5,9 +5,9 @@ use pintle_host::merge;
 use super::*;
 use crate::command_line::session_of;
 use crate::env_spec::EnvironmentChoice;
-use crate::opening::SessionLimits;
 use crate::policy::PolicyChoice;
 use crate::route::ModelChoice;
+use crate::session_limits::SessionLimits;
 use crate::toolset::ToolsetChoice;
 
 fn layer(flags: &str) -> LayerSpec {

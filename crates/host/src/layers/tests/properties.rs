@@ -51,8 +51,8 @@ fn paths() -> impl Strategy<Value = BTreeSet<PathBuf>> {
     subsequence(paths, 0..=4).prop_map(|paths| paths.into_iter().collect())
 }
 
-/// Settings of the fields that allow or restrict something.
-fn specs() -> impl Strategy<Value = PartialSpec> {
+/// Settings of the fields that allow or restrict something. Boxed, since a test with several exceeds the stack otherwise.
+fn specs() -> BoxedStrategy<PartialSpec> {
     let modes = || option::of(select(Mode::ALL.to_vec()));
     let counts = || option::of((0..4_u64).prop_map(CountLimit));
     let environment = (
@@ -64,36 +64,40 @@ fn specs() -> impl Strategy<Value = PartialSpec> {
     let policy =
         (modes(), modes(), rules(), rules(), paths(), option::of(0..GRANTS), option::of(any::<bool>()));
     let limits = (counts(), counts(), option::of(budgets()));
-    (environment, policy, limits).prop_map(|(environment, policy, limits)| {
-        let mut spec = PartialSpec::default();
-        (
-            spec.environment.sandbox,
-            spec.environment.network,
-            spec.environment.confine,
-            spec.environment.roots,
-        ) = environment;
-        let (mode, after_plan, allow, deny, hidden, number, read_before_write) = policy;
-        (spec.policy.mode, spec.policy.after_plan) = (mode, after_plan);
-        (spec.policy.allow, spec.policy.deny) = (allow, deny);
-        spec.policy.hidden = hidden.into_iter().collect();
-        spec.policy.grant = number.map(grant);
-        spec.policy.read_before_write = read_before_write;
-        (spec.limits.max_turns, spec.limits.max_tool_rounds, spec.limits.budget) = limits;
-        spec
-    })
+    (environment, policy, limits)
+        .prop_map(|(environment, policy, limits)| {
+            let mut spec = PartialSpec::default();
+            (
+                spec.environment.sandbox,
+                spec.environment.network,
+                spec.environment.confine,
+                spec.environment.roots,
+            ) = environment;
+            let (mode, after_plan, allow, deny, hidden, number, read_before_write) = policy;
+            (spec.policy.mode, spec.policy.after_plan) = (mode, after_plan);
+            (spec.policy.allow, spec.policy.deny) = (allow, deny);
+            spec.policy.hidden = hidden.into_iter().collect();
+            spec.policy.grant = number.map(grant);
+            spec.policy.read_before_write = read_before_write;
+            (spec.limits.max_turns, spec.limits.max_tool_rounds, spec.limits.budget) = limits;
+            spec
+        })
+        .boxed()
 }
 
 /// Layers of the user.
-fn user_layers() -> impl Strategy<Value = Vec<LayerSpec>> {
-    (specs(), specs(), specs(), specs()).prop_map(|(file, profile, variables, flags)| {
-        let layers = [
-            (Layer::User, file),
-            (Layer::UserProfile, profile),
-            (Layer::Variables, variables),
-            (Layer::CommandLine, flags),
-        ];
-        layers.into_iter().map(|(kind, spec)| layer(kind, |empty| *empty = spec)).collect()
-    })
+fn user_layers() -> BoxedStrategy<Vec<LayerSpec>> {
+    (specs(), specs(), specs(), specs())
+        .prop_map(|(file, profile, variables, flags)| {
+            let layers = [
+                (Layer::User, file),
+                (Layer::UserProfile, profile),
+                (Layer::Variables, variables),
+                (Layer::CommandLine, flags),
+            ];
+            layers.into_iter().map(|(kind, spec)| layer(kind, |empty| *empty = spec)).collect()
+        })
+        .boxed()
 }
 
 /// Returns the fields in which `narrow` allows more than `wide`.
