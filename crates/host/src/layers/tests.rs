@@ -308,7 +308,7 @@ fn a_client_can_only_narrow_the_grant() {
     for client in [CLIENT, APPROVER] {
         let problems = merge([grant(Layer::CommandLine, &none), grant(client, &all)]).unwrap_err();
         assert_eq!((problems.len(), problems[0].kind), (1, ProblemKind::Wider));
-        assert!(problems[0].expected.starts_with("a value within the one of CommandLine"), "{problems:?}");
+        assert!(problems[0].expected.starts_with("a value within the limit of CommandLine"), "{problems:?}");
     }
 }
 
