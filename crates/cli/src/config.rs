@@ -62,7 +62,7 @@ pub(crate) async fn complete_run(
     completed
         .session()
         .cloned()
-        .ok_or_else(|| Failure::usage("a session goes on with `pintle run` or in a conversation"))
+        .ok_or_else(|| Failure::usage("a session continues with `pintle run` or in a conversation"))
 }
 
 /// Returns the flags of a run with the settings that the configuration, the flags that its session remembers, and its own

@@ -96,7 +96,7 @@ impl RemotePort {
     /// Creates the port of a session, and starts to follow it.
     pub(in crate::terminal) fn new(client: Client, session: &SessionInfo) -> Self {
         let (sender, results) = mpsc::unbounded_channel();
-        let text = format!("attached to session {}; leaving leaves it there", session.id);
+        let text = format!("attached to session {}; it continues on the server when you leave", session.id);
         let mut port = Self {
             events: client.events(&session.id, None),
             changes: client.changes().fuse(),

@@ -87,7 +87,7 @@ impl LeftOut {
     fn tell(self, name: &str) -> String {
         let why = match self {
             Self::Unreadable(why) => why,
-            Self::TooMany => format!("at most {MAX_IMAGES} images go with one message"),
+            Self::TooMany => format!("a message has at most {MAX_IMAGES} images"),
             Self::Blind(model) => format!("{model} takes no images"),
         };
         sanitize(&format!("{name} was not sent as an image: {why}")).into_owned()
