@@ -239,6 +239,8 @@ pub struct BoundedValue {
 impl fmt::Display for BoundedValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, origin, limit } = self;
-        write!(f, "{origin}: `{path}` allows more than {limit}, which applies instead")
+        // Users know the field by its key.
+        let name = FieldRow::find(path).and_then(|row| row.key).unwrap_or(*path);
+        write!(f, "{origin}: `{name}` allows more than {limit}, which applies instead")
     }
 }

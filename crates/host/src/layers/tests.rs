@@ -195,7 +195,7 @@ fn layers_below_the_user_are_bounded_by_the_user() {
     assert_eq!(*merged.origin("policy.mode"), Origin::Flag("User".to_owned()));
     assert_eq!(
         merged.bounded[0].to_string(),
-        "Project { trusted: true }: `policy.mode` allows more than User, which applies instead"
+        "Project { trusted: true }: `mode` allows more than User, which applies instead"
     );
 }
 
