@@ -62,7 +62,7 @@ pub(crate) async fn complete_run(
     completed
         .session()
         .cloned()
-        .ok_or_else(|| Failure::usage("a session goes on with `pintle run` or in a conversation"))
+        .ok_or_else(|| Failure::usage("a session continues with `pintle run` or in a conversation"))
 }
 
 /// Returns the flags of a run with the settings that the configuration, the flags that its session remembers, and its own
@@ -120,12 +120,8 @@ fn directory_of_session(
 /// Returns the notice about a value that exceeds a limit of the user; `None` for the mode of a kept session, whose record has
 /// the mode that applies.
 fn bounded_notice(bounded: &BoundedValue) -> Option<Notice> {
-    let BoundedValue { path, origin, limit, .. } = bounded;
-    if *path == "policy.mode" && matches!(origin, Origin::Remembered(_)) {
-        return None;
-    }
-    let key = FieldRow::find(path).and_then(|row| row.key).unwrap_or(*path);
-    Some(Notice::from(format!("{origin}: `{key}` allows more than {limit}, which applies instead")))
+    let is_recorded = bounded.path == "policy.mode" && matches!(bounded.origin, Origin::Remembered(_));
+    (!is_recorded).then(|| Notice::from(bounded.to_string()))
 }
 
 /// Completes the command line of a command other than a run, which may have to select a session first.

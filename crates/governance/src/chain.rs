@@ -12,7 +12,7 @@ pub enum GatePosition {
     Grant,
     /// [Files that tools must not touch](crate::HiddenPathGate).
     Hidden,
-    /// [Files that run programs later](pintle_tools::gate::ProtectedPathGate).
+    /// [Protected files](pintle_tools::gate::ProtectedPathGate), such as git hooks, from which programs run later.
     Protected,
     /// [Files that the model has not read](pintle_tools::gate::ReadBeforeWrite).
     ReadBeforeWrite,
@@ -73,7 +73,7 @@ impl GateChain {
         self
     }
 
-    /// Removes the gates of a position, to see an attack succeed without them.
+    /// Removes the gates of a position, for tests in which an attack succeeds without them.
     #[cfg(test)]
     pub(crate) fn without(mut self, position: GatePosition) -> Self {
         self.gates.retain(|(at, _)| *at != position);

@@ -107,7 +107,7 @@ pub enum GovernError {
     #[error("a governed session needs {0}")]
     Missing(&'static str),
     /// The grant is not in force.
-    #[error("the grant does not hold: {0}")]
+    #[error("the grant is not in force: {0}")]
     Grant(String),
     /// The policy could not be restored from the record.
     #[error(transparent)]
@@ -306,15 +306,16 @@ impl GovernedBuilder {
         self
     }
 
-    /// Starts with the history of another session, like [`SessionBuilder::start`]. Mode and rules of the other session
-    /// are not in `start`: [restore](RecordedPolicy::restore) them before.
+    /// Starts with the history of another session, like [`SessionBuilder::start`]. Mode, rules and grant of the other
+    /// session are not in `start`: [restore](RecordedPolicy::restore) mode and rules before, and set the same
+    /// [grant](Self::grant) or a narrower one.
     #[must_use]
     pub fn fork(mut self, start: Start) -> Self {
         self.history = History::Forked(Box::new(start));
         self
     }
 
-    /// Sets which recorded settings a session keeps that continues; default [`RecordedSettings::new`].
+    /// Sets which recorded settings a continued session keeps; default [`RecordedSettings::new`].
     #[must_use]
     pub fn recorded(mut self, settings: RecordedSettings) -> Self {
         self.recorded = settings;
@@ -369,15 +370,15 @@ impl GovernedBuilder {
     /// Returns the policy if no part is missing.
     fn complete(&self) -> Result<Policy, GovernError> {
         if !self.is_kept_decided {
-            return Err(GovernError::Missing("a store: a journal"));
+            return Err(GovernError::Missing("a journal, or a decision not to keep it"));
         }
         if !self.has_approver {
             return Err(GovernError::Missing("an approver"));
         }
         if !self.has_principal {
-            return Err(GovernError::Missing("a principal, who uses it"));
+            return Err(GovernError::Missing("a principal, which may be unknown"));
         }
-        self.policy.clone().ok_or(GovernError::Missing("a policy: mode and rules"))
+        self.policy.clone().ok_or(GovernError::Missing("a policy with mode and rules"))
     }
 
     /// Builds the session with its history, gates and hooks. `grant` has the name of the environment.

@@ -194,13 +194,16 @@ mod tests {
             std::fs::write(root.join(file), "SECRET").unwrap();
         }
         symlink("real", root.join("link")).unwrap();
+        symlink("keys", root.join("home")).unwrap();
         let env = LocalEnvironment::with_host_env(&root, []).unwrap();
         let rules = Rules::parse("rules", r#"deny = ["@read(.env)"]"#, &root).unwrap();
         let mut workspace = WorkspacePolicy::new().with_hidden([root.join("keys"), root.join("link")]);
-        workspace.secret = vec![root.join(".netrc"), PathBuf::from("/elsewhere/.ssh"), root.clone()];
+        // The file below the link does not exist yet.
+        let missing = root.join("home/later");
+        workspace.secret = vec![root.join(".netrc"), PathBuf::from("/elsewhere/.ssh"), root.clone(), missing];
         for (is_local, expected) in [
-            (true, vec![".env", ".netrc", "keys", "link", "real"]),
-            (false, vec![".env", ".netrc", "keys", "link"]),
+            (true, vec![".env", ".netrc", "home/later", "keys", "keys/later", "link", "real"]),
+            (false, vec![".env", ".netrc", "home/later", "keys", "link"]),
         ] {
             workspace.is_local = is_local;
             let excluded = workspace.excluded_from_checkpoints(&env, &rules).await.unwrap();

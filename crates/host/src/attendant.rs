@@ -34,7 +34,7 @@ pub trait Attendant: Approver + BudgetApprover {
     /// is ignored.
     fn set_policy(&self, _policy: Policy) {}
 
-    /// Rejects mode auto for accepted plans, for lack of a sandbox. By default, this is ignored.
+    /// Rejects mode auto for accepted plans because there is no sandbox. By default, this is ignored.
     fn refuse_auto(&self) {}
 
     /// Asks a question that belongs to no call. [`REFUSAL`] as an answer refuses it. Returns `None` if no user can be
@@ -61,7 +61,7 @@ impl Approver for AttendantApprover {
 /// Returns the decision on a call that needs approval if no user can be asked.
 pub fn unattended_denial(request: &ApprovalRequest) -> Decision {
     let reason = match request.tool_kind == PresentPlan::NAME {
-        true => "nobody can accept it here; give the complete plan as your final answer",
+        true => "no user can accept it here; give the complete plan as your final answer",
         false => "it needs approval, but no terminal is available",
     };
     Decision::Deny { reason: Some(reason.to_owned()) }

@@ -101,7 +101,7 @@ impl Failure {
         self
     }
 
-    /// Adds hints, each on a separate line below the message.
+    /// Adds hints, each on a separate line below the message. They replace earlier details.
     pub fn with_hints_below(self, hints: &[&str]) -> Self {
         let details = hints.iter().map(|hint| format!("  {hint}\n")).collect();
         Self {
@@ -152,8 +152,8 @@ impl Failure {
         if self.is_hint_below { "" } else { &self.details }
     }
 
-    /// Returns the message followed by the hint, unless that is below it. After a question, the hint is
-    /// a separate sentence.
+    /// Returns the message followed by the hint, unless the hint is below the message. After a question, the hint is a
+    /// separate sentence.
     pub fn message(&self) -> String {
         let hint = self.hint.as_deref().filter(|hint| !hint.is_empty() && !self.is_hint_below);
         match hint {

@@ -44,11 +44,11 @@ pub enum Layer {
     },
     /// Environment variables.
     Variables,
-    /// Settings that a kept session was started with.
+    /// Settings with which a kept session was started.
     Remembered {
-        /// Values that the configuration of the user had then, for the fields that it limits. A value of the session that
-        /// exceeded them was a decision of the user, and stays until the configuration allows less than then. If they are
-        /// unknown, each value that the configuration has now is a limit.
+        /// Values of the user's configuration when the session was started, for the fields that it limits. A value of the
+        /// session that exceeded them was a decision of the user. It applies until the configuration becomes stricter. If
+        /// they are unknown, the current configuration limits each value.
         user: Option<Box<PartialSpec>>,
     },
     /// Flags of the process, including the flags of an SDK that started it.
@@ -239,6 +239,8 @@ pub struct BoundedValue {
 impl fmt::Display for BoundedValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, origin, limit } = self;
-        write!(f, "{origin}: `{path}` allows more than {limit}, which applies instead")
+        // Users know the field by its key.
+        let name = FieldRow::find(path).and_then(|row| row.key).unwrap_or(*path);
+        write!(f, "{origin}: `{name}` allows more than {limit}, which applies instead")
     }
 }

@@ -1,4 +1,4 @@
-//! Notices: messages for the user that fail nothing, as values.
+//! Notices: messages for the user about operations that continue.
 
 use std::fmt;
 use std::mem;
@@ -80,13 +80,13 @@ impl Notices {
     }
 
     /// Removes and returns the kept notices, the oldest first. If there were too many, the last one contains the number
-    /// of omitted notices. With a sink, none are kept.
+    /// of omitted notices. The result is empty with a sink.
     pub fn take(&self) -> Vec<Notice> {
         let Destination::Kept(kept) = &*self.0 else { return Vec::new() };
         let KeptNotices { mut notices, omitted } =
             mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
         if omitted > 0 {
-            notices.push(Notice::from(format!("{omitted} more notices are left out")));
+            notices.push(Notice::from(format!("{omitted} more notices were omitted")));
         }
         notices
     }
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(kept.len(), MAX_KEPT + 1);
         assert_eq!(kept[0], "0");
         assert_eq!(kept[MAX_KEPT - 1], (MAX_KEPT - 1).to_string());
-        assert_eq!(kept[MAX_KEPT], "2 more notices are left out");
+        assert_eq!(kept[MAX_KEPT], "2 more notices were omitted");
         notices.report("later");
         assert_eq!(texts(notices.take()), ["later"]);
     }

@@ -62,7 +62,7 @@ const GIT_SETTINGS: [(&str, &str); 2] = [("gc.autoDetach", "false"), ("maintenan
 const GIT_SETTINGS_READ_ONLY_CONFIG: [(&str, &str); 2] =
     [("branch.autoSetupMerge", "false"), ("push.autoSetupRemote", "false")];
 
-/// Environment variables of the process, read once at startup.
+/// Environment variables, directories and files of the process and its user. The variables are read once at startup.
 #[derive(Clone)]
 pub struct ProcessEnv {
     variables: BTreeMap<OsString, OsString>,
@@ -86,7 +86,7 @@ pub struct ProcessEnv {
 pub type KeyCommandReader = fn(&ProcessEnv) -> BTreeMap<&'static str, Vec<String>>;
 
 impl ProcessEnv {
-    /// Creates an environment with these variables, without a home directory and without anything else of this process.
+    /// Creates an environment with these variables, without a home directory and without other data of this process.
     pub fn with<'a>(variables: impl IntoIterator<Item = (&'a str, &'a OsStr)>) -> Self {
         let variables = variables.into_iter();
         let variables = variables.map(|(name, value)| (name.into(), value.to_owned())).collect();
@@ -108,8 +108,7 @@ impl ProcessEnv {
         self
     }
 
-    /// Reads the environment of this process. The main function of a program calls it once; everything else receives the
-    /// result.
+    /// Reads the environment of this process. The main function of a program calls it once and passes the result on.
     ///
     /// Falls back to the home directory in the user database if `HOME` is not an absolute path.
     pub fn capture() -> Self {

@@ -80,9 +80,11 @@ impl Kept {
             let id = &self.id;
             if replay.state == SessionState::Processing {
                 return Err(Failure::failed(format!(
-                    "session {id} is stranded: its work is under way in another place than the one that is reached now"
+                    "session {id} is stranded: its unfinished work is in files that are not reachable here"
                 ))
-                .with_hint(&format!("go on where it was, or `pintle run --fork {id}` here")));
+                .with_hint(&format!(
+                    "continue it where it was started, or use `pintle run --fork {id}` here"
+                )));
             }
             notices.report(format!("session {id} worked in another place before: its files may not be here"));
         }
@@ -221,9 +223,8 @@ impl Sessions {
         };
         if let Some(torn) = opened.torn {
             self.notices.report(format!(
-                "left out the last {} of session {id}, which {} not written as a whole",
-                Count(torn.bytes, "byte"),
-                if torn.bytes == 1 { "was" } else { "were" }
+                "left out the last {} of session {id}: the write was incomplete",
+                Count(torn.bytes, "byte")
             ));
         }
         Ok(opened.writer)

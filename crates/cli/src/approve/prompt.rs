@@ -103,7 +103,9 @@ impl CallDecision {
     pub(crate) fn by_rule(line: &str) -> Option<Self> {
         let (word, rule) = line.split_once(char::is_whitespace)?;
         let rule = rule.trim();
-        let is_rule = rule.ends_with(')') && rule.contains('(');
+        let (name, _) = rule.split_once('(')?;
+        // The name of a tool is one word. Other text is a message, such as `a better name is load(path)`.
+        let is_rule = rule.ends_with(')') && !name.trim_end().contains(char::is_whitespace);
         (Choice::by_name(word) == Some(Choice::Session) && is_rule)
             .then(|| Self::allowed_by(vec![rule.to_owned()]))
     }

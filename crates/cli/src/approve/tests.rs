@@ -125,9 +125,10 @@ fn session_adds_the_suggested_rule_or_another_one() {
         let expected = Answer::Decided(CallDecision::allowed_by(rules));
         assert_eq!(Answer::parse(Some(answer), &request), expected, "{answer}");
     }
-    let instead = "session (make) has its own";
-    let expected = decided(deny(&format!("the user says: {instead}")));
-    assert_eq!(Answer::parse(Some(instead), &request), expected);
+    for instead in ["session (make) has its own", "a better name is load(path)"] {
+        let expected = decided(deny(&format!("the user says: {instead}")));
+        assert_eq!(Answer::parse(Some(instead), &request), expected);
+    }
 }
 
 #[tokio::test]

@@ -182,7 +182,7 @@ fn confinement_args(spec: &EnvironmentSpec, read_before_write: bool) -> Confinem
 
 /// Parses a setting that is text. A kept session may have a wrong one.
 fn parsed<T: FromStr<Err = String>>(text: &str) -> Result<T, Failure> {
-    text.parse().map_err(|problem| Failure::usage(format!("a setting of the session is wrong: {problem}")))
+    text.parse().map_err(|problem| Failure::usage(format!("invalid setting of the session: {problem}")))
 }
 
 fn profile_ref(value: &Path, profiles: &BTreeSet<&str>) -> ProfileRef {

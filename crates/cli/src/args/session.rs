@@ -15,7 +15,7 @@ use crate::timeout;
 /// Session of a run.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct SessionArgs {
-    /// Continue the newest session of this directory; without a prompt, take up what was under way
+    /// Continue the newest session of this directory; without a prompt, resume its unfinished run
     #[arg(long = "continue", short = 'c', conflicts_with_all = ["resume", "fork", "no_session"])]
     pub(crate) continues: bool,
     /// Continue this session, named by its id or the beginning of it
@@ -210,7 +210,7 @@ pub(crate) struct RewindArgs {
     /// Cut the conversation only
     #[arg(long)]
     pub(crate) conversation: bool,
-    /// Also restore files that somebody else may have changed
+    /// Also restore files that another process may have changed
     #[arg(long)]
     pub(crate) force: bool,
     /// Show what would be done, and change nothing

@@ -149,7 +149,7 @@ pub(crate) struct DecideTaskArgs {
     /// Decision
     #[arg(value_enum, value_name = "DECISION")]
     pub(crate) decision: TaskDecision,
-    /// Required changes: the task goes on with them, instead of ending
+    /// Required changes: the task continues with them, instead of ending
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) words: Option<String>,
 }

@@ -42,7 +42,7 @@ pub(crate) enum TokensCommand {
 /// `pintle tokens add`.
 #[derive(Debug, Args)]
 pub(crate) struct AddTokenArgs {
-    /// Name of whoever gets it; messages and decisions are on record under it
+    /// Name of its user; messages and decisions are recorded under it
     #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) name: String,
     /// Permissions of the token

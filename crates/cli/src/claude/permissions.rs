@@ -133,7 +133,7 @@ impl Approver for HostPermissions {
         let is_plan = request.tool_kind == PresentPlan::NAME;
         if !self.asks || self.mode() == PermissionMode::DontAsk {
             return deny(match is_plan {
-                true => "nobody can accept it here; give the complete plan as your final answer",
+                true => "no user can accept it here; give the complete plan as your final answer",
                 false => "it needs approval, and no user can be asked",
             });
         }

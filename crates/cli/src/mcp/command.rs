@@ -170,7 +170,10 @@ async fn add(args: &AddServerArgs, process_env: &ProcessEnv) -> Result<String, F
         server.name.as_str() != name && server.name.shares_tool_names(&args.server.name)
     };
     if let Some(other) = all.servers.iter().find(is_alike) {
-        let problem = format!("tools of server `{name}` would have the names of those of `{}`", other.name);
+        let problem = format!(
+            "the tools of server `{name}` would have the same names as the tools of `{}`",
+            other.name
+        );
         return Err(Failure::usage(problem).with_hint("give it another name"));
     }
     write(&args.server, &path, &text, process_env)?;

@@ -9,7 +9,7 @@ use super::line::{Face, Line};
 use super::sanitize::{diff_lines, escape_hidden};
 use super::wrap::expand_tabs;
 
-/// Maximum length of a line, in characters. Longer lines are truncated and have no marks.
+/// Maximum length of a line, in characters. Longer lines have no marks, and are truncated where no user decides on them.
 const MAX_LINE_CHARS: usize = 500;
 
 /// Maximum number of line pairs in a diff that are compared word by word.
@@ -23,10 +23,19 @@ pub(crate) fn diff(diff: &str) -> Vec<Line> {
     lines(diff, expand_tabs)
 }
 
+/// Returns the complete lines of a diff with tabs expanded, for a user who decides on it.
+pub(super) fn complete(diff: &str) -> Vec<Line> {
+    lines_up_to(diff, usize::MAX, expand_tabs)
+}
+
 /// Returns the lines of a diff. Removed lines are compared with the added lines below them, in order. `with_tabs` formats
 /// the tabs of a line after its sign.
 pub(super) fn lines(diff: &str, with_tabs: impl Fn(&str) -> String) -> Vec<Line> {
-    let texts: Vec<String> = diff_lines(diff).map(|line| shown(line, &with_tabs)).collect();
+    lines_up_to(diff, MAX_LINE_CHARS, with_tabs)
+}
+
+fn lines_up_to(diff: &str, max_chars: usize, with_tabs: impl Fn(&str) -> String) -> Vec<Line> {
+    let texts: Vec<String> = diff_lines(diff).map(|line| shown(line, max_chars, &with_tabs)).collect();
     let mut lines = Vec::with_capacity(texts.len());
     let mut rest = texts.as_slice();
     let mut pairs = MAX_PAIRS;
@@ -53,8 +62,8 @@ pub(super) fn lines(diff: &str, with_tabs: impl Fn(&str) -> String) -> Vec<Line>
     lines
 }
 
-fn shown(line: &str, with_tabs: impl Fn(&str) -> String) -> String {
-    let line = match line.char_indices().nth(MAX_LINE_CHARS) {
+fn shown(line: &str, max_chars: usize, with_tabs: impl Fn(&str) -> String) -> String {
+    let line = match line.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
         None => line.to_owned(),
     };

@@ -144,7 +144,7 @@ impl Section {
     /// runs.
     pub(crate) fn to_lines(&self) -> Vec<Line> {
         if self.is_diff {
-            return diff::diff(&self.lines.join("\n"));
+            return diff::complete(&self.lines.join("\n"));
         }
         self.lines.iter().map(|line| Line::plain(expand_tabs(&escape_hidden(line)))).collect()
     }

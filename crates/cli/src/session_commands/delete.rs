@@ -75,7 +75,7 @@ pub(super) async fn prune_old(
         ListFormat::Text => {
             let verb = if args.dry_run { "would delete" } else { "deleted" };
             let mut text: String = pruned.removed.iter().map(|summary| line(verb, summary)).collect();
-            text.extend(pruned.kept.iter().map(|summary| line("kept, since it is under way:", summary)));
+            text.extend(pruned.kept.iter().map(|summary| line("kept, since it is unfinished:", summary)));
             text
         }
     };

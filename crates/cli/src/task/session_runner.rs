@@ -86,7 +86,7 @@ impl TaskSessionRunner {
         cancel: &CancellationToken,
         process_env: &ProcessEnv,
     ) -> Result<WorkResult, Failure> {
-        let is_said = matches!(&kept.origin, Origin::Resumed(record) if record.entries.iter().any(|entry| {
+        let is_sent = matches!(&kept.origin, Origin::Resumed(record) if record.entries.iter().any(|entry| {
             matches!(&entry.input.kind, InputKind::Submit { message, .. } if message.text.starts_with(&assignment.message))
         }));
         let attendant: Arc<dyn Attendant> = Arc::new(UnattendedSession::new(process_env.principal()));
@@ -105,7 +105,7 @@ impl TaskSessionRunner {
         let unfinished = session.resumed();
         let answers = assignment.answer.clone().map(|schema| AnswerSchema::new(schema, REPAIRS));
         let answers = answers.transpose().or_failed("invalid answer schema")?;
-        let message = match (is_said, &unfinished) {
+        let message = match (is_sent, &unfinished) {
             (false, _) => Some(assignment.message.clone()),
             (true, Some(_)) => None,
             // The process died after the run, and before its result was recorded.
@@ -113,8 +113,9 @@ impl TaskSessionRunner {
         };
         let events = session.tree_events();
         let handle = session.handle();
-        let said = self.running().insert(assignment.session.clone(), RunningSession::Open(handle.clone()));
-        if let Some(RunningSession::Opening(steering)) = said {
+        let previous =
+            self.running().insert(assignment.session.clone(), RunningSession::Open(handle.clone()));
+        if let Some(RunningSession::Opening(steering)) = previous {
             for message in steering {
                 // Fails only for a session that has ended.
                 steer(&handle, message).await;

@@ -98,10 +98,10 @@ async fn nothing_starts_without_store_approver_principal_and_policy() {
     let complete = || fixture.governed(&[], grant());
     type Leave = fn(&mut GovernedBuilder);
     let cases: [(Leave, &str); 4] = [
-        (|builder| builder.is_kept_decided = false, "a store: a journal"),
+        (|builder| builder.is_kept_decided = false, "a journal, or a decision not to keep it"),
         (|builder| builder.has_approver = false, "an approver"),
-        (|builder| builder.has_principal = false, "a principal, who uses it"),
-        (|builder| builder.policy = None, "a policy: mode and rules"),
+        (|builder| builder.has_principal = false, "a principal, which may be unknown"),
+        (|builder| builder.policy = None, "a policy with mode and rules"),
     ];
     for (leave, missing) in cases {
         let mut builder = complete();
@@ -127,7 +127,7 @@ async fn a_grant_that_does_not_hold_starts_nothing() {
         let mut grant = grant();
         change(&mut grant, far);
         let error = fixture.governed(&[], grant).start().await.unwrap_err().to_string();
-        assert!(error.starts_with("the grant does not hold: ") && error.contains(reason), "{error}");
+        assert!(error.starts_with("the grant is not in force: ") && error.contains(reason), "{error}");
     }
     let revocations = Revocations::new();
     revocations.revoke(GrantId::new("g"));

@@ -87,13 +87,18 @@ impl Hooks for JoinedHooks {
     }
 
     async fn before_approval(&self, session: &HookSession, request: &ApprovalRequest) -> Option<Decision> {
-        let mut decision = None;
-        if let Some(first) = &self.first {
-            decision = first.before_approval(session, request).await;
+        let mut first = None;
+        if let Some(source) = &self.first {
+            first = source.before_approval(session, request).await;
         }
-        match decision {
-            Some(Decision::Deny { .. }) => decision,
-            _ => self.second.before_approval(session, request).await.or(decision),
+        if matches!(first, Some(Decision::Deny { .. })) {
+            return first;
+        }
+        match (first, self.second.before_approval(session, request).await) {
+            (_, Some(denial @ Decision::Deny { .. })) => Some(denial),
+            // As before a call, a later source must not discard a change by an earlier one.
+            (Some(change @ Decision::Change { .. }), _) => Some(change),
+            (first, second) => second.or(first),
         }
     }
 
@@ -150,6 +155,9 @@ fn joined(first: Option<String>, second: Option<String>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use pintle_agent::SessionId;
+    use pintle_llm::Fingerprint;
+    use pintle_tools::Effect;
+    use serde_json::json;
 
     use super::*;
 
@@ -181,6 +189,42 @@ mod tests {
             let answer = named(names).unwrap().before_input(&session, text).await;
             let found = (answer.refused.as_deref(), answer.context.as_deref());
             assert_eq!(found, (refused, context), "{names:?} {text}");
+        }
+    }
+
+    /// Decides on calls that need approval.
+    #[derive(Debug)]
+    struct Decides(Option<Decision>);
+
+    #[async_trait]
+    impl Hooks for Decides {
+        async fn before_approval(&self, _: &HookSession, _: &ApprovalRequest) -> Option<Decision> {
+            self.0.clone()
+        }
+    }
+
+    #[tokio::test]
+    async fn denials_and_earlier_changes_precede_other_decisions() {
+        let session = HookSession::new(SessionId::new("s"), "/w", None);
+        let request =
+            ApprovalRequest::new("call_1", "shell", Effect::Execute, json!({}), Fingerprint::of(b"call"));
+        let change = |command: &str| Some(Decision::Change { arguments: json!({"command": command}) });
+        let (approval, denial) = (Some(Decision::Approve), Some(Decision::Deny { reason: None }));
+        for (first, second, expected) in [
+            (None, None, None),
+            (approval.clone(), None, approval.clone()),
+            (None, approval.clone(), approval.clone()),
+            (approval.clone(), change("b"), change("b")),
+            (change("a"), None, change("a")),
+            (change("a"), approval.clone(), change("a")),
+            (change("a"), change("b"), change("a")),
+            (change("a"), denial.clone(), denial.clone()),
+            (denial.clone(), approval, denial),
+        ] {
+            let case = format!("{first:?} {second:?}");
+            let sources = [first, second].map(|decision| Arc::new(Decides(decision)) as Arc<dyn Hooks>);
+            let joined = JoinedHooks::of(sources.into()).unwrap();
+            assert_eq!(joined.before_approval(&session, &request).await, expected, "{case}");
         }
     }
 }

@@ -63,7 +63,7 @@ mod tests {
         let attendant = UnattendedSession::new(Some(Principal::new("ann")));
         for (tool, reason) in [
             ("shell", "it needs approval, but no terminal is available"),
-            (PresentPlan::NAME, "nobody can accept it here; give the complete plan as your final answer"),
+            (PresentPlan::NAME, "no user can accept it here; give the complete plan as your final answer"),
         ] {
             let request =
                 ApprovalRequest::new("call_1", tool, Effect::Read, Value::Null, Fingerprint::of(b"call"));

@@ -66,7 +66,7 @@ impl PartialSpec {
             "toolset" => self.tools.toolset = Some(toolset(one(values)?)?),
             "mcp-config" => self.tools.server_files = values.iter().map(PathBuf::from).collect(),
             "no-mcp" => self.tools.use_servers = Some(false),
-            _ => return Err("this version does not know it".to_owned()),
+            _ => return Err("unknown in this version".to_owned()),
         }
         Ok(())
     }
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn unreadable_flags_are_reported() {
         for (flag, values, problem) in [
-            ("denny", &["shell"][..], "this version does not know it"),
+            ("denny", &["shell"][..], "unknown in this version"),
             ("mode", &["all"], "`all` is not a mode"),
             ("sandbox", &["none"], "found `none`, expected one of full"),
             ("model", &[], "found 0 values, expected one"),

@@ -12,8 +12,8 @@ use crate::spec::{Combine, PartialSpec, SessionSpec};
 
 /// The settings that a session was started with. They contain no key and no password.
 ///
-/// The resolved specification is not part of it: a session that is resumed follows the current configuration, and gets
-/// every restriction that was added since.
+/// The resolved specification is not part of it: a resumed session follows the current configuration and every
+/// restriction that was added since.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

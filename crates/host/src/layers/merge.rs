@@ -281,7 +281,7 @@ impl Combiner for Merger<'_> {
                 }
                 Err(axis) => {
                     let limit = origins.last().map_or_else(String::new, ToString::to_string);
-                    let expected = format!("a value within the one of {limit}, which it exceeds: {axis}");
+                    let expected = format!("a value within the limit of {limit}, which it exceeds: {axis}");
                     self.refuse(path, origin, ProblemKind::Wider, expected);
                 }
             }

@@ -113,11 +113,11 @@ pub enum ClientScope {
 /// Whether a kept session stores a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// Yes.
+    /// It stores the value.
     Always,
-    /// Unless it comes from the command line, where it applies to one run.
+    /// It stores the value, unless the value is a flag, which applies to one run.
     UnlessFlag,
-    /// No.
+    /// It does not store the value.
     Never,
 }
 

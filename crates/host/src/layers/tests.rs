@@ -195,7 +195,7 @@ fn layers_below_the_user_are_bounded_by_the_user() {
     assert_eq!(*merged.origin("policy.mode"), Origin::Flag("User".to_owned()));
     assert_eq!(
         merged.bounded[0].to_string(),
-        "Project { trusted: true }: `policy.mode` allows more than User, which applies instead"
+        "Project { trusted: true }: `mode` allows more than User, which applies instead"
     );
 }
 
@@ -308,7 +308,7 @@ fn a_client_can_only_narrow_the_grant() {
     for client in [CLIENT, APPROVER] {
         let problems = merge([grant(Layer::CommandLine, &none), grant(client, &all)]).unwrap_err();
         assert_eq!((problems.len(), problems[0].kind), (1, ProblemKind::Wider));
-        assert!(problems[0].expected.starts_with("a value within the one of CommandLine"), "{problems:?}");
+        assert!(problems[0].expected.starts_with("a value within the limit of CommandLine"), "{problems:?}");
     }
 }
 

@@ -104,7 +104,7 @@ impl Declarations {
                 continue;
             };
             let problem = format!(
-                "{}: tools of server `{}` would have the names of those of `{}` in {}",
+                "{}: the tools of server `{}` would have the same names as the tools of `{}` in {}",
                 server.source, server.spec.name, other.spec.name, other.source
             );
             if server.by == DeclarationOrigin::User {
@@ -168,7 +168,7 @@ impl Declarations {
                 if server.outside_sandbox {
                     server.outside_sandbox = false;
                     self.problems.push(format!(
-                        "{}: server `{}` runs in the sandbox: only your own mcp.json can say otherwise",
+                        "{}: server `{}` runs in the sandbox: only your own mcp.json can start it outside",
                         file.name, spec.name
                     ));
                 }

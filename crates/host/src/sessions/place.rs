@@ -26,7 +26,7 @@ impl Place {
     /// Returns the environment and the directory of this place, in which the session with this id works.
     pub fn to_choice(&self, id: &SessionId) -> Result<EnvironmentChoice, Failure> {
         let spec = self.environment().parse();
-        let spec = spec.map_err(|_| Failure::failed(format!("session {id} does not say where it works")))?;
+        let spec = spec.map_err(|_| Failure::failed(format!("session {id} has no valid environment")))?;
         let directory = Some(self.directory()).filter(|directory| !directory.is_empty()).map(PathBuf::from);
         Ok(EnvironmentChoice { spec, directory })
     }

@@ -20,7 +20,7 @@ pub(crate) trait Breadth: Clone + PartialEq {
         self.within(limit).is_ok_and(|within| within == *self)
     }
 
-    /// Returns the value of the user for which a stronger layer of the user has this value and a weaker one has `weaker`.
+    /// Combines this value of a layer of the user with the value of a weaker layer of the user.
     fn over(&self, _weaker: &Self) -> Self {
         self.clone()
     }
@@ -77,7 +77,7 @@ impl Breadth for BudgetSpec {
 
 impl Breadth for Grant {
     fn within(&self, limit: &Self) -> Result<Self, String> {
-        // Two grants of which each allows something that the other does not have no common form.
+        // Two grants have no common part as a grant if each allows something that the other does not.
         match limit.first_wider_axis(self) {
             None => Ok(self.clone()),
             Some(axis) => Err(axis.to_string()),
@@ -99,7 +99,7 @@ impl Breadth for BTreeSet<PathBuf> {
     }
 }
 
-/// Names of which only these exist.
+/// Names of the only available items.
 impl Breadth for BTreeSet<String> {
     fn within(&self, limit: &Self) -> Result<Self, String> {
         Ok(self.intersection(limit).cloned().collect())

@@ -29,7 +29,7 @@ const KEYS: [(&str, &str, Option<Operation>); 17] = [
     ("Ctrl+W, Ctrl+U, Ctrl+K, Ctrl+Y", "cut a word, to the beginning, to the end; put back", None),
     ("Ctrl+_", "undo", None),
     ("Ctrl+G", "write in your editor", None),
-    ("Alt+A", "decide on calls that wait, answer a server, or write on", None),
+    ("Alt+A", "decide on pending calls, answer a server, or continue to write", None),
     ("Ctrl+T", "look through the whole conversation", Some(Operation::History)),
     ("Ctrl+L", "redraw the screen", None),
     ("Ctrl+Z", "back to the shell; `fg` returns", None),

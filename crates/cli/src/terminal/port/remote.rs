@@ -96,7 +96,7 @@ impl RemotePort {
     /// Creates the port of a session, and starts to follow it.
     pub(in crate::terminal) fn new(client: Client, session: &SessionInfo) -> Self {
         let (sender, results) = mpsc::unbounded_channel();
-        let text = format!("attached to session {}; leaving leaves it there", session.id);
+        let text = format!("attached to session {}; it continues on the server when you leave", session.id);
         let mut port = Self {
             events: client.events(&session.id, None),
             changes: client.changes().fuse(),
@@ -115,7 +115,7 @@ impl RemotePort {
             is_away: false,
             failure: None,
         };
-        port.learn(session);
+        port.apply_info(session);
         port.read_approvals();
         port
     }
@@ -133,7 +133,7 @@ impl RemotePort {
                 }
             }
         }
-        self.outbox.begin(&text);
+        self.outbox.start(&text);
         let (client, id, sender) = (self.client.clone(), self.id.clone(), self.sender.clone());
         let turnstile = Arc::clone(&self.turnstile);
         Box::pin(async move {
@@ -168,7 +168,7 @@ impl RemotePort {
     }
 
     /// Applies the information of the server about the session.
-    fn learn(&mut self, session: &SessionInfo) {
+    fn apply_info(&mut self, session: &SessionInfo) {
         let state = &mut self.state;
         state.cost = session.cost_usd;
         state.effort.clone_from(&session.effort);
@@ -202,7 +202,7 @@ impl RemotePort {
     fn command_result(&mut self, result: CommandResult) {
         match result {
             CommandResult::Sent { text, is_accepted } => self.outbox.answered(text, is_accepted),
-            CommandResult::Changed(session) => self.learn(&session),
+            CommandResult::Changed(session) => self.apply_info(&session),
             CommandResult::NotDecided => self.read_approvals(),
         }
         self.unread.push_back(PortEvent::State);
@@ -235,7 +235,7 @@ impl RemotePort {
         if let Ok(Change::Session(session)) = change
             && session.id == self.id
         {
-            self.learn(&session);
+            self.apply_info(&session);
             self.unread.push_back(PortEvent::State);
             // Only this count includes calls of subagents.
             if usize::try_from(session.pending_approvals) != Ok(self.state.approvals.len()) {

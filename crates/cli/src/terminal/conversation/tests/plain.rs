@@ -122,6 +122,7 @@ fn other_lines_do_not_decide() {
     );
     assert_eq!(lines.line("yes but look first"), r#"Say("yes but look first")"#);
     assert_eq!(lines.line("now"), r#"Say("now")"#);
+    assert_eq!(lines.line("a better name is load(path)"), r#"Say("a better name is load(path)")"#);
     assert_eq!(lines.line("inside"), "");
     assert!(lines.printed().contains("does not ask to leave the sandbox"));
     assert_eq!(lines.line("  "), "");

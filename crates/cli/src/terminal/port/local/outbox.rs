@@ -24,11 +24,11 @@ pub(super) struct Outbox {
 }
 
 /// Reason why an image is not sent with a message.
-enum LeftOut {
+enum OmittedImage {
     Unreadable(String),
     TooMany,
     /// The model with this name accepts no images.
-    Blind(String),
+    NoVision(String),
 }
 
 impl Outbox {
@@ -55,26 +55,26 @@ impl Outbox {
         let (mut message, mut left_out) = (UserMessage::from(said.message_text()), Vec::new());
         for (index, named) in said.images.iter().enumerate() {
             let image = match &blind {
-                Some(model) => Err(LeftOut::Blind(model.clone())),
-                None if index >= MAX_IMAGES => Err(LeftOut::TooMany),
+                Some(model) => Err(OmittedImage::NoVision(model.clone())),
+                None if index >= MAX_IMAGES => Err(OmittedImage::TooMany),
                 None => self.image(named).await,
             };
             match image {
                 Ok(image) => message = message.with_image(image),
-                Err(reason) => left_out.push(reason.tell(&named.name)),
+                Err(reason) => left_out.push(reason.describe(&named.name)),
             }
         }
         (message, left_out)
     }
 
-    async fn image(&self, NamedImage { name, pasted }: &NamedImage) -> Result<ImageData, LeftOut> {
+    async fn image(&self, NamedImage { name, pasted }: &NamedImage) -> Result<ImageData, OmittedImage> {
         if let Some(image) = pasted {
             return Ok(image.clone());
         }
         let read = tokio::time::timeout(READ_TIME, read_image(self.environment.as_ref(), Path::new(name)));
         match read.await {
-            Ok(read) => read.map_err(|error| LeftOut::Unreadable(error.to_string())),
-            Err(_elapsed) => Err(LeftOut::Unreadable(SLOW.to_owned())),
+            Ok(read) => read.map_err(|error| OmittedImage::Unreadable(error.to_string())),
+            Err(_elapsed) => Err(OmittedImage::Unreadable(SLOW.to_owned())),
         }
     }
 }
@@ -83,12 +83,12 @@ fn sent(result: Result<(), SessionError>, left_out: Vec<String>) -> PortResult {
     result.map(|()| PortReply::Sent { left_out }).map_err(|error| error.to_string())
 }
 
-impl LeftOut {
-    fn tell(self, name: &str) -> String {
+impl OmittedImage {
+    fn describe(self, name: &str) -> String {
         let why = match self {
             Self::Unreadable(why) => why,
-            Self::TooMany => format!("at most {MAX_IMAGES} images go with one message"),
-            Self::Blind(model) => format!("{model} takes no images"),
+            Self::TooMany => format!("a message has at most {MAX_IMAGES} images"),
+            Self::NoVision(model) => format!("{model} takes no images"),
         };
         sanitize(&format!("{name} was not sent as an image: {why}")).into_owned()
     }

@@ -95,7 +95,7 @@ impl LocalPort<'_> {
                 Ok((turns, draft)) => self.rewind_to(turns, draft, order == Some("force")),
                 Err(problem) => Err(problem),
             },
-            (Some(_), ..) => Err("expected /rewind N, and now or force behind it to do it".to_owned()),
+            (Some(_), ..) => Err("expected /rewind N, /rewind N now or /rewind N force".to_owned()),
         })
     }
 
@@ -103,7 +103,7 @@ impl LocalPort<'_> {
         self.ask_store(move |conversed| async move {
             let text = conversed.preview_rewind(turns).await?;
             let mut lines: Vec<Line> = text.lines().map(|line| Line::plain(sanitize(line))).collect();
-            let hint = "the same with `now` behind it does that; with `force`, also to what others changed";
+            let hint = "add `now` to do that; `force` also reverts files that others changed";
             lines.push(Line::new(hint, Face::DIM));
             Ok(lines)
         })

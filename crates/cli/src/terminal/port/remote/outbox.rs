@@ -5,36 +5,36 @@
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     /// Texts whose requests are pending.
-    under_way: Vec<String>,
+    pending: Vec<String>,
     /// Texts that the server has accepted.
-    taken: Vec<String>,
-    /// Texts whose requests are pending, but that are already part of the conversation.
+    accepted: Vec<String>,
+    /// Texts that are part of the conversation although their requests are pending.
     early: Vec<String>,
 }
 
 impl Outbox {
     /// Returns the number of accepted messages that are not part of the conversation.
     pub(super) fn queued(&self) -> usize {
-        self.taken.len()
+        self.accepted.len()
     }
 
     /// Records the start of a request.
-    pub(super) fn begin(&mut self, text: &str) {
-        self.under_way.push(text.to_owned());
+    pub(super) fn start(&mut self, text: &str) {
+        self.pending.push(text.to_owned());
     }
 
     /// Records the response to a request.
-    pub(super) fn answered(&mut self, text: String, is_taken: bool) {
-        remove(&mut self.under_way, &text);
-        if !remove(&mut self.early, &text) && is_taken {
-            self.taken.push(text);
+    pub(super) fn answered(&mut self, text: String, is_accepted: bool) {
+        remove(&mut self.pending, &text);
+        if !remove(&mut self.early, &text) && is_accepted {
+            self.accepted.push(text);
         }
     }
 
     /// Records that a message became part of the conversation.
     pub(super) fn arrived(&mut self, text: &str) {
         let count = |texts: &[String]| texts.iter().filter(|known| *known == text).count();
-        if !remove(&mut self.taken, text) && count(&self.under_way) > count(&self.early) {
+        if !remove(&mut self.accepted, text) && count(&self.pending) > count(&self.early) {
             self.early.push(text.to_owned());
         }
     }
@@ -54,7 +54,7 @@ mod tests {
     fn messages_are_queued_from_the_answer_to_the_event_in_any_order() {
         let mut outbox = Outbox::default();
         for text in ["a", "a", "b", "c"] {
-            outbox.begin(text);
+            outbox.start(text);
         }
         assert_eq!(outbox.queued(), 0);
         outbox.answered("a".to_owned(), true);
@@ -65,12 +65,12 @@ mod tests {
         outbox.arrived("a");
         assert_eq!(outbox.queued(), 0);
         outbox.answered("c".to_owned(), false);
-        outbox.arrived("somebody else's");
+        outbox.arrived("another user's");
         outbox.answered("a".to_owned(), true);
         assert_eq!(outbox.queued(), 1, "one of two with the same text");
         outbox.arrived("a");
         assert_eq!(outbox.queued(), 0);
-        outbox.begin("b");
+        outbox.start("b");
         outbox.answered("b".to_owned(), true);
         assert_eq!(outbox.queued(), 1, "an event counts once");
     }
