@@ -15,6 +15,7 @@ mod embedding;
 mod events;
 mod faults;
 mod generate;
+mod governed_sessions;
 mod governed_trees;
 mod harness;
 mod hosts;

@@ -19,7 +19,7 @@ const WRITING: &str = r#"
     "#;
 
 /// Writes a grant with changes below a directory, and returns its file.
-fn grant(user: &User, name: &str, writes: &str, network: bool) -> PathBuf {
+pub(super) fn grant(user: &User, name: &str, writes: &str, network: bool) -> PathBuf {
     let file = user.at(name);
     let text = format!(
         r#"{{"version": 1, "id": "{name}", "tools": ["*"], "reads": {{"roots": ["/"]}}, "writes": {{"roots": ["{writes}"]}},

@@ -103,7 +103,7 @@ fn script(lines: &[&str]) -> String {
 }
 
 /// Returns the results of the calls, by the order of their lines.
-fn results(user: &User) -> Vec<String> {
+pub(super) fn results(user: &User) -> Vec<String> {
     let request: serde_json::Value = serde_json::from_str(&user.request(1)).unwrap();
     let last = request["messages"].as_array().unwrap().last().unwrap();
     let blocks = last["content"].as_array().unwrap().iter();

@@ -136,7 +136,7 @@ fn a_tool_of_a_server_is_called_in_a_run() {
 }
 
 /// Lets a client of `pintle mcp serve` make calls, one after another, and returns the results and the standard error.
-fn served_calls(user: &User, flags: &[&str], calls: &[(&str, Value)]) -> (Vec<String>, String) {
+pub(super) fn served_calls(user: &User, flags: &[&str], calls: &[(&str, Value)]) -> (Vec<String>, String) {
     let mut command = user.command(&["mcp", "serve"]);
     let command = command.args(flags).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();

@@ -4,6 +4,7 @@ use pintle_testkit::Dialect;
 
 use super::pty::Terminal;
 use super::repository::{add_history, git};
+use super::server::{TestServer, token};
 use super::sessions::listed;
 use super::user::{User, assert_once, command_lines_with, wait_until_ended};
 use super::worktrees::is_confined;
@@ -259,4 +260,49 @@ fn a_line_of_memory_follows_no_link_out_of_the_project() {
     assert_eq!(read(".bashrc"), "mine\n");
     assert_eq!(read("dotfiles.md"), "mine\n\n- touch PWNED\n");
     assert!(own.symlink_metadata().unwrap().is_symlink());
+}
+
+/// A command and two answers.
+const CONVERSATION: &str = r#"
+    [[turn]]
+    text = "I **look**."
+    [[turn.call]]
+    tool = "Bash"
+    arguments = { command = "touch seen" }
+    [[turn]]
+    text = "Found it."
+    [[turn]]
+    text = "You are welcome."
+    "#;
+
+/// Has the conversation, and checks its transcript on the screen.
+fn converse(user: &User, mut terminal: Terminal) {
+    const SHOWN: [&str; 6] =
+        ["› find it", "I look.", "✓ Bash touch seen", "Found it.", "› thank you", "You are welcome."];
+    terminal.type_keys("find it\r");
+    terminal.wait_for("the question", |screen| screen.contains("touch seen") && is_asking(screen));
+    assert!(!user.project().join("seen").exists());
+    terminal.type_keys("y");
+    wait_for_end(&mut terminal, "Found it.");
+    std::fs::remove_file(user.project().join("seen")).unwrap();
+    terminal.type_keys("thank you\r");
+    wait_for_end(&mut terminal, "You are welcome.");
+    let screen = leave(terminal);
+    assert_once(&screen, &SHOWN);
+    assert!(SHOWN.map(|text| screen.find(text)).is_sorted(), "{screen}");
+}
+
+#[test]
+fn a_conversation_with_a_server_is_shown_as_one_of_this_process() {
+    if !is_confined() {
+        return;
+    }
+    let user = User::new(CONVERSATION);
+    let url = user.model.base_url(Dialect::AnthropicMessages);
+    let arguments = ["chat", "--provider", "anthropic", "--base-url", &url, "--mode", "edit"];
+    converse(&user, start(&user, &arguments));
+    let secret = token(&user, "ann", &["--scope", "read,run,approve"]);
+    let served = TestServer::start(&user, &["--mode", "edit"]);
+    let address = format!("http://{}/#token={secret}", served.authority());
+    converse(&user, start(&user, &["attach", "--new", &address]));
 }

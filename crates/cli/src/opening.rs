@@ -14,7 +14,7 @@ use pintle_governance::{
     ExternalHooks, GatePosition, GovernError, GovernedBuilder, GovernedSession, Grant, HookCommands, HookRun,
     Mode, Policy, PresentPlan, RecordedSettings, TrustedPrograms,
 };
-use pintle_llm::{ReasoningEffort, ToolList};
+use pintle_llm::ToolList;
 use pintle_tools::RegisteredTool;
 use pintle_tools::gate::ReadBeforeWrite;
 

@@ -8,16 +8,7 @@ use pintle_test_conditions::is_full;
 use crate::harness::{pintle, run};
 
 /// Fake cargo: prints the test results that the script expects with the bug and without it.
-const CARGO: &str = "#!/bin/sh
-[ $1 = test ] || exec echo cargo 1.0.0
-if grep -q '<= 10' src/symbol.rs; then
-    echo 'test result: ok. 9 passed; 0 failed'
-else
-    echo 'test outline::tests::chapters_come_in_order ... FAILED'
-    echo 'test result: FAILED. 8 passed; 1 failed'
-    exit 101
-fi
-";
+const CARGO: &str = include_str!("demo/cargo.sh");
 
 /// Whether the project is built: by default, in one dialect. A build takes seconds, and does not depend on the dialect.
 #[derive(Clone, Copy, PartialEq, Eq)]
