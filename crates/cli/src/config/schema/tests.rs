@@ -12,25 +12,27 @@ const HEADER: &str = "| key | type | default | set by | meaning |\n|---|---|---|
 
 /// Returns the table of keys in the reference.
 fn table() -> String {
-    let rows = KEYS.iter().map(|key| {
-        let kind = match key.kind {
-            Kind::Text => "text".to_owned(),
-            Kind::Url => "URL".to_owned(),
-            Kind::Choice(words) => {
-                words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", ")
+    let rows = keys::all().map(|key| {
+        let kind = match key.row.kind {
+            ValueKind::Text => "text".to_owned(),
+            ValueKind::Url => "URL".to_owned(),
+            ValueKind::Choice(names) => {
+                names.iter().map(|name| format!("`\"{name}\"`")).collect::<Vec<_>>().join(", ")
             }
-            Kind::Count => "number".to_owned(),
-            Kind::Percent => "number, 0 to 100".to_owned(),
-            Kind::Time => "time".to_owned(),
-            Kind::Switch => "`true` or `false`".to_owned(),
-            Kind::File => "file".to_owned(),
-            Kind::Profile => "name or file".to_owned(),
+            ValueKind::Count => "number".to_owned(),
+            ValueKind::Percent => "number, 0 to 100".to_owned(),
+            ValueKind::Time => "time".to_owned(),
+            ValueKind::Switch => "`true` or `false`".to_owned(),
+            ValueKind::Path => "file".to_owned(),
+            ValueKind::Profile => "name or file".to_owned(),
+            ValueKind::Rule => "rule".to_owned(),
+            ValueKind::Structure => "table".to_owned(),
         };
-        let default = match (key.default, key.kind) {
-            (DefaultValue::Words(words), _) => words.to_owned(),
-            (_, _) => format!("`{}`", key.default_json()),
+        let default = match key.row.default {
+            DefaultValue::Description(text) => text.to_owned(),
+            DefaultValue::Value(_) | DefaultValue::Percent(_) => format!("`{}`", key.default_json()),
         };
-        let (name, access, meaning) = (key.name, key.access.name(), key.meaning);
+        let (name, access, meaning) = (key.name, key.row.access.as_str(), key.row.meaning);
         format!("| `{name}` | {kind} | {default} | {access} | {meaning} |\n")
     });
     std::iter::once(HEADER.to_owned()).chain(rows).collect()
