@@ -218,3 +218,29 @@ fn defaults_are_those_of_the_flags() {
         }
     }
 }
+
+/// The default in a help text is the default of the row. A help text that is no instruction starts with the meaning of the row.
+#[test]
+fn help_agrees_with_the_rows() {
+    let command = Arguments::command();
+    let run = command.find_subcommand("run").unwrap();
+    let first_word = |text: &str| text.split(|c: char| !c.is_alphabetic()).next().map(str::to_owned);
+    let mut checked = 0;
+    for row in keys::rows() {
+        let has_row =
+            |argument: &&clap::Arg| argument.get_long().is_some_and(|flag| row.flags.contains(&flag));
+        for argument in run.get_arguments().filter(has_row) {
+            let help = argument.get_help().unwrap().to_string();
+            if let Some((_, default)) = help.split_once(" [default: ") {
+                let default = default.trim_end_matches(']').replace("--", "");
+                let expected = row.default.to_string();
+                assert_eq!(default, expected.trim_matches(['(', ')']), "{}: {help}", row.path);
+            }
+            if argument.get_action().takes_values() && first_word(&help) == first_word(row.meaning) {
+                assert!(help.starts_with(row.meaning), "{}: {help}", row.path);
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 10, "{checked}");
+}
