@@ -55,7 +55,7 @@ fn assert_checked_in(name: &str, expected: impl Fn(&str) -> String) {
     assert!(
         checked_in == expected,
         "docs/reference/{name} does not match the table of keys; regenerate it with\n    \
-         WRITE_CONFIG_REFERENCE=1 cargo test -p pintle-cli config::schema"
+         cargo xtask generate"
     );
 }
 
