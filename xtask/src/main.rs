@@ -20,6 +20,7 @@ mod deny;
 mod failure;
 mod features;
 mod fuzz;
+mod generate;
 mod load;
 mod metadata;
 mod msrv;
@@ -62,6 +63,11 @@ const COMMANDS: &[Command] = &[
         name: "lines",
         summary: "product code lines of each crate, and idioms in its comments and strings; [--idioms CRATE]",
         run: tidy::lines::run,
+    },
+    Command {
+        name: "generate",
+        summary: "the committed files that are generated from code: schemas, OpenAPI, and the table of configuration keys",
+        run: generate::run,
     },
     Command {
         name: "conformance",

@@ -722,7 +722,10 @@ export interface components {
         ChangeBody: {
             /** @description Reasoning effort, from the next request on. */
             effort?: string | null;
-            /** @description Mode: what happens to calls that no rule names. One in which more calls run than now takes the scope `approve`. */
+            /**
+             * @description Treatment of calls that no rule names: `plan`, `ask`, `edit` or `auto`. A mode in which more calls run than now
+             *     requires the scope `approve`.
+             */
             mode?: string | null;
             /** @description Model, from the next request on. */
             model?: string | null;
@@ -777,23 +780,29 @@ export interface components {
         /** @description A session to create. */
         CreateBody: {
             /**
-             * @description Working directory of the tools, absolute, in a directory where the server lets sessions work. Default: the
-             *     directory of the server.
+             * @description Working directory in the environment, absolute, in a directory where the server lets sessions work. Default:
+             *     the directory of the server.
              */
             directory?: string | null;
-            /** @description Reasoning effort. */
+            /** @description Reasoning effort: low, medium, high, or a provider-specific value. */
             effort?: string | null;
-            /** @description Execution environment: `local`, `docker:CONTAINER` or `ssh:HOST`. Default: the environment of the server. */
+            /**
+             * @description Execution environment: `local`, `docker:CONTAINER` or `ssh:[USER@]HOST[:PORT]`. Requires the scope `approve`.
+             *     Default: the environment of the server.
+             */
             environment?: string | null;
-            /** @description Grant that no rule, mode or decision goes beyond. */
+            /** @description Grant that no rule, mode or decision exceeds. */
             grant?: {
                 [key: string]: unknown;
             } | null;
             /** @description First message. */
             message?: components["schemas"]["MessageBody"] | null;
-            /** @description Mode: what happens to calls that no rule names. One in which more calls run than by default takes the scope `approve`. */
+            /**
+             * @description Treatment of calls that no rule names: `plan`, `ask`, `edit` or `auto`. A mode in which more calls run than by
+             *     default requires the scope `approve`.
+             */
             mode?: string | null;
-            /** @description Model. Default: the model of the server. */
+            /** @description Model name. Default: the model of the server. */
             model?: string | null;
             /** @description Rules for calls, in addition to the rules of the server's user and of the project. */
             rules?: components["schemas"]["NewRules"];
@@ -993,12 +1002,12 @@ export interface components {
         /** @description Rules for the calls of a new session, as text. */
         NewRules: {
             /**
-             * @description Calls that need no approval. Requires the scope `approve`.
+             * @description Rules for calls that need no decision. Requires the scope `approve`.
              * @default []
              */
             allow?: string[];
             /**
-             * @description Calls that are denied.
+             * @description Rules for calls that do not run.
              * @default []
              */
             deny?: string[];

@@ -282,10 +282,10 @@ pub(crate) struct EnvArgs {
         value_name = "ENV",
         value_parser = EnvSpecParser,
         default_value = "local",
-        help = "Execution environment: local, docker:CONTAINER (must be running), or ssh:[USER@]HOST[:PORT]"
+        help = "Execution environment: local, docker:CONTAINER or ssh:[USER@]HOST[:PORT]; the container must be running"
     )]
     pub(crate) env: EnvSpec,
-    /// Working directory in that environment [default: the current directory, the container's, or the login directory]
+    /// Working directory in the environment [default: the current directory, the container's, or the login directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }

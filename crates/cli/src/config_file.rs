@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use pintle_host::ValueKind;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-use self::keys::{KEY_COMMAND, KEYS, Key, Kind, PROFILES, PROVIDERS};
+use self::keys::{KEY_COMMAND, Key, PROFILES, PROVIDERS};
 use self::problem::Problem;
 use crate::failure::Failure;
 use crate::named_value::meant;
@@ -26,7 +27,7 @@ const MAX_FOUND: usize = 60;
 /// Value of a key in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Setting {
-    pub(crate) key: &'static Key,
+    pub(crate) key: Key,
     /// The value in the form of its flag. Paths are absolute.
     pub(crate) value: String,
     pub(crate) line: usize,
@@ -193,22 +194,13 @@ impl Reader<'_> {
             self.unknown(level, name, key.span());
             return None;
         };
-        let Some(text) = flag_value(known.kind, value.get_ref()) else {
-            let message = self.wrong(known, value);
+        let kind = known.row.kind;
+        let Some(text) = flag_value(kind, value.get_ref()) else {
+            let message = self.wrong(&known, value);
             self.problem(value.span(), message);
             return None;
         };
-        let is_path = match known.kind {
-            Kind::File => true,
-            Kind::Profile => keys::is_profile_file(&text),
-            Kind::Text
-            | Kind::Url
-            | Kind::Choice(_)
-            | Kind::Count
-            | Kind::Percent
-            | Kind::Time
-            | Kind::Switch => false,
-        };
+        let is_path = kind == ValueKind::Path || kind == ValueKind::Profile && keys::is_profile_file(&text);
         let value_text = if is_path { self.directory.join(text).display().to_string() } else { text };
         Some(Setting {
             key: known,
@@ -223,11 +215,11 @@ impl Reader<'_> {
             (Level::Profile, keys::PROFILE) => "a profile cannot select another one".to_owned(),
             (Level::Profile, PROFILES | KEY_COMMAND) => format!("`{name}` cannot be part of a profile"),
             (Level::Profile, _) => {
-                let known = KEYS.iter().filter(|key| is_in_profile(key)).map(|key| key.name);
+                let known = keys::all().filter(is_in_profile).map(|key| key.name);
                 format!("unknown key `{name}`{}", meant_or_list(name, known))
             }
             (Level::Top, _) => {
-                let known = KEYS.iter().map(|key| key.name).chain([PROFILES, KEY_COMMAND]);
+                let known = keys::all().map(|key| key.name).chain([PROFILES, KEY_COMMAND]);
                 format!("unknown key `{name}`{}", meant_or_list(name, known))
             }
         };
@@ -236,13 +228,14 @@ impl Reader<'_> {
 
     /// Describes a value that is not one of the key.
     fn wrong(&self, key: &Key, value: &Spanned<DeValue<'_>>) -> String {
-        let expected = key.kind.expected();
-        if key.kind == Kind::Url {
+        let kind = key.row.kind;
+        let expected = kind.expected();
+        if kind == ValueKind::Url {
             // It may contain a password.
             return format!("`{}`: expected {expected}", key.name);
         }
-        let meant = match (key.kind, value.get_ref().as_str()) {
-            (Kind::Choice(words), Some(text)) => meant(text, words.iter().copied()),
+        let meant = match (kind, value.get_ref().as_str()) {
+            (ValueKind::Choice(names), Some(text)) => meant(text, names.iter().copied()),
             _ => String::new(),
         };
         let found = self.text.get(value.span()).unwrap_or_default();
@@ -282,7 +275,7 @@ impl Reader<'_> {
 
 /// Returns whether profiles may have the key.
 pub(crate) fn is_in_profile(key: &Key) -> bool {
-    key.kind != Kind::Profile
+    key.row.kind != ValueKind::Profile
 }
 
 /// Returns the entries of a table that end before an offset, in the order of the file. The entries of a nested table
@@ -300,13 +293,16 @@ fn entries_before<'v, 't>(
 }
 
 /// Returns a value in the form of its flag, if it is of this kind.
-fn flag_value(kind: Kind, value: &DeValue<'_>) -> Option<String> {
+fn flag_value(kind: ValueKind, value: &DeValue<'_>) -> Option<String> {
+    let is_switch = kind == ValueKind::Switch;
+    let is_number = matches!(kind, ValueKind::Count | ValueKind::Percent);
     let text = match value {
-        DeValue::String(text) if kind.takes_string() => text.clone().into_owned(),
-        DeValue::Integer(number) if kind.takes_integer() => {
+        DeValue::String(text) if !is_switch && !is_number => text.clone().into_owned(),
+        // A time may be a number of seconds.
+        DeValue::Integer(number) if is_number || kind == ValueKind::Time => {
             u64::from_str_radix(number.as_str(), number.radix()).ok()?.to_string()
         }
-        DeValue::Boolean(switch) if kind == Kind::Switch => switch.to_string(),
+        DeValue::Boolean(switch) if is_switch => switch.to_string(),
         DeValue::String(_)
         | DeValue::Integer(_)
         | DeValue::Boolean(_)

@@ -42,11 +42,15 @@ impl Provider {
     /// All providers, in the order of help texts.
     pub const ALL: [Self; 4] = [Self::OpenAi, Self::Anthropic, Self::Gemini, Self::OpenAiCompatible];
 
+    /// Names of all providers, in the same order.
+    pub const NAMES: &'static [&'static str] =
+        &[Self::OpenAi.name(), Self::Anthropic.name(), Self::Gemini.name(), Self::OpenAiCompatible.name()];
+
     /// Providers selected by the presence of a key, in this order.
     pub const BY_KEY: [Self; 3] = [Self::OpenAi, Self::Anthropic, Self::Gemini];
 
     /// Returns the name used in flags, profiles and the catalog.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
             Self::Anthropic => "anthropic",

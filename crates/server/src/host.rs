@@ -197,13 +197,13 @@ impl OpenSession {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct NewSession {
-    /// Working directory of the tools, absolute. Default: the directory of the server.
+    /// Working directory in the environment, absolute. Default: the directory of the server.
     pub directory: Option<String>,
     /// Execution environment, by a name of the host such as `docker:CONTAINER`. Default: the environment of the server.
     pub environment: Option<String>,
     /// Rules for calls, in addition to the rules of the host.
     pub rules: NewRules,
-    /// Grant as JSON: no rule, mode or decision goes beyond it. Default: none.
+    /// Grant that no rule, mode or decision exceeds, as JSON. Default: none.
     pub grant: Option<serde_json::Value>,
     /// Settings at the beginning.
     #[serde(flatten)]
@@ -217,9 +217,9 @@ pub struct NewSession {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NewRules {
-    /// Calls that need no approval. Requires the scope `approve`.
+    /// Rules for calls that need no decision. Requires the scope `approve`.
     pub allow: Vec<String>,
-    /// Calls that are denied.
+    /// Rules for calls that do not run.
     pub deny: Vec<String>,
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct ConversationArgs {
     /// Show directory and state in the title of the window (conversations)
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
     pub(crate) title: TitleName,
-    /// Background that colours are chosen for (conversations)
+    /// Background that the colours of a conversation are chosen for
     #[arg(long, value_enum, value_name = "THEME", default_value = "auto")]
     pub(crate) theme: ThemeName,
 }

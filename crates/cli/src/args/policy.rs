@@ -17,7 +17,7 @@ pub(crate) struct PolicyArgs {
     /// commands are asked about) or `auto` (everything runs, commands in the sandbox) [default: auto; edit in conversations]
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) mode: Option<Mode>,
-    /// Mode that follows once you have accepted the plan of a run with `--mode plan`: `ask`, `edit` or `auto` [default: edit]
+    /// Mode after an accepted plan of a run with `--mode plan`: `ask`, `edit` or `auto` [default: edit]
     #[arg(long, value_name = "MODE", value_parser = mode_after_plan)]
     pub(crate) after_plan: Option<Mode>,
     /// Let the calls that this rule names run, such as 'shell(cargo test *)', while this command runs; may be repeated

@@ -1,9 +1,10 @@
 use clap::CommandFactory as _;
 use pintle_governance::{AtLimit, Mode, UnknownPrice};
+use pintle_host::ValueKind;
 
 use super::*;
 use crate::budget::BudgetChoice;
-use crate::config_file::keys::{KEYS, Kind};
+use crate::config_file::keys;
 use crate::env_spec::EnvironmentChoice;
 use crate::environment::{Confinement, SandboxName};
 use crate::policy::PolicyChoice;
@@ -160,16 +161,18 @@ fn a_password_in_an_environment_is_not_repeated() {
 }
 
 /// Returns values of a kind.
-fn examples(kind: Kind) -> Vec<&'static str> {
+fn examples(kind: ValueKind) -> Vec<&'static str> {
     match kind {
-        Kind::Text => vec!["m"],
-        Kind::Url => vec!["http://127.0.0.1:8080/v1", "https://[::1]"],
-        Kind::Choice(words) => words.to_vec(),
-        Kind::Count => vec!["0", "12"],
-        Kind::Percent => vec!["0", "100"],
-        Kind::Time => vec!["90", "15m"],
-        Kind::Switch => vec!["true", "false"],
-        Kind::File | Kind::Profile => vec!["dir/file.toml"],
+        ValueKind::Text => vec!["m"],
+        ValueKind::Url => vec!["http://127.0.0.1:8080/v1", "https://[::1]"],
+        ValueKind::Choice(names) => names.to_vec(),
+        ValueKind::Count => vec!["0", "12"],
+        ValueKind::Percent => vec!["0", "100"],
+        ValueKind::Time => vec!["90", "15m"],
+        ValueKind::Switch => vec!["true", "false"],
+        ValueKind::Path | ValueKind::Profile => vec!["dir/file.toml"],
+        ValueKind::Rule => vec!["shell(ls)"],
+        ValueKind::Structure => panic!("a key has no parts"),
     }
 }
 
@@ -177,25 +180,26 @@ fn examples(kind: Kind) -> Vec<&'static str> {
 fn each_value_is_one_of_the_flag() {
     let command = Arguments::command();
     let run = command.find_subcommand("run").unwrap();
-    for key in KEYS {
+    for key in keys::all() {
         let argument = run.get_arguments().find(|argument| argument.get_long() == Some(&key.flag()));
         let argument = argument.unwrap_or_else(|| panic!("{} has no flag", key.name));
-        for value in examples(key.kind) {
-            assert!(key.kind.accepts(value), "{}: {value}", key.name);
-            let flag = match (key.kind, value) {
-                (Kind::Switch, "true") => format!("--{}", key.flag()),
-                (Kind::Switch, _) => continue,
+        let kind = key.row.kind;
+        for value in examples(kind) {
+            assert!(kind.accepts(value), "{}: {value}", key.name);
+            let flag = match (kind, value) {
+                (ValueKind::Switch, "true") => format!("--{}", key.flag()),
+                (ValueKind::Switch, _) => continue,
                 _ => format!("--{}={value}", key.flag()),
             };
             let parsed = Arguments::command().try_get_matches_from(["pintle", "run", &flag, "x"]);
             assert!(parsed.is_ok(), "{flag}: {parsed:?}");
         }
-        if let (Kind::Choice(words), [_, ..]) = (key.kind, argument.get_possible_values().as_slice()) {
+        if let (ValueKind::Choice(names), [_, ..]) = (kind, argument.get_possible_values().as_slice()) {
             let values = argument.get_possible_values();
             let values = values.iter().map(clap::builder::PossibleValue::get_name);
             // A script is named by a flag only.
             let values: Vec<&str> = values.filter(|value| *value != "scripted").collect();
-            assert_eq!(words, values, "{}", key.name);
+            assert_eq!(names, values, "{}", key.name);
         }
     }
 }
@@ -204,13 +208,39 @@ fn each_value_is_one_of_the_flag() {
 fn defaults_are_those_of_the_flags() {
     let command = Arguments::command();
     let run = command.find_subcommand("run").unwrap();
-    for key in KEYS {
+    for key in keys::all() {
         let argument = run.get_arguments().find(|argument| argument.get_long() == Some(&key.flag()));
         let argument = argument.unwrap();
         if argument.get_action().takes_values()
             && let Some(default) = argument.get_default_values().first()
         {
-            assert_eq!(Some(key.default.text().as_str()), default.to_str(), "{}", key.name);
+            assert_eq!(Some(key.row.default.to_string().as_str()), default.to_str(), "{}", key.name);
         }
     }
+}
+
+/// The default in a help text is the default of the row. A help text that is no instruction starts with the meaning of the row.
+#[test]
+fn help_agrees_with_the_rows() {
+    let command = Arguments::command();
+    let run = command.find_subcommand("run").unwrap();
+    let first_word = |text: &str| text.split(|c: char| !c.is_alphabetic()).next().map(str::to_owned);
+    let mut checked = 0;
+    for row in keys::rows() {
+        let has_row =
+            |argument: &&clap::Arg| argument.get_long().is_some_and(|flag| row.flags.contains(&flag));
+        for argument in run.get_arguments().filter(has_row) {
+            let help = argument.get_help().unwrap().to_string();
+            if let Some((_, default)) = help.split_once(" [default: ") {
+                let default = default.trim_end_matches(']').replace("--", "");
+                let expected = row.default.to_string();
+                assert_eq!(default, expected.trim_matches(['(', ')']), "{}: {help}", row.path);
+            }
+            if argument.get_action().takes_values() && first_word(&help) == first_word(row.meaning) {
+                assert!(help.starts_with(row.meaning), "{}: {help}", row.path);
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 10, "{checked}");
 }

@@ -1,11 +1,12 @@
 //! `pintle config`: values and their sources.
 
+use pintle_host::ValueKind;
 use serde_json::{Value as Json, json};
 
 use super::settings::{Settings, Source, Value};
 use super::{Configuration, Scope, load};
 use crate::args::{ConfigurationArgs, ListConfigArgs, ListFormat};
-use crate::config_file::keys::{BASE_URL, KEY_COMMAND, KEYS, Key, Kind, PROFILE, PROFILES};
+use crate::config_file::keys::{self, BASE_URL, KEY_COMMAND, Key, PROFILE, PROFILES};
 use crate::config_file::{self, problem};
 use crate::console;
 use crate::exit::Exit;
@@ -69,12 +70,11 @@ pub(super) async fn paths(process_env: &ProcessEnv) -> Result<Exit, Failure> {
 }
 
 fn rows(settings: &Settings, loaded: &Configuration) -> Vec<Row> {
-    let mut rows: Vec<Row> = KEYS
-        .iter()
+    let mut rows: Vec<Row> = keys::all()
         .map(|key| {
             let value = settings.values.get(key.name);
             let selected = settings.profile.as_ref().filter(|_| key.name == PROFILE);
-            row(key, selected.or(value))
+            row(&key, selected.or(value))
         })
         .collect();
     for command in &loaded.user.key_commands {
@@ -103,22 +103,27 @@ fn rows(settings: &Settings, loaded: &Configuration) -> Vec<Row> {
 fn row(key: &Key, value: Option<&Value>) -> Row {
     let name = key.name.to_owned();
     let Some(value) = value else {
-        let text = key.default.text();
+        let text = key.row.default.to_string();
         return Row { name, value: key.default_json(), text, source: "default".to_owned() };
     };
     // It may contain a password.
     let text = if key.name == BASE_URL { route::redacted_url(&value.text) } else { value.text.clone() };
-    Row { name, value: json_of(key.kind, &text), text, source: value.source.text() }
+    Row { name, value: json_of(key.row.kind, &text), text, source: value.source.text() }
 }
 
 /// Returns a value in its form in the file.
-pub(super) fn json_of(kind: Kind, text: &str) -> Json {
+pub(super) fn json_of(kind: ValueKind, text: &str) -> Json {
     match kind {
-        Kind::Count | Kind::Percent => text.parse::<u64>().map_or(Json::Null, Json::from),
-        Kind::Switch => Json::from(text == "true"),
-        Kind::Text | Kind::Url | Kind::Choice(_) | Kind::Time | Kind::File | Kind::Profile => {
-            Json::from(text)
-        }
+        ValueKind::Count | ValueKind::Percent => text.parse::<u64>().map_or(Json::Null, Json::from),
+        ValueKind::Switch => Json::from(text == "true"),
+        ValueKind::Text
+        | ValueKind::Url
+        | ValueKind::Choice(_)
+        | ValueKind::Time
+        | ValueKind::Path
+        | ValueKind::Profile
+        | ValueKind::Rule
+        | ValueKind::Structure => Json::from(text),
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use pintle_host::{Access, ValueKind};
+
 use super::settings::{Layer, Source, Sources, Value};
-use crate::config_file::keys::{self, Access, KEY_COMMAND, KEYS, Kind, PROFILE};
+use crate::config_file::keys::{self, KEY_COMMAND, PROFILE};
 use crate::config_file::problem::Problem;
 use crate::config_file::{File, Setting, user_file};
 use crate::failure::Failure;
@@ -106,15 +108,15 @@ impl Configuration {
     }
 
     pub(super) fn read_variables(&mut self, process_env: &ProcessEnv) {
-        for key in KEYS {
-            let name = key.variable();
+        for key in keys::all() {
+            let (name, kind) = (key.variable(), key.row.kind);
             let Some(text) = process_env.variable(&name) else { continue };
-            if key.kind.accepts(&text) {
+            if kind.accepts(&text) {
                 self.variables.insert(key.name, Value { text, source: Source::Variable(name) });
                 continue;
             }
-            let expected = key.kind.expected();
-            let found = if key.kind == Kind::Url { String::new() } else { format!("found `{text}`, ") };
+            let expected = kind.expected();
+            let found = if kind == ValueKind::Url { String::new() } else { format!("found `{text}`, ") };
             self.problems.push(Problem { origin: name, message: format!("{found}expected {expected}") });
         }
     }
@@ -154,13 +156,14 @@ impl Configuration {
 
 /// Returns whether only the user's file can have the setting.
 pub(super) fn is_of_user(setting: &Setting) -> bool {
-    let is_profile_file = setting.key.kind == Kind::Profile && keys::is_profile_file(&setting.value);
-    setting.key.access == Access::User || is_profile_file
+    let row = setting.key.row;
+    let is_profile_file = row.kind == ValueKind::Profile && keys::is_profile_file(&setting.value);
+    row.access == Access::User || is_profile_file
 }
 
 /// Returns whether a project can have the setting only if it is trusted.
 pub(super) fn is_trusted(setting: &Setting) -> bool {
-    setting.key.access == Access::Trusted
+    setting.key.row.access == Access::Trusted
 }
 
 fn has(file: &File, mut condition: impl FnMut(&Setting) -> bool) -> bool {

@@ -1,10 +1,11 @@
 //! JSON Schema of `config.toml`, for editors, and the table of keys in the reference.
 
+use pintle_host::{DefaultValue, ValueKind};
 use serde_json::{Map, Value, json};
 
 use super::list::json_of;
 use crate::config_file::is_in_profile;
-use crate::config_file::keys::{DefaultValue, KEY_COMMAND, KEYS, Key, Kind, PROFILES, PROVIDERS};
+use crate::config_file::keys::{self, KEY_COMMAND, Key, PROFILES, PROVIDERS};
 
 /// Returns the JSON Schema (draft 2020-12) of the file.
 pub(super) fn schema() -> Value {
@@ -51,27 +52,30 @@ pub(super) fn schema() -> Value {
 }
 
 fn properties(condition: impl Fn(&Key) -> bool) -> Map<String, Value> {
-    let keys = KEYS.iter().filter(|key| condition(key));
-    keys.map(|key| (key.name.to_owned(), property(key))).collect()
+    let keys = keys::all().filter(condition);
+    keys.map(|key| (key.name.to_owned(), property(&key))).collect()
 }
 
 fn property(key: &Key) -> Value {
-    let mut property = match key.kind {
-        Kind::Text | Kind::File | Kind::Profile => json!({"type": "string", "pattern": "\\S"}),
-        Kind::Url => json!({"type": "string", "pattern": "^https?://[A-Za-z0-9\\[]"}),
-        Kind::Choice(words) => json!({"enum": words}),
-        Kind::Count => json!({"type": "integer", "minimum": 0}),
-        Kind::Percent => json!({"type": "integer", "minimum": 0, "maximum": 100}),
-        Kind::Time => json!({"anyOf": [
+    let mut property = match key.row.kind {
+        ValueKind::Text | ValueKind::Path | ValueKind::Profile | ValueKind::Rule => {
+            json!({"type": "string", "pattern": "\\S"})
+        }
+        ValueKind::Url => json!({"type": "string", "pattern": "^https?://[A-Za-z0-9\\[]"}),
+        ValueKind::Choice(names) => json!({"enum": names}),
+        ValueKind::Count => json!({"type": "integer", "minimum": 0}),
+        ValueKind::Percent => json!({"type": "integer", "minimum": 0, "maximum": 100}),
+        ValueKind::Time => json!({"anyOf": [
             {"type": "string", "pattern": "^[0-9]+(ms|s|m|h)?$"},
             {"type": "integer", "minimum": 1, "maximum": 86_400},
         ]}),
-        Kind::Switch => json!({"type": "boolean"}),
+        ValueKind::Switch => json!({"type": "boolean"}),
+        ValueKind::Structure => json!({"type": "object"}),
     };
     if let Some(property) = property.as_object_mut() {
-        let access = key.access.name();
-        property.insert("description".to_owned(), json!(format!("{} ({access})", key.meaning)));
-        if !matches!(key.default, DefaultValue::Words(_)) {
+        let access = key.row.access.as_str();
+        property.insert("description".to_owned(), json!(format!("{} ({access})", key.row.meaning)));
+        if !matches!(key.row.default, DefaultValue::Description(_)) {
             property.insert("default".to_owned(), key.default_json());
         }
     }
@@ -81,9 +85,10 @@ fn property(key: &Key) -> Value {
 impl Key {
     /// Returns the default as the file would have it; `null` if no value has the same effect.
     pub(super) fn default_json(&self) -> Value {
-        match self.default {
-            DefaultValue::Value(_) | DefaultValue::Percent(_) => json_of(self.kind, &self.default.text()),
-            DefaultValue::Words(_) => Value::Null,
+        let default = self.row.default;
+        match default {
+            DefaultValue::Value(_) | DefaultValue::Percent(_) => json_of(self.row.kind, &default.to_string()),
+            DefaultValue::Description(_) => Value::Null,
         }
     }
 }

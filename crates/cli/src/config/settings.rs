@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pintle_host::ValueKind;
+
 use crate::command_line::replaced;
-use crate::config_file::keys::{self, KEYS, Key, PROFILE};
+use crate::config_file::keys::{self, Key, PROFILE};
 use crate::config_file::{File, Setting};
 
 /// Source of a value.
@@ -123,15 +125,15 @@ impl Settings {
     pub(super) fn flags(&self, given: &BTreeSet<String>, known: &BTreeSet<String>) -> Vec<String> {
         let replaced = replaced(given.iter().map(String::as_str));
         let mut flags = Vec::new();
-        for key in KEYS {
+        for key in keys::all() {
             let flag = key.flag();
             let Some(value) = self.values.get(key.name) else { continue };
-            if replaced.contains(flag.as_str()) || !known.contains(&flag) || value.is_read_elsewhere(key) {
+            if replaced.contains(flag.as_str()) || !known.contains(&flag) || value.is_read_elsewhere(&key) {
                 continue;
             }
-            match (key.kind, value.text.as_str()) {
-                (keys::Kind::Switch, "true") => flags.push(format!("--{flag}")),
-                (keys::Kind::Switch, _) => {}
+            match (key.row.kind, value.text.as_str()) {
+                (ValueKind::Switch, "true") => flags.push(format!("--{flag}")),
+                (ValueKind::Switch, _) => {}
                 (_, text) => flags.push(format!("--{flag}={text}")),
             }
         }
@@ -174,7 +176,7 @@ mod tests {
             profile_flag: Some(profile.to_owned()).filter(|profile| !profile.is_empty()),
         };
         let given = given.split_whitespace().map(str::to_owned).collect();
-        let known = KEYS.iter().map(Key::flag).collect();
+        let known = keys::all().map(|key| key.flag()).collect();
         sources.merge().flags(&given, &known).join(" ")
     }
 

@@ -41,7 +41,7 @@ mod tests {
         assert!(
             checked_in == now,
             "crates/governance/schema/grant.json does not match the type; regenerate it with\n    \
-             WRITE_GRANT_SCHEMA=1 cargo test -p pintle-governance the_checked_in_schema"
+             cargo xtask generate"
         );
     }
 

@@ -3,26 +3,26 @@
 use pintle_agent::CompactionPolicy;
 
 use super::row::{Access, ClientScope, DefaultValue, FieldRow, Kept, ValueKind};
-use crate::spec::{Combine, NetworkAccess, SandboxLevel, WorktreeBase};
+use crate::provider::Provider;
+use crate::spec::{Combine, WorktreeBase};
 
+// The names are in the order of help texts.
 const MODES: &[&str] = &["plan", "ask", "edit", "auto"];
+const MODES_AFTER_PLAN: &[&str] = &["ask", "edit", "auto"];
+const SANDBOX_LEVELS: &[&str] = &["auto", "full", "writes", "off"];
+const NETWORK: &[&str] = &["on", "off"];
 
 const FALSE: DefaultValue = DefaultValue::Value("false");
 const TRUE: DefaultValue = DefaultValue::Value("true");
 
 /// The fields of [`SessionSpec`](crate::SessionSpec), in the order of declaration.
 pub static FIELDS: &[FieldRow] = &[
-    FieldRow::new(
-        "model.provider",
-        ValueKind::Choice(&["openai", "anthropic", "gemini", "openai-compatible"]),
-        Combine::Replace,
-        "Model provider",
-    )
-    .with_key("provider", &["provider"], Access::Trusted)
-    .with_default(DefaultValue::Description(
-        "the provider of a known model, else the first of openai, anthropic, gemini with a key",
-    ))
-    .with_kept(Kept::Always),
+    FieldRow::new("model.provider", ValueKind::Choice(Provider::NAMES), Combine::Replace, "Model provider")
+        .with_key("provider", &["provider"], Access::Trusted)
+        .with_default(DefaultValue::Description(
+            "the provider of a known model, else the first of openai, anthropic, gemini with a key",
+        ))
+        .with_kept(Kept::Always),
     FieldRow::new("model.name", ValueKind::Text, Combine::Replace, "Model name")
         .with_key("model", &["model"], Access::Trusted)
         .with_default(DefaultValue::Description("the provider's best model"))
@@ -41,14 +41,14 @@ pub static FIELDS: &[FieldRow] = &[
     .with_variables(&["OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GEMINI_BASE_URL"])
     .with_sdk(&["codex openai_base_url"])
     .with_kept(Kept::Always),
-    FieldRow::new("model.script", ValueKind::Path, Combine::Replace, "Script for the provider scripted")
+    FieldRow::new("model.script", ValueKind::Path, Combine::Replace, "Script for `--provider scripted`")
         .with_flags(&["script"])
         .with_kept(Kept::Always),
     FieldRow::new(
         "model.dialect",
-        ValueKind::Choice(&["openai", "anthropic", "gemini", "openai-compatible"]),
+        ValueKind::Choice(Provider::NAMES),
         Combine::Replace,
-        "Wire dialect for the provider scripted",
+        "Wire dialect for `--provider scripted`",
     )
     .with_flags(&["dialect"])
     .with_default(DefaultValue::Description("the script's, or openai"))
@@ -114,7 +114,7 @@ pub static FIELDS: &[FieldRow] = &[
     .with_sdk(&["codex --cd"]),
     FieldRow::new(
         "environment.sandbox",
-        ValueKind::Choice(SandboxLevel::NAMES),
+        ValueKind::Choice(SANDBOX_LEVELS),
         Combine::Bounded,
         "Level of the sandbox that commands run in",
     )
@@ -124,7 +124,7 @@ pub static FIELDS: &[FieldRow] = &[
     .with_kept(Kept::Always),
     FieldRow::new(
         "environment.network",
-        ValueKind::Choice(NetworkAccess::NAMES),
+        ValueKind::Choice(NETWORK),
         Combine::Bounded,
         "Network access of sandboxed commands and web tools",
     )
@@ -164,7 +164,7 @@ pub static FIELDS: &[FieldRow] = &[
     .with_kept(Kept::Always),
     FieldRow::new(
         "policy.after_plan",
-        ValueKind::Choice(&["ask", "edit", "auto"]),
+        ValueKind::Choice(MODES_AFTER_PLAN),
         Combine::Bounded,
         "Mode after an accepted plan",
     )
@@ -353,5 +353,55 @@ impl FieldRow {
     #[must_use]
     pub fn find(path: &str) -> Option<&'static Self> {
         FIELDS.iter().find(|row| row.path == path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use pintle_governance::Mode;
+    use serde_json::json;
+
+    use super::*;
+    use crate::spec::{NetworkAccess, PartialSpec, SandboxLevel};
+
+    /// Returns the names of a choice.
+    fn names(path: &str) -> BTreeSet<&'static str> {
+        let ValueKind::Choice(names) = FieldRow::find(path).unwrap().kind else { panic!("{path}") };
+        names.iter().copied().collect()
+    }
+
+    #[test]
+    fn each_name_is_a_value_of_its_field() {
+        for row in FIELDS {
+            let ValueKind::Choice(names) = row.kind else { continue };
+            let (section, field) = row.path.split_once('.').unwrap();
+            for name in names {
+                let spec: PartialSpec = serde_json::from_value(json!({ section: { field: name } })).unwrap();
+                assert_eq!(spec.set_paths(), [row.path], "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_value_has_its_name() {
+        let sorted = |names: &[&'static str]| names.iter().copied().collect::<BTreeSet<_>>();
+        assert_eq!(names("environment.sandbox"), sorted(SandboxLevel::NAMES));
+        assert_eq!(names("environment.network"), sorted(NetworkAccess::NAMES));
+        assert_eq!(names("policy.mode"), sorted(&Mode::ALL.map(Mode::as_str)));
+        let after_plan: BTreeSet<_> =
+            Mode::ALL.into_iter().filter(|mode| *mode != Mode::Plan).map(Mode::as_str).collect();
+        assert_eq!(names("policy.after_plan"), after_plan);
+        assert_eq!(Provider::NAMES, Provider::ALL.map(Provider::name));
+    }
+
+    /// The flag of a key has its name.
+    #[test]
+    fn each_key_has_its_flag() {
+        for row in FIELDS {
+            let Some(key) = row.key else { continue };
+            assert_eq!(row.flags.first(), Some(&key.replace('_', "-").as_str()));
+        }
     }
 }

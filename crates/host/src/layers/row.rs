@@ -1,6 +1,9 @@
 //! A row of the table of fields.
 
+use std::fmt;
+
 use crate::spec::Combine;
+use crate::timeout;
 
 /// A field of [`SessionSpec`](crate::SessionSpec), with its names in each source of settings.
 ///
@@ -38,7 +41,6 @@ pub struct FieldRow {
 
 /// Type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum ValueKind {
     /// A text that is not empty.
     Text,
@@ -226,6 +228,57 @@ impl FieldRow {
     }
 }
 
+impl ValueKind {
+    /// Returns the expected values, for messages.
+    #[must_use]
+    pub fn expected(self) -> String {
+        match self {
+            Self::Text => "a text that is not empty".to_owned(),
+            Self::Url => "a URL that begins with https:// or http://".to_owned(),
+            Self::Choice(names) => format!("one of {}", names.join(", ")),
+            Self::Count => "a whole number from 0".to_owned(),
+            Self::Percent => "a whole number from 0 to 100".to_owned(),
+            Self::Time => "a time from 1ms to 24h, such as \"90s\" or \"15m\"".to_owned(),
+            Self::Switch => "true or false".to_owned(),
+            Self::Path => "the path of a file".to_owned(),
+            Self::Profile => "the name of a profile, or the path of a file".to_owned(),
+            Self::Rule => "a rule for calls, such as shell(git *)".to_owned(),
+            Self::Structure => "a value with parts".to_owned(),
+        }
+    }
+
+    /// Returns whether a text is a value. Rules are not parsed, and a value with parts has no common form as text.
+    #[must_use]
+    pub fn accepts(self, text: &str) -> bool {
+        match self {
+            Self::Text | Self::Path | Self::Profile | Self::Rule => !text.trim().is_empty(),
+            Self::Url => is_url(text),
+            Self::Choice(names) => names.contains(&text),
+            Self::Count => text.parse::<u64>().is_ok(),
+            Self::Percent => text.parse::<u8>().is_ok_and(|number| number <= 100),
+            Self::Time => timeout::parse(text).is_ok(),
+            Self::Switch => matches!(text, "true" | "false"),
+            Self::Structure => false,
+        }
+    }
+}
+
+fn is_url(text: &str) -> bool {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '['))
+}
+
+/// Writes the value, or the description in parentheses.
+impl fmt::Display for DefaultValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Value(value) => f.write_str(value),
+            Self::Percent(percent) => write!(f, "{percent}"),
+            Self::Description(text) => write!(f, "({text})"),
+        }
+    }
+}
+
 impl Access {
     /// Returns the name in the reference.
     #[must_use]
@@ -235,5 +288,38 @@ impl Access {
             Self::Trusted => "trusted",
             Self::User => "user",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_values_are_rejected() {
+        let cases = [
+            (ValueKind::Text, " "),
+            (ValueKind::Url, "ftp://host"),
+            (ValueKind::Url, "https://"),
+            (ValueKind::Url, "127.0.0.1:8080"),
+            (ValueKind::Choice(&["a"]), "b"),
+            (ValueKind::Count, "-1"),
+            (ValueKind::Percent, "101"),
+            (ValueKind::Time, "25h"),
+            (ValueKind::Switch, "yes"),
+            (ValueKind::Path, ""),
+            (ValueKind::Rule, ""),
+            (ValueKind::Structure, "{}"),
+        ];
+        for (kind, value) in cases {
+            assert!(!kind.accepts(value), "{kind:?}: {value}");
+        }
+    }
+
+    #[test]
+    fn defaults_are_values_or_descriptions() {
+        assert_eq!(DefaultValue::Value("15m").to_string(), "15m");
+        assert_eq!(DefaultValue::Percent(85).to_string(), "85");
+        assert_eq!(DefaultValue::Description("the model's").to_string(), "(the model's)");
     }
 }

@@ -355,9 +355,6 @@ mod tests {
         }
         // The order of members depends on the features of other crates in the build.
         let checked_in: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-        assert!(
-            checked_in == described,
-            "openapi.json is outdated; to write it: WRITE_OPENAPI=1 cargo test -p pintle-server --features tasks the_checked_in_description"
-        );
+        assert!(checked_in == described, "openapi.json is outdated; to write it: cargo xtask generate");
     }
 }

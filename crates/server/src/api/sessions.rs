@@ -131,27 +131,29 @@ pub(super) fn operations() -> Vec<Operation> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CreateBody {
-    /// Working directory of the tools, absolute, in a directory where the server lets sessions work. Default: the
-    /// directory of the server.
+    /// Working directory in the environment, absolute, in a directory where the server lets sessions work. Default:
+    /// the directory of the server.
     #[serde(default)]
     #[schemars(extend("pattern" = "^/"))]
     directory: Option<String>,
-    /// Execution environment: `local`, `docker:CONTAINER` or `ssh:HOST`. Default: the environment of the server.
+    /// Execution environment: `local`, `docker:CONTAINER` or `ssh:[USER@]HOST[:PORT]`. Requires the scope `approve`.
+    /// Default: the environment of the server.
     #[serde(default)]
     environment: Option<String>,
     /// Rules for calls, in addition to the rules of the server's user and of the project.
     #[serde(default)]
     rules: NewRules,
-    /// Grant that no rule, mode or decision goes beyond.
+    /// Grant that no rule, mode or decision exceeds.
     #[serde(default)]
     grant: Option<serde_json::Map<String, Value>>,
-    /// Model. Default: the model of the server.
+    /// Model name. Default: the model of the server.
     #[serde(default)]
     model: Option<String>,
-    /// Mode: what happens to calls that no rule names. One in which more calls run than by default takes the scope `approve`.
+    /// Treatment of calls that no rule names: `plan`, `ask`, `edit` or `auto`. A mode in which more calls run than by
+    /// default requires the scope `approve`.
     #[serde(default)]
     mode: Option<String>,
-    /// Reasoning effort.
+    /// Reasoning effort: low, medium, high, or a provider-specific value.
     #[serde(default)]
     effort: Option<String>,
     /// First message.
@@ -166,7 +168,8 @@ struct ChangeBody {
     /// Model, from the next request on.
     #[serde(default)]
     model: Option<String>,
-    /// Mode: what happens to calls that no rule names. One in which more calls run than now takes the scope `approve`.
+    /// Treatment of calls that no rule names: `plan`, `ask`, `edit` or `auto`. A mode in which more calls run than now
+    /// requires the scope `approve`.
     #[serde(default)]
     mode: Option<String>,
     /// Reasoning effort, from the next request on.

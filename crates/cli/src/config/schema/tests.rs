@@ -1,6 +1,9 @@
 #![expect(clippy::disallowed_methods, reason = "checked-in files are compared, and written when asked for")]
 
+use std::collections::BTreeMap;
 use std::path::Path;
+
+use pintle_host::{ClientScope, FIELDS};
 
 use super::super::edit::TEMPLATE;
 use super::*;
@@ -8,29 +11,33 @@ use crate::config_file::File;
 
 const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference");
 
+const OPENAPI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../server/openapi.json");
+
 const HEADER: &str = "| key | type | default | set by | meaning |\n|---|---|---|---|---|\n";
 
 /// Returns the table of keys in the reference.
 fn table() -> String {
-    let rows = KEYS.iter().map(|key| {
-        let kind = match key.kind {
-            Kind::Text => "text".to_owned(),
-            Kind::Url => "URL".to_owned(),
-            Kind::Choice(words) => {
-                words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", ")
+    let rows = keys::all().map(|key| {
+        let kind = match key.row.kind {
+            ValueKind::Text => "text".to_owned(),
+            ValueKind::Url => "URL".to_owned(),
+            ValueKind::Choice(names) => {
+                names.iter().map(|name| format!("`\"{name}\"`")).collect::<Vec<_>>().join(", ")
             }
-            Kind::Count => "number".to_owned(),
-            Kind::Percent => "number, 0 to 100".to_owned(),
-            Kind::Time => "time".to_owned(),
-            Kind::Switch => "`true` or `false`".to_owned(),
-            Kind::File => "file".to_owned(),
-            Kind::Profile => "name or file".to_owned(),
+            ValueKind::Count => "number".to_owned(),
+            ValueKind::Percent => "number, 0 to 100".to_owned(),
+            ValueKind::Time => "time".to_owned(),
+            ValueKind::Switch => "`true` or `false`".to_owned(),
+            ValueKind::Path => "file".to_owned(),
+            ValueKind::Profile => "name or file".to_owned(),
+            ValueKind::Rule => "rule".to_owned(),
+            ValueKind::Structure => "table".to_owned(),
         };
-        let default = match (key.default, key.kind) {
-            (DefaultValue::Words(words), _) => words.to_owned(),
-            (_, _) => format!("`{}`", key.default_json()),
+        let default = match key.row.default {
+            DefaultValue::Description(text) => text.to_owned(),
+            DefaultValue::Value(_) | DefaultValue::Percent(_) => format!("`{}`", key.default_json()),
         };
-        let (name, access, meaning) = (key.name, key.access.name(), key.meaning);
+        let (name, access, meaning) = (key.name, key.row.access.as_str(), key.row.meaning);
         format!("| `{name}` | {kind} | {default} | {access} | {meaning} |\n")
     });
     std::iter::once(HEADER.to_owned()).chain(rows).collect()
@@ -48,7 +55,7 @@ fn assert_checked_in(name: &str, expected: impl Fn(&str) -> String) {
     assert!(
         checked_in == expected,
         "docs/reference/{name} does not match the table of keys; regenerate it with\n    \
-         WRITE_CONFIG_REFERENCE=1 cargo test -p pintle-cli config::schema"
+         cargo xtask generate"
     );
 }
 
@@ -64,6 +71,64 @@ fn the_reference_lists_all_keys() {
         let (_, after) = rest.split_once("\n\n").expect("the table has an end");
         format!("{before}{}\n{after}", table())
     });
+}
+
+/// Returns the properties of a type in the description of the server. `pointer` leads to the type.
+fn properties_of<'d>(description: &'d Value, pointer: &str) -> &'d Map<String, Value> {
+    description.pointer(pointer).unwrap()["properties"].as_object().unwrap()
+}
+
+/// Returns the properties of a new session in the description of the server by name. The properties of its rules have names
+/// such as `rules.deny`.
+fn properties_of_a_new_session(description: &Value) -> BTreeMap<String, &Value> {
+    let mut found = BTreeMap::new();
+    for (name, property) in properties_of(description, "/components/schemas/CreateBody") {
+        if let Some(reference) = property["$ref"].as_str() {
+            let parts = properties_of(description, &reference[1..]).iter();
+            found.extend(parts.map(|(part, property)| (format!("{name}.{part}"), property)));
+        } else {
+            found.insert(name.clone(), property);
+        }
+    }
+    found
+}
+
+/// The texts of the server start with the meanings of the rows, followed by the names of a choice.
+#[test]
+fn a_new_session_of_the_server_has_the_fields_of_the_rows() {
+    let description: Value = serde_json::from_str(&std::fs::read_to_string(OPENAPI).unwrap()).unwrap();
+    let mut properties = properties_of_a_new_session(&description);
+    assert!(properties.remove("message").is_some(), "the message is no setting");
+    let plain = |text: &str| text.replace('`', "").replace('\n', " ");
+    for row in FIELDS {
+        let Some(field) = row.http else { continue };
+        let name = field.name;
+        let property = properties.remove(name).unwrap_or_else(|| panic!("{name} is no property"));
+        let text = plain(property["description"].as_str().unwrap());
+        let rest = text.strip_prefix(&plain(row.meaning)).unwrap_or_else(|| panic!("{name}: {text}"));
+        assert!(rest.starts_with(['.', ',', ':']), "{name}: {text}");
+        if let ValueKind::Choice(names) = row.kind {
+            let (last, others) = names.split_last().unwrap();
+            let listed = format!(": {} or {last}.", others.join(", "));
+            assert!(rest.starts_with(&listed), "{name}: {text}");
+        }
+        let is_limited = field.scope != ClientScope::Create;
+        assert_eq!(rest.contains("equires the scope approve"), is_limited, "{name}: {text}");
+        let expected = match row.kind {
+            ValueKind::Rule => "array",
+            ValueKind::Structure => "object",
+            ValueKind::Switch => "boolean",
+            ValueKind::Count | ValueKind::Percent => "integer",
+            ValueKind::Text
+            | ValueKind::Url
+            | ValueKind::Choice(_)
+            | ValueKind::Time
+            | ValueKind::Path
+            | ValueKind::Profile => "string",
+        };
+        assert!(property["type"].to_string().contains(expected), "{name}: {property}");
+    }
+    assert!(properties.is_empty(), "no row has {:?}", properties.keys());
 }
 
 /// The schema and the parser agree.

@@ -35,7 +35,7 @@ fn the_checked_in_schema_matches_the_types() {
     assert!(
         checked_in == now,
         "crates/agent/schema/events.json does not match the types; regenerate it with\n    \
-         WRITE_EVENT_SCHEMA=1 cargo test -p pintle-agent the_checked_in_schema"
+         cargo xtask generate"
     );
 }
 
