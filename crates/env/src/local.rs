@@ -315,7 +315,9 @@ impl LocalEnvironmentBuilder {
         /// the embedding application's `TMPDIR`.
         pub fn output_limits(limits: OutputLimits) => output_limits = Some(limits);
         /// Sets whether commands are terminated when the embedding process dies, by a `/bin/sh` that
-        /// runs beside them; default true. Commands fail to start if that shell does.
+        /// runs beside them; default true. Commands fail to start if that shell does. Without it,
+        /// dropped commands receive the kill signal at once: the embedding process could exit before
+        /// the end of the grace period.
         pub fn lifeline(has_lifeline: bool) => has_lifeline = has_lifeline;
     }
 

@@ -270,7 +270,9 @@ fn run(receiver: &Receiver<Abandoned>, kill_at_once: &AtomicBool, lifeline: Opti
         // One read of the table serves all of them.
         let since = abandoned.iter().filter_map(|one| one.scope.since()).min();
         let table = since.and_then(procfs::read_table);
-        let grace = if kill_at_once.load(Ordering::Relaxed) { Duration::ZERO } else { TERMINATE_GRACE };
+        // Without a lifeline, nothing ends a process if this one exits during the grace period.
+        let kills_at_once = lifeline.is_none() || kill_at_once.load(Ordering::Relaxed);
+        let grace = if kills_at_once { Duration::ZERO } else { TERMINATE_GRACE };
         abandoned.retain_mut(|one| {
             let is_left = one.advance(table.as_deref(), grace);
             if !is_left && let Some(lifeline) = lifeline {
@@ -323,6 +325,10 @@ impl Abandoned {
             return false;
         }
         match self.terminated {
+            None if grace.is_zero() => {
+                self.scope.send(&members, Signal::SIGKILL);
+                self.terminated = Some(Instant::now());
+            }
             None => {
                 self.scope.send(&members, Signal::SIGTERM);
                 self.scope.send(&members, Signal::SIGCONT);

@@ -342,6 +342,25 @@ async fn the_lifeline_is_optional() {
     }
 }
 
+#[tokio::test]
+async fn dropped_commands_without_a_lifeline_get_no_grace_period() {
+    for has_lifeline in [true, false] {
+        let (directory, _) = environment();
+        let build = LocalEnvironment::builder(directory.path()).variable("PATH", "/usr/bin:/bin");
+        let environment = build.lifeline(has_lifeline).build().unwrap();
+        let id = directory.path().join("id");
+        let command = "trap 'touch terminated; exit' TERM; sleep 100 & echo $$ > id; wait";
+        let request = ExecRequest::new(command).with_timeout(LONG);
+        let id = tokio::select! {
+            result = environment.exec_command(request) => panic!("{result:?}"),
+            id = wait_for_id(&id) => id,
+        };
+        environment.cleanup().await.unwrap();
+        assert!(!is_running(id), "{has_lifeline}");
+        assert_eq!(directory.path().join("terminated").exists(), has_lifeline);
+    }
+}
+
 /// Counts the supervisors of an environment.
 fn count_supervisors(environment: &LocalEnvironment) -> usize {
     let tag = format!("{TAG_VARIABLE}={}.", environment.tag);
