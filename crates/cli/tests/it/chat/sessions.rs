@@ -110,7 +110,7 @@ fn sessions_are_begun_forked_and_resumed() {
     let [newer, older] = ids(&state).try_into().unwrap();
     assert_ne!(newer, older);
     terminal.type_keys("/sessions\r");
-    let screen = terminal.wait_for_text("/resume ID goes on");
+    let screen = terminal.wait_for_text("/resume ID resumes one");
     assert!(screen.contains(&older[..18]) && !screen.contains("  running"), "both are idle: {screen}");
     terminal.type_keys(&format!("/resume {older}\r"));
     terminal.wait_for_text("continued after 4 messages");

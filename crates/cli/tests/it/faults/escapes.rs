@@ -196,7 +196,7 @@ fn nothing_in_a_directory_controls_the_terminal() {
     terminal.type_keys(&format!("!{}\r", printf(&attack("MINE"))));
     terminal.wait_for_text("MINE.");
     terminal.type_keys("/sessions\r");
-    terminal.wait_for_text("/resume ID goes on");
+    terminal.wait_for_text("/resume ID resumes one");
     terminal.type_keys("/quit\r");
     let (code, screen, output) = terminal.finish();
     assert_eq!(code, Some(0), "{screen}");
