@@ -12,6 +12,8 @@ mod attach;
 mod audit;
 #[cfg(feature = "compat")]
 mod claude;
+#[cfg(feature = "compat")]
+mod codex_output;
 mod command_failure;
 mod command_line;
 mod completions;
@@ -44,7 +46,6 @@ mod prompt;
 mod prompt_source;
 #[cfg(feature = "client")]
 mod remote;
-mod render;
 mod reports;
 mod response_view;
 mod rules;
@@ -74,9 +75,10 @@ use pintle_host::{
     named_value, notice, policy, process_env, process_secrets, profile_file, prompt_commands, provider,
     route, scripted_models, servers, sessions, timeout, toolset,
 };
+use pintle_tui::render;
 
 use crate::args::{Arguments, Command, CommandWords, MockCommand};
-use crate::command_failure::CommandFailure;
+use crate::command_failure::{CommandFailure, error_object};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::OrFailure as _;
@@ -148,7 +150,7 @@ async fn run_and_report(
     let result = dispatch(command, words, process_env).await;
     if let (Some(format), Err(failure)) = (format, &result)
         && !failure.is_in_output()
-        && let Ok(line) = render::failure_line(format.error_type, failure.failure())
+        && let Ok(line) = render::failure_line(format.error_type, &error_object(failure.failure()))
     {
         // If the reader is gone or stalled, the exit code still reports the failure.
         let _ = tokio::time::timeout(FINAL_WRITE_TIMEOUT, Console::new().write(&line)).await;

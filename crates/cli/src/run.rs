@@ -12,6 +12,8 @@ use pintle_tools::builtin::read_image;
 use crate::approve::Prompter;
 use crate::args::{OutputFormat, PromptArgs, RunArgs, SessionArgs};
 use crate::attendant::Attendant;
+#[cfg(feature = "compat")]
+use crate::codex_output::CodexOutput;
 use crate::command_failure::CommandFailure;
 use crate::config;
 use crate::console::{self, Console};
@@ -513,7 +515,7 @@ async fn write_last_message(_args: &RunArgs, _text: &str, _interrupts: &Interrup
 fn view(args: &RunArgs, style: Style) -> View {
     #[cfg(feature = "compat")]
     if args.codex_stream {
-        return View::Codex(None);
+        return View::Other(Box::new(CodexOutput::default()));
     }
     output_view(args.output, detail(args), style)
 }

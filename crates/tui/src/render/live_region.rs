@@ -4,9 +4,11 @@ use super::style::Style;
 
 /// Size of a terminal in cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TerminalSize {
-    pub(crate) columns: usize,
-    pub(crate) rows: usize,
+pub struct TerminalSize {
+    /// Number of columns.
+    pub columns: usize,
+    /// Number of rows.
+    pub rows: usize,
 }
 
 /// Lines below the transcript.
@@ -23,7 +25,7 @@ pub(super) struct LiveRegion {
 const ERASE: &str = "\r\x1b[J";
 
 /// Returns the output that erases a region that may be drawn, for code that writes to the terminal between two updates.
-pub(crate) fn erase_live_region(style: Style) -> &'static str {
+pub fn erase_live_region(style: Style) -> &'static str {
     // The cursor is at the start of the region. An open line before it is kept.
     if style.moves { "\x1b[J" } else { "" }
 }

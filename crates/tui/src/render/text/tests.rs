@@ -9,7 +9,6 @@ use super::super::sanitize::diff_lines;
 use super::super::transcript::RUN_DIFF_LINES;
 use super::super::{DemoResult, summary};
 use super::*;
-use crate::exit::Exit;
 
 const PLAIN: Style = Style::PLAIN;
 
@@ -31,8 +30,9 @@ fn footer<'a>(session_id: &'a SessionId, outcome: &'a Outcome) -> Footer<'a> {
         session_id,
         outcome,
         answer: None,
-        exit: Exit::Done,
+        exit_code: 0,
         failure: None,
+        error: None,
         duration,
         cost: None,
         subagents: None,

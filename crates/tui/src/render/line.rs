@@ -5,56 +5,73 @@ use super::width;
 
 /// Line of styled text, without a line end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Line {
+pub struct Line {
     spans: Vec<Span>,
 }
 
 /// Text with one face.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) text: String,
-    pub(crate) face: Face,
+pub struct Span {
+    /// Text without line ends.
+    pub text: String,
+    /// Face of the text.
+    pub face: Face,
 }
 
 /// Colour and attributes of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Face {
+pub struct Face {
     /// Colour of the text. `None` is the default colour of the terminal.
-    pub(crate) colour: Option<Colour>,
-    pub(crate) bold: bool,
-    pub(crate) dim: bool,
-    pub(crate) italic: bool,
-    pub(crate) underlined: bool,
-    pub(crate) struck: bool,
-    pub(crate) reversed: bool,
+    pub colour: Option<Colour>,
+    /// Whether the text is bold.
+    pub bold: bool,
+    /// Whether the text is dimmed.
+    pub dim: bool,
+    /// Whether the text is italic.
+    pub italic: bool,
+    /// Whether the text is underlined.
+    pub underlined: bool,
+    /// Whether the text is struck through.
+    pub struck: bool,
+    /// Whether the colours of text and background are exchanged.
+    pub reversed: bool,
 }
 
 /// Colour from the user's palette, which suits the background of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Colour {
+pub enum Colour {
+    /// Failures, removed lines.
     Red,
+    /// Success, added lines.
     Green,
+    /// Numbers and constants.
     Yellow,
+    /// Functions and tags.
     Blue,
+    /// Keywords.
     Magenta,
+    /// Positions and types.
     Cyan,
 }
 
 /// Colours that a terminal supports, and its background if known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Depth {
+pub enum Depth {
     /// No colours and no attributes.
     Plain,
     /// No colours, but attributes such as bold and underlined.
     Monochrome,
     /// Colours of the user's palette.
     Sixteen,
+    /// Colours of the user's palette on a dark background.
     OnDark,
+    /// Colours of the user's palette on a light background.
     OnLight,
 }
 
 impl Face {
-    pub(crate) const PLAIN: Self = Self {
+    /// The default colour, without attributes.
+    pub const PLAIN: Self = Self {
         colour: None,
         bold: false,
         dim: false,
@@ -64,24 +81,25 @@ impl Face {
         reversed: false,
     };
     /// Tool names, file headers of diffs, non-zero exit codes.
-    pub(crate) const BOLD: Self = Self { bold: true, ..Self::PLAIN };
+    pub const BOLD: Self = Self { bold: true, ..Self::PLAIN };
     /// Secondary text: output of tools, labelled lines.
-    pub(crate) const DIM: Self = Self { dim: true, ..Self::PLAIN };
-    pub(crate) const REVERSED: Self = Self { reversed: true, ..Self::PLAIN };
+    pub const DIM: Self = Self { dim: true, ..Self::PLAIN };
+    /// Selected text, the cursor.
+    pub const REVERSED: Self = Self { reversed: true, ..Self::PLAIN };
     /// Success, added lines.
-    pub(crate) const SUCCESS: Self = Self::coloured(Colour::Green);
+    pub const SUCCESS: Self = Self::coloured(Colour::Green);
     /// Failure, removed lines.
-    pub(crate) const FAILURE: Self = Self::coloured(Colour::Red);
+    pub const FAILURE: Self = Self::coloured(Colour::Red);
     /// Current position: hunk headers of diffs, spinners.
-    pub(crate) const LOCATION: Self = Self::coloured(Colour::Cyan);
+    pub const LOCATION: Self = Self::coloured(Colour::Cyan);
 
     /// Returns the face of text in this colour.
-    pub(crate) const fn coloured(colour: Colour) -> Self {
+    pub const fn coloured(colour: Colour) -> Self {
         Self { colour: Some(colour), ..Self::PLAIN }
     }
 
     /// Returns this face combined with another face, whose colour takes precedence.
-    pub(crate) fn and(self, other: Self) -> Self {
+    pub fn and(self, other: Self) -> Self {
         Self {
             colour: other.colour.or(self.colour),
             bold: self.bold || other.bold,
@@ -133,19 +151,19 @@ impl Colour {
 
 impl Line {
     /// Returns a line of plain text.
-    pub(crate) fn plain(text: impl Into<String>) -> Self {
+    pub fn plain(text: impl Into<String>) -> Self {
         Self::new(text, Face::PLAIN)
     }
 
     /// Returns a line with one face.
-    pub(crate) fn new(text: impl Into<String>, face: Face) -> Self {
+    pub fn new(text: impl Into<String>, face: Face) -> Self {
         let mut line = Self::default();
         line.push(text, face);
         line
     }
 
     /// Appends text.
-    pub(crate) fn push(&mut self, text: impl Into<String>, face: Face) {
+    pub fn push(&mut self, text: impl Into<String>, face: Face) {
         let text = text.into();
         match self.spans.last_mut() {
             _ if text.is_empty() => {}
@@ -155,40 +173,40 @@ impl Line {
     }
 
     /// Appends another line.
-    pub(crate) fn append(&mut self, other: Self) {
+    pub fn append(&mut self, other: Self) {
         for Span { text, face } in other.spans {
             self.push(text, face);
         }
     }
 
     /// Returns the line with this text appended.
-    pub(crate) fn and(mut self, text: impl Into<String>, face: Face) -> Self {
+    pub fn and(mut self, text: impl Into<String>, face: Face) -> Self {
         self.push(text, face);
         self
     }
 
     /// Returns the spans of the line.
-    pub(crate) fn spans(&self) -> &[Span] {
+    pub fn spans(&self) -> &[Span] {
         &self.spans
     }
 
     /// Returns whether the line has no text.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
     /// Returns the text of the line.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         self.spans.iter().map(|span| span.text.as_str()).collect()
     }
 
     /// Returns the width of the line in columns.
-    pub(crate) fn columns(&self) -> usize {
+    pub fn columns(&self) -> usize {
         self.spans.iter().map(|span| width::columns(&span.text)).sum()
     }
 
     /// Returns the line with this face added to every span.
-    pub(crate) fn with(mut self, face: Face) -> Self {
+    pub fn with(mut self, face: Face) -> Self {
         for span in &mut self.spans {
             span.face = span.face.and(face);
         }
@@ -196,7 +214,7 @@ impl Line {
     }
 
     /// Returns the line cut to a width, with an ellipsis if it was cut.
-    pub(crate) fn truncated(self, columns: usize) -> Self {
+    pub fn truncated(self, columns: usize) -> Self {
         if self.columns() <= columns {
             return self;
         }
@@ -218,7 +236,7 @@ impl Line {
     }
 
     /// Returns the output that shows the line on a terminal. Characters that would control the terminal are omitted.
-    pub(crate) fn to_terminal(&self, depth: Depth) -> String {
+    pub fn to_terminal(&self, depth: Depth) -> String {
         let mut out = String::new();
         for Span { text, face } in &self.spans {
             let parameters = face.parameters(depth);

@@ -7,19 +7,18 @@ use super::word_wrap::wrap;
 
 /// Capabilities of standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Style {
+pub struct Style {
     /// Whether it is a terminal, which interprets control characters.
-    pub(crate) terminal: bool,
+    pub terminal: bool,
     /// Whether to use colours.
-    pub(crate) colour: bool,
+    pub colour: bool,
     /// Whether the cursor can be moved, as the live region requires.
-    pub(crate) moves: bool,
+    pub moves: bool,
 }
 
 impl Style {
     /// Not a terminal.
-    #[cfg(test)]
-    pub(crate) const PLAIN: Self = Self { terminal: false, colour: false, moves: false };
+    pub const PLAIN: Self = Self { terminal: false, colour: false, moves: false };
 
     /// Returns the supported colours.
     pub(super) fn depth(self) -> Depth {
@@ -33,7 +32,7 @@ impl Style {
 
     /// Formats text that is the entire output. On a terminal it is sanitized and wrapped at `columns`; elsewhere it is
     /// unchanged.
-    pub(crate) fn body(self, text: &str, columns: Option<usize>) -> Cow<'_, str> {
+    pub fn body(self, text: &str, columns: Option<usize>) -> Cow<'_, str> {
         if self.terminal { Cow::Owned(wrap(text, columns)) } else { Cow::Borrowed(text) }
     }
 }

@@ -3,8 +3,6 @@
 mod activity;
 mod asked;
 mod call;
-#[cfg(feature = "compat")]
-mod codex;
 mod diff;
 mod draft;
 mod drafts;
@@ -22,45 +20,46 @@ mod subagent_names;
 mod summary;
 mod text;
 mod transcript;
-pub(crate) mod width;
+pub mod width;
 mod word_wrap;
 mod wrap;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pintle_agent::{EventKind, Outcome, SessionEvent, SessionId};
+use pintle_host::failure::Failure;
 use pintle_host::sanitize;
-pub(crate) use pintle_host::sanitize::{Sanitizer, diff_lines, escape_hidden, in_one_line, sanitize};
+pub use pintle_host::sanitize::{Sanitizer, diff_lines, escape_hidden, in_one_line, sanitize};
 use pintle_llm::Usage;
 use serde::Serialize;
+use serde_json::Value;
 
-pub(crate) use self::activity::{Activity, TICK};
-pub(crate) use self::diff::diff;
-pub(crate) use self::image::{image_data_label, image_label};
-pub(crate) use self::json::{failure_line, json_line};
-pub(crate) use self::line::{Colour, Depth, Face, Line};
-pub(crate) use self::live::Frame;
+pub use self::activity::{Activity, TICK};
+pub use self::diff::diff;
+pub use self::image::{image_data_label, image_label};
+pub use self::json::{failure_line, json_line};
+pub use self::line::{Colour, Depth, Face, Line, Span};
+pub use self::live::Frame;
 use self::live::LiveView;
-pub(crate) use self::live_region::{TerminalSize, erase_live_region};
-pub(crate) use self::markdown::Markdown;
-pub(crate) use self::note::note;
-pub(crate) use self::question::{Section, model_question, question};
-pub(crate) use self::style::Style;
-pub(crate) use self::subagent_names::call_key;
+pub use self::live_region::{TerminalSize, erase_live_region};
+pub use self::markdown::Markdown;
+pub use self::note::note;
+pub use self::question::{Section, model_question, question};
+pub use self::style::Style;
+pub use self::subagent_names::call_key;
 use self::subagent_names::call_key_of;
-pub(crate) use self::summary::{amount_of_budget, count, one_line, parse_amount, plural, was_or_were};
-pub(crate) use self::text::Detail;
+pub use self::summary::{amount_of_budget, count, one_line, parse_amount, plural, was_or_were};
+pub use self::text::Detail;
 use self::text::TextView;
-pub(crate) use self::transcript::{Transcript, UNWRAPPED_COLUMNS};
-pub(crate) use self::word_wrap::WordWrapper;
-pub(crate) use self::wrap::{Margins, break_anywhere, expand_tabs, wrap};
-use crate::exit::Exit;
-use crate::failure::Failure;
+pub use self::transcript::{Transcript, UNWRAPPED_COLUMNS};
+pub use self::word_wrap::WordWrapper;
+pub use self::wrap::{Margins, break_anywhere, expand_tabs, wrap};
 
 /// Formatter for one of the output formats of a run.
 #[derive(Debug)]
-pub(crate) enum View {
+pub enum View {
     /// Text for a terminal, with a live region.
     Live(Box<LiveView>),
     /// Text for a file or a pipe.
@@ -69,63 +68,87 @@ pub(crate) enum View {
     Json,
     /// One object per line, streamed.
     StreamJson,
-    /// The lines of `codex exec --json`. The formatter follows the header.
-    #[cfg(feature = "compat")]
-    Codex(Option<Box<pintle_compat::codex::Formatter>>),
+    /// The format of another program.
+    Other(Box<dyn EventFormat>),
+}
+
+/// Formatter for the output of another program.
+pub trait EventFormat: fmt::Debug + Send + Sync {
+    /// Returns the output at the start of a run.
+    fn header(&mut self, header: &Header<'_>) -> String;
+
+    /// Returns the output for an event.
+    fn event(&mut self, event: &SessionEvent) -> String;
+
+    /// Returns the output at the end of a run.
+    fn footer(&mut self, footer: &Footer<'_>) -> String;
 }
 
 /// Output for an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Update {
+pub struct Update {
     /// Text to write.
-    pub(crate) text: String,
+    pub text: String,
     /// [Key](call_key) of the call whose approval can be requested once the text is written.
-    pub(crate) approval: Option<String>,
+    pub approval: Option<String>,
 }
 
 /// Data for the header of a run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Header<'a> {
-    pub(crate) session_id: &'a SessionId,
-    pub(crate) provider: &'a str,
-    pub(crate) model: &'a str,
+pub struct Header<'a> {
+    /// Session of the run.
+    pub session_id: &'a SessionId,
+    /// Provider of the model.
+    pub provider: &'a str,
+    /// Model of the session.
+    pub model: &'a str,
     /// Working directory of the tools.
-    pub(crate) directory: &'a Path,
+    pub directory: &'a Path,
 }
 
 /// Data for the footer of a run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Footer<'a> {
-    pub(crate) session_id: &'a SessionId,
+#[derive(Clone, Debug)]
+pub struct Footer<'a> {
+    /// Session of the run.
+    pub session_id: &'a SessionId,
     /// Whether the session can be resumed after this process exits.
-    pub(crate) is_kept: bool,
-    pub(crate) outcome: &'a Outcome,
+    pub is_kept: bool,
+    /// Outcome of the run.
+    pub outcome: &'a Outcome,
     /// The final response, if it had to match a schema and does.
-    pub(crate) answer: Option<&'a serde_json::Value>,
-    /// Exit status of the command.
-    pub(crate) exit: Exit,
-    pub(crate) failure: Option<&'a Failure>,
-    pub(crate) subagents: Option<&'a SubagentTotals>,
-    pub(crate) duration: Duration,
+    pub answer: Option<&'a Value>,
+    /// Exit code of the command.
+    pub exit_code: u8,
+    /// Failure of the run, if any.
+    pub failure: Option<&'a Failure>,
+    /// The failure as an object of JSON output.
+    pub error: Option<Value>,
+    /// Totals of the subagents, if known.
+    pub subagents: Option<&'a SubagentTotals>,
+    /// Duration of the run.
+    pub duration: Duration,
     /// Cost in US dollars, if known.
-    pub(crate) cost: Option<f64>,
+    pub cost: Option<f64>,
     /// Result of the demo, if the run was a demo.
-    pub(crate) demo: Option<&'a DemoResult>,
+    pub demo: Option<&'a DemoResult>,
 }
 
 /// Totals over all subagents, at any depth.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct SubagentTotals {
+pub struct SubagentTotals {
     /// Number of subagents.
-    pub(crate) count: u64,
-    pub(crate) model_calls: u64,
-    pub(crate) tool_calls: u64,
-    pub(crate) usage: Usage,
+    pub count: u64,
+    /// Number of model calls.
+    pub model_calls: u64,
+    /// Number of tool calls.
+    pub tool_calls: u64,
+    /// Tokens of the model calls.
+    pub usage: Usage,
 }
 
 impl SubagentTotals {
     /// Adds an event.
-    pub(crate) fn add(&mut self, event: &SessionEvent) {
+    pub fn add(&mut self, event: &SessionEvent) {
         if let EventKind::SubagentSpawned { .. } = &event.kind {
             self.count += 1;
         } else if event.depth == 0 {
@@ -141,20 +164,20 @@ impl SubagentTotals {
 
 /// Independently verified result of the demo.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DemoResult {
+pub struct DemoResult {
     /// Directory of the project, which is kept.
-    pub(crate) directory: PathBuf,
+    pub directory: PathBuf,
     /// Whether the final test run passed.
-    pub(crate) passed: bool,
+    pub passed: bool,
     /// Output of the final test run.
-    pub(crate) test_output: String,
+    pub test_output: String,
     /// Unified diff of all changes to the project.
-    pub(crate) diff: String,
+    pub diff: String,
 }
 
 impl View {
     /// Creates a view for text.
-    pub(crate) fn text(detail: Detail, style: Style) -> Self {
+    pub fn text(detail: Detail, style: Style) -> Self {
         if style.terminal {
             Self::Live(Box::new(LiveView::new(style, detail)))
         } else {
@@ -163,26 +186,28 @@ impl View {
     }
 
     /// Returns the header.
-    pub(crate) fn header(&mut self, header: &Header<'_>) -> Result<String, Failure> {
+    ///
+    /// Fails if it cannot be serialised.
+    pub fn header(&mut self, header: &Header<'_>) -> Result<String, Failure> {
         match self {
             Self::Live(live) => Ok(live.header(header)),
             Self::Text(text) => Ok(text.header(header)),
             Self::Json => Ok(String::new()),
             Self::StreamJson => json::header(header),
-            #[cfg(feature = "compat")]
-            Self::Codex(formatter) => Ok(codex::header(formatter, header)),
+            Self::Other(format) => Ok(format.header(header)),
         }
     }
 
     /// Returns the output for an event.
-    pub(crate) fn event(&mut self, event: &SessionEvent, frame: Frame) -> Result<Update, Failure> {
+    ///
+    /// Fails if the event cannot be serialised.
+    pub fn event(&mut self, event: &SessionEvent, frame: Frame) -> Result<Update, Failure> {
         let text = match self {
             Self::Live(live) => return Ok(live.event(event, frame)),
             Self::Text(text) => text.event(event),
             Self::Json => String::new(),
             Self::StreamJson => json_line(event)?,
-            #[cfg(feature = "compat")]
-            Self::Codex(formatter) => codex::event(formatter, event),
+            Self::Other(format) => format.event(event),
         };
         let approval = if let EventKind::ApprovalRequested { call_id, .. } = &event.kind {
             Some(call_key_of(event, call_id))
@@ -193,47 +218,40 @@ impl View {
     }
 
     /// Returns whether [`View::tick`] must be called every [`TICK`].
-    pub(crate) fn is_animated(&self) -> bool {
+    pub fn is_animated(&self) -> bool {
         match self {
             Self::Live(live) => live.is_animated(),
-            Self::Text(_) | Self::Json | Self::StreamJson => false,
-            #[cfg(feature = "compat")]
-            Self::Codex(_) => false,
+            Self::Text(_) | Self::Json | Self::StreamJson | Self::Other(_) => false,
         }
     }
 
     /// Returns the output for the passage of time.
-    pub(crate) fn tick(&mut self, frame: Frame) -> String {
+    pub fn tick(&mut self, frame: Frame) -> String {
         match self {
             Self::Live(live) => live.tick(frame),
-            Self::Text(_) | Self::Json | Self::StreamJson => String::new(),
-            #[cfg(feature = "compat")]
-            Self::Codex(_) => String::new(),
+            Self::Text(_) | Self::Json | Self::StreamJson | Self::Other(_) => String::new(),
         }
     }
 
     /// Returns the footer.
-    pub(crate) fn footer(&mut self, footer: &Footer<'_>) -> Result<String, Failure> {
+    ///
+    /// Fails if it cannot be serialised.
+    pub fn footer(&mut self, footer: &Footer<'_>) -> Result<String, Failure> {
         match self {
             Self::Live(live) => Ok(live.footer(footer)),
             Self::Text(text) => Ok(text.footer(footer)),
             Self::Json | Self::StreamJson => json::footer(footer),
-            #[cfg(feature = "compat")]
-            Self::Codex(formatter) => Ok(codex::footer(formatter, footer)),
+            Self::Other(format) => Ok(format.footer(footer)),
         }
     }
 
     /// Returns whether the output is text for a human reader.
-    pub(crate) fn is_text(&self) -> bool {
+    pub fn is_text(&self) -> bool {
         matches!(self, Self::Live(_) | Self::Text(_))
     }
 
     /// Returns whether denied calls make the run fail. In the format of another program, they are ordinary results.
-    pub(crate) fn tells_denials(&self) -> bool {
-        #[cfg(feature = "compat")]
-        if let Self::Codex(_) = self {
-            return false;
-        }
-        true
+    pub fn tells_denials(&self) -> bool {
+        !matches!(self, Self::Other(_))
     }
 }

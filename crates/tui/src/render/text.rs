@@ -12,7 +12,7 @@ use super::{Footer, Header, width};
 
 /// Level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Detail {
+pub enum Detail {
     /// Final response only.
     Quiet,
     /// Transcript.
@@ -23,7 +23,7 @@ pub(crate) enum Detail {
 
 /// Formats events as the output of a run.
 #[derive(Debug)]
-pub(crate) struct TextView {
+pub struct TextView {
     style: Style,
     detail: Detail,
     transcript: Transcript,

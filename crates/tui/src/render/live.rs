@@ -15,16 +15,16 @@ use super::{Footer, Header, Update};
 
 /// Time and terminal size for an update.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame {
+pub struct Frame {
     /// Time since the run started.
-    pub(crate) now: Duration,
+    pub now: Duration,
     /// Current size of the terminal.
-    pub(crate) size: TerminalSize,
+    pub size: TerminalSize,
 }
 
 /// Converts events and ticks into terminal output.
 #[derive(Debug)]
-pub(crate) struct LiveView {
+pub struct LiveView {
     style: Style,
     text: TextView,
     /// `None` if the cursor cannot be moved or only the final response is shown.

@@ -4,18 +4,17 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use pintle_agent::Outcome;
+use pintle_host::failure::{Failure, OrFailure as _};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::sanitize::is_safe;
 use super::{DemoResult, Footer, Header, SubagentTotals};
-use crate::command_failure::error_object;
-use crate::failure::{Failure, OrFailure as _};
 
 /// Serialises a value as one line of JSON without control or invisible characters.
 ///
 /// Fails, for example, if a spool file cannot be read back.
-pub(crate) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
+pub fn json_line(value: &impl Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string(value).or_failed("cannot serialise an event as JSON")?;
     let mut text = escape(&text).into_owned();
     text.push('\n');
@@ -42,8 +41,10 @@ fn escape(json: &str) -> Cow<'_, str> {
 }
 
 /// Returns the object that reports a failure. It is the only object of `--output json` and the last of `stream-json`.
-pub(crate) fn failure_line(kind: &'static str, failure: &Failure) -> Result<String, Failure> {
-    json_line(&FailureLine { kind, error: error_object(failure) })
+///
+/// Fails if the error cannot be serialised.
+pub fn failure_line(kind: &'static str, error: &Value) -> Result<String, Failure> {
+    json_line(&FailureLine { kind, error })
 }
 
 /// Returns the first line of `stream-json`.
@@ -67,8 +68,8 @@ pub(super) fn footer(footer: &Footer<'_>) -> Result<String, Failure> {
         session_id: footer.session_id.as_str(),
         outcome: &outcome,
         answer: footer.answer,
-        error: footer.failure.map(error_object),
-        exit_code: footer.exit.code(),
+        error: footer.error.as_ref(),
+        exit_code: footer.exit_code,
         duration_ms: u64::try_from(footer.duration.as_millis()).unwrap_or(u64::MAX),
         cost_usd: footer.cost,
         subagents: footer.subagents.filter(|subagents| subagents.count > 0),
@@ -77,10 +78,10 @@ pub(super) fn footer(footer: &Footer<'_>) -> Result<String, Failure> {
 }
 
 #[derive(Serialize)]
-struct FailureLine {
+struct FailureLine<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
-    error: Value,
+    error: &'a Value,
 }
 
 #[derive(Serialize)]
@@ -103,7 +104,7 @@ struct OutcomeLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     answer: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Value>,
+    error: Option<&'a Value>,
     exit_code: u8,
     duration_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,7 +141,6 @@ mod tests {
     use pintle_llm::Usage;
 
     use super::*;
-    use crate::exit::Exit;
 
     #[test]
     fn control_characters_are_escaped_losslessly() {
@@ -170,10 +170,11 @@ mod tests {
             session_id: &session_id,
             outcome: &outcome,
             answer: None,
-            exit: Exit::Done,
+            exit_code: 0,
             duration: Duration::from_millis(12),
             cost: Some(0.5),
             failure: None,
+            error: None,
             subagents: None,
             demo: Some(&demo),
         };

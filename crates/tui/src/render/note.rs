@@ -5,7 +5,7 @@ use pintle_agent::EventKind;
 use super::summary;
 
 /// Returns the label and the text of an event that is shown as a labelled line.
-pub(crate) fn note(kind: &EventKind) -> Option<(&'static str, String)> {
+pub fn note(kind: &EventKind) -> Option<(&'static str, String)> {
     Some(match kind {
         EventKind::ApprovalRequested { tool_name, reason, .. } => {
             ("approval", format!("{tool_name} needs approval: {reason}"))

@@ -19,13 +19,13 @@ pub(crate) fn image_labels(images: &[ImageSummary]) -> Vec<String> {
 }
 
 /// Returns a label with the type and the size of an image.
-pub(crate) fn image_label(image: &ImageSummary) -> String {
+pub fn image_label(image: &ImageSummary) -> String {
     label(image.media_type.as_deref(), image.bytes)
 }
 
 /// Returns a label for an image of a message, with its URL or path if it has one, otherwise with its type. The label
 /// includes the size.
-pub(crate) fn image_data_label(image: &ImageData) -> String {
+pub fn image_data_label(image: &ImageData) -> String {
     let of = ImageSummary::of(image);
     match &image.source {
         // A `data:` URL contains the bytes.

@@ -11,7 +11,6 @@ use vt100::Parser;
 
 use super::super::activity::TICK;
 use super::*;
-use crate::exit::Exit;
 
 const COLOURED: Style = Style { terminal: true, colour: true, moves: true };
 const PLAIN: Style = Style { terminal: true, colour: false, moves: true };
@@ -161,8 +160,9 @@ impl Harness {
             session_id: &SessionId::new("s"),
             outcome: &outcome,
             answer: None,
-            exit: Exit::Done,
+            exit_code: 0,
             failure: None,
+            error: None,
             duration: Duration::from_millis(4_250),
             cost: Some(0.0123),
             subagents: None,

@@ -13,7 +13,7 @@ const MAX_FENCE_LINE: usize = 80;
 
 /// Sanitizes streamed text and wraps it at a width, if one is set. Holds back a word until it is complete.
 #[derive(Debug, Default)]
-pub(crate) struct WordWrapper {
+pub struct WordWrapper {
     sanitizer: Sanitizer,
     /// Width at which lines are wrapped, if any.
     columns: Option<usize>,
@@ -46,7 +46,7 @@ enum LineForm {
 
 impl WordWrapper {
     /// Sets the width at which lines are wrapped from now on.
-    pub(crate) fn set_columns(&mut self, columns: Option<usize>) {
+    pub fn set_columns(&mut self, columns: Option<usize>) {
         self.columns = columns.filter(|columns| *columns > 0);
         if let (Some(columns), LineForm::Words(rows)) = (self.columns, &mut self.line) {
             rows.resize(columns);
@@ -54,24 +54,24 @@ impl WordWrapper {
     }
 
     /// Appends text and returns the output that is complete.
-    pub(crate) fn push(&mut self, text: &str) -> String {
+    pub fn push(&mut self, text: &str) -> String {
         let mut sanitized = String::new();
         self.sanitizer.push(text, &mut sanitized);
         self.wrap(&sanitized)
     }
 
     /// Returns whether the last line is incomplete, even if only by a held-back word.
-    pub(crate) fn is_line_open(&self) -> bool {
+    pub fn is_line_open(&self) -> bool {
         self.is_open
     }
 
     /// Starts in a row whose first columns are already used.
-    pub(crate) fn indent(&mut self, columns: usize) {
+    pub fn indent(&mut self, columns: usize) {
         (self.indent, self.is_open) = (columns, true);
     }
 
     /// Ends the text and returns the rest of the output. The next text starts a line.
-    pub(crate) fn end(&mut self) -> String {
+    pub fn end(&mut self) -> String {
         let mut sanitized = String::new();
         self.sanitizer.end(&mut sanitized);
         let mut out = self.wrap(&sanitized);
