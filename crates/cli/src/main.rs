@@ -20,11 +20,9 @@ mod completions;
 mod config;
 mod config_file;
 mod console;
-mod cost;
 mod demo;
 mod doctor;
 mod exit;
-mod explain;
 mod first_start;
 mod follow;
 mod grants;
@@ -71,9 +69,9 @@ use pintle_host::kept_in;
 #[cfg(feature = "mcp")]
 use pintle_host::server_tokens;
 use pintle_host::{
-    attendant, budget, env_spec, environment, failure, gates, host_command, instructions, keys, model,
-    named_value, notice, policy, process_env, process_secrets, profile_file, prompt_commands, provider,
-    route, scripted_models, servers, sessions, timeout, toolset,
+    attendant, budget, cost, env_spec, environment, explain, failure, gates, host_command, instructions,
+    keys, model, named_value, notice, policy, process_env, process_secrets, profile_file, prompt_commands,
+    provider, route, scripted_models, servers, sessions, timeout, toolset,
 };
 use pintle_tui::render;
 

@@ -7,7 +7,7 @@ use crate::failure::{Failure, FailureKind};
 use crate::route::Route;
 
 /// Converts the error of a model call into a failure.
-pub(crate) fn model_error(error: &ErrorInfo, route: &Route) -> Failure {
+pub fn model_error(error: &ErrorInfo, route: &Route) -> Failure {
     // A gate or hook has ended the run. For a changed file, for example, the message contains the diff.
     if error.kind == ErrorKind::InvalidToolCall && error.provider.is_none() {
         return Failure::multi_line(error_kind(error.kind), &error.message).with_info(error);
@@ -22,7 +22,7 @@ pub(crate) fn model_error(error: &ErrorInfo, route: &Route) -> Failure {
 }
 
 /// Converts the outcome of a run into a failure, unless it was successful.
-pub(crate) fn outcome(outcome: &Outcome, route: &Route) -> Option<Failure> {
+pub fn outcome(outcome: &Outcome, route: &Route) -> Option<Failure> {
     let kind = outcome_kind(outcome)?;
     Some(match (outcome.status, &outcome.error) {
         (_, Some(error)) => model_error(error, route).with_kind(kind),

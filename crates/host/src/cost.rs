@@ -7,7 +7,7 @@ use pintle_llm::{Catalog, ModelInfo};
 
 /// Adds up the cost of the responses of a session with one model, and of its subagents.
 #[derive(Debug)]
-pub(crate) struct CostTracker<'a> {
+pub struct CostTracker<'a> {
     model: Option<&'a ModelInfo>,
     catalog: &'a Catalog,
     costs: Costs,
@@ -16,7 +16,7 @@ pub(crate) struct CostTracker<'a> {
 /// Cost of a session and its subagents so far. Each response is priced separately, since a long prompt may be priced
 /// differently.
 #[derive(Debug)]
-pub(crate) struct Costs {
+pub struct Costs {
     /// Providers and models of the subagents.
     subagents: HashMap<SessionId, (String, String)>,
     total: Option<f64>,
@@ -25,29 +25,29 @@ pub(crate) struct Costs {
 impl<'a> CostTracker<'a> {
     /// Creates a tracker for a session with this model. Without a model the total is always unknown. Subagents' models are
     /// looked up in the catalog.
-    pub(crate) fn new(model: Option<&'a ModelInfo>, catalog: &'a Catalog) -> Self {
+    pub fn new(model: Option<&'a ModelInfo>, catalog: &'a Catalog) -> Self {
         Self { model, catalog, costs: Costs::new(model) }
     }
 
     /// Adds the cost of an event.
-    pub(crate) fn add(&mut self, event: &SessionEvent) {
+    pub fn add(&mut self, event: &SessionEvent) {
         self.costs.add(event, self.model, self.catalog);
     }
 
     /// Returns the total in US dollars, or `None` if any price is unknown.
-    pub(crate) fn total(&self) -> Option<f64> {
+    pub fn total(&self) -> Option<f64> {
         self.costs.total()
     }
 }
 
 impl Costs {
     /// Starts to count. Without a model the total is always unknown.
-    pub(crate) fn new(model: Option<&ModelInfo>) -> Self {
+    pub fn new(model: Option<&ModelInfo>) -> Self {
         Self { subagents: HashMap::new(), total: model.map(|_| 0.0) }
     }
 
     /// Adds the cost of an event of a session that now has this model. Subagents' models are looked up in the catalog.
-    pub(crate) fn add(&mut self, event: &SessionEvent, model: Option<&ModelInfo>, catalog: &Catalog) {
+    pub fn add(&mut self, event: &SessionEvent, model: Option<&ModelInfo>, catalog: &Catalog) {
         if let EventKind::SessionStart { provider, model, .. } = &event.kind {
             if event.depth > 0 {
                 self.subagents.insert(event.session_id.clone(), (provider.clone(), model.clone()));
@@ -65,7 +65,7 @@ impl Costs {
     }
 
     /// Returns the total in US dollars, or `None` if any price is unknown.
-    pub(crate) fn total(&self) -> Option<f64> {
+    pub fn total(&self) -> Option<f64> {
         self.total
     }
 }
