@@ -64,6 +64,7 @@ const COMBINATIONS: &[Combination] = &[
     Combination { packages: &[HOST], features: &["mcp"] },
     Combination { packages: &[HOST], features: &["mcp", "postgres"] },
     Combination { packages: &[TUI], features: &[] },
+    Combination { packages: &[TUI], features: &["client"] },
     Combination { packages: &[COMMAND], features: &["default"] },
     Combination { packages: &[BENCHES], features: &["durable", "protocols", "server"] },
 ];

@@ -4,7 +4,6 @@
 #[cfg(feature = "acp")]
 mod acp;
 mod approvals;
-mod approve;
 mod args;
 mod ask;
 #[cfg(feature = "client")]
@@ -19,7 +18,6 @@ mod command_line;
 mod completions;
 mod config;
 mod config_file;
-mod console;
 mod demo;
 mod doctor;
 mod exit;
@@ -27,7 +25,6 @@ mod first_start;
 mod follow;
 mod grants;
 mod hardening;
-mod interrupt;
 #[cfg(feature = "compat")]
 mod last_message;
 mod login;
@@ -44,7 +41,6 @@ mod prompt;
 mod prompt_source;
 #[cfg(feature = "client")]
 mod remote;
-mod reports;
 mod response_view;
 mod rules;
 mod run;
@@ -53,27 +49,29 @@ mod serve;
 mod session_commands;
 #[cfg(feature = "task")]
 mod task;
-mod terminal;
 mod testkit_models;
 #[cfg(feature = "server")]
 mod tokens;
 mod tools;
 mod trust;
-mod user_editor;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 #[cfg(feature = "server")]
 use pintle_host::kept_in;
+#[cfg(feature = "acp")]
+use pintle_host::prompt_commands;
 #[cfg(feature = "mcp")]
 use pintle_host::server_tokens;
 use pintle_host::{
     attendant, budget, cost, env_spec, environment, explain, failure, gates, host_command, instructions,
-    keys, model, named_value, notice, policy, process_env, process_secrets, profile_file, prompt_commands,
-    provider, route, scripted_models, servers, sessions, timeout, toolset,
+    keys, model, named_value, notice, policy, process_env, process_secrets, profile_file, provider, route,
+    scripted_models, servers, sessions, timeout, toolset,
 };
-use pintle_tui::render;
+#[cfg(feature = "acp")]
+use pintle_tui::reports;
+use pintle_tui::{approve, console, interrupt, render, terminal, user_editor};
 
 use crate::args::{Arguments, Command, CommandWords, MockCommand};
 use crate::command_failure::{CommandFailure, error_object};

@@ -20,7 +20,7 @@ mod subagent_names;
 mod summary;
 mod text;
 mod transcript;
-pub mod width;
+pub(crate) mod width;
 mod word_wrap;
 mod wrap;
 
@@ -31,31 +31,37 @@ use std::time::Duration;
 use pintle_agent::{EventKind, Outcome, SessionEvent, SessionId};
 use pintle_host::failure::Failure;
 use pintle_host::sanitize;
-pub use pintle_host::sanitize::{Sanitizer, diff_lines, escape_hidden, in_one_line, sanitize};
+pub(crate) use pintle_host::sanitize::{Sanitizer, diff_lines};
+pub use pintle_host::sanitize::{escape_hidden, in_one_line, sanitize};
 use pintle_llm::Usage;
 use serde::Serialize;
 use serde_json::Value;
 
-pub use self::activity::{Activity, TICK};
-pub use self::diff::diff;
-pub use self::image::{image_data_label, image_label};
+pub(crate) use self::activity::Activity;
+pub use self::activity::TICK;
+pub(crate) use self::diff::diff;
+pub(crate) use self::image::image_data_label;
+pub use self::image::image_label;
 pub use self::json::{failure_line, json_line};
 pub use self::line::{Colour, Depth, Face, Line, Span};
 pub use self::live::Frame;
 use self::live::LiveView;
-pub use self::live_region::{TerminalSize, erase_live_region};
-pub use self::markdown::Markdown;
+pub use self::live_region::TerminalSize;
+pub(crate) use self::live_region::erase_live_region;
+pub(crate) use self::markdown::Markdown;
 pub use self::note::note;
-pub use self::question::{Section, model_question, question};
+pub use self::question::Section;
+pub(crate) use self::question::{model_question, question};
 pub use self::style::Style;
-pub use self::subagent_names::call_key;
+pub(crate) use self::subagent_names::call_key;
 use self::subagent_names::call_key_of;
-pub use self::summary::{amount_of_budget, count, one_line, parse_amount, plural, was_or_were};
+pub(crate) use self::summary::{amount_of_budget, count, one_line, parse_amount};
+pub use self::summary::{plural, was_or_were};
 pub use self::text::Detail;
 use self::text::TextView;
-pub use self::transcript::{Transcript, UNWRAPPED_COLUMNS};
+pub(crate) use self::transcript::{Transcript, UNWRAPPED_COLUMNS};
 pub use self::word_wrap::WordWrapper;
-pub use self::wrap::{Margins, break_anywhere, expand_tabs, wrap};
+pub(crate) use self::wrap::{Margins, break_anywhere, expand_tabs, wrap};
 
 /// Formatter for one of the output formats of a run.
 #[derive(Debug)]
@@ -89,7 +95,7 @@ pub trait EventFormat: fmt::Debug + Send + Sync {
 pub struct Update {
     /// Text to write.
     pub text: String,
-    /// [Key](call_key) of the call whose approval can be requested once the text is written.
+    /// Key of the call whose approval can be requested once the text is written.
     pub approval: Option<String>,
 }
 

@@ -112,7 +112,7 @@ const ARROWS: &[Arrows] = &[
             "pintle-store",
             "pintle-tools",
         ],
-        to_in_tests: &["pintle-testkit", "pintle-test-conditions"],
+        to_in_tests: &[],
     },
     Arrows { from: FACADE, to: LAYERS, to_in_tests: &[] },
     Arrows { from: "pintle-cli", to: LIBRARIES, to_in_tests: &["pintle-test-conditions"] },

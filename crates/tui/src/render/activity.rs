@@ -35,7 +35,7 @@ const PLAN_LINES: usize = 6;
 
 /// Pending response and running calls.
 #[derive(Debug, Default)]
-pub struct Activity {
+pub(crate) struct Activity {
     response: Option<PendingResponse>,
     calls: Vec<RunningCall>,
     /// Calls of the current response, with the arguments streamed so far.
@@ -99,7 +99,7 @@ struct ActivityLine {
 
 impl Activity {
     /// Processes an event of the session, or of a subagent with this name.
-    pub fn event(&mut self, event: &SessionEvent, agent: Option<&str>, now: Duration) {
+    pub(crate) fn event(&mut self, event: &SessionEvent, agent: Option<&str>, now: Duration) {
         self.agents.event(event, now);
         if let EventKind::SubagentEnded { child, .. } = &event.kind {
             self.calls.retain(|call| call.session != *child);
@@ -221,7 +221,7 @@ impl Activity {
     }
 
     /// Returns whether the model writes a summary that belongs to no turn.
-    pub fn is_compacting_between_turns(&self) -> bool {
+    pub(crate) fn is_compacting_between_turns(&self) -> bool {
         self.summary == Summary::Requested && !self.is_in_turn
     }
 
@@ -230,26 +230,26 @@ impl Activity {
     }
 
     /// Stops showing a compaction from the record of an earlier process. It has ended, or was lost with that process.
-    pub fn forget_compaction(&mut self) {
+    pub(crate) fn forget_compaction(&mut self) {
         if self.summary == Summary::Requested {
             self.end_compaction();
         }
     }
 
     /// Returns whether there is activity to show.
-    pub fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         let is_busy = self.response.is_some() || !self.calls.is_empty() || self.agents.is_busy();
         is_busy && !self.is_streaming_text
     }
 
     /// Returns the plan steps around the next one, while a turn is running.
-    pub fn plan_lines(&self, most: usize) -> Vec<Line> {
+    pub(crate) fn plan_lines(&self, most: usize) -> Vec<Line> {
         let plan = self.plan.as_ref().filter(|_| self.is_in_turn);
         plan.map(|plan| plan.lines_around_next(most.min(PLAN_LINES))).unwrap_or_default()
     }
 
     /// Formats the activity at `now`, truncated to the size of the terminal.
-    pub fn lines(&self, now: Duration, size: TerminalSize) -> Vec<Line> {
+    pub(crate) fn lines(&self, now: Duration, size: TerminalSize) -> Vec<Line> {
         // Terminals differ in how they treat the last column; one row is left for the transcript.
         let (columns, rows) = (size.columns.saturating_sub(1), size.rows.saturating_sub(1).min(MAX_LINES));
         if !self.is_busy() || columns == 0 {

@@ -19,7 +19,7 @@ const MAX_PAIRS: usize = 200;
 const MIN_SAME: usize = 40;
 
 /// Returns the lines of a diff with tabs expanded.
-pub fn diff(diff: &str) -> Vec<Line> {
+pub(crate) fn diff(diff: &str) -> Vec<Line> {
     lines(diff, expand_tabs)
 }
 

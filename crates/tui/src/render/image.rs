@@ -25,7 +25,7 @@ pub fn image_label(image: &ImageSummary) -> String {
 
 /// Returns a label for an image of a message, with its URL or path if it has one, otherwise with its type. The label
 /// includes the size.
-pub fn image_data_label(image: &ImageData) -> String {
+pub(crate) fn image_data_label(image: &ImageData) -> String {
     let of = ImageSummary::of(image);
     match &image.source {
         // A `data:` URL contains the bytes.

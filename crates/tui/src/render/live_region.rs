@@ -25,7 +25,7 @@ pub(super) struct LiveRegion {
 const ERASE: &str = "\r\x1b[J";
 
 /// Returns the output that erases a region that may be drawn, for code that writes to the terminal between two updates.
-pub fn erase_live_region(style: Style) -> &'static str {
+pub(crate) fn erase_live_region(style: Style) -> &'static str {
     // The cursor is at the start of the region. An open line before it is kept.
     if style.moves { "\x1b[J" } else { "" }
 }

@@ -30,7 +30,7 @@ const MIN_QUOTE: usize = 8;
 
 /// Formatter for one text.
 #[derive(Debug, Default)]
-pub struct Markdown {
+pub(crate) struct Markdown {
     sanitizer: Sanitizer,
     /// Incomplete last line.
     pending: String,
@@ -80,7 +80,7 @@ impl Code {
 
 impl Markdown {
     /// Appends the next piece and returns the rows that are final.
-    pub fn push(&mut self, piece: &str, columns: usize) -> Vec<Line> {
+    pub(crate) fn push(&mut self, piece: &str, columns: usize) -> Vec<Line> {
         let mut sanitized = String::new();
         self.sanitizer.push(piece, &mut sanitized);
         let mut rows = Vec::new();
@@ -89,7 +89,7 @@ impl Markdown {
     }
 
     /// Ends the text and returns the remaining rows.
-    pub fn end(&mut self, columns: usize) -> Vec<Line> {
+    pub(crate) fn end(&mut self, columns: usize) -> Vec<Line> {
         let mut sanitized = String::new();
         self.sanitizer.end(&mut sanitized);
         let mut rows = Vec::new();
@@ -104,7 +104,7 @@ impl Markdown {
     }
 
     /// Returns a preview of the rows that are not final.
-    pub fn preview(&self, columns: usize) -> Vec<Line> {
+    pub(crate) fn preview(&self, columns: usize) -> Vec<Line> {
         let mut rows = self.table.as_ref().map(|table| table.rows(columns)).unwrap_or_default();
         if let Some(code) = &self.code {
             rows.extend(code.preview(&self.pending, columns));

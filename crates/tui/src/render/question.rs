@@ -69,7 +69,7 @@ struct Row {
 ///
 /// Every section is shown in full. If that does not fit the window, the beginning and the end of each section are repeated
 /// next to the prompt.
-pub fn question(
+pub(crate) fn question(
     head: &str,
     sections: &[Section],
     prompt: &str,
@@ -99,7 +99,7 @@ pub fn question(
 }
 
 /// Formats a question of the model, wrapped at words. If it does not fit the window, [`question`] formats it.
-pub fn model_question(text: &str, prompt: &str, terminal: TerminalSize, style: Style) -> String {
+pub(crate) fn model_question(text: &str, prompt: &str, terminal: TerminalSize, style: Style) -> String {
     let lines: Vec<Cow<'_, str>> = text.split('\n').map(escape_hidden).collect();
     let wrapped = wrap(&lines.join("\n"), terminal.columns.checked_sub(1));
     // Includes the blank line before the text and the row of the prompt.
@@ -115,7 +115,7 @@ fn format_rows(sections: &[Vec<Row>], style: Style) -> String {
 
 impl Section {
     /// Creates a section from lines.
-    pub fn plain(lines: impl IntoIterator<Item = String>) -> Self {
+    pub(crate) fn plain(lines: impl IntoIterator<Item = String>) -> Self {
         Self { lines: lines.into_iter().collect(), ..Self::default() }
     }
 
@@ -125,7 +125,7 @@ impl Section {
     }
 
     /// Creates a section from the lines of unified diffs.
-    pub fn diff<'a>(lines: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn diff<'a>(lines: impl IntoIterator<Item = &'a str>) -> Self {
         Self { is_diff: true, ..Self::plain(lines.into_iter().map(str::to_owned)) }
     }
 
@@ -142,7 +142,7 @@ impl Section {
 
     /// Returns all lines for a window that is redrawn, with hidden characters escaped: the user must see exactly what
     /// runs.
-    pub fn to_lines(&self) -> Vec<Line> {
+    pub(crate) fn to_lines(&self) -> Vec<Line> {
         if self.is_diff {
             return diff::diff(&self.lines.join("\n"));
         }

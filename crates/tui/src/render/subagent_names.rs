@@ -31,7 +31,7 @@ pub(super) fn qualified_name(parent: Option<&str>, agent_id: &str) -> String {
 }
 
 /// Returns a key that identifies a call across sessions, which may use the same call id.
-pub fn call_key(subagent: Option<&SessionId>, call_id: &str) -> String {
+pub(crate) fn call_key(subagent: Option<&SessionId>, call_id: &str) -> String {
     subagent.map_or_else(|| call_id.to_owned(), |session| key_prefix(session) + call_id)
 }
 

@@ -44,7 +44,7 @@ pub(super) fn arguments(arguments: &Value) -> String {
 }
 
 /// Returns the first non-blank line of a text, truncated and without control characters.
-pub fn one_line(text: &str, max_chars: usize) -> String {
+pub(crate) fn one_line(text: &str, max_chars: usize) -> String {
     let text = text.trim();
     let first = text.lines().next().unwrap_or_default();
     let is_blank = |character: char| character == '\t' || sanitize::is_control(character);
@@ -87,7 +87,7 @@ pub(super) fn seconds(seconds: u64) -> String {
 }
 
 /// `12,345`.
-pub fn count(count: u64) -> String {
+pub(crate) fn count(count: u64) -> String {
     Grouped(count).to_string()
 }
 
@@ -102,7 +102,7 @@ pub fn was_or_were(count: u64) -> &'static str {
 }
 
 /// `12,345 tokens`, `$0.5000`, `12 calls`: an amount of a budget.
-pub fn amount_of_budget(kind: BudgetKind, amount: u64) -> String {
+pub(crate) fn amount_of_budget(kind: BudgetKind, amount: u64) -> String {
     match kind {
         BudgetKind::Tokens => plural(amount, "token"),
         BudgetKind::CostMicros => dollars(amount),
@@ -113,7 +113,7 @@ pub fn amount_of_budget(kind: BudgetKind, amount: u64) -> String {
 }
 
 /// Parses an amount of a budget in the form that users type: `20,000`, `$2.50`.
-pub fn parse_amount(kind: BudgetKind, text: &str) -> Option<u64> {
+pub(crate) fn parse_amount(kind: BudgetKind, text: &str) -> Option<u64> {
     let text = text.trim().replace(',', "");
     match kind {
         BudgetKind::CostMicros => parse_dollars(text.strip_prefix('$').unwrap_or(&text)),

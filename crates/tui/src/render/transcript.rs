@@ -31,14 +31,14 @@ pub(super) const RUN_DIFF_LINES: usize = 120;
 const INPUT_ROWS: usize = 20;
 
 /// Width of lines that are not wrapped. No displayed line is longer.
-pub const UNWRAPPED_COLUMNS: usize = 1 << 20;
+pub(crate) const UNWRAPPED_COLUMNS: usize = 1 << 20;
 
 /// Prefix of reasoning text.
 const REASONING: &str = "[reasoning] ";
 
 /// Formats the events of a session and its subagents.
 #[derive(Debug)]
-pub struct Transcript {
+pub(crate) struct Transcript {
     columns: usize,
     form: Form,
     /// Whether calls have marks instead of words.
@@ -92,12 +92,12 @@ enum Block {
 
 impl Transcript {
     /// Creates an empty transcript of this width.
-    pub fn new(columns: usize) -> Self {
+    pub(crate) fn new(columns: usize) -> Self {
         Self { has_marks: true, ..Self::with(columns, Form::Rows) }
     }
 
     /// Creates an empty transcript whose lines are not wrapped and have words instead of marks.
-    pub fn plain() -> Self {
+    pub(crate) fn plain() -> Self {
         Self::with(UNWRAPPED_COLUMNS, Form::Plain)
     }
 
@@ -126,7 +126,7 @@ impl Transcript {
     }
 
     /// Sets the width of future lines. In a run, only text has this width.
-    pub fn resize(&mut self, columns: usize) {
+    pub(crate) fn resize(&mut self, columns: usize) {
         match self.form {
             Form::Rows => self.columns = columns,
             Form::Plain => {}
@@ -135,12 +135,12 @@ impl Transcript {
     }
 
     /// Returns whether the transcript is empty.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.last == Block::Start
     }
 
     /// Takes the final lines.
-    pub fn take(&mut self) -> Vec<Line> {
+    pub(crate) fn take(&mut self) -> Vec<Line> {
         mem::take(&mut self.lines)
     }
 
@@ -157,17 +157,17 @@ impl Transcript {
     }
 
     /// Returns a preview of the rows of incomplete text.
-    pub fn preview(&self) -> Vec<Line> {
+    pub(crate) fn preview(&self) -> Vec<Line> {
         self.markdown.preview(self.columns)
     }
 
     /// Returns the name of the subagent that emitted the event, or `None` for the session itself.
-    pub fn subagent_of(&mut self, event: &SessionEvent) -> Option<String> {
+    pub(crate) fn subagent_of(&mut self, event: &SessionEvent) -> Option<String> {
         self.subagents.name_of(event)
     }
 
     /// Processes an event of the session, or of a subagent with this name.
-    pub fn event(&mut self, event: &SessionEvent, subagent: Option<&str>) {
+    pub(crate) fn event(&mut self, event: &SessionEvent, subagent: Option<&str>) {
         // A question cannot be deferred, and its request must precede it.
         let is_question = matches!(event.kind, EventKind::ApprovalRequested { .. });
         match subagent {
@@ -199,14 +199,14 @@ impl Transcript {
     }
 
     /// Appends a labelled line, such as `[warning] …`.
-    pub fn note(&mut self, label: &str, text: &str) {
+    pub(crate) fn note(&mut self, label: &str, text: &str) {
         let label = summary::one_line(label, MAX_LINE_CHARS);
         let text = format!("[{label}] {}", summary::one_line(text, 4 * MAX_LINE_CHARS));
         self.line(&Line::new(text, Face::DIM));
     }
 
     /// Appends a line about a failure.
-    pub fn failure(&mut self, message: &str) {
+    pub(crate) fn failure(&mut self, message: &str) {
         if !self.has_marks {
             return self.note("failed", message);
         }
@@ -215,20 +215,20 @@ impl Transcript {
     }
 
     /// Appends a line, wrapped at words.
-    pub fn line(&mut self, line: &Line) {
+    pub(crate) fn line(&mut self, line: &Line) {
         self.separate(Block::Lines);
         let margins = Margins { first: Line::default(), rest: Line::plain("  ") };
         self.lines.extend(wrap::wrap(line, self.columns, &margins));
     }
 
     /// Appends rows that already fit the width.
-    pub fn rows(&mut self, rows: Vec<Line>) {
+    pub(crate) fn rows(&mut self, rows: Vec<Line>) {
         self.separate(Block::Lines);
         self.lines.extend(rows);
     }
 
     /// Appends lines that belong to the previous line, broken between characters.
-    pub fn below(&mut self, lines: impl IntoIterator<Item = Line>) {
+    pub(crate) fn below(&mut self, lines: impl IntoIterator<Item = Line>) {
         for line in lines {
             let margins = if line.is_empty() { Margins::default() } else { Margins::blank(INDENT) };
             self.lines.extend(wrap::break_anywhere(&line, self.columns, &margins));
@@ -340,7 +340,7 @@ impl Transcript {
     }
 
     /// Appends labels for the images of an input.
-    pub fn images(&mut self, images: &[ImageSummary]) {
+    pub(crate) fn images(&mut self, images: &[ImageSummary]) {
         self.below(image_labels(images).into_iter().map(|label| Line::new(label, Face::DIM)));
     }
 

@@ -6,12 +6,12 @@ use super::sanitize::sanitize;
 
 /// Returns the width of a line without tabs and control characters. Never too small for a terminal that follows Unicode,
 /// but too large for joined sequences such as family emoji.
-pub fn columns(line: &str) -> usize {
+pub(crate) fn columns(line: &str) -> usize {
     line.chars().map(char_columns).sum()
 }
 
 /// Truncates a line to a width, with an ellipsis if it was cut.
-pub fn truncate(line: &str, columns: usize) -> String {
+pub(crate) fn truncate(line: &str, columns: usize) -> String {
     if self::columns(line) <= columns {
         return line.to_owned();
     }
@@ -27,17 +27,17 @@ pub fn truncate(line: &str, columns: usize) -> String {
 }
 
 /// Returns the number of rows that a text takes. An empty last line does not count.
-pub fn rows(text: &str, columns: usize) -> usize {
+pub(crate) fn rows(text: &str, columns: usize) -> usize {
     text.lines().map(|line| self::columns(line).div_ceil(columns.max(1)).max(1)).sum()
 }
 
 /// Sanitizes a text and joins its lines, with tabs expanded, so that its width can be computed.
-pub fn single_line(line: &str) -> String {
+pub(crate) fn single_line(line: &str) -> String {
     sanitize(line).replace('\t', "    ").replace('\n', " ")
 }
 
 /// Returns the width of a character.
-pub fn char_columns(character: char) -> usize {
+pub(crate) fn char_columns(character: char) -> usize {
     match character {
         // Turns the previous character, which may be one column wide, into a two-column emoji.
         '\u{FE0F}' => 1,

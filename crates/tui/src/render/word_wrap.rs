@@ -61,12 +61,12 @@ impl WordWrapper {
     }
 
     /// Returns whether the last line is incomplete, even if only by a held-back word.
-    pub fn is_line_open(&self) -> bool {
+    pub(crate) fn is_line_open(&self) -> bool {
         self.is_open
     }
 
     /// Starts in a row whose first columns are already used.
-    pub fn indent(&mut self, columns: usize) {
+    pub(crate) fn indent(&mut self, columns: usize) {
         (self.indent, self.is_open) = (columns, true);
     }
 

@@ -21,16 +21,16 @@ const MIN_ROOM: usize = 4;
 
 /// Prefixes of the rows of a line.
 #[derive(Clone, Debug, Default)]
-pub struct Margins {
+pub(crate) struct Margins {
     /// Prefix of the first row.
-    pub first: Line,
+    pub(crate) first: Line,
     /// Prefix of every row but the first.
-    pub rest: Line,
+    pub(crate) rest: Line,
 }
 
 impl Margins {
     /// Returns margins of blanks.
-    pub fn blank(columns: usize) -> Self {
+    pub(crate) fn blank(columns: usize) -> Self {
         let blank = Line::plain(" ".repeat(columns));
         Self { first: blank.clone(), rest: blank }
     }
@@ -38,7 +38,7 @@ impl Margins {
 
 /// Breaks a line at words. Words that are wider than a row are broken between characters. Every row has at least one
 /// character, so that no text is lost if it does not fit.
-pub fn wrap(line: &Line, columns: usize, margins: &Margins) -> Vec<Line> {
+pub(crate) fn wrap(line: &Line, columns: usize, margins: &Margins) -> Vec<Line> {
     if let Some(whole) = without_room(line, columns, margins) {
         return wrap(&whole, columns, &Margins::default());
     }
@@ -50,7 +50,7 @@ pub fn wrap(line: &Line, columns: usize, margins: &Margins) -> Vec<Line> {
 }
 
 /// Breaks a line between characters, as for code.
-pub fn break_anywhere(line: &Line, columns: usize, margins: &Margins) -> Vec<Line> {
+pub(crate) fn break_anywhere(line: &Line, columns: usize, margins: &Margins) -> Vec<Line> {
     if let Some(whole) = without_room(line, columns, margins) {
         return break_anywhere(&whole, columns, &Margins::default());
     }
@@ -276,7 +276,7 @@ pub(super) fn advance(column: usize, character: char) -> usize {
 }
 
 /// Returns a text with tabs replaced by blanks.
-pub fn expand_tabs(text: &str) -> String {
+pub(crate) fn expand_tabs(text: &str) -> String {
     let mut expanded = String::with_capacity(text.len());
     let mut column = 0;
     for character in text.chars() {
