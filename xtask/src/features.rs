@@ -20,6 +20,9 @@ const COMMAND: &str = "pintle-cli";
 /// What the command opens sessions with, which needs neither MCP servers nor a database.
 const HOST: &str = "pintle-host";
 
+/// The terminal of the command, which needs no client of a server.
+const TUI: &str = "pintle-tui";
+
 /// The layers that have these features.
 const LAYERS: &[&str] = &["pintle-env", "pintle-providers"];
 
@@ -60,6 +63,8 @@ const COMBINATIONS: &[Combination] = &[
     Combination { packages: &[HOST], features: &[] },
     Combination { packages: &[HOST], features: &["mcp"] },
     Combination { packages: &[HOST], features: &["mcp", "postgres"] },
+    Combination { packages: &[TUI], features: &[] },
+    Combination { packages: &[TUI], features: &["client"] },
     Combination { packages: &[COMMAND], features: &["default"] },
     Combination { packages: &[BENCHES], features: &["durable", "protocols", "server"] },
 ];

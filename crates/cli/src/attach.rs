@@ -6,11 +6,12 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupts;
 use crate::process_env::ProcessEnv;
 use crate::remote::Remote;
-use crate::terminal;
+use crate::terminal::{self, PresentationChoice};
 
 /// Converses in a session of a server until the user leaves. The session continues on the server.
 pub(crate) async fn attach(args: AttachArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    terminal::require(process_env, &args.conversation)?;
+    let presentation = PresentationChoice::from(&args.conversation);
+    terminal::require(process_env, presentation)?;
     let interrupts = Interrupts::listen()?;
     let remote = Remote::new(&args.url, process_env)?;
     let found = async {
@@ -21,7 +22,7 @@ pub(crate) async fn attach(args: AttachArgs, process_env: &ProcessEnv) -> Result
         }
     };
     let session = interrupts.race(found).await?;
-    terminal::attach(remote.client, &session, &args.conversation, process_env, &interrupts).await?;
+    terminal::attach(remote.client, &session, presentation, process_env, &interrupts).await?;
     Ok(Exit::Done)
 }
 

@@ -22,6 +22,7 @@ pub(crate) use self::claude::{options as stream_options, own_mode};
 pub(crate) use self::given::session_rules;
 pub(crate) use self::replaced::replaced;
 use crate::args::{Arguments, CommandWords, ErrorFormat};
+use crate::command_failure::error_object;
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -199,7 +200,7 @@ fn report_usage_error(error: &clap::Error, args: &[OsString]) -> Exit {
         None => failure,
     };
     if let Some(format) = ErrorFormat::from_args(args)
-        && let Ok(line) = render::failure_line(format.error_type, &failure)
+        && let Ok(line) = render::failure_line(format.error_type, &error_object(&failure))
     {
         console::write_object(&line);
     }

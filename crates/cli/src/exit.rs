@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crate::failure::FailureKind;
+use crate::interrupt::EXIT_CODE as INTERRUPTED;
 
 /// Table of exit codes shown by `--help`.
 pub(crate) const TABLE: &str = "\
@@ -48,7 +49,7 @@ impl Exit {
             Self::Authentication => 4,
             Self::Denied => 5,
             Self::Unmatched => 6,
-            Self::Interrupted => 130,
+            Self::Interrupted => INTERRUPTED,
         }
     }
 

@@ -16,6 +16,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use crate::approve::Prompter;
+use crate::command_failure::error_object;
 use crate::console::{self, Console};
 use crate::cost::CostTracker;
 use crate::exit::Exit;
@@ -100,8 +101,9 @@ impl RunReport {
             is_kept: self.is_kept,
             outcome: &self.outcome,
             answer: self.answer.as_ref(),
-            exit: failure.map_or(Exit::Done, |failure| failure.kind().into()),
+            exit_code: failure.map_or(Exit::Done, |failure| failure.kind().into()).code(),
             failure,
+            error: failure.map(error_object),
             duration: self.duration,
             cost: self.cost,
             subagents: Some(&self.subagents),

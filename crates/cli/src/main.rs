@@ -4,7 +4,6 @@
 #[cfg(feature = "acp")]
 mod acp;
 mod approvals;
-mod approve;
 mod args;
 mod ask;
 #[cfg(feature = "client")]
@@ -12,22 +11,20 @@ mod attach;
 mod audit;
 #[cfg(feature = "compat")]
 mod claude;
+#[cfg(feature = "compat")]
+mod codex_output;
 mod command_failure;
 mod command_line;
 mod completions;
 mod config;
 mod config_file;
-mod console;
-mod cost;
 mod demo;
 mod doctor;
 mod exit;
-mod explain;
 mod first_start;
 mod follow;
 mod grants;
 mod hardening;
-mod interrupt;
 #[cfg(feature = "compat")]
 mod last_message;
 mod login;
@@ -44,8 +41,6 @@ mod prompt;
 mod prompt_source;
 #[cfg(feature = "client")]
 mod remote;
-mod render;
-mod reports;
 mod response_view;
 mod rules;
 mod run;
@@ -54,29 +49,32 @@ mod serve;
 mod session_commands;
 #[cfg(feature = "task")]
 mod task;
-mod terminal;
 mod testkit_models;
 #[cfg(feature = "server")]
 mod tokens;
 mod tools;
 mod trust;
-mod user_editor;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 #[cfg(feature = "server")]
 use pintle_host::kept_in;
+#[cfg(feature = "acp")]
+use pintle_host::prompt_commands;
 #[cfg(feature = "mcp")]
 use pintle_host::server_tokens;
 use pintle_host::{
-    attendant, budget, env_spec, environment, failure, gates, host_command, instructions, keys, model,
-    named_value, notice, policy, process_env, process_secrets, profile_file, prompt_commands, provider,
-    route, scripted_models, servers, session_limits, sessions, timeout, toolset,
+    attendant, budget, cost, env_spec, environment, explain, failure, gates, host_command, instructions,
+    keys, model, named_value, notice, policy, process_env, process_secrets, profile_file, provider, route,
+    scripted_models, servers, session_limits, sessions, timeout, toolset,
 };
+#[cfg(feature = "acp")]
+use pintle_tui::reports;
+use pintle_tui::{approve, console, interrupt, render, terminal, user_editor};
 
 use crate::args::{Arguments, Command, CommandWords, MockCommand};
-use crate::command_failure::CommandFailure;
+use crate::command_failure::{CommandFailure, error_object};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::OrFailure as _;
@@ -148,7 +146,7 @@ async fn run_and_report(
     let result = dispatch(command, words, process_env).await;
     if let (Some(format), Err(failure)) = (format, &result)
         && !failure.is_in_output()
-        && let Ok(line) = render::failure_line(format.error_type, failure.failure())
+        && let Ok(line) = render::failure_line(format.error_type, &error_object(failure.failure()))
     {
         // If the reader is gone or stalled, the exit code still reports the failure.
         let _ = tokio::time::timeout(FINAL_WRITE_TIMEOUT, Console::new().write(&line)).await;

@@ -1,7 +1,8 @@
 //! Client of a session server.
 
 use pintle_agent::SessionId;
-use pintle_client::{Client, ClientError, NewSession, SessionInfo, SessionQuery};
+use pintle_client::{Client, NewSession, SessionInfo, SessionQuery};
+pub(crate) use pintle_tui::client_failure::explain;
 
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
@@ -68,19 +69,5 @@ impl Remote {
     pub(crate) async fn create(&self, directory: Option<String>) -> Result<SessionInfo, Failure> {
         let new = NewSession { directory, ..NewSession::default() };
         self.client.create_session(new).await.map_err(|error| explain(&error))
-    }
-}
-
-/// Returns a failed request as a failure with its remedy.
-pub(crate) fn explain(error: &ClientError) -> Failure {
-    match (error, error.code()) {
-        (ClientError::InvalidUrl { .. } | ClientError::InvalidHeader(_), _) => {
-            Failure::usage(error.to_string()).with_hint("expected the line that `pintle serve` prints")
-        }
-        (_, Some("unauthorized")) => Failure::failed("the server refused the token").caused_by(error).with_hint(
-            "the token that `pintle serve` prints is a new one at every start; one of `pintle tokens` stays",
-        ),
-        (_, Some("not_found" | "invalid")) => Failure::usage(error.to_string()),
-        _ => Failure::failed("the server cannot be asked").caused_by(error),
     }
 }

@@ -12,6 +12,8 @@ use pintle_tools::builtin::read_image;
 use crate::approve::Prompter;
 use crate::args::{OutputFormat, PromptArgs, RunArgs, SessionArgs};
 use crate::attendant::Attendant;
+#[cfg(feature = "compat")]
+use crate::codex_output::CodexOutput;
 use crate::command_failure::CommandFailure;
 use crate::config;
 use crate::console::{self, Console};
@@ -35,7 +37,7 @@ use crate::session_commands::conversed::Conversed;
 use crate::session_commands::{self, remembered_words};
 use crate::sessions::worktree::Worktree;
 use crate::sessions::{self, Kept, Place, Selected, SessionChoice, SessionDescription, Sessions};
-use crate::terminal::{self, Begun, Device, HistoryFile, Next, Settings, Surroundings};
+use crate::terminal::{self, Begun, Device, HistoryFile, Next, Settings, StoredSession, Surroundings};
 
 /// Runs the task.
 ///
@@ -48,7 +50,7 @@ pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit,
 
 /// Runs conversations in the terminal, one session after another.
 pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
-    terminal::require(process_env, &args.conversation)?;
+    terminal::require(process_env, (&args.conversation).into())?;
     let (mut args, mut beginning) = (args, Beginning::default());
     loop {
         let (next, device) =
@@ -403,15 +405,26 @@ impl SessionRun<'_> {
         let mut session = session;
         let unfinished = session.resumed();
         if let Some(questions) = questions {
-            let conversed = match is_kept {
-                true => Some(Conversed::open(session.id().clone(), env_session, process_env).await?),
+            let stored: Option<Arc<dyn StoredSession>> = match is_kept {
+                true => {
+                    Some(Arc::new(Conversed::open(session.id().clone(), env_session, process_env).await?))
+                }
                 false => None,
             };
             let history =
                 is_kept.then(|| HistoryFile::of(&name, &directory.to_string_lossy(), process_env)).flatten();
-            let flags = &args.conversation;
-            let begun =
-                Begun { flags, session, prompt, unfinished, is_kept, effort, notes, draft, history, device };
+            let begun = Begun {
+                presentation: (&args.conversation).into(),
+                session,
+                prompt,
+                unfinished,
+                is_kept,
+                effort,
+                notes,
+                draft,
+                history,
+                device,
+            };
             let surroundings = Surroundings {
                 model,
                 policy: &policy,
@@ -419,7 +432,10 @@ impl SessionRun<'_> {
                 environment: format!("{name}, {}", env_session.sandbox().on_record()),
                 tools: Arc::clone(&environment),
                 offered,
-                conversed,
+                stored,
+                report_configuration: |process_env| {
+                    Box::pin(async move { config::effective(&process_env).await })
+                },
                 servers: servers.clone(),
                 process_env,
                 has_sandbox: !matches!(env_session.sandbox(), SandboxState::Unavailable { .. }),
@@ -513,7 +529,7 @@ async fn write_last_message(_args: &RunArgs, _text: &str, _interrupts: &Interrup
 fn view(args: &RunArgs, style: Style) -> View {
     #[cfg(feature = "compat")]
     if args.codex_stream {
-        return View::Codex(None);
+        return View::Other(Box::new(CodexOutput::default()));
     }
     output_view(args.output, detail(args), style)
 }

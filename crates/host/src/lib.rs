@@ -3,8 +3,10 @@
 
 pub mod attendant;
 pub mod budget;
+pub mod cost;
 pub mod env_spec;
 pub mod environment;
+pub mod explain;
 pub mod failure;
 pub mod gates;
 pub mod host_command;

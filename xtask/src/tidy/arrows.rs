@@ -98,6 +98,22 @@ const ARROWS: &[Arrows] = &[
         ],
         to_in_tests: &["pintle-test-conditions"],
     },
+    // The feature `client` adds the optional one.
+    Arrows {
+        from: "pintle-tui",
+        to: &[
+            "pintle-agent",
+            "pintle-client",
+            "pintle-env",
+            "pintle-governance",
+            "pintle-host",
+            "pintle-llm",
+            "pintle-patch",
+            "pintle-store",
+            "pintle-tools",
+        ],
+        to_in_tests: &[],
+    },
     Arrows { from: FACADE, to: LAYERS, to_in_tests: &[] },
     Arrows { from: "pintle-cli", to: LIBRARIES, to_in_tests: &["pintle-test-conditions"] },
     Arrows { from: "pintle-tests", to: LIBRARIES, to_in_tests: &["pintle-test-conditions"] },
@@ -153,6 +169,7 @@ const LIBRARIES: &[&str] = &[
     "pintle-store",
     "pintle-testkit",
     "pintle-tools",
+    "pintle-tui",
     "pintle-web",
     "pintle-workflow",
 ];

@@ -8,6 +8,7 @@ use super::controls::AcpControls;
 use crate::prompt_commands::{PromptCommand, PromptText, words};
 use crate::render::{Line, note, plural, sanitize};
 use crate::reports::{self, INIT, PLAN_FIRST, Status, labelled};
+use crate::terminal::StoredSession as _;
 use crate::terminal::commands::{COMMANDS, Called, Command};
 use crate::terminal::user_commands::UserCommand;
 

@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use crate::failure::Failure;
+use crate::terminal::{NotifyChoice, PresentationChoice, ThemeChoice, TitleChoice};
 
 /// Flags of `pintle chat` that `pintle run` refuses.
 #[derive(Clone, Debug, Default, Args)]
@@ -85,6 +86,27 @@ impl ConversationArgs {
     }
 }
 
+impl From<&ConversationArgs> for PresentationChoice {
+    fn from(args: &ConversationArgs) -> Self {
+        let notify = match args.notify {
+            NotifyName::None => NotifyChoice::None,
+            NotifyName::Bell => NotifyChoice::Bell,
+            NotifyName::Osc9 => NotifyChoice::Osc9,
+        };
+        let title = match args.title {
+            TitleName::Auto => TitleChoice::Auto,
+            TitleName::On => TitleChoice::On,
+            TitleName::Off => TitleChoice::Off,
+        };
+        let theme = match args.theme {
+            ThemeName::Auto => ThemeChoice::Auto,
+            ThemeName::Light => ThemeChoice::Light,
+            ThemeName::Dark => ThemeChoice::Dark,
+        };
+        Self { plain: args.plain, notify, title, theme }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,5 +124,13 @@ mod tests {
             (args.notify, args.title, args.theme),
             (NotifyName::Osc9, TitleName::Off, ThemeName::Dark)
         );
+        let presentation = PresentationChoice {
+            plain: true,
+            notify: NotifyChoice::Osc9,
+            title: TitleChoice::Off,
+            theme: ThemeChoice::Dark,
+        };
+        assert_eq!(PresentationChoice::from(&args), presentation);
+        assert_eq!(PresentationChoice::from(&ConversationArgs::default()), PresentationChoice::default());
     }
 }

@@ -6,10 +6,11 @@ use std::path::Path;
 use std::process::Command;
 
 use super::{fill, temporary_directory};
+use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::{self, ProcessEnv, STATE_VARIABLE};
-use crate::{console, terminal};
+use crate::terminal::{self, PresentationChoice};
 
 /// Script of the model. It answers any message.
 const SCRIPT: &str = include_str!("../../demo/conversation.toml");
@@ -21,7 +22,7 @@ const FLAGS: [&str; 9] =
 /// Replaces this process with `pintle chat` with the scripted model. Project, script and sessions are in a temporary
 /// directory, which is not removed.
 pub(super) async fn converse(dir: Option<&Path>, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    terminal::require(process_env, &Default::default())?;
+    terminal::require(process_env, PresentationChoice::default())?;
     let place = temporary_directory()?;
     let directory = match dir {
         Some(dir) => process_env::absolute(dir)?,

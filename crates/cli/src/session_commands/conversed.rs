@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::WorkspacePolicy;
@@ -14,6 +15,7 @@ use crate::environment::EnvSession;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 use crate::sessions::{Place, Sessions};
+use crate::terminal::StoredSession;
 
 /// Maximum number of sessions in a list of a conversation.
 const LISTED: usize = 20;
@@ -40,10 +42,18 @@ impl Conversed {
         Ok(Self { sessions, id, environment, workspace, process_env: process_env.clone() })
     }
 
-    /// Returns the id of the only session whose id starts with `prefix`, if no other process runs it.
-    ///
-    /// The session of this conversation and running sessions are refused.
-    pub(crate) async fn find(&self, prefix: &str) -> Result<SessionId, Failure> {
+    async fn files(&self) -> Result<Files<'_>, Failure> {
+        let summary = self.sessions.find(self.id.as_str()).await?;
+        let record = self.sessions.record(&self.id).await?;
+        let replay = record.replay().or_failed("the session cannot be read")?;
+        let environment = Arc::clone(&self.environment);
+        Files::open(&self.sessions, summary, replay, (environment, &self.workspace), &self.process_env).await
+    }
+}
+
+#[async_trait]
+impl StoredSession for Conversed {
+    async fn find(&self, prefix: &str) -> Result<SessionId, Failure> {
         let id = self.sessions.find(prefix).await?.id;
         if id == self.id {
             return Err(Failure::usage(format!("this is session {id}")));
@@ -54,19 +64,16 @@ impl Conversed {
         Ok(id)
     }
 
-    /// Returns the changes in the directory since the beginning of the session, as a unified diff.
-    pub(crate) async fn diff(&self) -> Result<String, Failure> {
+    async fn diff(&self) -> Result<String, Failure> {
         self.files().await?.diff(&Point::Turns(0), ListFormat::Text).await
     }
 
-    /// Returns the effects of a rewind to the first entries of the history, without doing it.
-    pub(crate) async fn preview_rewind(&self, turns: usize) -> Result<String, Failure> {
+    async fn preview_rewind(&self, turns: usize) -> Result<String, Failure> {
         let args = rewind_args(&self.id, turns, false, true);
         self.files().await?.rewind(&Point::Turns(turns), &args).await
     }
 
-    /// Returns the session as text, in the format of a file with this name.
-    pub(crate) async fn export(&self, name: &str) -> Result<String, Failure> {
+    async fn export(&self, name: &str) -> Result<String, Failure> {
         let format = match Path::new(name).extension().and_then(|extension| extension.to_str()) {
             Some("md" | "markdown") => ExportFormat::Markdown,
             Some("html" | "htm") => ExportFormat::Html,
@@ -79,18 +86,9 @@ impl Conversed {
         export::text(&self.sessions, self.id.as_str(), format).await
     }
 
-    /// Returns a line for each of the newest sessions of the same directory.
-    pub(crate) async fn neighbours(&self) -> Result<Vec<String>, Failure> {
+    async fn neighbours(&self) -> Result<Vec<String>, Failure> {
         let here = Place::of_summary(&self.sessions.find(self.id.as_str()).await?);
         list::lines(&self.sessions, &here.filter(), LISTED).await
-    }
-
-    async fn files(&self) -> Result<Files<'_>, Failure> {
-        let summary = self.sessions.find(self.id.as_str()).await?;
-        let record = self.sessions.record(&self.id).await?;
-        let replay = record.replay().or_failed("the session cannot be read")?;
-        let environment = Arc::clone(&self.environment);
-        Files::open(&self.sessions, summary, replay, (environment, &self.workspace), &self.process_env).await
     }
 }
 

@@ -1,0 +1,183 @@
+//! JSON output, one object per line.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use pintle_agent::Outcome;
+use pintle_host::failure::{Failure, OrFailure as _};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::sanitize::is_safe;
+use super::{DemoResult, Footer, Header, SubagentTotals};
+
+/// Serialises a value as one line of JSON without control or invisible characters.
+///
+/// Fails, for example, if a spool file cannot be read back.
+pub fn json_line(value: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string(value).or_failed("cannot serialise an event as JSON")?;
+    let mut text = escape(&text).into_owned();
+    text.push('\n');
+    Ok(text)
+}
+
+/// Escapes characters that JSON permits but a terminal should not receive: DEL, C1 controls, bidirectional overrides and
+/// invisible characters. They only occur within strings.
+fn escape(json: &str) -> Cow<'_, str> {
+    if json.chars().all(is_safe) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for character in json.chars() {
+        if is_safe(character) {
+            out.push(character);
+        } else {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                let _infallible = write!(out, "\\u{unit:04x}");
+            }
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Returns the object that reports a failure. It is the only object of `--output json` and the last of `stream-json`.
+///
+/// Fails if the error cannot be serialised.
+pub fn failure_line(kind: &'static str, error: &Value) -> Result<String, Failure> {
+    json_line(&FailureLine { kind, error })
+}
+
+/// Returns the first line of `stream-json`.
+pub(super) fn header(header: &Header<'_>) -> Result<String, Failure> {
+    json_line(&SessionLine {
+        kind: "session",
+        session_id: header.session_id.as_str(),
+        provider: header.provider,
+        model: header.model,
+        working_directory: &header.directory.to_string_lossy(),
+    })
+}
+
+/// Returns the last line of `stream-json`, which is the only object of `--output json`.
+pub(super) fn footer(footer: &Footer<'_>) -> Result<String, Failure> {
+    let mut outcome = footer.outcome.clone();
+    // The failure contains the error and more details.
+    outcome.error = None;
+    json_line(&OutcomeLine {
+        kind: "outcome",
+        session_id: footer.session_id.as_str(),
+        outcome: &outcome,
+        answer: footer.answer,
+        error: footer.error.as_ref(),
+        exit_code: footer.exit_code,
+        duration_ms: u64::try_from(footer.duration.as_millis()).unwrap_or(u64::MAX),
+        cost_usd: footer.cost,
+        subagents: footer.subagents.filter(|subagents| subagents.count > 0),
+        demonstration: footer.demo.map(DemoObject::new),
+    })
+}
+
+#[derive(Serialize)]
+struct FailureLine<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    error: &'a Value,
+}
+
+#[derive(Serialize)]
+struct SessionLine<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    session_id: &'a str,
+    provider: &'a str,
+    model: &'a str,
+    working_directory: &'a str,
+}
+
+#[derive(Serialize)]
+struct OutcomeLine<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    session_id: &'a str,
+    #[serde(flatten)]
+    outcome: &'a Outcome,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a Value>,
+    exit_code: u8,
+    duration_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subagents: Option<&'a SubagentTotals>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    demonstration: Option<DemoObject<'a>>,
+}
+
+#[derive(Serialize)]
+struct DemoObject<'a> {
+    directory: String,
+    tests_passed: bool,
+    diff: &'a str,
+}
+
+impl<'a> DemoObject<'a> {
+    fn new(demo: &'a DemoResult) -> Self {
+        Self {
+            directory: demo.directory.to_string_lossy().into_owned(),
+            tests_passed: demo.passed,
+            diff: &demo.diff,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use pintle_agent::{OutcomeStatus, SessionId};
+    use pintle_llm::Usage;
+
+    use super::*;
+
+    #[test]
+    fn control_characters_are_escaped_losslessly() {
+        let text = "a\x1b[2J\u{9b}2J\x7f\u{202e}é\u{200b}\u{e0041}\n";
+        let line = json_line(&text).unwrap();
+        assert_eq!(line, "\"a\\u001b[2J\\u009b2J\\u007f\\u202eé\\u200b\\udb40\\udc41\\n\"\n");
+        assert_eq!(serde_json::from_str::<String>(&line).unwrap(), text);
+    }
+
+    #[test]
+    fn header_and_footer_have_a_type() {
+        let session_id = SessionId::new("s-1");
+        let directory = Path::new("/w");
+        let first = Header { session_id: &session_id, provider: "openai", model: "m", directory };
+        insta::assert_snapshot!(header(&first).unwrap(), @r#"{"type":"session","session_id":"s-1","provider":"openai","model":"m","working_directory":"/w"}"#);
+        let mut outcome = Outcome::new(OutcomeStatus::Completed);
+        outcome.text = "Done.".to_owned();
+        outcome.usage = Usage::new(10, 2);
+        let demo = DemoResult {
+            directory: "/w".into(),
+            passed: true,
+            test_output: String::new(),
+            diff: "+x\n".to_owned(),
+        };
+        let last = Footer {
+            is_kept: false,
+            session_id: &session_id,
+            outcome: &outcome,
+            answer: None,
+            exit_code: 0,
+            duration: Duration::from_millis(12),
+            cost: Some(0.5),
+            failure: None,
+            error: None,
+            subagents: None,
+            demo: Some(&demo),
+        };
+        insta::assert_snapshot!(footer(&last).unwrap(), @r#"{"type":"outcome","session_id":"s-1","status":"completed","text":"Done.","usage":{"input_tokens":10,"output_tokens":2,"total_tokens":12},"model_calls":0,"tool_calls":0,"exit_code":0,"duration_ms":12,"cost_usd":0.5,"demonstration":{"directory":"/w","tests_passed":true,"diff":"+x\n"}}"#);
+    }
+}
