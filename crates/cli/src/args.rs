@@ -39,6 +39,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pintle_agent::{CompactionPolicy, Toolset};
+use pintle_governance::Grant;
 
 pub(crate) use self::approvals::{ApprovalArg, ApprovalsArgs, ApprovalsCommand, DecideArgs, DecisionName};
 #[cfg(feature = "client")]
@@ -363,6 +364,9 @@ pub(crate) struct RunArgs {
     /// Names of the flags that were typed, without dashes.
     #[arg(skip)]
     pub(crate) typed: BTreeSet<String>,
+    /// Grant of a client's request.
+    #[arg(skip)]
+    pub(crate) requested_grant: Option<Grant>,
 }
 
 /// `pintle ask`.

@@ -19,7 +19,6 @@ use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 
 #[cfg(feature = "compat")]
 pub(crate) use self::claude::{options as stream_options, own_mode};
-pub(crate) use self::given::session_rules;
 pub(crate) use self::replaced::replaced;
 use crate::args::{Arguments, CommandWords, ErrorFormat};
 use crate::console;

@@ -13,7 +13,9 @@ mod settings;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use pintle_host::{BoundedValue, FieldRow, Origin, ProfileRef, merge};
+#[cfg(feature = "server")]
+use pintle_host::SessionSpec;
+use pintle_host::{BoundedValue, FieldRow, LayerSpec, Origin, PartialSpec, ProfileRef, Resolved, merge};
 
 use self::load::Configuration;
 use self::settings::{Settings, Source, Value};
@@ -31,7 +33,7 @@ use crate::failure::Failure;
 use crate::notice::Notice;
 use crate::process_env::{self, ProcessEnv};
 use crate::provider::{Provider, ProviderName};
-use crate::sessions::Flags;
+use crate::sessions::{Flags, RememberedSettings, Selected};
 
 /// Runs `pintle config`.
 pub(crate) async fn command(args: ConfigArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -65,34 +67,50 @@ pub(crate) async fn complete_run(
         .ok_or_else(|| Failure::usage("a session goes on with `pintle run` or in a conversation"))
 }
 
-/// Returns the flags of a run with the settings that the configuration, the flags that its session remembers, and its own
-/// flags form.
+/// Settings of a session besides the configuration and the flags of this process.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SessionSources {
+    /// Defaults of the surface.
+    pub(crate) defaults: PartialSpec,
+    /// Settings of the kept session that is resumed or forked.
+    pub(crate) remembered: RememberedSettings,
+    /// Request of a client.
+    pub(crate) request: Option<LayerSpec>,
+}
+
+impl SessionSources {
+    /// Returns the settings of a kept session; those of a new session without one.
+    pub(crate) fn of_selected(selected: Option<&Selected>) -> Result<Self, Failure> {
+        let remembered = selected.map(Selected::remembered).transpose()?;
+        Ok(Self { remembered: remembered.unwrap_or_default(), ..Self::default() })
+    }
+}
+
+/// The merged settings of a session, and their sources.
+struct MergedSession {
+    resolved: Resolved,
+    sources: SessionSources,
+    loaded: Configuration,
+}
+
+/// Returns the flags of a session with the settings that the configuration, the flags of this process and the other sources
+/// form.
 pub(crate) async fn resolve_run(
     args: &RunArgs,
-    remembered: &[String],
+    sources: SessionSources,
     process_env: &ProcessEnv,
 ) -> Result<RunArgs, Failure> {
-    let flags = layers::flags_of(remembered);
-    let scope = Scope::new(directory_of_session(args, &flags, process_env)?, args.configuration);
-    let loaded = scope.load(process_env).await?;
-    let merged = merge(layers::of_session(args, &flags, &loaded, process_env)?);
-    let resolved = merged.map_err(|problems| {
-        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        Failure::usage(problems.join("; "))
-    })?;
-    // A stronger value may replace the limit.
-    let bounded = resolved.bounded.iter().filter(|bounded| *resolved.origin(bounded.path) == bounded.limit);
-    process_env.notices().report_all(bounded.filter_map(bounded_notice));
+    let MergedSession { resolved, sources, loaded } = merge_session(args, sources, process_env).await?;
     let mut run = args.clone().with_settings(&resolved)?;
-    let profile = layers::selected_profile(args, &flags);
+    let profile = layers::selected_profile(args, &sources.remembered.spec.given);
     for (key, value) in loaded.sources(profile.as_deref()).merge().values {
         if !args.typed.contains(key) {
             run.conversation.set(key, &value.text);
         }
     }
-    run.policy.session_rules = command_line::session_rules(remembered);
-    let kept = flags.into_iter().filter(|(name, _)| !run.policy.session_rules.contains_key(name));
-    run.session.given.extend(kept);
+    run.policy.session_rules = session_rules(&sources);
+    let kept = sources.remembered.flags.into_iter();
+    run.session.given.extend(kept.filter(|(name, _)| !SESSION_RULES.contains(&name.as_str())));
     if let (Some(ProfileRef::Name(name)), Origin::Flag(_)) =
         (&resolved.spec.model.profile, resolved.origin("model.profile"))
     {
@@ -101,19 +119,78 @@ pub(crate) async fn resolve_run(
     Ok(run)
 }
 
+/// Returns the settings of a session, as [`resolve_run`] does.
+#[cfg(feature = "server")]
+pub(crate) async fn resolve_spec(
+    args: &RunArgs,
+    sources: SessionSources,
+    process_env: &ProcessEnv,
+) -> Result<SessionSpec, Failure> {
+    let merged = merge_session(args, sources, process_env).await?;
+    Ok(merged.resolved.spec)
+}
+
+/// Merges the settings of a session, and reports the values that exceed a limit of the user.
+async fn merge_session(
+    args: &RunArgs,
+    mut sources: SessionSources,
+    process_env: &ProcessEnv,
+) -> Result<MergedSession, Failure> {
+    let typed = args.layer(&BTreeSet::new())?;
+    sources.remembered = sources.remembered.without_replaced(&typed.spec);
+    let directory = directory_of_session(args, &sources, process_env)?;
+    let loaded = Scope::new(directory, args.configuration).load(process_env).await?;
+    let resolved = merge_layers(layers::of_session(args, &sources, &loaded, process_env)?)?;
+    report_bounded(&resolved, |_| true, process_env);
+    Ok(MergedSession { resolved, sources, loaded })
+}
+
+fn merge_layers(layers: Vec<LayerSpec>) -> Result<Resolved, Failure> {
+    merge(layers).map_err(|problems| {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        Failure::usage(problems.join("; "))
+    })
+}
+
+/// Reports the values of some fields that exceed a limit of the user.
+fn report_bounded(resolved: &Resolved, is_used: impl Fn(&str) -> bool, process_env: &ProcessEnv) {
+    // A stronger value may replace the limit.
+    let applies =
+        |bounded: &&BoundedValue| is_used(bounded.path) && *resolved.origin(bounded.path) == bounded.limit;
+    process_env.notices().report_all(resolved.bounded.iter().filter(applies).filter_map(bounded_notice));
+}
+
+/// Flags with rules that a client of a server sets for a session. The rules of a command line apply to one run.
+const SESSION_RULES: [&str; 2] = ["allow", "deny"];
+
+/// Returns the rules that a client of a server has set for the session, by flag.
+fn session_rules(sources: &SessionSources) -> Flags {
+    let mut rules = Flags::new();
+    let request = sources.request.as_ref().map(|request| &request.spec);
+    for spec in [&sources.remembered.spec.given].into_iter().chain(request) {
+        for (name, of_spec) in SESSION_RULES.iter().zip([&spec.policy.allow, &spec.policy.deny]) {
+            if !of_spec.is_empty() {
+                rules.entry((*name).to_owned()).or_default().extend(of_spec.iter().cloned());
+            }
+        }
+    }
+    rules
+}
+
 /// Returns the directory of this machine that a session works in, whose project applies; `None` if it works elsewhere, where
 /// nothing can be read before the model and the sandbox are selected.
 fn directory_of_session(
     args: &RunArgs,
-    remembered: &Flags,
+    sources: &SessionSources,
     process_env: &ProcessEnv,
 ) -> Result<Option<PathBuf>, Failure> {
-    let value = |name: &str| remembered.get(name).and_then(|values| values.first());
-    let is_local = match value("env") {
-        Some(environment) if !args.typed.contains("env") => *environment == EnvSpec::Local.to_string(),
-        Some(_) | None => args.environment.env == EnvSpec::Local,
-    };
-    let directory = args.environment.dir.as_deref().or_else(|| value("dir").map(Path::new));
+    let request = sources.request.as_ref().map(|request| &request.spec.environment);
+    let remembered = &sources.remembered.spec.given.environment;
+    let typed = args.is_typed("env").then(|| args.environment.env.to_string());
+    let kind = request.and_then(|request| request.kind.clone()).or(typed).or_else(|| remembered.kind.clone());
+    let is_local = kind.is_none_or(|kind| kind == EnvSpec::Local.to_string());
+    let requested = request.and_then(|request| request.dir.as_deref());
+    let directory = requested.or(args.environment.dir.as_deref()).or(remembered.dir.as_deref());
     is_local.then(|| process_env.directory(directory)).transpose()
 }
 

@@ -193,7 +193,7 @@ async fn dispatch(
         #[cfg(feature = "client")]
         Command::Attach(args) => attach::attach(args, process_env).await?,
         #[cfg(feature = "server")]
-        Command::Serve(args) => serve::serve(*args, words, process_env).await?,
+        Command::Serve(args) => serve::serve(*args, process_env).await?,
         #[cfg(feature = "server")]
         Command::Tokens(args) => tokens::tokens(args, process_env).await?,
         #[cfg(feature = "mcp")]

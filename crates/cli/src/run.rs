@@ -13,7 +13,7 @@ use crate::approve::Prompter;
 use crate::args::{OutputFormat, PromptArgs, RunArgs, SessionArgs};
 use crate::attendant::Attendant;
 use crate::command_failure::CommandFailure;
-use crate::config;
+use crate::config::{self, SessionSources};
 use crate::console::{self, Console};
 use crate::env_spec::{EnvSpec, EnvironmentChoice};
 use crate::environment::{EnvSession, EnvTarget, SandboxState, SandboxUse};
@@ -31,8 +31,8 @@ use crate::output_schema;
 use crate::process_env::ProcessEnv;
 use crate::prompt_source;
 use crate::render::{Detail, Style, View};
+use crate::session_commands;
 use crate::session_commands::conversed::Conversed;
-use crate::session_commands::{self, remembered_words};
 use crate::sessions::worktree::Worktree;
 use crate::sessions::{self, Kept, Place, Selected, SessionChoice, SessionDescription, Sessions};
 use crate::terminal::{self, Begun, Device, HistoryFile, Next, Settings, Surroundings};
@@ -150,11 +150,8 @@ async fn on_surface(
     let is_mode_given = has_settings || beginning.is_first() && args.policy.mode.is_some();
     let is_effort_given =
         has_settings || beginning.is_first() && args.session.given.contains_key("reasoning-effort");
-    let remembered = match &selected {
-        Some(selected) => remembered_words(&selected.remembered_flags()?, &args.session.given),
-        None => Vec::new(),
-    };
-    let completed = config::resolve_run(&args, &remembered, process_env).await?;
+    let sources = SessionSources::of_selected(selected.as_ref())?;
+    let completed = config::resolve_run(&args, sources, process_env).await?;
     // The prompt and the session of the command line apply only to the first conversation.
     let SessionArgs { no_session, given, .. } = completed.session;
     let session = SessionArgs { no_session, given, ..args.session };

@@ -4,9 +4,21 @@ use super::{EnvArgs, ModelArgs, RunArgs};
 use crate::env_spec::EnvironmentChoice;
 use crate::environment::Confinement;
 use crate::opening::SessionLimits;
+use crate::policy::grant::GrantSource;
 use crate::route::ModelChoice;
 use crate::servers::ServerOptions;
 use crate::toolset::ToolsetChoice;
+
+impl RunArgs {
+    /// Returns the source of the grant that the session is opened under.
+    pub(crate) fn grant_source(&self) -> GrantSource<'_> {
+        match (&self.requested_grant, &self.grant) {
+            (Some(grant), _) => GrantSource::Request(grant),
+            (None, Some(file)) => GrantSource::File(file),
+            (None, None) => GrantSource::Record,
+        }
+    }
+}
 
 impl From<&ModelArgs> for ModelChoice {
     fn from(args: &ModelArgs) -> Self {

@@ -35,8 +35,8 @@ impl RunArgs {
         Ok(layer)
     }
 
-    /// Returns the flags of a session with these settings. The prompt, the output, the grant, the budget and the worktree
-    /// are as they were typed.
+    /// Returns the flags of a session with these settings. The prompt, the output, the file of the grant, the budget and the
+    /// worktree are as they were typed.
     pub(crate) fn with_settings(mut self, resolved: &Resolved) -> Result<Self, Failure> {
         let SessionSpec { model, environment, policy, limits, tools, persistence, .. } = &resolved.spec;
         self.model = model_args(model)?;
@@ -52,6 +52,8 @@ impl RunArgs {
             resolved.origins.contains_key("policy.after_plan").then_some(policy.after_plan);
         self.policy.allow.clone_from(&policy.allow);
         self.policy.deny.clone_from(&policy.deny);
+        // A flag names a file, which is read when the session is opened.
+        self.requested_grant.clone_from(&policy.grant);
         self.wait_approval = policy.wait_approval;
         self.max_turns = limits.max_turns.0;
         self.max_tool_rounds = limits.max_tool_rounds.0;
@@ -66,7 +68,8 @@ impl RunArgs {
         Ok(self)
     }
 
-    fn is_typed(&self, flag: &str) -> bool {
+    /// Returns whether a flag was typed, by its name without dashes.
+    pub(crate) fn is_typed(&self, flag: &str) -> bool {
         self.typed.contains(flag)
     }
 

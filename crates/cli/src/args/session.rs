@@ -75,7 +75,7 @@ impl From<&RunArgs> for SessionDescription {
             flags: args.session.given.clone(),
             rules: args.policy.session_rules.clone(),
             has_profile: args.model.profile.is_some(),
-            has_grant: args.grant.is_some(),
+            has_grant: args.grant.is_some() || args.requested_grant.is_some(),
         }
     }
 }

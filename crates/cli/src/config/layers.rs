@@ -2,75 +2,75 @@
 
 use pintle_agent::Toolset;
 use pintle_host::{
-    BaseUrl, BoundedValue, CountLimit, FIELDS, FieldRow, KeptSpec, Layer, LayerSpec, Origin, PartialSpec,
-    ProfileRef, merge,
+    BaseUrl, BoundedValue, CountLimit, FIELDS, FieldRow, Layer, LayerSpec, Origin, PartialSpec, ProfileRef,
+    merge,
 };
 
 use super::load::Configuration;
 use super::settings::{self, Settings, Source, Value};
-use super::{require_file, url_variable};
+use super::{SessionSources, require_file, url_variable};
 use crate::args::RunArgs;
 use crate::config_file::keys;
-use crate::failure::{Failure, OrFailure as _};
+use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 use crate::provider::{Provider, ProviderName};
-use crate::sessions::Flags;
 use crate::timeout;
 
 /// Path of the field for the base URL.
 const BASE_URL: &str = "model.base_url";
 
-/// Returns the layers of a session: the configuration, the flags that it remembers, and the flags that were typed. The
-/// remembered flags do not have those that the typed flags replace.
+/// Returns the layers of a session. The remembered settings do not have those that the flags of the process replace.
 pub(super) fn of_session(
     args: &RunArgs,
-    remembered: &Flags,
+    sources: &SessionSources,
     loaded: &Configuration,
     process_env: &ProcessEnv,
 ) -> Result<Vec<LayerSpec>, Failure> {
-    let sources = loaded.sources(None);
-    let profiles = sources.profiles();
+    let of_files = loaded.sources(None);
+    let profiles = of_files.profiles();
     let typed = args.layer(&profiles)?;
-    let mut kept = remembered_layer(remembered)?;
-    let flag = selected_profile(args, remembered);
-    if let Some(name) = flag.as_deref().filter(|name| !profiles.contains(name)) {
-        require_file(name, loaded)?;
-        if kept.spec.model.profile.is_some() {
-            kept.spec.model.profile = Some(ProfileRef::File(name.into()));
-        }
-    }
-    let (profile, _) = loaded.sources(flag.as_deref()).profile();
-    let mut layers = loaded.layers(profile.as_ref().map(|value| value.text.as_str()));
-    if flag.is_some() {
-        layers.iter_mut().for_each(|layer| layer.spec.clear("model.profile"));
+    let mut kept = sources.remembered.spec.clone().into_layer();
+    let flag = selected_profile(args, &kept.spec);
+    if let (Some(name), true) = (&flag, kept.spec.model.profile.is_some())
+        && !profiles.contains(name.as_str())
+    {
+        kept.spec.model.profile = Some(ProfileRef::File(name.into()));
     }
     let provider = typed.spec.model.provider.as_deref().or(kept.spec.model.provider.as_deref());
-    let provider = provider.and_then(|name| name.parse().ok());
-    hide_weaker_urls(&mut layers, provider, process_env);
-    layers.extend([kept, typed]);
+    let mut layers = of_configuration(flag.as_deref(), provider, loaded, process_env)?;
+    let defaults = LayerSpec::new(Layer::Default, sources.defaults.clone(), Origin::Default);
+    layers.extend([defaults, kept, typed]);
+    layers.extend(sources.request.clone());
     Ok(layers)
 }
 
-/// Returns the flags among words such as `--mode=plan`.
-pub(super) fn flags_of(words: &[String]) -> Flags {
-    let mut flags = Flags::new();
-    for word in words.iter().filter_map(|word| word.strip_prefix("--")) {
-        let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
-        flags.entry(name.to_owned()).or_default().extend(value.map(str::to_owned));
+/// Returns the layers of the configuration. `profile` is the value of `--profile`, and `provider` the name of the provider that
+/// stronger layers set.
+pub(super) fn of_configuration(
+    profile: Option<&str>,
+    provider: Option<&str>,
+    loaded: &Configuration,
+    process_env: &ProcessEnv,
+) -> Result<Vec<LayerSpec>, Failure> {
+    if let Some(name) = profile.filter(|name| !loaded.sources(None).profiles().contains(name)) {
+        require_file(name, loaded)?;
     }
-    flags
+    let (selected, _) = loaded.sources(profile).profile();
+    let mut layers = loaded.layers(selected.as_ref().map(|value| value.text.as_str()));
+    if profile.is_some() {
+        layers.iter_mut().for_each(|layer| layer.spec.clear("model.profile"));
+    }
+    hide_weaker_urls(&mut layers, provider.and_then(|name| name.parse().ok()), process_env);
+    Ok(layers)
 }
 
 /// Returns the value of `--profile`, typed or remembered.
-pub(super) fn selected_profile(args: &RunArgs, remembered: &Flags) -> Option<String> {
+pub(super) fn selected_profile(args: &RunArgs, remembered: &PartialSpec) -> Option<String> {
     let typed = args.model.profile.as_ref().map(|path| path.to_string_lossy().into_owned());
-    typed.or_else(|| remembered.get("profile")?.first().cloned())
-}
-
-/// Returns the layer of the flags that a session remembers.
-pub(super) fn remembered_layer(flags: &Flags) -> Result<LayerSpec, Failure> {
-    let kept = KeptSpec::from_flags(flags, None).or_usage("cannot continue the session")?;
-    Ok(kept.into_layer())
+    typed.or_else(|| match remembered.model.profile.as_ref()? {
+        ProfileRef::Name(name) => Some(name.clone()),
+        ProfileRef::File(file) => Some(file.to_string_lossy().into_owned()),
+    })
 }
 
 /// Unsets the base URLs of files if the variable of the provider has one. The variable is read once the model is known: it may

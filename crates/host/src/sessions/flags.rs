@@ -6,10 +6,65 @@ use pintle_store::Summary;
 use serde_json::Value;
 
 use crate::failure::{Failure, OrFailure as _};
+use crate::layers::{FIELDS, KeptSpec};
 use crate::model::Model;
+use crate::spec::PartialSpec;
 
 /// Values by the name of their flag, without dashes. A switch has no values.
 pub type Flags = BTreeMap<String, Vec<String>>;
+
+/// Settings that a kept session remembers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RememberedSettings {
+    /// The settings as flags. Older versions read them.
+    pub flags: Flags,
+    /// The settings.
+    pub spec: KeptSpec,
+}
+
+impl RememberedSettings {
+    /// Reads the settings and the directory of a session.
+    ///
+    /// # Errors
+    ///
+    /// Settings that cannot be read, and flags that this version does not know: they could be a restriction.
+    pub fn from_summary(summary: &Summary) -> Result<Self, Failure> {
+        Self::from_flags(remembered_flags(summary)?)
+    }
+
+    /// Converts flags.
+    ///
+    /// # Errors
+    ///
+    /// A flag that this version does not know.
+    pub fn from_flags(flags: Flags) -> Result<Self, Failure> {
+        let spec = KeptSpec::from_flags(&flags, None).or_usage("cannot continue the session")?;
+        Ok(Self { flags, spec })
+    }
+
+    /// Returns only the directory.
+    #[must_use]
+    pub fn directory(&self) -> Self {
+        let mut directory = Self::default();
+        directory.spec.given.environment.dir.clone_from(&self.spec.given.environment.dir);
+        directory
+            .flags
+            .extend(self.flags.get_key_value("dir").map(|(name, dir)| (name.clone(), dir.clone())));
+        directory
+    }
+
+    /// Removes the settings that stronger ones replace.
+    #[must_use]
+    pub fn without_replaced(mut self, stronger: &PartialSpec) -> Self {
+        self.spec.discard_replaced(stronger);
+        let given = &self.spec.given;
+        self.flags.retain(|name, _| {
+            let row = FIELDS.iter().find(|row| row.flags.contains(&name.as_str()));
+            row.is_some_and(|row| given.is_set(row.path))
+        });
+        self
+    }
+}
 
 /// Properties that the summary of a session records of the run that opens it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,11 +147,76 @@ fn of_summary(summary: &Summary) -> Result<Flags, Failure> {
 }
 
 /// Returns the flags that a session remembers, and its directory.
-pub fn remembered_flags(summary: &Summary) -> Result<Flags, Failure> {
+pub(super) fn remembered_flags(summary: &Summary) -> Result<Flags, Failure> {
     let mut flags = of_summary(summary)?;
     let place = super::Place::of_summary(summary);
     if !place.directory().is_empty() {
         flags.insert("dir".to_owned(), vec![place.directory().to_owned()]);
     }
     Ok(flags)
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_agent::SessionId;
+
+    use super::*;
+    use crate::spec::{ProfileRef, SandboxLevel};
+
+    fn flags(names: &[&str]) -> Flags {
+        let flag = |name: &&str| match name.split_once('=') {
+            Some((name, value)) => (name.to_owned(), vec![value.to_owned()]),
+            None => ((*name).to_owned(), Vec::new()),
+        };
+        names.iter().map(flag).collect()
+    }
+
+    #[test]
+    fn stronger_settings_replace_flags_of_their_group() {
+        type Set = fn(&mut PartialSpec);
+        let cases: [(Set, &[&str], &[&str]); 8] = [
+            (
+                |spec| spec.model.provider = Some("openai".to_owned()),
+                &["provider=gemini", "model=m", "base-url=http://h", "profile=p", "mode=plan"],
+                &["mode=plan"],
+            ),
+            (|spec| spec.model.profile = Some(ProfileRef::Name("p".to_owned())), &["provider=gemini"], &[]),
+            (
+                |spec| spec.model.name = Some("n".to_owned()),
+                &["provider=gemini", "model=m"],
+                &["provider=gemini"],
+            ),
+            (|spec| spec.environment.sandbox = Some(SandboxLevel::Full), &["no-sandbox"], &[]),
+            (|spec| spec.environment.kind = Some("local".to_owned()), &["env=docker:c", "dir=/w"], &[]),
+            (|spec| spec.environment.dir = Some("/v".into()), &["env=docker:c", "dir=/w"], &["env=docker:c"]),
+            (|spec| spec.tools.use_servers = Some(false), &["mcp-config=/s.json"], &[]),
+            (
+                |spec| spec.policy.deny = vec!["web".to_owned()],
+                &["deny=shell", "allow=@read"],
+                &["allow=@read", "deny=shell"],
+            ),
+        ];
+        for (set, remembered, kept) in cases {
+            let mut stronger = PartialSpec::default();
+            set(&mut stronger);
+            let remembered = RememberedSettings::from_flags(flags(remembered)).unwrap();
+            let left = remembered.without_replaced(&stronger);
+            assert_eq!(left, RememberedSettings::from_flags(flags(kept)).unwrap(), "{stronger:?}");
+        }
+    }
+
+    #[test]
+    fn the_directory_of_a_session_is_a_setting() {
+        let summary = Summary::new(SessionId::new("s"), super::super::now())
+            .with_property(FLAGS, r#"{"mode": ["plan"], "env": ["docker:c"]}"#);
+        let summary = summary.with_property("directory", "/w").with_property("environment", "docker:c");
+        let remembered = RememberedSettings::from_summary(&summary).unwrap();
+        assert_eq!(remembered.flags, flags(&["mode=plan", "env=docker:c", "dir=/w"]));
+        let directory = remembered.directory();
+        assert_eq!(directory, RememberedSettings::from_flags(flags(&["dir=/w"])).unwrap());
+        let unknown = Summary::new(SessionId::new("s"), super::super::now())
+            .with_property(FLAGS, r#"{"denny": ["shell"]}"#);
+        let failure = RememberedSettings::from_summary(&unknown).unwrap_err();
+        assert!(failure.message().starts_with("cannot continue the session"), "{failure:?}");
+    }
 }

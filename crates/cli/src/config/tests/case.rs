@@ -1,24 +1,22 @@
 //! Flags, files and variables, and the settings that each way forms from them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::Path;
 
-use pintle_agent::{Clock as _, SessionId, SystemClock};
 use pintle_host::{Resolved, merge};
-use pintle_store::Summary;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::super::load::{is_of_user, is_trusted, remove};
-use super::super::{Configuration, Scope, layers};
+use super::super::{Configuration, Scope, SessionSources, layers};
 use super::projection;
 use crate::args::{CommandWords, RunArgs};
 use crate::command_line::{self, CommandLine, session_of};
 use crate::config_file::File;
 use crate::process_env::ProcessEnv;
 use crate::session_commands::remembered_words;
-use crate::sessions::{Flags, remembered_flags};
+use crate::sessions::{Flags, RememberedSettings};
 
 /// Settings by path, or the message of the failure.
 pub(super) type Outcome = Result<BTreeMap<&'static str, Json>, String>;
@@ -62,9 +60,7 @@ impl Case {
 
     /// Returns the remembered flags that the typed ones do not replace, as words.
     fn words(&self, typed: &RunArgs) -> Vec<String> {
-        let summary = Summary::new(SessionId::new("s"), SystemClock.now())
-            .with_property("flags", serde_json::to_string(&self.remembered).unwrap());
-        remembered_words(&remembered_flags(&summary).unwrap(), &typed.session.given)
+        remembered_words(&self.remembered, &typed.session.given)
     }
 
     /// Parses the command line with the remembered flags.
@@ -93,8 +89,12 @@ impl Case {
         &self,
         (typed, _): &Line,
     ) -> Result<(Resolved, BTreeMap<&'static str, Json>), String> {
-        let remembered = layers::flags_of(&self.words(typed));
-        let layers = layers::of_session(typed, &remembered, &self.configuration(), &self.process_env());
+        let remembered = RememberedSettings::from_flags(self.remembered.clone());
+        let remembered = remembered.map_err(|failure| failure.message())?;
+        let flags = typed.layer(&BTreeSet::new()).map_err(|failure| failure.message())?;
+        let remembered = remembered.without_replaced(&flags.spec);
+        let sources = SessionSources { remembered, ..SessionSources::default() };
+        let layers = layers::of_session(typed, &sources, &self.configuration(), &self.process_env());
         let layers = layers.map_err(|failure| failure.message())?;
         let resolved = merge(layers).map_err(|problems| format!("{problems:?}"))?;
         let run = typed.clone().with_settings(&resolved).map_err(|failure| failure.message())?;
