@@ -189,7 +189,7 @@ async fn dispatch(
         Command::Man(args) => man::man(&args, process_env).await?,
         Command::Doctor(args) => doctor::doctor(&args, process_env).await?,
         #[cfg(feature = "acp")]
-        Command::Acp(args) => acp::acp(*args, words, process_env).await?,
+        Command::Acp(args) => acp::acp(*args, process_env).await?,
         #[cfg(feature = "client")]
         Command::Attach(args) => attach::attach(args, process_env).await?,
         #[cfg(feature = "server")]
