@@ -31,8 +31,12 @@ mod words;
 mod worker;
 
 use std::collections::BTreeSet;
+#[cfg(feature = "compat")]
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+#[cfg(feature = "compat")]
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
@@ -361,6 +365,10 @@ pub(crate) struct RunArgs {
     pub(crate) conversation: ConversationArgs,
     #[command(flatten)]
     pub(crate) configuration: ConfigurationArgs,
+    /// Words of the process, which contain the options of Claude Code.
+    #[cfg(feature = "compat")]
+    #[arg(skip)]
+    pub(crate) passed: Arc<[OsString]>,
     /// Names of the flags that were typed, without dashes.
     #[arg(skip)]
     pub(crate) typed: BTreeSet<String>,

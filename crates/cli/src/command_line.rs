@@ -12,6 +12,8 @@ mod replaced;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
+#[cfg(feature = "compat")]
+use std::sync::Arc;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
@@ -42,7 +44,8 @@ pub(crate) fn parse(passed: Vec<OsString>) -> Result<(Arguments, CommandWords), 
         console::report(&failure);
         Exit::from(failure.kind())
     })?;
-    let arguments = arguments(&words.own).map_err(|error| {
+    #[cfg_attr(not(feature = "compat"), expect(unused_mut, reason = "another build sets the words"))]
+    let mut arguments = arguments(&words.own).map_err(|error| {
         let kind = error.kind();
         let is_help = matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
         if !is_help && kind != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
@@ -62,6 +65,10 @@ pub(crate) fn parse(passed: Vec<OsString>) -> Result<(Arguments, CommandWords), 
             Ok(()) | Err(_) => Exit::Done,
         }
     })?;
+    #[cfg(feature = "compat")]
+    if let Some(run) = arguments.command.session_mut() {
+        run.passed = Arc::clone(&words.passed);
+    }
     Ok((arguments, words))
 }
 

@@ -164,7 +164,7 @@ async fn dispatch(
     let exit = match config::complete(command, words, process_env).await? {
         Command::Chat(args) => run::chat(*args, process_env).await?,
         #[cfg(feature = "compat")]
-        Command::Run(args) if args.claude_stream => claude::claude(*args, words, process_env).await?,
+        Command::Run(args) if args.claude_stream => claude::claude(*args, process_env).await?,
         Command::Run(args) => run::run(*args, process_env).await?,
         Command::Ask(args) => ask::ask(*args, process_env).await?,
         Command::Sessions(args) => session_commands::sessions(args, process_env).await?,

@@ -13,6 +13,7 @@ pub(crate) mod verify;
 mod worktree;
 
 use self::files::{Point, in_place};
+#[cfg(test)]
 pub(crate) use self::flags::remembered_words;
 pub(crate) use self::worktree::worktree;
 use crate::args::{DiffArgs, ListFormat, RewindArgs, SessionsArgs, SessionsCommand};

@@ -360,11 +360,6 @@ async fn forkable(
 }
 
 impl Selected {
-    /// Returns the flags that the session remembers.
-    pub fn remembered_flags(&self) -> Result<Flags, Failure> {
-        flags::remembered_flags(&self.summary)
-    }
-
     /// Returns the settings that the session remembers.
     pub fn remembered(&self) -> Result<RememberedSettings, Failure> {
         RememberedSettings::from_summary(&self.summary)

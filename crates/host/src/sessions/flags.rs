@@ -147,7 +147,7 @@ fn of_summary(summary: &Summary) -> Result<Flags, Failure> {
 }
 
 /// Returns the flags that a session remembers, and its directory.
-pub(super) fn remembered_flags(summary: &Summary) -> Result<Flags, Failure> {
+fn remembered_flags(summary: &Summary) -> Result<Flags, Failure> {
     let mut flags = of_summary(summary)?;
     let place = super::Place::of_summary(summary);
     if !place.directory().is_empty() {
