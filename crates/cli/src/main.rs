@@ -199,9 +199,9 @@ async fn dispatch(
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => mcp::command(args, process_env).await?,
         #[cfg(feature = "task")]
-        Command::Task(args) => task::task(args, words, process_env).await?,
+        Command::Task(args) => task::task(args, process_env).await?,
         #[cfg(feature = "task")]
-        Command::Worker(args) => task::run_worker(*args, words, process_env).await?,
+        Command::Worker(args) => task::run_worker(*args, process_env).await?,
     };
     Ok(exit)
 }
