@@ -26,7 +26,6 @@ mod session;
 mod task;
 #[cfg(feature = "server")]
 mod tokens;
-mod words;
 #[cfg(feature = "task")]
 mod worker;
 
@@ -58,6 +57,7 @@ pub(crate) use self::first_contact::{DoctorArgs, LoginArgs, LogoutArgs, ManArgs}
 pub(crate) use self::grants::{GrantsArgs, GrantsCommand, RevokeArgs};
 #[cfg(any(feature = "restate", feature = "server"))]
 pub(crate) use self::hosted::sandbox_remedy;
+pub(crate) use self::layer::{name_profile, parsed, profile_file};
 #[cfg(feature = "mcp")]
 pub(crate) use self::mcp::{
     AddServerArgs, McpArgs, McpCommand, ServeToolsArgs, ServerArg, ServerArgs, ServerToolsArgs, ServersArgs,
@@ -77,7 +77,6 @@ pub(crate) use self::task::{
 };
 #[cfg(feature = "server")]
 pub(crate) use self::tokens::{AddTokenArgs, TokensArgs, TokensCommand};
-pub(crate) use self::words::CommandWords;
 #[cfg(feature = "task")]
 pub(crate) use self::worker::WorkerArgs;
 use crate::env_spec::EnvSpec;
@@ -96,6 +95,9 @@ pub(crate) struct Arguments {
     /// Subcommand with its arguments.
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// Names of the flags of the subcommand that were typed, without dashes.
+    #[arg(skip)]
+    pub(crate) typed: BTreeSet<String>,
 }
 
 /// Subcommands.

@@ -75,7 +75,7 @@ use pintle_host::{
     route, scripted_models, servers, sessions, timeout, toolset,
 };
 
-use crate::args::{Arguments, Command, CommandWords, MockCommand};
+use crate::args::{Arguments, Command, MockCommand};
 use crate::command_failure::CommandFailure;
 use crate::console::Console;
 use crate::exit::Exit;
@@ -91,7 +91,7 @@ const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[expect(clippy::disallowed_methods, reason = "the main function captures the environment of the process")]
 fn main() -> ExitCode {
-    let (arguments, words) = match command_line::parse(std::env::args_os().collect()) {
+    let arguments = match command_line::parse(std::env::args_os().collect()) {
         Ok(parsed) => parsed,
         Err(exit) => return exit.into(),
     };
@@ -111,25 +111,21 @@ fn main() -> ExitCode {
         true => process_env.with_key_of_codex(),
         false => process_env,
     };
-    let exit = execute(arguments, &words, &process_env).unwrap_or_else(|failure| {
+    let exit = execute(arguments, &process_env).unwrap_or_else(|failure| {
         console::report(failure.failure());
         failure.exit()
     });
     exit.into()
 }
 
-fn execute(
-    arguments: Arguments,
-    words: &CommandWords,
-    process_env: &ProcessEnv,
-) -> Result<Exit, CommandFailure> {
+fn execute(arguments: Arguments, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
         .build()
         .or_failed("cannot start the runtime")?;
     let is_interactive = matches!(arguments.command, Command::Run(_) | Command::Ask(_) | Command::Demo(_));
-    let result = runtime.block_on(run_and_report(arguments.command, words, process_env));
+    let result = runtime.block_on(run_and_report(arguments, process_env));
     if is_interactive {
         console::discard_typeahead();
     }
@@ -139,13 +135,9 @@ fn execute(
 }
 
 /// Runs the command. If its output format is JSON, writes an error object for a failure.
-async fn run_and_report(
-    command: Command,
-    words: &CommandWords,
-    process_env: &ProcessEnv,
-) -> Result<Exit, CommandFailure> {
-    let format = command.error_format();
-    let result = dispatch(command, words, process_env).await;
+async fn run_and_report(arguments: Arguments, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
+    let format = arguments.command.error_format();
+    let result = dispatch(arguments, process_env).await;
     if let (Some(format), Err(failure)) = (format, &result)
         && !failure.is_in_output()
         && let Ok(line) = render::failure_line(format.error_type, failure.failure())
@@ -156,12 +148,9 @@ async fn run_and_report(
     result
 }
 
-async fn dispatch(
-    command: Command,
-    words: &CommandWords,
-    process_env: &ProcessEnv,
-) -> Result<Exit, CommandFailure> {
-    let exit = match config::complete(command, words, process_env).await? {
+async fn dispatch(arguments: Arguments, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
+    let Arguments { command, typed } = arguments;
+    let exit = match config::complete(command, &typed, process_env).await? {
         Command::Chat(args) => run::chat(*args, process_env).await?,
         #[cfg(feature = "compat")]
         Command::Run(args) if args.claude_stream => claude::claude(*args, process_env).await?,

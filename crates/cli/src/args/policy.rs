@@ -54,11 +54,11 @@ pub(crate) enum RulesCommand {
 }
 
 impl RulesCommand {
-    /// Returns the directory and the flags whose rules apply.
-    pub(crate) fn scope(&self) -> &RulesScope {
+    /// Returns the directory and the flags whose rules apply, to change them.
+    pub(crate) fn scope_mut(&mut self) -> &mut RulesScope {
         match self {
             Self::List(scope) => scope,
-            Self::Check(args) => &args.scope,
+            Self::Check(args) => &mut args.scope,
         }
     }
 }

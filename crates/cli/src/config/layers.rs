@@ -1,13 +1,10 @@
 //! The configuration and the flags of a session as layers of its settings.
 
 use pintle_agent::Toolset;
-use pintle_host::{
-    BaseUrl, BoundedValue, CountLimit, FIELDS, FieldRow, Layer, LayerSpec, Origin, PartialSpec, ProfileRef,
-    merge,
-};
+use pintle_host::{BaseUrl, CountLimit, FIELDS, Layer, LayerSpec, Origin, PartialSpec, ProfileRef, merge};
 
 use super::load::Configuration;
-use super::settings::{self, Settings, Source, Value};
+use super::settings::{self, Settings, Source};
 use super::{SessionSources, require_file, url_variable};
 use crate::args::RunArgs;
 use crate::config_file::keys;
@@ -55,7 +52,7 @@ pub(super) fn of_configuration(
     if let Some(name) = profile.filter(|name| !loaded.sources(None).profiles().contains(name)) {
         require_file(name, loaded)?;
     }
-    let (selected, _) = loaded.sources(profile).profile();
+    let selected = loaded.sources(profile).profile();
     let mut layers = loaded.layers(selected.as_ref().map(|value| value.text.as_str()));
     if profile.is_some() {
         layers.iter_mut().for_each(|layer| layer.spec.clear("model.profile"));
@@ -67,10 +64,15 @@ pub(super) fn of_configuration(
 /// Returns the value of `--profile`, typed or remembered.
 pub(super) fn selected_profile(args: &RunArgs, remembered: &PartialSpec) -> Option<String> {
     let typed = args.model.profile.as_ref().map(|path| path.to_string_lossy().into_owned());
-    typed.or_else(|| match remembered.model.profile.as_ref()? {
+    typed.or_else(|| profile_text(remembered))
+}
+
+/// Returns the profile of settings as a value of `--profile`.
+pub(super) fn profile_text(spec: &PartialSpec) -> Option<String> {
+    match spec.model.profile.as_ref()? {
         ProfileRef::Name(name) => Some(name.clone()),
         ProfileRef::File(file) => Some(file.to_string_lossy().into_owned()),
-    })
+    }
 }
 
 /// Unsets the base URLs of files if the variable of the provider has one. The variable is read once the model is known: it may
@@ -113,23 +115,28 @@ impl Configuration {
         layers
     }
 
-    /// Replaces values that exceed a limit of the user by the limit. Returns what was replaced.
-    pub(super) fn limit(&self, settings: &mut Settings) -> Vec<BoundedValue> {
-        let profile = settings.profile.as_ref().map(|value| value.text.as_str());
-        let (layers, values) = (self.layers(profile), self.values(profile));
+    /// Returns the effective values of the keys without flags. `profile` is the value of `--profile`.
+    pub(super) fn settings(&self, profile: Option<&str>) -> Settings {
+        let selected = self.sources(profile).profile();
+        let name = selected.as_ref().map(|value| value.text.as_str());
+        let mut layers = self.layers(name);
+        if profile.is_some() {
+            layers.iter_mut().for_each(|layer| layer.spec.clear("model.profile"));
+        }
         // Only the values of clients have problems.
-        let mut bounded = merge(layers).map(|resolved| resolved.bounded).unwrap_or_default();
-        bounded.retain(|bounded| {
-            let Some(key) = FieldRow::find(bounded.path).and_then(|row| row.key) else { return false };
-            let is_of = |value: &&Value, origin: &Origin| Origin::from(&value.source) == *origin;
-            let shown = settings.values.get(key).is_some_and(|value| is_of(&value, &bounded.origin));
-            let mut limits = values.iter().filter_map(|(_, values)| values.get(key));
-            match limits.find(|value| is_of(value, &bounded.limit)) {
-                Some(limit) if shown => settings.values.insert(key, limit.clone()).is_some(),
-                Some(_) | None => false,
+        let origins = merge(layers).map(|resolved| resolved.origins).unwrap_or_default();
+        let mut values = settings::Layer::new();
+        for (key, value) in self.values(name).into_iter().flat_map(|(_, values)| values) {
+            let row = FIELDS.iter().find(|row| row.key == Some(key));
+            // A key that is no setting of a session has the value of the strongest source.
+            let is_effective = row.is_none_or(|row| {
+                origins.get(row.path).is_some_and(|of| of.contains(&Origin::from(&value.source)))
+            });
+            if is_effective {
+                values.insert(key, value);
             }
-        });
-        bounded
+        }
+        Settings { values, profile: selected }
     }
 }
 

@@ -66,7 +66,7 @@ mod tests {
 
     /// Returns the settings of a session with flags.
     fn spec(flags: &[&str]) -> SessionSpec {
-        let typed = session_of(&format!("pintle run {} task", flags.join(" "))).0;
+        let typed = session_of(&format!("pintle run {} task", flags.join(" ")));
         let typed = typed.layer(&BTreeSet::new()).unwrap();
         let defaults = LayerSpec::new(Layer::Default, defaults(), Origin::Default);
         merge([defaults, typed]).unwrap().spec
