@@ -93,8 +93,9 @@ impl EditorHost {
         let title = selected.as_ref().map(Selected::title).filter(|title| !title.is_empty());
         let sources = sources(selected.as_ref(), request)?;
         let completed = config::resolve_run(&self.typed, sources, process_env).await?;
-        let given = completed.session.given.clone();
-        let mut args = RunArgs { session: SessionArgs { given, ..SessionArgs::default() }, ..completed };
+        let SessionArgs { given, spec, .. } = completed.session;
+        let mut args =
+            RunArgs { session: SessionArgs { given, spec, ..SessionArgs::default() }, ..completed };
         let process_env = &process_env.clone().with_workspace(args.environment.dir.as_deref());
         let mode = *args.policy.mode.get_or_insert(MODE);
         let model = Model::choose(&(&args.model).into(), process_env).await?;

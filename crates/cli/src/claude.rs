@@ -48,9 +48,9 @@ pub(crate) async fn claude(args: RunArgs, process_env: &ProcessEnv) -> Result<Ex
     let selected = select(&args, process_env).await?;
     let sources = SessionSources::of_selected(selected.as_ref())?;
     let completed = config::resolve_run(&args, sources, process_env).await?;
-    let SessionArgs { no_session, given, .. } = completed.session;
+    let SessionArgs { no_session, given, spec, .. } = completed.session;
     let id = new_id(&options, process_env).await?;
-    let session = SessionArgs { no_session, given, id, ..args.session };
+    let session = SessionArgs { no_session, given, spec, id, ..args.session };
     let args = RunArgs { session, ..completed };
     // A resumed session may use another directory than the current one.
     let process_env = &process_env.clone().with_workspace(args.environment.dir.as_deref());

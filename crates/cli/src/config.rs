@@ -15,7 +15,9 @@ use std::path::{Path, PathBuf};
 
 #[cfg(feature = "server")]
 use pintle_host::SessionSpec;
-use pintle_host::{BoundedValue, FieldRow, LayerSpec, Origin, PartialSpec, ProfileRef, Resolved, merge};
+use pintle_host::{
+    BoundedValue, FieldRow, KeptSpec, LayerSpec, Origin, PartialSpec, ProfileRef, Resolved, merge,
+};
 
 pub(crate) use self::commands::complete;
 use self::load::Configuration;
@@ -28,7 +30,7 @@ use crate::failure::Failure;
 use crate::notice::Notice;
 use crate::process_env::{self, ProcessEnv};
 use crate::provider::{Provider, ProviderName};
-use crate::sessions::{Flags, RememberedSettings, Selected};
+use crate::sessions::{RememberedSettings, Selected};
 
 /// Runs `pintle config`.
 pub(crate) async fn command(args: ConfigArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -70,6 +72,8 @@ impl SessionSources {
 /// The merged settings of a session, and their sources.
 struct MergedSession {
     resolved: Resolved,
+    /// Settings that the session remembers.
+    spec: KeptSpec,
     sources: SessionSources,
     loaded: Configuration,
 }
@@ -81,7 +85,7 @@ pub(crate) async fn resolve_run(
     sources: SessionSources,
     process_env: &ProcessEnv,
 ) -> Result<RunArgs, Failure> {
-    let MergedSession { resolved, sources, loaded } = merge_session(args, sources, process_env).await?;
+    let MergedSession { resolved, spec, sources, loaded } = merge_session(args, sources, process_env).await?;
     let mut run = args.clone().with_settings(&resolved)?;
     let profile = layers::selected_profile(args, &sources.remembered.spec.given);
     for (key, value) in loaded.settings(profile.as_deref()).values {
@@ -89,9 +93,9 @@ pub(crate) async fn resolve_run(
             run.conversation.set(key, &value.text);
         }
     }
-    run.policy.session_rules = session_rules(&sources);
-    let kept = sources.remembered.flags.into_iter();
-    run.session.given.extend(kept.filter(|(name, _)| !SESSION_RULES.contains(&name.as_str())));
+    run.session.given.extend(sources.remembered.flags);
+    run.session.spec = spec;
+    make_absolute(&mut run.session.spec.given);
     if let (Some(ProfileRef::Name(name)), Origin::Flag(_)) =
         (&resolved.spec.model.profile, resolved.origin("model.profile"))
     {
@@ -121,9 +125,26 @@ async fn merge_session(
     sources.remembered = sources.remembered.without_replaced(&typed.spec);
     let directory = directory_of_session(args, &sources, process_env)?;
     let loaded = load_checked(directory, args.configuration, process_env).await?;
-    let resolved = merge_layers(layers::of_session(args, &sources, &loaded, process_env)?)?;
+    let layers = layers::of_session(args, &sources, &loaded, process_env)?;
+    let spec = KeptSpec::from_layers(&layers);
+    let resolved = merge_layers(layers)?;
     report_bounded(&resolved, |_| true, process_env);
-    Ok(MergedSession { resolved, sources, loaded })
+    Ok(MergedSession { resolved, spec, sources, loaded })
+}
+
+/// Makes the paths of files absolute: a relative path means another file in another directory.
+fn make_absolute(spec: &mut PartialSpec) {
+    let model = &mut spec.model;
+    let profile = match &mut model.profile {
+        Some(ProfileRef::File(file)) => Some(file),
+        Some(ProfileRef::Name(_)) | None => None,
+    };
+    let of_model = [model.script.as_mut(), model.catalog.as_mut(), profile].into_iter().flatten();
+    for file in of_model.chain(&mut spec.tools.server_files) {
+        if let Ok(absolute) = std::path::absolute(&*file) {
+            *file = absolute;
+        }
+    }
 }
 
 fn merge_layers(layers: Vec<LayerSpec>) -> Result<Resolved, Failure> {
@@ -139,23 +160,6 @@ fn report_bounded(resolved: &Resolved, is_used: impl Fn(&str) -> bool, process_e
     let applies =
         |bounded: &&BoundedValue| is_used(bounded.path) && *resolved.origin(bounded.path) == bounded.limit;
     process_env.notices().report_all(resolved.bounded.iter().filter(applies).filter_map(bounded_notice));
-}
-
-/// Flags with rules that a client of a server sets for a session. The rules of a command line apply to one run.
-const SESSION_RULES: [&str; 2] = ["allow", "deny"];
-
-/// Returns the rules that a client of a server has set for the session, by flag.
-fn session_rules(sources: &SessionSources) -> Flags {
-    let mut rules = Flags::new();
-    let request = sources.request.as_ref().map(|request| &request.spec);
-    for spec in [&sources.remembered.spec.given].into_iter().chain(request) {
-        for (name, of_spec) in SESSION_RULES.iter().zip([&spec.policy.allow, &spec.policy.deny]) {
-            if !of_spec.is_empty() {
-                rules.entry((*name).to_owned()).or_default().extend(of_spec.iter().cloned());
-            }
-        }
-    }
-    rules
 }
 
 /// Returns the directory of this machine that a session works in, whose project applies; `None` if it works elsewhere, where
@@ -183,6 +187,10 @@ fn bounded_notice(bounded: &BoundedValue) -> Option<Notice> {
         return None;
     }
     let key = FieldRow::find(path).and_then(|row| row.key).unwrap_or(*path);
+    let origin = match origin {
+        Origin::Remembered(_) => Origin::Remembered(None).to_string(),
+        origin => origin.to_string(),
+    };
     Some(Notice::from(format!("{origin}: `{key}` allows more than {limit}, which applies instead")))
 }
 

@@ -112,10 +112,12 @@ impl Beginning {
         }
         args.model.reasoning_effort.clone_from(effort);
         args.policy.mode = Some(*mode);
-        let given = &mut args.session.given;
+        let SessionArgs { given, spec, .. } = &mut args.session;
         given.insert("mode".to_owned(), vec![mode.to_string()]);
+        spec.given.policy.mode = Some(*mode);
         if let Some(effort) = effort {
             given.insert("reasoning-effort".to_owned(), vec![effort.clone()]);
+            spec.given.model.reasoning_effort = Some(effort.clone());
         }
         args
     }
@@ -153,8 +155,8 @@ async fn on_surface(
     let sources = SessionSources::of_selected(selected.as_ref())?;
     let completed = config::resolve_run(&args, sources, process_env).await?;
     // The prompt and the session of the command line apply only to the first conversation.
-    let SessionArgs { no_session, given, .. } = completed.session;
-    let session = SessionArgs { no_session, given, ..args.session };
+    let SessionArgs { no_session, given, spec, .. } = completed.session;
+    let session = SessionArgs { no_session, given, spec, ..args.session };
     let mut args = beginning.apply(RunArgs { prompt: args.prompt, session, ..completed });
     if let Some(selected) = selected.as_ref().filter(|_| !beginning.is_first()) {
         // The command line sets the environment of the first session, which may be a different one.

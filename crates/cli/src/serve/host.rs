@@ -136,8 +136,10 @@ impl ServeHost {
         let completed =
             config::resolve_run(&self.typed, sources, &self.process_env).await.map_err(host_error)?;
         let RequestedSession { id, tenant, directory, model: named, properties } = requested;
+        let SessionArgs { given, spec, .. } = completed.session;
         let session = SessionArgs {
-            given: completed.session.given.clone(),
+            given,
+            spec,
             id: id.as_ref().map(ToString::to_string),
             properties,
             ..SessionArgs::default()
