@@ -34,7 +34,11 @@ pub(crate) async fn complete(
         Command::Mcp(args) => match &mut args.command {
             McpCommand::Serve(args) => complete_mcp_serve(args, typed, process_env).await?,
             McpCommand::Tools(args) => complete_mcp_tools(args, typed, process_env).await?,
-            _ => {}
+            McpCommand::List(_)
+            | McpCommand::Add(_)
+            | McpCommand::Remove(_)
+            | McpCommand::Login(_)
+            | McpCommand::Logout(_) => {}
         },
         _ => {}
     }
