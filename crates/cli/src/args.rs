@@ -41,7 +41,7 @@ use std::time::Duration;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use pintle_agent::{CompactionPolicy, Toolset};
+use pintle_agent::CompactionPolicy;
 use pintle_governance::Grant;
 
 pub(crate) use self::approvals::{ApprovalArg, ApprovalsArgs, ApprovalsCommand, DecideArgs, DecisionName};
@@ -49,6 +49,7 @@ pub(crate) use self::approvals::{ApprovalArg, ApprovalsArgs, ApprovalsCommand, D
 pub(crate) use self::attach::AttachArgs;
 pub(crate) use self::audit::{AuditArgs, AuditFormat};
 pub(crate) use self::budget::BudgetArgs;
+pub(crate) use self::choices::ToolsetName;
 pub(crate) use self::config::{ConfigArgs, ConfigCommand, ConfigurationArgs, EditConfigArgs, ListConfigArgs};
 pub(crate) use self::confinement::ConfinementArgs;
 pub(crate) use self::conversation::{ConversationArgs, NotifyName, ThemeName, TitleName};
@@ -548,24 +549,6 @@ pub(crate) struct ServeArgs {
     /// Only accept this API key [default: accept any]
     #[arg(long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) api_key: Option<String>,
-}
-
-/// Values of `--toolset`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ToolsetName {
-    /// Tools that the provider's models were trained on
-    Native,
-    /// Tools of the loop specification
-    Spec,
-}
-
-impl From<ToolsetName> for Toolset {
-    fn from(name: ToolsetName) -> Self {
-        match name {
-            ToolsetName::Native => Self::Native,
-            ToolsetName::Spec => Self::Spec,
-        }
-    }
 }
 
 /// Values of `--output` for commands that run over time.

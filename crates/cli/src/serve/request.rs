@@ -22,11 +22,13 @@ pub(super) fn request_layer(
     check_rules(&rules.allow, "rules.allow").map_err(host_error)?;
     check_rules(&rules.deny, "rules.deny").map_err(host_error)?;
     let mut spec = PartialSpec::default();
-    let of_server = of_server.to_string();
-    spec.environment.kind = environment.clone().filter(|environment| *environment != of_server);
-    if spec.environment.kind.is_some() && is_fixed {
-        let problem = format!("environment: the sessions of this server work in {of_server}");
-        return Err(HostError::Invalid(problem));
+    let environment = environment.as_deref().map(parse_environment).transpose()?;
+    if let Some(environment) = environment.filter(|environment| environment != of_server) {
+        if is_fixed {
+            let problem = format!("environment: the sessions of this server work in {of_server}");
+            return Err(HostError::Invalid(problem));
+        }
+        spec.environment.kind = Some(environment.to_string());
     }
     spec.policy.allow.clone_from(&rules.allow);
     spec.policy.deny.clone_from(&rules.deny);
@@ -36,6 +38,12 @@ pub(super) fn request_layer(
     spec.model.name.clone_from(&settings.model);
     spec.model.reasoning_effort.clone_from(&settings.effort);
     Ok(LayerSpec::from_request(Client::Http, *can_approve, spec))
+}
+
+fn parse_environment(text: &str) -> Result<EnvSpec, HostError> {
+    text.parse().map_err(|problem| {
+        HostError::Invalid(format!("environment: `{}` is wrong: {problem}", EnvSpec::redact(text)))
+    })
 }
 
 fn parse_mode(mode: &str) -> Result<Mode, HostError> {
@@ -91,7 +99,12 @@ mod tests {
     #[test]
     fn wrong_requests_are_refused() {
         type Set = fn(&mut NewSession);
-        let cases: [(Set, bool, &str); 4] = [
+        let cases: [(Set, bool, &str); 5] = [
+            (
+                |request| request.environment = Some("moon".to_owned()),
+                false,
+                "environment: `moon` is wrong: expected local, docker:CONTAINER",
+            ),
             (
                 |request| request.environment = Some("docker:c".to_owned()),
                 true,
