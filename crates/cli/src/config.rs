@@ -50,6 +50,9 @@ pub(crate) async fn effective(process_env: &ProcessEnv) -> Result<String, Failur
     list::effective(process_env).await
 }
 
+/// Path of the field for the mode.
+const MODE: &str = "policy.mode";
+
 /// Settings of a session besides the configuration and the flags of this process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SessionSources {
@@ -126,7 +129,12 @@ async fn merge_session(
     let directory = directory_of_session(args, &sources, process_env)?;
     let loaded = load_checked(directory, args.configuration, process_env).await?;
     let layers = layers::of_session(args, &sources, &loaded, process_env)?;
-    let spec = KeptSpec::from_layers(&layers);
+    let mut spec = KeptSpec::from_layers(&layers);
+    if matches!(spec.origins.get(MODE), Some(Origin::Request(_))) {
+        // The record of the session has the mode of the client, which may change.
+        spec.given.clear(MODE);
+        spec.origins.remove(MODE);
+    }
     let resolved = merge_layers(layers)?;
     report_bounded(&resolved, |_| true, process_env);
     Ok(MergedSession { resolved, spec, sources, loaded })
@@ -183,7 +191,7 @@ fn directory_of_session(
 /// the mode that applies.
 fn bounded_notice(bounded: &BoundedValue) -> Option<Notice> {
     let BoundedValue { path, origin, limit, .. } = bounded;
-    if *path == "policy.mode" && matches!(origin, Origin::Remembered(_)) {
+    if *path == MODE && matches!(origin, Origin::Remembered(_)) {
         return None;
     }
     let key = FieldRow::find(path).and_then(|row| row.key).unwrap_or(*path);
