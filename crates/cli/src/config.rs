@@ -65,7 +65,7 @@ pub(crate) struct SessionSources {
 }
 
 impl SessionSources {
-    /// Returns the settings of a kept session; those of a new session without one.
+    /// Returns the settings of a kept session; none for a new session.
     pub(crate) fn of_selected(selected: Option<&Selected>) -> Result<Self, Failure> {
         let remembered = selected.map(Selected::remembered).transpose()?;
         Ok(Self { remembered: remembered.unwrap_or_default(), ..Self::default() })
@@ -195,10 +195,9 @@ fn bounded_notice(bounded: &BoundedValue) -> Option<Notice> {
         return None;
     }
     let key = FieldRow::find(path).and_then(|row| row.key).unwrap_or(*path);
-    let origin = match origin {
-        Origin::Remembered(_) => Origin::Remembered(None).to_string(),
-        origin => origin.to_string(),
-    };
+    // A message does not need the flag that the session remembers.
+    let unnamed = Origin::Remembered(None);
+    let origin = if matches!(origin, Origin::Remembered(_)) { &unnamed } else { origin };
     Some(Notice::from(format!("{origin}: `{key}` allows more than {limit}, which applies instead")))
 }
 
