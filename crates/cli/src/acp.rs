@@ -4,7 +4,6 @@
 mod commands;
 mod controls;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -14,13 +13,14 @@ use pintle_acp::{
 };
 use pintle_agent::SessionId;
 use pintle_governance::Mode;
+use pintle_host::{LayerSpec, PartialSpec};
 use pintle_mcp::{HttpServer, ServerName, ServerSpec, ServerTransport, StdioServer};
 use pintle_store::{Page, Summary};
 
 use self::controls::{AcpControls, EditorSessionContext};
-use crate::args::{CommandWords, RunArgs, SessionArgs};
+use crate::args::{RunArgs, SessionArgs};
 use crate::attendant::{Attendant, ClientAttendant};
-use crate::config;
+use crate::config::{self, SessionSources};
 use crate::env_spec::EnvSpec;
 use crate::environment::{EnvTarget, SandboxUse};
 use crate::exit::Exit;
@@ -32,9 +32,8 @@ use crate::opening::{Beside, Opened, Opening};
 use crate::process_env::ProcessEnv;
 use crate::run::keep;
 use crate::session_commands::conversed::Conversed;
-use crate::session_commands::remembered_words;
 use crate::sessions::delete::delete_one;
-use crate::sessions::{Flags, Place, Selected, Sessions};
+use crate::sessions::{Place, Selected, Sessions};
 use crate::terminal::user_commands::discover;
 
 /// The authentication method.
@@ -48,19 +47,17 @@ const KEY_DESCRIPTION: &str = "Store the key of a provider with `pintle login` i
 const NO_KEY: &str = "no key was found: store one with `pintle login`, or set ANTHROPIC_API_KEY, OPENAI_API_KEY or \
                       GEMINI_API_KEY";
 
+/// Mode of sessions by default.
+const MODE: Mode = Mode::Edit;
+
 /// Sessions of a page.
 const PAGE: usize = 50;
 
 /// Serves an editor until it closes its end.
-pub(crate) async fn acp(
-    args: RunArgs,
-    words: &CommandWords,
-    process_env: &ProcessEnv,
-) -> Result<Exit, Failure> {
+pub(crate) async fn acp(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args)?;
     let interrupts = Interrupts::listen()?;
-    let host =
-        EditorHost { process_env: process_env.clone(), command: words.clone(), given: args.session.given };
+    let host = EditorHost { process_env: process_env.clone(), typed: args };
     let agent = AcpAgent::new(host);
     let serving =
         async { agent.serve(tokio::io::stdin(), tokio::io::stdout()).await.or_failed("the editor is gone") };
@@ -79,17 +76,14 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
 #[derive(Clone, Debug)]
 struct EditorHost {
     process_env: ProcessEnv,
-    /// Command line of this process.
-    command: CommandWords,
-    /// Flags of this process. They precede the flags that a session remembers.
-    given: Flags,
+    /// Flags of this process, as they were typed. They precede the settings that a session remembers.
+    typed: RunArgs,
 }
 
 impl EditorHost {
-    /// Opens a new or stored session in a directory. `words` are flags that the session remembers.
+    /// Opens a new or stored session in a directory.
     async fn open(
         &self,
-        words: &[String],
         selected: Option<Selected>,
         request: &NewSession,
         client: &Client,
@@ -97,13 +91,13 @@ impl EditorHost {
         let process_env = &self.process_env;
         let is_new = selected.is_none();
         let title = selected.as_ref().map(Selected::title).filter(|title| !title.is_empty());
-        let completed = config::complete_run(&self.command, words, process_env).await?;
-        let given = completed.session.given.clone();
-        let mut args = RunArgs { session: SessionArgs { given, ..SessionArgs::default() }, ..completed };
-        args.environment.dir = Some(request.directory.clone());
+        let sources = sources(selected.as_ref(), request)?;
+        let completed = config::resolve_run(&self.typed, sources, process_env).await?;
+        let SessionArgs { given, spec, .. } = completed.session;
+        let mut args =
+            RunArgs { session: SessionArgs { given, spec, ..SessionArgs::default() }, ..completed };
         let process_env = &process_env.clone().with_workspace(args.environment.dir.as_deref());
-        // The user can be asked.
-        let mode = *args.policy.mode.get_or_insert(Mode::Edit);
+        let mode = *args.policy.mode.get_or_insert(MODE);
         let model = Model::choose(&(&args.model).into(), process_env).await?;
         process_env.notices().report_all(model.unknown_model());
         let target = EnvTarget::new((&args.environment).into(), (&args.confinement).into(), process_env)?
@@ -164,7 +158,8 @@ impl EditorHost {
 
     /// Returns the model of a new session. Fails without a key.
     async fn model(&self) -> Result<Model, Failure> {
-        let completed = config::complete_run(&self.command, &[], &self.process_env).await?;
+        let completed =
+            config::resolve_run(&self.typed, SessionSources::default(), &self.process_env).await?;
         Model::choose(&(&completed.model).into(), &self.process_env).await
     }
 
@@ -195,9 +190,7 @@ impl EditorHost {
         if !self.process_env.is_same_path(&directory, &request.directory) {
             return Err(HostError::OtherDirectory { id: id.to_owned(), directory });
         }
-        let flags = selected.remembered_flags().map_err(|failure| host_error(&failure))?;
-        let words = remembered_words(&flags, &self.given);
-        self.open(&words, Some(selected), request, client).await.map_err(|failure| host_error(&failure))
+        self.open(Some(selected), request, client).await.map_err(|failure| host_error(&failure))
     }
 }
 
@@ -252,8 +245,7 @@ impl AgentHost for EditorHost {
     }
 
     async fn new_session(&self, request: NewSession, client: &Client) -> Result<OpenSession, HostError> {
-        let directory = directory_word(&request.directory)?;
-        let opened = self.open(&[directory], None, &request, client).await;
+        let opened = self.open(None, &request, client).await;
         opened.map_err(|failure| host_error(&failure))
     }
 
@@ -298,12 +290,15 @@ impl AgentHost for EditorHost {
     }
 }
 
-/// Returns the flag for the directory of a session.
-fn directory_word(directory: &Path) -> Result<String, HostError> {
-    let directory = directory
-        .to_str()
-        .ok_or_else(|| HostError::Invalid("the directory is not valid UTF-8".to_owned()))?;
-    Ok(format!("--dir={directory}"))
+/// Returns the settings of a session besides the flags of this process.
+fn sources(selected: Option<&Selected>, request: &NewSession) -> Result<SessionSources, Failure> {
+    let mut requested = PartialSpec::default();
+    requested.environment.dir = Some(request.directory.clone());
+    let mut sources = SessionSources::of_selected(selected)?;
+    // The user can be asked.
+    sources.defaults.policy.mode = Some(MODE);
+    sources.request = Some(LayerSpec::from_request(pintle_host::Client::Editor, true, requested));
+    Ok(sources)
 }
 
 /// Returns the servers that the editor declares. They always run in the sandbox.

@@ -26,25 +26,30 @@ mod session;
 mod task;
 #[cfg(feature = "server")]
 mod tokens;
-mod words;
 #[cfg(feature = "task")]
 mod worker;
 
 use std::collections::BTreeSet;
+#[cfg(feature = "compat")]
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+#[cfg(feature = "compat")]
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use pintle_agent::{CompactionPolicy, Toolset};
+use pintle_agent::CompactionPolicy;
+use pintle_governance::Grant;
 
 pub(crate) use self::approvals::{ApprovalArg, ApprovalsArgs, ApprovalsCommand, DecideArgs, DecisionName};
 #[cfg(feature = "client")]
 pub(crate) use self::attach::AttachArgs;
 pub(crate) use self::audit::{AuditArgs, AuditFormat};
 pub(crate) use self::budget::BudgetArgs;
+pub(crate) use self::choices::ToolsetName;
 pub(crate) use self::config::{ConfigArgs, ConfigCommand, ConfigurationArgs, EditConfigArgs, ListConfigArgs};
 pub(crate) use self::confinement::ConfinementArgs;
 pub(crate) use self::conversation::{ConversationArgs, NotifyName, ThemeName, TitleName};
@@ -53,6 +58,7 @@ pub(crate) use self::first_contact::{DoctorArgs, LoginArgs, LogoutArgs, ManArgs}
 pub(crate) use self::grants::{GrantsArgs, GrantsCommand, RevokeArgs};
 #[cfg(any(feature = "restate", feature = "server"))]
 pub(crate) use self::hosted::sandbox_remedy;
+pub(crate) use self::layer::{name_profile, parsed, profile_file};
 #[cfg(feature = "mcp")]
 pub(crate) use self::mcp::{
     AddServerArgs, McpArgs, McpCommand, ServeToolsArgs, ServerArg, ServerArgs, ServerToolsArgs, ServersArgs,
@@ -72,7 +78,6 @@ pub(crate) use self::task::{
 };
 #[cfg(feature = "server")]
 pub(crate) use self::tokens::{AddTokenArgs, TokensArgs, TokensCommand};
-pub(crate) use self::words::CommandWords;
 #[cfg(feature = "task")]
 pub(crate) use self::worker::WorkerArgs;
 use crate::env_spec::EnvSpec;
@@ -91,6 +96,9 @@ pub(crate) struct Arguments {
     /// Subcommand with its arguments.
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// Names of the flags of the subcommand that were typed, without dashes.
+    #[arg(skip)]
+    pub(crate) typed: BTreeSet<String>,
 }
 
 /// Subcommands.
@@ -360,9 +368,16 @@ pub(crate) struct RunArgs {
     pub(crate) conversation: ConversationArgs,
     #[command(flatten)]
     pub(crate) configuration: ConfigurationArgs,
+    /// Words of the process, which contain the options of Claude Code.
+    #[cfg(feature = "compat")]
+    #[arg(skip)]
+    pub(crate) passed: Arc<[OsString]>,
     /// Names of the flags that were typed, without dashes.
     #[arg(skip)]
     pub(crate) typed: BTreeSet<String>,
+    /// Grant of a client's request.
+    #[arg(skip)]
+    pub(crate) requested_grant: Option<Grant>,
 }
 
 /// `pintle ask`.
@@ -534,24 +549,6 @@ pub(crate) struct ServeArgs {
     /// Only accept this API key [default: accept any]
     #[arg(long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) api_key: Option<String>,
-}
-
-/// Values of `--toolset`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ToolsetName {
-    /// Tools that the provider's models were trained on
-    Native,
-    /// Tools of the loop specification
-    Spec,
-}
-
-impl From<ToolsetName> for Toolset {
-    fn from(name: ToolsetName) -> Self {
-        match name {
-            ToolsetName::Native => Self::Native,
-            ToolsetName::Spec => Self::Spec,
-        }
-    }
 }
 
 /// Values of `--output` for commands that run over time.

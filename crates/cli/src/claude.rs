@@ -20,9 +20,9 @@ use tokio::task::JoinSet;
 
 use self::channel::HostChannel;
 use self::conversation::ClaudeConversation;
-use crate::args::{CommandWords, RunArgs, SessionArgs};
+use crate::args::{RunArgs, SessionArgs};
 use crate::command_line;
-use crate::config;
+use crate::config::{self, SessionSources};
 use crate::console;
 use crate::environment::EnvTarget;
 use crate::exit::Exit;
@@ -31,7 +31,6 @@ use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::process_env::{self, ProcessEnv};
 use crate::run::select;
-use crate::session_commands::remembered_words;
 use crate::sessions::Sessions;
 
 /// Time for the host to read the last lines.
@@ -43,22 +42,15 @@ const UUID: usize = 36;
 /// Converses until the host closes its end.
 ///
 /// The result is an interruption if the host no longer reads.
-pub(crate) async fn claude(
-    args: RunArgs,
-    words: &CommandWords,
-    process_env: &ProcessEnv,
-) -> Result<Exit, Failure> {
+pub(crate) async fn claude(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     args.conversation.refuse()?;
-    let options = with_settings(command_line::stream_options(words)?)?;
+    let options = with_settings(command_line::stream_options(&args.passed)?)?;
     let selected = select(&args, process_env).await?;
-    let remembered = match &selected {
-        Some(selected) => remembered_words(&selected.remembered_flags()?, &args.session.given),
-        None => Vec::new(),
-    };
-    let completed = config::complete_run(words, &remembered, process_env).await?;
-    let SessionArgs { no_session, given, .. } = completed.session;
+    let sources = SessionSources::of_selected(selected.as_ref())?;
+    let completed = config::resolve_run(&args, sources, process_env).await?;
+    let SessionArgs { no_session, given, spec, .. } = completed.session;
     let id = new_id(&options, process_env).await?;
-    let session = SessionArgs { no_session, given, id, ..args.session };
+    let session = SessionArgs { no_session, given, spec, id, ..args.session };
     let args = RunArgs { session, ..completed };
     // A resumed session may use another directory than the current one.
     let process_env = &process_env.clone().with_workspace(args.environment.dir.as_deref());

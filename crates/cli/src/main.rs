@@ -73,7 +73,7 @@ use pintle_host::{
 use pintle_tui::reports;
 use pintle_tui::{approve, console, interrupt, render, terminal, user_editor};
 
-use crate::args::{Arguments, Command, CommandWords, MockCommand};
+use crate::args::{Arguments, Command, MockCommand};
 use crate::command_failure::{CommandFailure, error_object};
 use crate::console::Console;
 use crate::exit::Exit;
@@ -89,7 +89,7 @@ const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[expect(clippy::disallowed_methods, reason = "the main function captures the environment of the process")]
 fn main() -> ExitCode {
-    let (arguments, words) = match command_line::parse(std::env::args_os().collect()) {
+    let arguments = match command_line::parse(std::env::args_os().collect()) {
         Ok(parsed) => parsed,
         Err(exit) => return exit.into(),
     };
@@ -109,25 +109,21 @@ fn main() -> ExitCode {
         true => process_env.with_key_of_codex(),
         false => process_env,
     };
-    let exit = execute(arguments, &words, &process_env).unwrap_or_else(|failure| {
+    let exit = execute(arguments, &process_env).unwrap_or_else(|failure| {
         console::report(failure.failure());
         failure.exit()
     });
     exit.into()
 }
 
-fn execute(
-    arguments: Arguments,
-    words: &CommandWords,
-    process_env: &ProcessEnv,
-) -> Result<Exit, CommandFailure> {
+fn execute(arguments: Arguments, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
         .build()
         .or_failed("cannot start the runtime")?;
     let is_interactive = matches!(arguments.command, Command::Run(_) | Command::Ask(_) | Command::Demo(_));
-    let result = runtime.block_on(run_and_report(arguments.command, words, process_env));
+    let result = runtime.block_on(run_and_report(arguments, process_env));
     if is_interactive {
         console::discard_typeahead();
     }
@@ -137,13 +133,9 @@ fn execute(
 }
 
 /// Runs the command. If its output format is JSON, writes an error object for a failure.
-async fn run_and_report(
-    command: Command,
-    words: &CommandWords,
-    process_env: &ProcessEnv,
-) -> Result<Exit, CommandFailure> {
-    let format = command.error_format();
-    let result = dispatch(command, words, process_env).await;
+async fn run_and_report(arguments: Arguments, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
+    let format = arguments.command.error_format();
+    let result = dispatch(arguments, process_env).await;
     if let (Some(format), Err(failure)) = (format, &result)
         && !failure.is_in_output()
         && let Ok(line) = render::failure_line(format.error_type, &error_object(failure.failure()))
@@ -154,15 +146,12 @@ async fn run_and_report(
     result
 }
 
-async fn dispatch(
-    command: Command,
-    words: &CommandWords,
-    process_env: &ProcessEnv,
-) -> Result<Exit, CommandFailure> {
-    let exit = match config::complete(command, words, process_env).await? {
+async fn dispatch(arguments: Arguments, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
+    let Arguments { command, typed } = arguments;
+    let exit = match config::complete(command, &typed, process_env).await? {
         Command::Chat(args) => run::chat(*args, process_env).await?,
         #[cfg(feature = "compat")]
-        Command::Run(args) if args.claude_stream => claude::claude(*args, words, process_env).await?,
+        Command::Run(args) if args.claude_stream => claude::claude(*args, process_env).await?,
         Command::Run(args) => run::run(*args, process_env).await?,
         Command::Ask(args) => ask::ask(*args, process_env).await?,
         Command::Sessions(args) => session_commands::sessions(args, process_env).await?,
@@ -187,19 +176,19 @@ async fn dispatch(
         Command::Man(args) => man::man(&args, process_env).await?,
         Command::Doctor(args) => doctor::doctor(&args, process_env).await?,
         #[cfg(feature = "acp")]
-        Command::Acp(args) => acp::acp(*args, words, process_env).await?,
+        Command::Acp(args) => acp::acp(*args, process_env).await?,
         #[cfg(feature = "client")]
         Command::Attach(args) => attach::attach(args, process_env).await?,
         #[cfg(feature = "server")]
-        Command::Serve(args) => serve::serve(*args, words, process_env).await?,
+        Command::Serve(args) => serve::serve(*args, process_env).await?,
         #[cfg(feature = "server")]
         Command::Tokens(args) => tokens::tokens(args, process_env).await?,
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => mcp::command(args, process_env).await?,
         #[cfg(feature = "task")]
-        Command::Task(args) => task::task(args, words, process_env).await?,
+        Command::Task(args) => task::task(args, process_env).await?,
         #[cfg(feature = "task")]
-        Command::Worker(args) => task::run_worker(*args, words, process_env).await?,
+        Command::Worker(args) => task::run_worker(*args, process_env).await?,
     };
     Ok(exit)
 }

@@ -206,7 +206,7 @@ impl Opening<'_> {
             attendant.refuse_auto();
         }
         let recorded = self.kept.as_ref().and_then(|kept| kept.grant.as_ref());
-        let grant = policy::grant::load(args.grant.as_deref(), recorded)?;
+        let grant = policy::grant::load(args.grant_source(), recorded)?;
         if let Some(grant) = &grant {
             let has_project_hooks = !project_hooks.is_empty();
             gates::require_network_blocked(

@@ -15,7 +15,7 @@ use crate::attendant::Attendant;
 #[cfg(feature = "compat")]
 use crate::codex_output::CodexOutput;
 use crate::command_failure::CommandFailure;
-use crate::config;
+use crate::config::{self, SessionSources};
 use crate::console::{self, Console};
 use crate::env_spec::{EnvSpec, EnvironmentChoice};
 use crate::environment::{EnvSession, EnvTarget, SandboxState, SandboxUse};
@@ -33,8 +33,8 @@ use crate::output_schema;
 use crate::process_env::ProcessEnv;
 use crate::prompt_source;
 use crate::render::{Detail, Style, View};
+use crate::session_commands;
 use crate::session_commands::conversed::Conversed;
-use crate::session_commands::{self, remembered_words};
 use crate::sessions::worktree::Worktree;
 use crate::sessions::{self, Kept, Place, Selected, SessionChoice, SessionDescription, Sessions};
 use crate::terminal::{self, Begun, Device, HistoryFile, Next, Settings, StoredSession, Surroundings};
@@ -114,10 +114,12 @@ impl Beginning {
         }
         args.model.reasoning_effort.clone_from(effort);
         args.policy.mode = Some(*mode);
-        let given = &mut args.session.given;
+        let SessionArgs { given, spec, .. } = &mut args.session;
         given.insert("mode".to_owned(), vec![mode.to_string()]);
+        spec.given.policy.mode = Some(*mode);
         if let Some(effort) = effort {
             given.insert("reasoning-effort".to_owned(), vec![effort.clone()]);
+            spec.given.model.reasoning_effort = Some(effort.clone());
         }
         args
     }
@@ -152,14 +154,11 @@ async fn on_surface(
     let is_mode_given = has_settings || beginning.is_first() && args.policy.mode.is_some();
     let is_effort_given =
         has_settings || beginning.is_first() && args.session.given.contains_key("reasoning-effort");
-    let remembered = match &selected {
-        Some(selected) => remembered_words(&selected.remembered_flags()?, &args.session.given),
-        None => Vec::new(),
-    };
-    let completed = config::resolve_run(&args, &remembered, process_env).await?;
+    let sources = SessionSources::of_selected(selected.as_ref())?;
+    let completed = config::resolve_run(&args, sources, process_env).await?;
     // The prompt and the session of the command line apply only to the first conversation.
-    let SessionArgs { no_session, given, .. } = completed.session;
-    let session = SessionArgs { no_session, given, ..args.session };
+    let SessionArgs { no_session, given, spec, .. } = completed.session;
+    let session = SessionArgs { no_session, given, spec, ..args.session };
     let mut args = beginning.apply(RunArgs { prompt: args.prompt, session, ..completed });
     if let Some(selected) = selected.as_ref().filter(|_| !beginning.is_first()) {
         // The command line sets the environment of the first session, which may be a different one.

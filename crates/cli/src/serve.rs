@@ -5,6 +5,7 @@ mod controls;
 mod damage;
 mod fork;
 mod host;
+mod request;
 mod roots;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -20,8 +21,8 @@ use tokio::net::{TcpListener, UnixListener};
 use self::access::{AuditFile, ServedTokens, TlsFiles, keep_reading};
 use self::host::ServeHost;
 use self::roots::WorkspaceRoots;
-use crate::args::{CommandWords, RunArgs, ServeSessionsArgs, sandbox_remedy};
-use crate::config;
+use crate::args::{RunArgs, ServeSessionsArgs, sandbox_remedy};
+use crate::config::{self, SessionSources};
 use crate::config_file::keys::is_profile_file;
 use crate::console;
 use crate::environment::{Confinement, SandboxName};
@@ -43,19 +44,16 @@ const MIN_TAKEOVER_INTERVAL: Duration = Duration::from_secs(1);
 const SOCKET_MODE: u32 = 0o600;
 
 /// Serves sessions until a signal.
-pub(crate) async fn serve(
-    mut args: ServeSessionsArgs,
-    words: &CommandWords,
-    process_env: &ProcessEnv,
-) -> Result<Exit, Failure> {
+pub(crate) async fn serve(mut args: ServeSessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
-    args.run = with_configuration(&args.run, words, process_env).await?;
+    let resolved = config::resolve_run(&args.run, SessionSources::default(), process_env).await?;
+    let typed = std::mem::replace(&mut args.run, resolved);
     let process_env = &process_env.clone().with_server_files(server_files(&args));
     let interrupts = Interrupts::listen()?;
     let sessions = Sessions::open(process_env).await?;
     let store = sessions.shared_store();
     let roots = WorkspaceRoots::new(&args.root, args.run.environment.dir.as_deref(), process_env)?;
-    let host = ServeHost::new(&args.run, words.clone(), roots, process_env).await?;
+    let host = ServeHost::new(&args.run, typed, roots, process_env).await?;
     let limits = ServerLimits::default()
         .with_sessions(usize::try_from(args.max_sessions).unwrap_or(usize::MAX))
         .with_sessions_of_tenant(usize::try_from(args.max_tenant_sessions).unwrap_or(usize::MAX))
@@ -101,17 +99,6 @@ fn server_files(args: &ServeSessionsArgs) -> Vec<PathBuf> {
 /// Rejects flags for a single task: clients send the task and the directory.
 fn refuse(args: &RunArgs) -> Result<(), Failure> {
     args.refuse_hosted(&[], |flag| format!("`pintle serve` takes no {flag}: clients decide on that"))
-}
-
-/// Returns the flags completed with the configuration, as sessions have them.
-async fn with_configuration(
-    args: &RunArgs,
-    words: &CommandWords,
-    process_env: &ProcessEnv,
-) -> Result<RunArgs, Failure> {
-    let mut completed = config::complete_run(words, &[], process_env).await?;
-    completed.session.given = args.session.given.clone();
-    Ok(completed)
 }
 
 /// Serves on an address, to clients with a token.

@@ -4,7 +4,6 @@ pub(crate) mod conversed;
 mod delete;
 pub(crate) mod export;
 pub(crate) mod files;
-mod flags;
 mod list;
 #[cfg(feature = "client")]
 mod served;
@@ -13,7 +12,6 @@ pub(crate) mod verify;
 mod worktree;
 
 use self::files::{Point, in_place};
-pub(crate) use self::flags::remembered_words;
 pub(crate) use self::worktree::worktree;
 use crate::args::{DiffArgs, ListFormat, RewindArgs, SessionsArgs, SessionsCommand};
 use crate::console;

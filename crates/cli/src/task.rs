@@ -24,9 +24,7 @@ use pintle_workflow::task::Task;
 use pintle_workflow::{IntactTask, KIND, KIND_TASK, TaskHostError, read_intact_task, read_task};
 use serde_json::{Value, json};
 
-use crate::args::{
-    CommandWords, ListFormat, ListTasksArgs, ReportTaskArgs, TaskArgs, TaskCommand, TaskReportFormat,
-};
+use crate::args::{ListFormat, ListTasksArgs, ReportTaskArgs, TaskArgs, TaskCommand, TaskReportFormat};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
@@ -37,13 +35,9 @@ use crate::sessions::{Sessions, beginning_with};
 pub(crate) use self::worker::run_worker;
 
 /// Runs `pintle task`.
-pub(crate) async fn task(
-    args: TaskArgs,
-    words: &CommandWords,
-    process_env: &ProcessEnv,
-) -> Result<Exit, Failure> {
+pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     match args.command {
-        TaskCommand::Run(args) => run::run(*args, words, process_env).await,
+        TaskCommand::Run(args) => run::run(*args, process_env).await,
         TaskCommand::List(args) => list(&args, process_env).await,
         TaskCommand::Show(args) => show::show(&args, process_env).await,
         TaskCommand::Report(args) => report(&args, process_env).await,

@@ -156,6 +156,22 @@ impl LayerSpec {
         Self { layer, spec, origin, origins: BTreeMap::new() }
     }
 
+    /// Creates the layer of a client's request, with its fields as the origins. `can_approve` is whether the client may decide
+    /// on approvals.
+    #[must_use]
+    pub fn from_request(client: Client, can_approve: bool, spec: PartialSpec) -> Self {
+        let set = spec.set_paths();
+        let mut layer = Self::new(Layer::Request { client, can_approve }, spec, Origin::Default);
+        for row in FIELDS.iter().filter(|row| set.contains(&row.path)) {
+            let name = match client {
+                Client::Http => row.http.map(|field| field.name),
+                Client::Editor => row.acp,
+            };
+            layer = layer.with_origin(row.path, Origin::Request(name.unwrap_or(row.path).to_owned()));
+        }
+        layer
+    }
+
     /// Sets the origin of a field.
     #[must_use]
     pub fn with_origin(mut self, path: impl Into<String>, origin: Origin) -> Self {

@@ -22,7 +22,7 @@ use pintle_store::{
 };
 use serde_json::Value;
 
-pub use self::flags::{Flags, SessionDescription, denials, remembered_flags};
+pub use self::flags::{Flags, RememberedSettings, SessionDescription, denials};
 pub use self::place::{Place, require_directory};
 use self::worktree::Worktree;
 use crate::env_spec::EnvironmentChoice;
@@ -361,9 +361,9 @@ async fn forkable(
 }
 
 impl Selected {
-    /// Returns the flags that the session remembers.
-    pub fn remembered_flags(&self) -> Result<Flags, Failure> {
-        remembered_flags(&self.summary)
+    /// Returns the settings that the session remembers.
+    pub fn remembered(&self) -> Result<RememberedSettings, Failure> {
+        RememberedSettings::from_summary(&self.summary)
     }
 
     /// Returns whether the session works in a worktree.

@@ -208,6 +208,9 @@ pub struct NewSession {
     /// Settings at the beginning.
     #[serde(flatten)]
     pub settings: SettingsChange,
+    /// Whether the client has the scope `approve`, which the server sets.
+    #[serde(skip)]
+    pub can_approve: bool,
     /// Properties in the store, which the server sets.
     #[serde(skip)]
     pub properties: BTreeMap<String, String>,

@@ -1,12 +1,45 @@
 //! Values of flags as the types of the parts that use them.
 
+use clap::ValueEnum;
+use pintle_agent::Toolset;
+
 use super::{EnvArgs, ModelArgs, RunArgs};
 use crate::env_spec::EnvironmentChoice;
 use crate::environment::Confinement;
+use crate::policy::grant::GrantSource;
 use crate::route::ModelChoice;
 use crate::servers::ServerOptions;
 use crate::session_limits::SessionLimits;
 use crate::toolset::ToolsetChoice;
+
+/// Values of `--toolset`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ToolsetName {
+    /// Tools that the provider's models were trained on
+    Native,
+    /// Tools of the loop specification
+    Spec,
+}
+
+impl From<ToolsetName> for Toolset {
+    fn from(name: ToolsetName) -> Self {
+        match name {
+            ToolsetName::Native => Self::Native,
+            ToolsetName::Spec => Self::Spec,
+        }
+    }
+}
+
+impl RunArgs {
+    /// Returns the source of the grant that the session is opened under.
+    pub(crate) fn grant_source(&self) -> GrantSource<'_> {
+        match (&self.requested_grant, &self.grant) {
+            (Some(grant), _) => GrantSource::Request(grant),
+            (None, Some(file)) => GrantSource::File(file),
+            (None, None) => GrantSource::Record,
+        }
+    }
+}
 
 impl From<&ModelArgs> for ModelChoice {
     fn from(args: &ModelArgs) -> Self {

@@ -1,19 +1,18 @@
-//! The flags of a session as a layer of its settings, and resolved settings as flags.
+//! Flags as a layer of settings, and resolved settings as flags.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use pintle_agent::Toolset;
 use pintle_governance::BudgetLimits;
 use pintle_host::{
-    BaseUrl, BudgetSpec, CountLimit, EnvironmentSpec, FIELDS, Layer, LayerSpec, ModelSpec, NetworkAccess,
-    Origin, PartialEnvironment, PartialLimits, PartialModel, PartialPolicy, PartialSpec, PartialTools,
-    ProfileRef, Resolved, SandboxLevel, SessionSpec, WorktreeBase,
+    BaseUrl, BudgetSpec, CountLimit, FIELDS, Layer, LayerSpec, NetworkAccess, Origin, PartialLimits,
+    PartialSpec, PartialTools, ProfileRef, Resolved, SandboxLevel, SessionSpec, WorktreeBase,
 };
 
 use super::confinement::Switch;
-use super::{CatalogArgs, ConfinementArgs, EnvArgs, ModelArgs, RunArgs, ToolsetName};
+use super::{CatalogArgs, ConfinementArgs, EnvArgs, ModelArgs, PolicyArgs, RunArgs, ToolsetName};
 use crate::budget::BudgetChoice;
 use crate::environment::{Confinement, SandboxName};
 use crate::failure::Failure;
@@ -26,7 +25,9 @@ impl RunArgs {
     ///
     /// The grant is left out: its file is read when the session is opened.
     pub(crate) fn layer(&self, profiles: &BTreeSet<&str>) -> Result<LayerSpec, Failure> {
-        let mut layer = LayerSpec::new(Layer::CommandLine, self.settings(profiles)?, Origin::Default);
+        let mut spec = self.settings()?;
+        name_profile(&mut spec, profiles);
+        let mut layer = LayerSpec::new(Layer::CommandLine, spec, Origin::Default);
         for row in FIELDS {
             if let Some(flag) = row.flags.iter().find(|flag| self.is_typed(flag)) {
                 layer = layer.with_origin(row.path, Origin::Flag(format!("--{flag}")));
@@ -35,46 +36,43 @@ impl RunArgs {
         Ok(layer)
     }
 
-    /// Returns the flags of a session with these settings. The prompt, the output, the grant, the budget and the worktree
-    /// are as they were typed.
+    /// Returns the flags of a session with these settings. The prompt, the output, the file of the grant, the budget and the
+    /// worktree are as they were typed.
     pub(crate) fn with_settings(mut self, resolved: &Resolved) -> Result<Self, Failure> {
-        let SessionSpec { model, environment, policy, limits, tools, persistence, .. } = &resolved.spec;
-        self.model = model_args(model)?;
-        if matches!(resolved.origin("model.catalog"), Origin::Variable(_)) {
-            // Messages about the file name the variable.
-            self.model.catalog = CatalogArgs::default();
-        }
+        let SessionSpec { environment, policy, limits, persistence, .. } = &resolved.spec;
+        self.model = ModelArgs::from_resolved(resolved)?;
         self.environment = EnvArgs { env: parsed(&environment.kind)?, dir: environment.dir.clone() };
-        self.confinement = confinement_args(environment, policy.read_before_write);
-        // Some surfaces have another default.
-        self.policy.mode = resolved.origins.contains_key("policy.mode").then_some(policy.mode);
-        self.policy.after_plan =
-            resolved.origins.contains_key("policy.after_plan").then_some(policy.after_plan);
-        self.policy.allow.clone_from(&policy.allow);
-        self.policy.deny.clone_from(&policy.deny);
+        self.confinement = ConfinementArgs::from_spec(&resolved.spec);
+        self.policy.apply(resolved);
+        // A flag names a file, which is read when the session is opened.
+        self.requested_grant.clone_from(&policy.grant);
         self.wait_approval = policy.wait_approval;
         self.max_turns = limits.max_turns.0;
         self.max_tool_rounds = limits.max_tool_rounds.0;
         self.compact_at = limits.compact_at;
-        self.toolset = if tools.toolset == Toolset::Spec { ToolsetName::Spec } else { ToolsetName::Native };
+        self.toolset = self.toolset.or_resolved(resolved);
         #[cfg(feature = "mcp")]
         {
-            self.servers.mcp_config.clone_from(&tools.server_files);
-            self.servers.no_mcp = !tools.use_servers;
+            self.servers.mcp_config.clone_from(&resolved.spec.tools.server_files);
+            self.servers.no_mcp = !resolved.spec.tools.use_servers;
         }
         self.session.no_session = !persistence.keep;
         Ok(self)
     }
 
-    fn is_typed(&self, flag: &str) -> bool {
+    /// Returns whether a flag was typed, by its name without dashes.
+    pub(crate) fn is_typed(&self, flag: &str) -> bool {
         self.typed.contains(flag)
     }
 
-    fn settings(&self, profiles: &BTreeSet<&str>) -> Result<PartialSpec, Failure> {
+    fn settings(&self) -> Result<PartialSpec, Failure> {
         let mut spec = PartialSpec::default();
-        spec.model = model(&self.model, profiles);
-        spec.environment = self.environment_settings();
-        spec.policy = self.policy_settings();
+        self.model.set(&mut spec);
+        self.confinement.set(&mut spec, self.is_typed("sandbox"));
+        self.policy.set(&mut spec);
+        spec.environment.kind = self.is_typed("env").then(|| self.environment.env.to_string());
+        spec.environment.dir.clone_from(&self.environment.dir);
+        spec.policy.wait_approval = self.wait_approval.then_some(true);
         spec.limits = self.limit_settings()?;
         spec.tools = self.tool_settings();
         spec.persistence.keep = self.session.no_session.then_some(false);
@@ -83,29 +81,6 @@ impl RunArgs {
             worktree::WorktreeBase::Changes => WorktreeBase::Changes,
         });
         Ok(spec)
-    }
-
-    fn environment_settings(&self) -> PartialEnvironment {
-        let Confinement { level, network, confine } = (&self.confinement).into();
-        let mut settings = PartialEnvironment::default();
-        settings.kind = self.is_typed("env").then(|| self.environment.env.to_string());
-        settings.dir.clone_from(&self.environment.dir);
-        let has_level = self.is_typed("sandbox") || self.confinement.no_sandbox;
-        settings.sandbox = has_level.then(|| sandbox_level(level));
-        settings.network = network.map(|is_on| if is_on { NetworkAccess::On } else { NetworkAccess::Off });
-        settings.confine = confine.then_some(true);
-        settings
-    }
-
-    fn policy_settings(&self) -> PartialPolicy {
-        let mut settings = PartialPolicy::default();
-        settings.mode = self.policy.mode;
-        settings.after_plan = self.policy.after_plan;
-        settings.allow.clone_from(&self.policy.allow);
-        settings.deny.clone_from(&self.policy.deny);
-        settings.wait_approval = self.wait_approval.then_some(true);
-        settings.read_before_write = self.confinement.read_before_write.then_some(true);
-        settings
     }
 
     fn limit_settings(&self) -> Result<PartialLimits, Failure> {
@@ -133,63 +108,127 @@ impl RunArgs {
     }
 }
 
-fn model(args: &ModelArgs, profiles: &BTreeSet<&str>) -> PartialModel {
-    let mut settings = PartialModel::default();
-    settings.provider = args.provider.map(|provider| provider.value_name().to_owned());
-    settings.name.clone_from(&args.model);
-    settings.base_url = args.base_url.as_ref().map(BaseUrl::new);
-    settings.script.clone_from(&args.script);
-    settings.dialect = args.dialect.map(|dialect| dialect.name().to_owned());
-    settings.profile = args.profile.as_deref().map(|profile| profile_ref(profile, profiles));
-    settings.reasoning_effort.clone_from(&args.reasoning_effort);
-    settings.timeout = args.timeout;
-    settings.catalog.clone_from(&args.catalog.catalog);
-    settings
+impl ModelArgs {
+    /// Sets the settings of these flags. Each value of `--profile` is a file.
+    pub(crate) fn set(&self, spec: &mut PartialSpec) {
+        let settings = &mut spec.model;
+        settings.provider = self.provider.map(|provider| provider.value_name().to_owned());
+        settings.name.clone_from(&self.model);
+        settings.base_url = self.base_url.as_ref().map(BaseUrl::new);
+        settings.script.clone_from(&self.script);
+        settings.dialect = self.dialect.map(|dialect| dialect.name().to_owned());
+        settings.profile = self.profile.clone().map(ProfileRef::File);
+        settings.reasoning_effort.clone_from(&self.reasoning_effort);
+        settings.timeout = self.timeout;
+        settings.catalog.clone_from(&self.catalog.catalog);
+    }
+
+    /// Returns the flags for settings.
+    pub(crate) fn from_resolved(resolved: &Resolved) -> Result<Self, Failure> {
+        let spec = &resolved.spec.model;
+        Ok(Self {
+            provider: spec.provider.as_deref().map(parsed).transpose()?,
+            model: spec.name.clone(),
+            base_url: spec.base_url.as_ref().map(|url| url.as_str().to_owned()),
+            script: spec.script.clone(),
+            dialect: spec.dialect.as_deref().map(parsed).transpose()?,
+            profile: profile_file(resolved),
+            reasoning_effort: spec.reasoning_effort.clone(),
+            timeout: spec.timeout,
+            catalog: CatalogArgs::from_resolved(resolved),
+        })
+    }
 }
 
-fn model_args(spec: &ModelSpec) -> Result<ModelArgs, Failure> {
-    let profile = match &spec.profile {
+impl CatalogArgs {
+    /// Returns the flags for settings.
+    pub(crate) fn from_resolved(resolved: &Resolved) -> Self {
+        if matches!(resolved.origin("model.catalog"), Origin::Variable(_)) {
+            // Messages about the file name the variable.
+            return Self::default();
+        }
+        Self { catalog: resolved.spec.model.catalog.clone() }
+    }
+}
+
+impl ConfinementArgs {
+    /// Sets the settings of these flags. `is_level_typed` is whether `--sandbox` was typed.
+    pub(crate) fn set(&self, spec: &mut PartialSpec, is_level_typed: bool) {
+        let Confinement { level, network, confine } = self.into();
+        let settings = &mut spec.environment;
+        settings.sandbox = (is_level_typed || self.no_sandbox).then(|| sandbox_level(level));
+        settings.network = network.map(|is_on| if is_on { NetworkAccess::On } else { NetworkAccess::Off });
+        settings.confine = confine.then_some(true);
+        spec.policy.read_before_write = self.read_before_write.then_some(true);
+    }
+
+    /// Returns the flags for settings.
+    pub(crate) fn from_spec(spec: &SessionSpec) -> Self {
+        let switch = |access| match access {
+            NetworkAccess::On => Switch::On,
+            NetworkAccess::Off => Switch::Off,
+        };
+        Self {
+            sandbox: sandbox_name(spec.environment.sandbox),
+            no_sandbox: false,
+            network: spec.environment.network.map(switch),
+            confine: spec.environment.confine,
+            read_before_write: spec.policy.read_before_write,
+        }
+    }
+}
+
+impl PolicyArgs {
+    /// Sets the settings of these flags.
+    pub(crate) fn set(&self, spec: &mut PartialSpec) {
+        let settings = &mut spec.policy;
+        settings.mode = self.mode;
+        settings.after_plan = self.after_plan;
+        settings.allow.clone_from(&self.allow);
+        settings.deny.clone_from(&self.deny);
+    }
+
+    /// Applies settings.
+    pub(crate) fn apply(&mut self, resolved: &Resolved) {
+        let policy = &resolved.spec.policy;
+        // Some surfaces have another default.
+        self.mode = resolved.origins.contains_key("policy.mode").then_some(policy.mode);
+        self.after_plan = resolved.origins.contains_key("policy.after_plan").then_some(policy.after_plan);
+        self.allow.clone_from(&policy.allow);
+        self.deny.clone_from(&policy.deny);
+    }
+}
+
+impl ToolsetName {
+    /// Returns the toolset that settings have, or else this default.
+    pub(crate) fn or_resolved(self, resolved: &Resolved) -> Self {
+        if !resolved.origins.contains_key("tools.toolset") {
+            return self;
+        }
+        if resolved.spec.tools.toolset == Toolset::Spec { Self::Spec } else { Self::Native }
+    }
+}
+
+/// Returns the file of the profile. The values of a profile with a name are settings themselves.
+pub(crate) fn profile_file(resolved: &Resolved) -> Option<PathBuf> {
+    match &resolved.spec.model.profile {
         Some(ProfileRef::File(file)) => Some(file.clone()),
-        // Its values are settings themselves.
         Some(ProfileRef::Name(_)) | None => None,
-    };
-    Ok(ModelArgs {
-        provider: spec.provider.as_deref().map(parsed).transpose()?,
-        model: spec.name.clone(),
-        base_url: spec.base_url.as_ref().map(|url| url.as_str().to_owned()),
-        script: spec.script.clone(),
-        dialect: spec.dialect.as_deref().map(parsed).transpose()?,
-        profile,
-        reasoning_effort: spec.reasoning_effort.clone(),
-        timeout: spec.timeout,
-        catalog: CatalogArgs { catalog: spec.catalog.clone() },
-    })
+    }
 }
 
-fn confinement_args(spec: &EnvironmentSpec, read_before_write: bool) -> ConfinementArgs {
-    let switch = |access| match access {
-        NetworkAccess::On => Switch::On,
-        NetworkAccess::Off => Switch::Off,
-    };
-    ConfinementArgs {
-        sandbox: sandbox_name(spec.sandbox),
-        no_sandbox: false,
-        network: spec.network.map(switch),
-        confine: spec.confine,
-        read_before_write,
+/// Changes a profile that is a file into one of `profiles`, if it has the name of one.
+pub(crate) fn name_profile(spec: &mut PartialSpec, profiles: &BTreeSet<&str>) {
+    if let Some(ProfileRef::File(file)) = &spec.model.profile
+        && let Some(name) = file.to_str().filter(|name| profiles.contains(name))
+    {
+        spec.model.profile = Some(ProfileRef::Name(name.to_owned()));
     }
 }
 
 /// Parses a setting that is text. A kept session may have a wrong one.
-fn parsed<T: FromStr<Err = String>>(text: &str) -> Result<T, Failure> {
+pub(crate) fn parsed<T: FromStr<Err = String>>(text: &str) -> Result<T, Failure> {
     text.parse().map_err(|problem| Failure::usage(format!("invalid setting of the session: {problem}")))
-}
-
-fn profile_ref(value: &Path, profiles: &BTreeSet<&str>) -> ProfileRef {
-    match value.to_str().filter(|name| profiles.contains(name)) {
-        Some(name) => ProfileRef::Name(name.to_owned()),
-        None => ProfileRef::File(value.to_path_buf()),
-    }
 }
 
 fn budget(choice: &BudgetChoice) -> Result<Option<BudgetSpec>, Failure> {

@@ -8,7 +8,6 @@ use pintle_governance::Mode;
 
 use super::{ConfigurationArgs, ListFormat};
 use crate::policy::PolicyChoice;
-use crate::sessions::Flags;
 
 /// Which calls run, and which are asked about.
 #[derive(Clone, Debug, Default, Args)]
@@ -26,9 +25,6 @@ pub(crate) struct PolicyArgs {
     /// Deny the calls that this rule names, such as '@write(src/**)', while this command runs; may be repeated
     #[arg(long, value_name = "RULE", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) deny: Vec<String>,
-    /// The rules among these flags that a client of a server has set for the session, by flag. The session remembers them.
-    #[arg(skip)]
-    pub(crate) session_rules: Flags,
 }
 
 impl From<&PolicyArgs> for PolicyChoice {
@@ -54,11 +50,11 @@ pub(crate) enum RulesCommand {
 }
 
 impl RulesCommand {
-    /// Returns the directory and the flags whose rules apply.
-    pub(crate) fn scope(&self) -> &RulesScope {
+    /// Returns the directory and the flags whose rules apply, to change them.
+    pub(crate) fn scope_mut(&mut self) -> &mut RulesScope {
         match self {
             Self::List(scope) => scope,
-            Self::Check(args) => &args.scope,
+            Self::Check(args) => &mut args.scope,
         }
     }
 }

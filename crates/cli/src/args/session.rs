@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
+use pintle_host::KeptSpec;
 
 use super::parsers::named;
 use super::{ListFormat, RunArgs};
 use crate::sessions::worktree::WorktreeBase;
-use crate::sessions::{Flags, SessionChoice, SessionDescription};
+use crate::sessions::{Flags, RememberedSettings, SessionChoice, SessionDescription};
 use crate::timeout;
 
 /// Session of a run.
@@ -47,6 +48,9 @@ pub(crate) struct SessionArgs {
     /// Flags of the run that a session remembers, by name, with their values.
     #[arg(skip)]
     pub(crate) given: Flags,
+    /// Settings of the run that a session remembers.
+    #[arg(skip)]
+    pub(crate) spec: KeptSpec,
 }
 
 impl SessionArgs {
@@ -72,10 +76,12 @@ impl From<&RunArgs> for SessionDescription {
         Self {
             id: args.session.id.clone(),
             properties: args.session.properties.clone(),
-            flags: args.session.given.clone(),
-            rules: args.policy.session_rules.clone(),
+            remembered: RememberedSettings {
+                flags: args.session.given.clone(),
+                spec: args.session.spec.clone(),
+            },
             has_profile: args.model.profile.is_some(),
-            has_grant: args.grant.is_some(),
+            has_grant: args.grant.is_some() || args.requested_grant.is_some(),
         }
     }
 }

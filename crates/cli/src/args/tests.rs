@@ -1,4 +1,5 @@
 use clap::CommandFactory as _;
+use pintle_agent::Toolset;
 use pintle_governance::{AtLimit, Mode, UnknownPrice};
 use pintle_host::ValueKind;
 

@@ -6,7 +6,6 @@ use pintle_compat::claude::{PermissionMode, StreamOptions};
 use pintle_governance::Mode;
 
 use super::exec::Translated;
-use crate::args::CommandWords;
 use crate::failure::{Failure, OrFailure as _};
 
 /// Flag for the conversation.
@@ -36,9 +35,9 @@ pub(super) fn translated(args: &[OsString]) -> Result<Option<Translated>, Failur
     Ok(Some(translated))
 }
 
-/// Returns the options of a command line.
-pub(crate) fn options(words: &CommandWords) -> Result<StreamOptions, Failure> {
-    parsed(words.passed.get(1..).unwrap_or_default()).map(|(options, _)| options)
+/// Returns the options of the words of a process.
+pub(crate) fn options(words: &[OsString]) -> Result<StreamOptions, Failure> {
+    parsed(words.get(1..).unwrap_or_default()).map(|(options, _)| options)
 }
 
 fn names_format(word: &OsString) -> bool {

@@ -1,4 +1,4 @@
-//! Flags of a run that its session remembers.
+//! Flags that were typed, and those that a session remembers.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,40 +6,13 @@ use std::sync::LazyLock;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory as _};
+use pintle_host::{FIELDS, Kept, ValueKind};
 
 use crate::args::Arguments;
 use crate::sessions::Flags;
 
-/// They select environment, model and tools.
-const REMEMBERED: &[&str] = &[
-    "env",
-    "dir",
-    "provider",
-    "model",
-    "base-url",
-    "script",
-    "dialect",
-    "profile",
-    "reasoning-effort",
-    "catalog",
-    "toolset",
-    "mode",
-    "after-plan",
-    "wait-approval",
-    "sandbox",
-    "no-sandbox",
-    "network",
-    "confine",
-    "read-before-write",
-    "mcp-config",
-    "no-mcp",
-];
-
-/// Flags with rules that a client of a server sets for a session. The rules of a command line apply to one run.
-const SESSION_RULES: &[&str] = &["allow", "deny"];
-
-/// Flags whose value is the path of a file.
-const PATHS: &[&str] = &["script", "profile", "catalog", "mcp-config"];
+/// Path of the working directory, which the store has as well.
+const DIRECTORY: &str = "environment.dir";
 
 /// Flag of a run.
 struct RunFlag {
@@ -67,52 +40,30 @@ fn on_command_line(matches: &ArgMatches) -> impl Iterator<Item = &'static RunFla
     FLAGS.iter().filter(|flag| matches.value_source(&flag.id) == Some(ValueSource::CommandLine))
 }
 
-/// Returns the names of the flags on the command line.
+/// Returns the names of the flags on the command line of a subcommand.
 pub(super) fn typed(matches: &ArgMatches) -> BTreeSet<String> {
-    on_command_line(matches).map(|flag| flag.name.clone()).collect()
+    // A group has the name of its type.
+    let ids = matches.ids().map(clap::Id::as_str).filter(|id| !id.starts_with(char::is_uppercase));
+    let typed = ids.filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine));
+    typed.map(|id| id.replace('_', "-")).collect()
 }
 
-/// Returns the flags on the command line that a session remembers.
+/// Returns the flags on the command line that a session remembers: they select environment, model and tools.
 pub(super) fn remember(matches: &ArgMatches) -> Flags {
-    let given = on_command_line(matches).filter(|flag| REMEMBERED.contains(&flag.name.as_str()));
-    let given = given.map(|flag| {
+    let given = on_command_line(matches).filter_map(|flag| {
+        let row = FIELDS.iter().find(|row| row.flags.contains(&flag.name.as_str()))?;
+        let is_remembered = row.kept == Kept::Always || row.path == DIRECTORY;
+        is_remembered.then_some((flag, row))
+    });
+    let given = given.map(|(flag, row)| {
         let values = matches.get_raw(&flag.id).filter(|_| flag.takes_value).into_iter().flatten();
+        let is_file = matches!(row.kind, ValueKind::Path | ValueKind::Profile) && row.path != DIRECTORY;
         let value = |value: &std::ffi::OsStr| {
             // A relative path means another file in another directory.
-            let is_path = PATHS.contains(&flag.name.as_str());
-            let path = is_path.then(|| std::path::absolute(Path::new(value)).ok()).flatten();
+            let path = is_file.then(|| std::path::absolute(Path::new(value)).ok()).flatten();
             path.map_or_else(|| value.to_string_lossy().into_owned(), |path| path.display().to_string())
         };
         (flag.name.clone(), values.map(value).collect())
     });
     given.collect()
-}
-
-/// Returns the rules among the flags that a session remembers.
-pub(crate) fn session_rules(remembered: &[String]) -> Flags {
-    let mut rules = Flags::new();
-    for word in remembered {
-        let flag = word.strip_prefix("--").and_then(|word| word.split_once('='));
-        if let Some((name, rule)) = flag.filter(|(name, _)| SESSION_RULES.contains(name)) {
-            rules.entry(name.to_owned()).or_default().push(rule.to_owned());
-        }
-    }
-    rules
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rules_of_a_session_are_found_among_its_flags() {
-        let words = ["--mode=plan", "--deny=shell", "--allow=shell(a=b)", "--deny=@write", "--no-sandbox"];
-        let rules = session_rules(&words.map(str::to_owned));
-        let expected = [("allow", &["shell(a=b)"][..]), ("deny", &["shell", "@write"])];
-        let expected: Flags = expected
-            .into_iter()
-            .map(|(name, rules)| (name.to_owned(), rules.iter().map(|rule| (*rule).to_owned()).collect()))
-            .collect();
-        assert_eq!(rules, expected);
-    }
 }

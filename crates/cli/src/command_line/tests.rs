@@ -1,12 +1,15 @@
+use std::collections::BTreeSet;
+
 use clap::Parser as _;
 
 use super::*;
 use crate::args::RunArgs;
+use crate::sessions::Flags;
 
-/// Returns the flags of the session of a command line, and its words.
-pub(crate) fn session_of(line: &str) -> (RunArgs, CommandWords) {
-    let (arguments, words) = super::parse(line.split_whitespace().map(OsString::from).collect()).unwrap();
-    (arguments.command.session().unwrap().clone(), words)
+/// Returns the flags of the session of a command line.
+pub(crate) fn session_of(line: &str) -> RunArgs {
+    let arguments = super::parse(line.split_whitespace().map(OsString::from).collect()).unwrap();
+    arguments.command.session().unwrap().clone()
 }
 
 fn parse(line: &str) -> Result<Arguments, clap::Error> {
@@ -98,18 +101,23 @@ fn usage_errors_are_one_line() {
 }
 
 #[test]
-fn only_the_flag_of_a_named_profile_is_removed() {
-    let cases = [
-        ("run --profile review x", "run x"),
-        ("run --profile=review x", "run x"),
-        ("run --profile other x", "run --profile other x"),
-        ("run -- --profile review", "run -- --profile review"),
-        ("run review", "run review"),
+fn typed_and_remembered_flags_are_known() {
+    let run = session_of(
+        "pintle run --no-sandbox --max-turns 3 --mode=plan --catalog c.json --dir w --deny shell x",
+    );
+    let typed = ["catalog", "deny", "dir", "max-turns", "mode", "no-sandbox", "prompt"];
+    assert_eq!(run.typed, BTreeSet::from(typed.map(str::to_owned)));
+    let catalog = std::path::absolute("c.json").unwrap().display().to_string();
+    let value = |name: &str, value: &str| (name.to_owned(), vec![value.to_owned()]);
+    let remembered = [
+        value("catalog", &catalog),
+        value("dir", "w"),
+        value("mode", "plan"),
+        ("no-sandbox".to_owned(), Vec::new()),
     ];
-    for (line, expected) in cases {
-        let mut args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        remove_profile(&mut args, "review");
-        let expected: Vec<&str> = expected.split_whitespace().collect();
-        assert_eq!(args, expected, "{line}");
-    }
+    assert_eq!(run.session.given, Flags::from(remembered));
+    let arguments =
+        super::parse(["pintle", "tools", "--toolset", "spec"].map(OsString::from).into()).unwrap();
+    assert_eq!(arguments.typed, BTreeSet::from(["toolset".to_owned()]));
+    assert_eq!(session_of("pintle").typed, BTreeSet::new());
 }

@@ -1,76 +1,78 @@
 //! The configuration and the flags of a session as layers of its settings.
 
 use pintle_agent::Toolset;
-use pintle_host::{
-    BaseUrl, BoundedValue, CountLimit, FIELDS, FieldRow, KeptSpec, Layer, LayerSpec, Origin, PartialSpec,
-    ProfileRef, merge,
-};
+use pintle_host::{BaseUrl, CountLimit, FIELDS, Layer, LayerSpec, Origin, PartialSpec, ProfileRef, merge};
 
 use super::load::Configuration;
-use super::settings::{self, Settings, Source, Value};
-use super::{require_file, url_variable};
+use super::settings::{self, Settings, Source};
+use super::{SessionSources, require_file, url_variable};
 use crate::args::RunArgs;
 use crate::config_file::keys;
-use crate::failure::{Failure, OrFailure as _};
+use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 use crate::provider::{Provider, ProviderName};
-use crate::sessions::Flags;
 use crate::timeout;
 
 /// Path of the field for the base URL.
 const BASE_URL: &str = "model.base_url";
 
-/// Returns the layers of a session: the configuration, the flags that it remembers, and the flags that were typed. The
-/// remembered flags do not have those that the typed flags replace.
+/// Returns the layers of a session. The remembered settings do not have those that the flags of the process replace.
 pub(super) fn of_session(
     args: &RunArgs,
-    remembered: &Flags,
+    sources: &SessionSources,
     loaded: &Configuration,
     process_env: &ProcessEnv,
 ) -> Result<Vec<LayerSpec>, Failure> {
-    let sources = loaded.sources(None);
-    let profiles = sources.profiles();
+    let of_files = loaded.sources(None);
+    let profiles = of_files.profiles();
     let typed = args.layer(&profiles)?;
-    let mut kept = remembered_layer(remembered)?;
-    let flag = selected_profile(args, remembered);
-    if let Some(name) = flag.as_deref().filter(|name| !profiles.contains(name)) {
-        require_file(name, loaded)?;
-        if kept.spec.model.profile.is_some() {
-            kept.spec.model.profile = Some(ProfileRef::File(name.into()));
-        }
-    }
-    let (profile, _) = loaded.sources(flag.as_deref()).profile();
-    let mut layers = loaded.layers(profile.as_ref().map(|value| value.text.as_str()));
-    if flag.is_some() {
-        layers.iter_mut().for_each(|layer| layer.spec.clear("model.profile"));
+    let mut kept = sources.remembered.spec.clone().into_layer();
+    let flag = selected_profile(args, &kept.spec);
+    if let (Some(name), true) = (&flag, kept.spec.model.profile.is_some())
+        && !profiles.contains(name.as_str())
+    {
+        kept.spec.model.profile = Some(ProfileRef::File(name.into()));
     }
     let provider = typed.spec.model.provider.as_deref().or(kept.spec.model.provider.as_deref());
-    let provider = provider.and_then(|name| name.parse().ok());
-    hide_weaker_urls(&mut layers, provider, process_env);
-    layers.extend([kept, typed]);
+    let mut layers = of_configuration(flag.as_deref(), provider, loaded, process_env)?;
+    let defaults = LayerSpec::new(Layer::Default, sources.defaults.clone(), Origin::Default);
+    layers.extend([defaults, kept, typed]);
+    layers.extend(sources.request.clone());
     Ok(layers)
 }
 
-/// Returns the flags among words such as `--mode=plan`.
-pub(super) fn flags_of(words: &[String]) -> Flags {
-    let mut flags = Flags::new();
-    for word in words.iter().filter_map(|word| word.strip_prefix("--")) {
-        let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
-        flags.entry(name.to_owned()).or_default().extend(value.map(str::to_owned));
+/// Returns the layers of the configuration. `profile` is the value of `--profile`, and `provider` the name of the provider that
+/// stronger layers set.
+pub(super) fn of_configuration(
+    profile: Option<&str>,
+    provider: Option<&str>,
+    loaded: &Configuration,
+    process_env: &ProcessEnv,
+) -> Result<Vec<LayerSpec>, Failure> {
+    if let Some(name) = profile.filter(|name| !loaded.sources(None).profiles().contains(name)) {
+        require_file(name, loaded)?;
     }
-    flags
+    let selected = loaded.sources(profile).profile();
+    let mut layers = loaded.layers(selected.as_ref().map(|value| value.text.as_str()));
+    if profile.is_some() {
+        layers.iter_mut().for_each(|layer| layer.spec.clear("model.profile"));
+    }
+    hide_weaker_urls(&mut layers, provider.and_then(|name| name.parse().ok()), process_env);
+    Ok(layers)
 }
 
 /// Returns the value of `--profile`, typed or remembered.
-pub(super) fn selected_profile(args: &RunArgs, remembered: &Flags) -> Option<String> {
+pub(super) fn selected_profile(args: &RunArgs, remembered: &PartialSpec) -> Option<String> {
     let typed = args.model.profile.as_ref().map(|path| path.to_string_lossy().into_owned());
-    typed.or_else(|| remembered.get("profile")?.first().cloned())
+    typed.or_else(|| profile_text(remembered))
 }
 
-/// Returns the layer of the flags that a session remembers.
-pub(super) fn remembered_layer(flags: &Flags) -> Result<LayerSpec, Failure> {
-    let kept = KeptSpec::from_flags(flags, None).or_usage("cannot continue the session")?;
-    Ok(kept.into_layer())
+/// Returns the profile of settings as a value of `--profile`.
+pub(super) fn profile_text(spec: &PartialSpec) -> Option<String> {
+    match spec.model.profile.as_ref()? {
+        ProfileRef::Name(name) => Some(name.clone()),
+        ProfileRef::File(file) => Some(file.to_string_lossy().into_owned()),
+    }
 }
 
 /// Unsets the base URLs of files if the variable of the provider has one. The variable is read once the model is known: it may
@@ -113,23 +115,28 @@ impl Configuration {
         layers
     }
 
-    /// Replaces values that exceed a limit of the user by the limit. Returns what was replaced.
-    pub(super) fn limit(&self, settings: &mut Settings) -> Vec<BoundedValue> {
-        let profile = settings.profile.as_ref().map(|value| value.text.as_str());
-        let (layers, values) = (self.layers(profile), self.values(profile));
+    /// Returns the effective values of the keys without flags. `profile` is the value of `--profile`.
+    pub(super) fn settings(&self, profile: Option<&str>) -> Settings {
+        let selected = self.sources(profile).profile();
+        let name = selected.as_ref().map(|value| value.text.as_str());
+        let mut layers = self.layers(name);
+        if profile.is_some() {
+            layers.iter_mut().for_each(|layer| layer.spec.clear("model.profile"));
+        }
         // Only the values of clients have problems.
-        let mut bounded = merge(layers).map(|resolved| resolved.bounded).unwrap_or_default();
-        bounded.retain(|bounded| {
-            let Some(key) = FieldRow::find(bounded.path).and_then(|row| row.key) else { return false };
-            let is_of = |value: &&Value, origin: &Origin| Origin::from(&value.source) == *origin;
-            let shown = settings.values.get(key).is_some_and(|value| is_of(&value, &bounded.origin));
-            let mut limits = values.iter().filter_map(|(_, values)| values.get(key));
-            match limits.find(|value| is_of(value, &bounded.limit)) {
-                Some(limit) if shown => settings.values.insert(key, limit.clone()).is_some(),
-                Some(_) | None => false,
+        let origins = merge(layers).map(|resolved| resolved.origins).unwrap_or_default();
+        let mut values = settings::Layer::new();
+        for (key, value) in self.values(name).into_iter().flat_map(|(_, values)| values) {
+            let row = FIELDS.iter().find(|row| row.key == Some(key));
+            // A key that is no setting of a session has the value of the strongest source.
+            let is_effective = row.is_none_or(|row| {
+                origins.get(row.path).is_some_and(|of| of.contains(&Origin::from(&value.source)))
+            });
+            if is_effective {
+                values.insert(key, value);
             }
-        });
-        bounded
+        }
+        Settings { values, profile: selected }
     }
 }
 

@@ -4,8 +4,8 @@ use pintle_host::ValueKind;
 use serde_json::{Value as Json, json};
 
 use super::settings::{Settings, Source, Value};
-use super::{Configuration, Scope, load};
-use crate::args::{ConfigurationArgs, ListConfigArgs, ListFormat};
+use super::{Configuration, load, require_file, url_variable};
+use crate::args::{ListConfigArgs, ListFormat};
 use crate::config_file::keys::{self, BASE_URL, KEY_COMMAND, Key, PROFILE, PROFILES};
 use crate::config_file::{self, problem};
 use crate::console;
@@ -13,6 +13,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::policy::configuration_in;
 use crate::process_env::ProcessEnv;
+use crate::provider::Provider;
 use crate::render;
 use crate::route;
 
@@ -26,14 +27,11 @@ struct Row {
 
 /// Lists the value of each key in the current directory.
 pub(super) async fn list(args: &ListConfigArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    let scope = Scope::new(process_env.directory(None).ok(), args.configuration);
-    let scope = Scope { profile: args.profile.clone(), ..scope };
-    let loaded = load::load(scope.directory.as_deref(), process_env).await?;
+    let loaded = load::load(process_env.directory(None).ok().as_deref(), process_env).await?;
     let ignored = problem::check(&loaded.problems, args.configuration.ignore_config_errors)?;
     process_env.notices().report_all(ignored);
-    let (mut settings, _) = scope.settings(&loaded, process_env)?;
-    loaded.limit(&mut settings);
-    let rows = rows(&settings, &loaded);
+    let profile = args.profile.as_ref().map(|profile| profile.to_string_lossy());
+    let rows = rows(&settings(&loaded, profile.as_deref(), process_env)?, &loaded);
     let text = match args.output {
         ListFormat::Json => {
             let rows: Vec<Json> = rows
@@ -51,12 +49,31 @@ pub(super) async fn list(args: &ListConfigArgs, process_env: &ProcessEnv) -> Res
 
 /// Returns the effective values in the current directory, as a table.
 pub(super) async fn effective(process_env: &ProcessEnv) -> Result<String, Failure> {
-    let scope = Scope::new(process_env.directory(None).ok(), ConfigurationArgs::default());
-    let loaded = load::load(scope.directory.as_deref(), process_env).await?;
+    let loaded = load::load(process_env.directory(None).ok().as_deref(), process_env).await?;
     problem::check(&loaded.problems, false)?;
-    let (mut settings, _) = scope.settings(&loaded, process_env)?;
-    loaded.limit(&mut settings);
-    Ok(table(&rows(&settings, &loaded)))
+    Ok(table(&rows(&settings(&loaded, None, process_env)?, &loaded)))
+}
+
+/// Returns the effective values. `profile` is the value of `--profile`.
+fn settings(
+    loaded: &Configuration,
+    profile: Option<&str>,
+    process_env: &ProcessEnv,
+) -> Result<Settings, Failure> {
+    let mut settings = loaded.settings(profile);
+    if let Some(name) = profile.filter(|name| !loaded.sources(None).profiles().contains(name)) {
+        require_file(name, loaded)?;
+    }
+    // The variable of the provider takes precedence over files.
+    let configured = || -> Option<Provider> { settings.values.get("provider")?.text.parse().ok() };
+    let variable = url_variable(None, configured, process_env);
+    let is_own =
+        settings.values.get(BASE_URL).is_some_and(|value| matches!(value.source, Source::Variable(_)));
+    if let (Some((name, text)), false) = (variable, is_own) {
+        let source = Source::Variable(name.to_owned());
+        settings.values.insert(BASE_URL, Value { text, source });
+    }
+    Ok(settings)
 }
 
 /// Prints the paths of both files.

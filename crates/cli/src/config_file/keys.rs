@@ -83,6 +83,7 @@ impl Key {
     }
 
     /// Returns the flag that the key sets, without dashes.
+    #[cfg(test)]
     pub(crate) fn flag(&self) -> String {
         self.name.replace('_', "-")
     }

@@ -2,18 +2,16 @@
 
 use pintle_agent::SessionId;
 use pintle_governance::RecordedPolicy;
+use pintle_host::{EnvironmentSpec, NetworkAccess, SandboxLevel, SessionSpec};
 use pintle_store::StoreError;
 use pintle_tools::gate::Permission;
 
-use super::host::MODE;
-use crate::args::RunArgs;
-use crate::environment::{Confinement, SandboxName};
+use crate::env_spec::EnvSpec;
 
-/// Returns the reason why a fork with these flags, and with the recorded policy of its origin, may do more without a decision
+/// Returns the reason why a fork with these settings, and with the recorded policy of its origin, may do more without a decision
 /// than a new session of the server; `None` if it may not.
-pub(super) fn widening(fork: &RunArgs, recorded: &RecordedPolicy, new: &RunArgs) -> Option<String> {
-    let mode = recorded.mode.or(fork.policy.mode).unwrap_or(MODE);
-    let mode_of_new = new.policy.mode.unwrap_or(MODE);
+pub(super) fn widening(fork: &SessionSpec, recorded: &RecordedPolicy, new: &SessionSpec) -> Option<String> {
+    let (mode, mode_of_new) = (recorded.mode.unwrap_or(fork.policy.mode), new.policy.mode);
     if mode.is_wider_than(mode_of_new) {
         return Some(format!("the fork inherits mode {mode}, and new sessions have mode {mode_of_new}"));
     }
@@ -22,18 +20,29 @@ pub(super) fn widening(fork: &RunArgs, recorded: &RecordedPolicy, new: &RunArgs)
     if let Some(rule) = given.chain(approved.map(|rule| &rule.rule)).next() {
         return Some(format!("the fork inherits the rule `{rule}`, which allows calls"));
     }
-    let (environment, of_new) = (&fork.environment.env, &new.environment.env);
+    let (environment, of_new) = (kind(fork), kind(new));
     if environment != of_new {
         return Some(format!(
             "the fork inherits the environment {environment}, and new sessions have {of_new}"
         ));
     }
-    let (inherited, of_new) = (Confinement::from(&fork.confinement), Confinement::from(&new.confinement));
-    if weakness(inherited.level) > weakness(of_new.level) {
+    // The levels are in the order of their strictness.
+    if fork.environment.sandbox > new.environment.sandbox {
         return Some("the fork inherits a weaker sandbox than new sessions have".to_owned());
     }
-    let is_networked = inherited.has_network() && !of_new.has_network();
+    let is_networked = has_network(fork) && !has_network(new);
     is_networked.then(|| "the fork inherits a sandbox with network, and new sessions have none".to_owned())
+}
+
+/// Returns the name of the environment in its usual form.
+fn kind(spec: &SessionSpec) -> String {
+    let kind = &spec.environment.kind;
+    kind.parse::<EnvSpec>().map_or_else(|_| kind.clone(), |kind| kind.to_string())
+}
+
+fn has_network(spec: &SessionSpec) -> bool {
+    let EnvironmentSpec { sandbox, network, .. } = &spec.environment;
+    network.map_or(*sandbox == SandboxLevel::Off, |network| network == NetworkAccess::On)
 }
 
 /// Returns the reason why a fork of a damaged session may do more than its origin.
@@ -43,31 +52,24 @@ pub(super) fn unknown_policy(origin: &SessionId, damage: &StoreError) -> String 
     )
 }
 
-/// Orders the levels of the sandbox, the strictest first.
-fn weakness(level: SandboxName) -> u8 {
-    match level {
-        SandboxName::Full => 0,
-        SandboxName::Auto => 1,
-        SandboxName::Writes => 2,
-        SandboxName::Off => 3,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
+    use std::collections::BTreeSet;
+
     use pintle_agent::PolicyRule;
     use pintle_governance::Mode;
+    use pintle_host::{Layer, LayerSpec, Origin, merge};
 
     use super::*;
-    use crate::args::{Arguments, Command};
+    use crate::command_line::session_of;
+    use crate::serve::host::defaults;
 
-    fn run(flags: &[&str]) -> RunArgs {
-        let words = ["pintle", "run"].into_iter().chain(flags.iter().copied()).chain(["task"]);
-        let Command::Run(run) = Arguments::try_parse_from(words).unwrap().command else {
-            panic!("{flags:?}: not a run")
-        };
-        *run
+    /// Returns the settings of a session with flags.
+    fn spec(flags: &[&str]) -> SessionSpec {
+        let typed = session_of(&format!("pintle run {} task", flags.join(" ")));
+        let typed = typed.layer(&BTreeSet::new()).unwrap();
+        let defaults = LayerSpec::new(Layer::Default, defaults(), Origin::Default);
+        merge([defaults, typed]).unwrap().spec
     }
 
     #[test]
@@ -92,7 +94,7 @@ mod tests {
             (&["--network", "on"], &[], true),
             (&["--network", "on"], &["--network", "on"], false),
         ] {
-            let found = widening(&run(fork), &RecordedPolicy::default(), &run(new));
+            let found = widening(&spec(fork), &RecordedPolicy::default(), &spec(new));
             assert_eq!(found.is_some(), expected, "{fork:?} of {new:?}: {found:?}");
         }
     }
@@ -117,7 +119,7 @@ mod tests {
             (&[], None, Some(Permission::Allow), Some("the rule `shell(rm *)`")),
         ] {
             let recorded = RecordedPolicy { mode, rules: permission.map(rule).into_iter().collect() };
-            let found = widening(&run(flags), &recorded, &run(flags));
+            let found = widening(&spec(flags), &recorded, &spec(flags));
             let is_expected = match (&found, expected) {
                 (Some(reason), Some(expected)) => reason.contains(expected),
                 (found, expected) => found.is_none() && expected.is_none(),

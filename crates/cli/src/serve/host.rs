@@ -1,43 +1,42 @@
 //! Opens the sessions of a server.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_agent::SessionId;
 use pintle_governance::{Mode, RecordedPolicy};
+use pintle_host::PartialSpec;
 use pintle_llm::{Catalog, Usage};
 use pintle_server::{
     DocumentKind, FileChanges, FileLeft, FilePoint, FileStep, HostError, ModelSummary, NewSession,
     OpenSession, RestoreReport, RestoreRequest, SessionHost, SessionSettings, SettingsChange,
 };
 use pintle_store::{IntactRecord, StoreError, Summary, read_intact};
-use tempfile::NamedTempFile;
 
 use super::controls::ServeControls;
 use super::damage::damage_or;
 use super::fork::{unknown_policy, widening};
+use super::request::request_layer;
 use super::roots::WorkspaceRoots;
-use crate::args::{AuditFormat, CommandWords, ExportFormat, RunArgs, SessionArgs};
+use crate::args::{AuditFormat, ExportFormat, RunArgs, SessionArgs};
 use crate::attendant::{Attendant, ClientAttendant};
 use crate::audit;
-use crate::config;
+use crate::config::{self, SessionSources};
 use crate::env_spec::{EnvSpec, EnvironmentChoice};
 use crate::environment::{EnvTarget, SandboxName, SandboxUse, local_policy};
 use crate::failure::{Failure, FailureKind};
 use crate::model::Model;
 use crate::opening::{Beside, Opened, Opening};
-use crate::policy::check_rules;
 use crate::process_env::ProcessEnv;
 use crate::run::keep_for_good;
+use crate::session_commands::export;
 use crate::session_commands::files::{Files, Point, Report, RewindOptions, in_place};
-use crate::session_commands::{export, remembered_words};
 use crate::sessions::delete::delete_one;
-use crate::sessions::{Flags, Place, Selected, Sessions, remembered_flags};
+use crate::sessions::{Place, RememberedSettings, Selected, Sessions};
 
 /// Mode of sessions by default.
-pub(super) const MODE: Mode = Mode::Edit;
+const MODE: Mode = Mode::Edit;
 
 /// Property that a server sets to the tenant of a session.
 const TENANT: &str = "tenant";
@@ -49,10 +48,8 @@ const LOCAL: &str = "local";
 #[derive(Clone, Debug)]
 pub(super) struct ServeHost {
     process_env: ProcessEnv,
-    /// Command line of this process.
-    command: CommandWords,
-    /// Flags of this process. They precede the flags that a session remembers.
-    given: Flags,
+    /// Flags of this process, as they were typed. They precede the settings that a session remembers.
+    typed: RunArgs,
     /// Mode of sessions for which none is set.
     mode: Mode,
     /// Environment of sessions for which none is set.
@@ -69,25 +66,24 @@ pub(super) struct ServeHost {
 /// Problem of a request without a directory.
 const NO_DIRECTORY: &str = "directory: required, because the default directory is outside the allowed roots";
 
-/// Settings of a session besides its flags.
+/// A session to open, besides its settings.
 #[derive(Debug, Default)]
 struct RequestedSession {
     id: Option<SessionId>,
     tenant: Option<String>,
     directory: Option<PathBuf>,
-    /// Grant in a file.
-    grant: Option<PathBuf>,
-    settings: SettingsChange,
+    /// Model that the client requested.
+    model: Option<String>,
     properties: std::collections::BTreeMap<String, String>,
 }
 
 impl ServeHost {
-    /// Creates a host whose sessions have the flags of this process.
+    /// Creates a host whose sessions have the flags of this process. `args` are the typed flags with the configuration.
     ///
     /// Fails without a model, for instance if a key is missing.
     pub(super) async fn new(
         args: &RunArgs,
-        command: CommandWords,
+        typed: RunArgs,
         roots: WorkspaceRoots,
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
@@ -99,8 +95,7 @@ impl ServeHost {
         let catalog = model.catalog().clone();
         Ok(Self {
             process_env: process_env.clone(),
-            command,
-            given: args.session.given.clone(),
+            typed,
             mode: args.policy.mode.unwrap_or(MODE),
             environment: args.environment.env.clone(),
             model: model.route.model.clone(),
@@ -111,15 +106,15 @@ impl ServeHost {
         })
     }
 
-    /// Opens a new or stored session. `words` are flags that the session remembers.
+    /// Opens a new or stored session.
     async fn open_with(
         &self,
-        words: &[String],
+        sources: SessionSources,
         selected: Option<Selected>,
         requested: RequestedSession,
     ) -> Result<OpenSession, HostError> {
         let (new, mut is_kept) = (requested.id.clone(), false);
-        let opened = self.try_open(words, selected, requested, &mut is_kept).await;
+        let opened = self.try_open(sources, selected, requested, &mut is_kept).await;
         if let (Err(_), true, Some(id)) = (&opened, is_kept, new)
             && let Ok(sessions) = Sessions::open(&self.process_env).await
         {
@@ -132,17 +127,19 @@ impl ServeHost {
     /// Sets `is_kept` once the session is in the store.
     async fn try_open(
         &self,
-        words: &[String],
+        sources: SessionSources,
         selected: Option<Selected>,
         requested: RequestedSession,
         is_kept: &mut bool,
     ) -> Result<OpenSession, HostError> {
         let is_new = selected.is_none();
         let completed =
-            config::complete_run(&self.command, words, &self.process_env).await.map_err(host_error)?;
-        let RequestedSession { id, tenant, directory, grant, settings, properties } = requested;
+            config::resolve_run(&self.typed, sources, &self.process_env).await.map_err(host_error)?;
+        let RequestedSession { id, tenant, directory, model: named, properties } = requested;
+        let SessionArgs { given, spec, .. } = completed.session;
         let session = SessionArgs {
-            given: completed.session.given.clone(),
+            given,
+            spec,
             id: id.as_ref().map(ToString::to_string),
             properties,
             ..SessionArgs::default()
@@ -154,15 +151,11 @@ impl ServeHost {
         let foreign = judged.as_deref().map(|workspace| self.roots.foreign_roots(tenant, workspace));
         let process_env = self.process_env.clone().with_workspace(args.environment.dir.as_deref());
         let process_env = &process_env.with_foreign_roots(foreign.unwrap_or_default());
-        if grant.is_some() && args.grant.is_some() {
+        if args.requested_grant.is_some() && args.grant.is_some() {
             // Another grant could be wider.
             let problem = "grant: expected none, since the server holds its sessions to its own";
             return Err(HostError::Invalid(problem.to_owned()));
         }
-        args.grant = grant.or(args.grant);
-        let named = settings.model.clone();
-        apply_settings(settings, &mut args)?;
-        // The user can be asked.
         let mode = *args.policy.mode.get_or_insert(MODE);
         let model = self.model_for(&args, named.as_deref(), process_env).await?;
         let target = EnvTarget::new((&args.environment).into(), (&args.confinement).into(), process_env)
@@ -295,6 +288,11 @@ impl ServeHost {
         }
     }
 
+    /// Returns the settings of a stored session besides the flags of this process.
+    fn stored_sources(remembered: RememberedSettings) -> SessionSources {
+        SessionSources { defaults: defaults(), remembered, request: None }
+    }
+
     async fn find(&self, id: &SessionId) -> Result<(Sessions, Summary), HostError> {
         let sessions = self.sessions().await?;
         let summary = sessions.store().summary(id).await;
@@ -307,12 +305,14 @@ impl ServeHost {
 #[async_trait]
 impl SessionHost for ServeHost {
     async fn create(&self, id: SessionId, request: NewSession) -> Result<OpenSession, HostError> {
-        let NewSession { directory, environment, rules, grant, settings, properties, .. } = request;
+        let layer = request_layer(&request, &self.environment, self.typed.is_typed("env"))?;
+        let NewSession { directory, environment, settings, properties, .. } = request;
         let tenant = properties.get(TENANT).map(String::as_str);
         let is_local = match &environment {
             Some(environment) => environment == LOCAL,
             None => self.environment == EnvSpec::Local,
         };
+        let of_server = self.typed.environment.dir.as_deref();
         let directory = match directory.map(PathBuf::from) {
             Some(directory) if !is_local && !directory.is_absolute() => {
                 let shown = directory.display();
@@ -321,37 +321,20 @@ impl SessionHost for ServeHost {
             }
             Some(directory) if !is_local => Some(directory),
             Some(directory) => Some(self.roots.resolve(tenant, &directory, &self.process_env)?),
-            None if !is_local => None,
+            None if !is_local => of_server.map(Path::to_owned),
             None => {
-                let of_server = self.given.get("dir").and_then(|names| names.first()).map(PathBuf::from);
-                let directory = self.process_env.directory(of_server.as_deref()).map_err(host_error)?;
+                let directory = self.process_env.directory(of_server).map_err(host_error)?;
                 let resolved = self.roots.resolve(tenant, &directory, &self.process_env);
                 // The path does not come from the client.
                 Some(resolved.map_err(|_| HostError::Invalid(NO_DIRECTORY.to_owned()))?)
             }
         };
-        check_rules(&rules.allow, "rules.allow").map_err(host_error)?;
-        check_rules(&rules.deny, "rules.deny").map_err(host_error)?;
-        let mut words = Vec::new();
-        if let Some(environment) =
-            environment.filter(|environment| *environment != self.environment.to_string())
-        {
-            if let Some(of_server) = self.given.get("env") {
-                let of_server = of_server.join(", ");
-                let problem = format!("environment: the sessions of this server work in {of_server}");
-                return Err(HostError::Invalid(problem));
-            }
-            words.push(format!("--env={environment}"));
-        }
-        words.extend(rules.allow.iter().map(|rule| format!("--allow={rule}")));
-        words.extend(rules.deny.iter().map(|rule| format!("--deny={rule}")));
-        // It is recorded once the session is open.
-        let grant = grant.map(|grant| write_grant_file(&grant)).transpose()?;
-        let path = grant.as_ref().map(|file| file.path().to_owned());
         let tenant = tenant.map(str::to_owned);
-        let requested =
-            RequestedSession { id: Some(id), tenant, directory, grant: path, settings, properties };
-        self.open_with(&words, None, requested).await
+        let model = settings.model;
+        let requested = RequestedSession { id: Some(id), tenant, directory, model, properties };
+        let sources =
+            SessionSources { request: Some(layer), ..Self::stored_sources(RememberedSettings::default()) };
+        self.open_with(sources, None, requested).await
     }
 
     async fn open(&self, id: &SessionId) -> Result<OpenSession, HostError> {
@@ -361,9 +344,8 @@ impl SessionHost for ServeHost {
         let store = sessions.shared_store();
         let opening = async {
             let selected = Selected::of(sessions, summary).await.map_err(host_error)?;
-            let flags = selected.remembered_flags().map_err(host_error)?;
-            let words = remembered_words(&flags, &self.given);
-            self.open_with(&words, Some(selected), requested).await
+            let sources = Self::stored_sources(selected.remembered().map_err(host_error)?);
+            self.open_with(sources, Some(selected), requested).await
         };
         match opening.await {
             Ok(opened) => Ok(opened),
@@ -380,11 +362,8 @@ impl SessionHost for ServeHost {
         let (sessions, summary) = self.find(origin).await?;
         self.resolve_stored_workspace(&summary)?;
         let requested = self.request_for_stored(&summary);
-        let flags = remembered_flags(&summary).map_err(host_error)?;
-        let words = remembered_words(&flags, &self.given);
-        let completed =
-            config::complete_run(&self.command, &words, &self.process_env).await.map_err(host_error)?;
-        let is_grant_given = completed.grant.is_some();
+        let sources = Self::stored_sources(RememberedSettings::from_summary(&summary).map_err(host_error)?);
+        let is_grant_given = self.typed.grant.is_some();
         let own = ["served", TENANT];
         let properties = summary.properties.clone();
         let properties = properties.into_iter().filter(|(name, _)| own.contains(&name.as_str()));
@@ -393,7 +372,7 @@ impl SessionHost for ServeHost {
         let forking = async {
             let selected =
                 Selected::to_fork(sessions, summary, turns, is_grant_given).await.map_err(host_error)?;
-            self.open_with(&words, Some(selected), requested).await
+            self.open_with(sources, Some(selected), requested).await
         };
         match forking.await {
             Ok(opened) => Ok(opened),
@@ -494,14 +473,12 @@ impl SessionHost for ServeHost {
         if let Some(damage) = damage {
             return Ok(Some(unknown_policy(origin, &damage)));
         }
-        let flags = remembered_flags(&summary).map_err(host_error)?;
-        let words = remembered_words(&flags, &self.given);
+        let remembered = RememberedSettings::from_summary(&summary).map_err(host_error)?;
         // A new session in the same directory has only the flags of the server.
-        let of_new: Vec<String> = words.iter().filter(|word| word.starts_with("--dir=")).cloned().collect();
-        let fork =
-            config::complete_run(&self.command, &words, &self.process_env).await.map_err(host_error)?;
-        let new =
-            config::complete_run(&self.command, &of_new, &self.process_env).await.map_err(host_error)?;
+        let of_new = Self::stored_sources(remembered.directory());
+        let of_fork = Self::stored_sources(remembered);
+        let fork = config::resolve_spec(&self.typed, of_fork, &self.process_env).await.map_err(host_error)?;
+        let new = config::resolve_spec(&self.typed, of_new, &self.process_env).await.map_err(host_error)?;
         Ok(widening(&fork, &recorded, &new))
     }
 
@@ -536,24 +513,11 @@ fn report_of(report: Report) -> RestoreReport {
     done
 }
 
-/// Writes a grant to a separate file.
-fn write_grant_file(grant: &serde_json::Value) -> Result<NamedTempFile, HostError> {
-    let failed = |error| HostError::failed("the grant cannot be written", error);
-    let mut file = NamedTempFile::new().map_err(failed)?;
-    file.write_all(grant.to_string().as_bytes()).map_err(failed)?;
-    Ok(file)
-}
-
-/// Applies the settings of a client to the flags of a session.
-fn apply_settings(settings: SettingsChange, args: &mut RunArgs) -> Result<(), HostError> {
-    args.model.model = settings.model.or(args.model.model.take());
-    args.model.reasoning_effort = settings.effort.or(args.model.reasoning_effort.take());
-    if let Some(mode) = &settings.mode {
-        args.policy.mode = Some(mode.parse().map_err(|_| {
-            HostError::Invalid(format!("there is no mode `{mode}`: expected plan, ask, edit or auto"))
-        })?);
-    }
-    Ok(())
+/// Returns the defaults of sessions, whose user can be asked.
+pub(super) fn defaults() -> PartialSpec {
+    let mut defaults = PartialSpec::default();
+    defaults.policy.mode = Some(MODE);
+    defaults
 }
 
 /// Checks that the directory of a session is still the one that was checked.
@@ -569,7 +533,7 @@ fn require_same_workspace(
 
 /// Returns a failure as the error of a request.
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` passes the value")]
-fn host_error(failure: Failure) -> HostError {
+pub(super) fn host_error(failure: Failure) -> HostError {
     match failure.kind() {
         FailureKind::Usage => HostError::Invalid(failure.message()),
         FailureKind::Credentials

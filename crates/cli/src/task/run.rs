@@ -19,9 +19,9 @@ use super::performer_factory::TaskPerformerFactory;
 use super::workspace_factory::TaskWorkspaceFactory;
 use super::{gate_prompt, progress};
 use crate::approve::Prompter;
-use crate::args::{CommandWords, OutputFormat, RunArgs, RunTaskArgs};
+use crate::args::{OutputFormat, RunArgs, RunTaskArgs};
 use crate::attendant::Attendant as _;
-use crate::config;
+use crate::config::{self, SessionSources};
 use crate::console::{self, Console};
 use crate::env_spec::EnvSpec;
 use crate::exit::Exit;
@@ -31,13 +31,9 @@ use crate::model::Model;
 use crate::process_env::ProcessEnv;
 use crate::sessions::Sessions;
 
-pub(super) async fn run(
-    args: RunTaskArgs,
-    words: &CommandWords,
-    process_env: &ProcessEnv,
-) -> Result<Exit, Failure> {
+pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
-    let run = config::complete_run(words, &[], process_env).await?;
+    let run = config::resolve_run(&args.run, SessionSources::default(), process_env).await?;
     if run.environment.env != EnvSpec::Local {
         return Err(Failure::usage("`pintle task run` works only with --env local"));
     }

@@ -208,6 +208,7 @@ fn apply_limits(mut args: RunArgs, assignment: &SessionAssignment) -> Option<Run
     }
     args.session = SessionArgs {
         given: std::mem::take(&mut args.session.given),
+        spec: std::mem::take(&mut args.session.spec),
         id: Some(assignment.session.clone()),
         properties: [(TASK.to_owned(), assignment.task.clone())].into(),
         ..SessionArgs::default()

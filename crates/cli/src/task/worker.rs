@@ -13,8 +13,8 @@ use tokio::task::JoinSet;
 
 use super::performer_factory::TaskPerformerFactory;
 use super::workspace_factory::TaskWorkspaceFactory;
-use crate::args::{CommandWords, RunArgs, WorkerArgs};
-use crate::config;
+use crate::args::{RunArgs, WorkerArgs};
+use crate::config::{self, SessionSources};
 use crate::console;
 use crate::env_spec::EnvSpec;
 use crate::exit::Exit;
@@ -28,13 +28,9 @@ use crate::sessions::Sessions;
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Runs `pintle worker` until a signal arrives.
-pub(crate) async fn run_worker(
-    args: WorkerArgs,
-    words: &CommandWords,
-    process_env: &ProcessEnv,
-) -> Result<Exit, Failure> {
+pub(crate) async fn run_worker(args: WorkerArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
-    let run = config::complete_run(words, &[], process_env).await?;
+    let run = config::resolve_run(&args.run, SessionSources::default(), process_env).await?;
     if run.environment.env != EnvSpec::Local {
         return Err(Failure::usage("`pintle worker` works only with --env local"));
     }

@@ -306,6 +306,19 @@ fn a_restriction_that_was_added_applies_to_a_kept_session() {
 }
 
 #[test]
+fn a_flag_of_a_kept_session_stays_until_the_configuration_allows_less() {
+    let fixture = Fixture::new().with_user("after_plan = \"edit\"\n");
+    let (output, made) = fixture.run(&["--after-plan", "auto"]);
+    assert!(made, "{output:?}");
+    let output = fixture.at_home(&mut fixture.bare_run(&["--continue", "On"]));
+    assert!(output.code == Some(0) && !output.stderr.contains("which applies instead"), "{output:?}");
+    let fixture = fixture.with_user("after_plan = \"ask\"\n");
+    let output = fixture.at_home(&mut fixture.bare_run(&["--continue", "On"]));
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.stderr.contains("kept session: `after_plan` allows more than"), "{output:?}");
+}
+
+#[test]
 fn an_unknown_profile_is_neither_name_nor_file() {
     let fixture = Fixture::new().with_user("[profiles.review]\nmode = \"plan\"\n");
     let output = fixture.at_home(&mut fixture.bare_run(&["--profile", "reviw", "Go"]));

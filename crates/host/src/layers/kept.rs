@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::flags::UnreadableFlag;
-use super::merge::{combine_values, discard_replaced, in_order};
+use super::merge::{combine_values, discard_replaced, discard_weaker, in_order};
 use super::row::{FieldRow, Kept};
 use super::{Layer, LayerSpec, Origin};
 use crate::spec::{Combine, PartialSpec, SessionSpec};
@@ -75,6 +75,20 @@ impl KeptSpec {
     ) -> Result<Self, UnreadableFlag> {
         let given = PartialSpec::from_remembered(flags, directory)?;
         Ok(Self { given, origins: BTreeMap::new(), user: None })
+    }
+
+    /// Unsets the settings that stronger ones replace. Lists that combine by [`Combine::Append`] stay.
+    pub fn discard_replaced(&mut self, stronger: &PartialSpec) {
+        let given = std::mem::take(&mut self.given);
+        let mut layers = [LayerSpec::new(Layer::Remembered { user: None }, given, Origin::Default)];
+        discard_weaker(&mut layers, stronger);
+        let [layer] = layers;
+        self.given = layer.spec;
+        for (path, _) in SessionSpec::FIELDS.iter().filter(|(_, combine)| *combine != Combine::Append) {
+            if stronger.is_set(path) {
+                self.given.clear(path);
+            }
+        }
     }
 
     /// Returns the layer for a session that is resumed.

@@ -134,7 +134,7 @@ pub(super) fn discard_replaced(layers: &mut [LayerSpec]) {
     }
 }
 
-fn discard_weaker(weaker: &mut [LayerSpec], stronger: &PartialSpec) {
+pub(super) fn discard_weaker(weaker: &mut [LayerSpec], stronger: &PartialSpec) {
     let profile = stronger.model.profile.as_ref();
     if profile.is_some() {
         weaker.iter_mut().for_each(|layer| layer.spec.clear(PROFILE));

@@ -1,15 +1,118 @@
 //! Flags of a run that its session remembers: environment, model and tools, but no keys.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use pintle_store::Summary;
 use serde_json::Value;
 
 use crate::failure::{Failure, OrFailure as _};
+use crate::layers::{FIELDS, KeptSpec};
 use crate::model::Model;
+use crate::spec::{BaseUrl, PartialSpec};
 
 /// Values by the name of their flag, without dashes. A switch has no values.
 pub type Flags = BTreeMap<String, Vec<String>>;
+
+/// Settings that a kept session remembers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RememberedSettings {
+    /// The settings as flags. Older versions read them.
+    pub flags: Flags,
+    /// The settings.
+    pub spec: KeptSpec,
+}
+
+impl RememberedSettings {
+    /// Reads the settings and the directory of a session.
+    ///
+    /// # Errors
+    ///
+    /// Settings that cannot be read, and flags that this version does not know: they could be a restriction.
+    pub fn from_summary(summary: &Summary) -> Result<Self, Failure> {
+        let flags = remembered_flags(summary)?;
+        // Older versions have stored flags only.
+        let Some(text) = summary.properties.get(SPEC) else { return Self::from_flags(flags) };
+        let spec: KeptSpec = serde_json::from_str(text).or_failed(UNREADABLE)?;
+        let mut settings = Self { flags, spec };
+        settings.spec.given.environment.dir =
+            settings.flags.get(DIR).and_then(|dir| dir.first()).map(PathBuf::from);
+        Ok(settings)
+    }
+
+    /// Converts flags.
+    ///
+    /// # Errors
+    ///
+    /// A flag that this version does not know.
+    pub fn from_flags(flags: Flags) -> Result<Self, Failure> {
+        let spec = KeptSpec::from_flags(&flags, None).or_usage("cannot continue the session")?;
+        Ok(Self { flags, spec })
+    }
+
+    /// Returns only the directory.
+    #[must_use]
+    pub fn directory(&self) -> Self {
+        let mut directory = Self::default();
+        directory.spec.given.environment.dir.clone_from(&self.spec.given.environment.dir);
+        directory.flags.extend(self.flags.get_key_value(DIR).map(|(name, dir)| (name.clone(), dir.clone())));
+        directory
+    }
+
+    /// Adds the model that was chosen, unless a profile or a script names it. `has_profile` is whether the configuration names
+    /// a profile.
+    fn with_chosen(
+        mut self,
+        provider: &str,
+        model: &str,
+        base_url: Option<String>,
+        has_profile: bool,
+    ) -> Self {
+        if has_profile || self.flags.contains_key("profile") || self.flags.contains_key("script") {
+            return self;
+        }
+        let given = &mut self.spec.given.model;
+        (given.provider, given.name) = (Some(provider.to_owned()), Some(model.to_owned()));
+        self.flags.insert("provider".to_owned(), vec![provider.to_owned()]);
+        self.flags.insert("model".to_owned(), vec![model.to_owned()]);
+        if let Some(url) = base_url {
+            given.base_url = Some(BaseUrl::new(url.as_str()));
+            self.flags.insert("base-url".to_owned(), vec![url]);
+        }
+        self
+    }
+
+    /// Records the settings of a new session, and the rules of its client also as flags. The store has the directory, and the
+    /// record contains the original grant.
+    fn describe(mut self, summary: Summary) -> Summary {
+        self.flags.remove(DIR);
+        self.flags.remove("grant");
+        let policy = &self.spec.given.policy;
+        for (name, rules) in [("allow", &policy.allow), ("deny", &policy.deny)] {
+            if !rules.is_empty() {
+                self.flags.insert(name.to_owned(), rules.clone());
+            }
+        }
+        let summary = summary.with_property(FLAGS, serde_json::to_string(&self.flags).unwrap_or_default());
+        match serde_json::to_string(&self.spec) {
+            Ok(text) => summary.with_property(SPEC, text),
+            // A path that is not UTF-8: the session has its flags.
+            Err(_) => summary,
+        }
+    }
+
+    /// Removes the settings that stronger ones replace.
+    #[must_use]
+    pub fn without_replaced(mut self, stronger: &PartialSpec) -> Self {
+        self.spec.discard_replaced(stronger);
+        let given = &self.spec.given;
+        self.flags.retain(|name, _| {
+            let row = FIELDS.iter().find(|row| row.flags.contains(&name.as_str()));
+            row.is_some_and(|row| given.is_set(row.path))
+        });
+        self
+    }
+}
 
 /// Properties that the summary of a session records of the run that opens it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,10 +121,8 @@ pub struct SessionDescription {
     pub id: Option<String>,
     /// Further properties of a new session in the store.
     pub properties: BTreeMap<String, String>,
-    /// Flags of the run that the session remembers.
-    pub flags: Flags,
-    /// Rules that a client of a server has set for the session, by flag.
-    pub rules: Flags,
+    /// Settings of the run that the session remembers.
+    pub remembered: RememberedSettings,
     /// Whether a profile names the model.
     pub has_profile: bool,
     /// Whether the run has a separate grant.
@@ -30,6 +131,15 @@ pub struct SessionDescription {
 
 /// Property of a summary with the flags as a JSON object.
 const FLAGS: &str = "flags";
+
+/// Property of a summary with the [`KeptSpec`] as a JSON object.
+const SPEC: &str = "spec";
+
+/// Flag of the working directory.
+const DIR: &str = "dir";
+
+/// Failure to read the settings.
+const UNREADABLE: &str = "the settings of the session cannot be read";
 
 /// Property of the summary of a session that has been opened under a grant. Sessions of versions without it lack it: if the
 /// record of such a session is damaged, only a grant before the damage is known.
@@ -54,36 +164,20 @@ pub(super) fn had_grant(summary: &Summary) -> bool {
 
 /// Adds the flags of a new session, and the model that was chosen without them.
 pub(super) fn describe(summary: Summary, description: &SessionDescription, model: &Model) -> Summary {
-    let mut flags = description.flags.clone();
-    flags.remove("dir");
-    // The record contains the original grant.
-    flags.remove("grant");
-    flags.extend(description.rules.clone());
-    // The configuration may name the file of a profile.
-    let has_profile = flags.contains_key("profile") || description.has_profile;
-    if !has_profile && !flags.contains_key("script") {
-        let route = &model.route;
-        let chosen = [
-            ("provider", Some(route.provider.name().to_owned())),
-            ("model", Some(route.model.clone())),
-            ("base-url", route.base_url.as_ref().map(|url| url.redacted())),
-        ];
-        for (name, value) in chosen {
-            if let Some(value) = value {
-                flags.insert(name.to_owned(), vec![value]);
-            }
-        }
-    }
-    let text = serde_json::to_string(&flags).unwrap_or_default();
-    summary
-        .with_property(FLAGS, text)
+    let route = &model.route;
+    let base_url = route.base_url.as_ref().map(|url| url.redacted());
+    let remembered = description.remembered.clone();
+    let remembered =
+        remembered.with_chosen(route.provider.name(), &route.model, base_url, description.has_profile);
+    remembered
+        .describe(summary)
         .with_property("provider", model.route.provider.name())
         .with_property("model", model.route.model.as_str())
 }
 
 /// Returns the rules that deny and that a session remembers.
 pub fn denials(summary: &Summary) -> Result<Vec<String>, Failure> {
-    Ok(of_summary(summary)?.remove("deny").unwrap_or_default())
+    Ok(RememberedSettings::from_summary(summary)?.spec.given.policy.deny)
 }
 
 fn of_summary(summary: &Summary) -> Result<Flags, Failure> {
@@ -92,11 +186,118 @@ fn of_summary(summary: &Summary) -> Result<Flags, Failure> {
 }
 
 /// Returns the flags that a session remembers, and its directory.
-pub fn remembered_flags(summary: &Summary) -> Result<Flags, Failure> {
+fn remembered_flags(summary: &Summary) -> Result<Flags, Failure> {
     let mut flags = of_summary(summary)?;
     let place = super::Place::of_summary(summary);
     if !place.directory().is_empty() {
-        flags.insert("dir".to_owned(), vec![place.directory().to_owned()]);
+        flags.insert(DIR.to_owned(), vec![place.directory().to_owned()]);
     }
     Ok(flags)
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_agent::SessionId;
+
+    use super::*;
+    use crate::spec::{ProfileRef, SandboxLevel};
+
+    fn flags(names: &[&str]) -> Flags {
+        let flag = |name: &&str| match name.split_once('=') {
+            Some((name, value)) => (name.to_owned(), vec![value.to_owned()]),
+            None => ((*name).to_owned(), Vec::new()),
+        };
+        names.iter().map(flag).collect()
+    }
+
+    #[test]
+    fn stronger_settings_replace_flags_of_their_group() {
+        type Set = fn(&mut PartialSpec);
+        let cases: [(Set, &[&str], &[&str]); 8] = [
+            (
+                |spec| spec.model.provider = Some("openai".to_owned()),
+                &["provider=gemini", "model=m", "base-url=http://h", "profile=p", "mode=plan"],
+                &["mode=plan"],
+            ),
+            (|spec| spec.model.profile = Some(ProfileRef::Name("p".to_owned())), &["provider=gemini"], &[]),
+            (
+                |spec| spec.model.name = Some("n".to_owned()),
+                &["provider=gemini", "model=m"],
+                &["provider=gemini"],
+            ),
+            (|spec| spec.environment.sandbox = Some(SandboxLevel::Full), &["no-sandbox"], &[]),
+            (|spec| spec.environment.kind = Some("local".to_owned()), &["env=docker:c", "dir=/w"], &[]),
+            (|spec| spec.environment.dir = Some("/v".into()), &["env=docker:c", "dir=/w"], &["env=docker:c"]),
+            (|spec| spec.tools.use_servers = Some(false), &["mcp-config=/s.json"], &[]),
+            (
+                |spec| spec.policy.deny = vec!["web".to_owned()],
+                &["deny=shell", "allow=@read"],
+                &["allow=@read", "deny=shell"],
+            ),
+        ];
+        for (set, remembered, kept) in cases {
+            let mut stronger = PartialSpec::default();
+            set(&mut stronger);
+            let remembered = RememberedSettings::from_flags(flags(remembered)).unwrap();
+            let left = remembered.without_replaced(&stronger);
+            assert_eq!(left, RememberedSettings::from_flags(flags(kept)).unwrap(), "{stronger:?}");
+        }
+    }
+
+    #[test]
+    fn the_recorded_settings_are_preferred_to_flags() {
+        let mut settings = RememberedSettings::from_flags(flags(&["mode=plan", "dir=/elsewhere"])).unwrap();
+        settings.spec.given.environment.dir = None;
+        settings.spec.given.policy.deny = vec!["shell".to_owned()];
+        settings.spec.user = Some(PartialSpec::default());
+        let settings = settings.with_chosen("openai", "m", None, false);
+        let summary = settings.describe(Summary::new(SessionId::new("s"), super::super::now()));
+        let recorded: Flags = serde_json::from_str(&summary.properties[FLAGS]).unwrap();
+        assert_eq!(recorded, flags(&["mode=plan", "provider=openai", "model=m", "deny=shell"]));
+        let summary = summary.with_property("directory", "/w").with_property("environment", "local");
+        let found = RememberedSettings::from_summary(&summary).unwrap();
+        assert_eq!(
+            (found.spec.user.clone(), denials(&summary).unwrap()),
+            (Some(PartialSpec::default()), vec!["shell".to_owned()])
+        );
+        let mut of_flags = RememberedSettings::from_flags(found.flags.clone()).unwrap().spec;
+        assert_eq!(of_flags.given.environment.dir, Some("/w".into()));
+        of_flags.user.clone_from(&found.spec.user);
+        assert_eq!(found.spec, of_flags);
+        let unreadable = summary.with_property(SPEC, r#"{"given": {"policy": {"forbid": ["shell"]}}}"#);
+        let failure = RememberedSettings::from_summary(&unreadable).unwrap_err();
+        assert!(failure.message().starts_with(UNREADABLE), "{failure:?}");
+    }
+
+    #[test]
+    fn a_profile_and_a_script_name_the_model() {
+        for (remembered, has_profile, is_chosen) in [
+            (&["mode=plan"][..], false, true),
+            (&["mode=plan"], true, false),
+            (&["profile=p"], false, false),
+            (&["script=/s.toml"], false, false),
+        ] {
+            let settings = RememberedSettings::from_flags(flags(remembered)).unwrap();
+            let chosen = settings.with_chosen("openai", "m", Some("http://h".to_owned()), has_profile);
+            let added: &[&str] =
+                if is_chosen { &["provider=openai", "model=m", "base-url=http://h"] } else { &[] };
+            let expected = RememberedSettings::from_flags(flags(&[remembered, added].concat())).unwrap();
+            assert_eq!(chosen, expected, "{remembered:?}");
+        }
+    }
+
+    #[test]
+    fn the_directory_of_a_session_is_a_setting() {
+        let summary = Summary::new(SessionId::new("s"), super::super::now())
+            .with_property(FLAGS, r#"{"mode": ["plan"], "env": ["docker:c"]}"#);
+        let summary = summary.with_property("directory", "/w").with_property("environment", "docker:c");
+        let remembered = RememberedSettings::from_summary(&summary).unwrap();
+        assert_eq!(remembered.flags, flags(&["mode=plan", "env=docker:c", "dir=/w"]));
+        let directory = remembered.directory();
+        assert_eq!(directory, RememberedSettings::from_flags(flags(&["dir=/w"])).unwrap());
+        let unknown = Summary::new(SessionId::new("s"), super::super::now())
+            .with_property(FLAGS, r#"{"denny": ["shell"]}"#);
+        let failure = RememberedSettings::from_summary(&unknown).unwrap_err();
+        assert!(failure.message().starts_with("cannot continue the session"), "{failure:?}");
+    }
 }

@@ -211,13 +211,18 @@ impl Caller {
         }
     }
 
+    /// Returns whether the caller has a scope.
+    pub(crate) fn has(&self, scope: TokenScope) -> bool {
+        self.scopes.contains(&scope)
+    }
+
     /// Checks that the caller has a scope in addition to the operation's scope.
     ///
     /// # Errors
     ///
     /// A problem if the caller lacks the scope.
     pub(crate) fn require(&self, scope: TokenScope) -> Result<(), Problem> {
-        if self.scopes.contains(&scope) {
+        if self.has(scope) {
             return Ok(());
         }
         Err(Problem::new(FORBIDDEN, format!("this token lacks the scope `{}`", scope.as_str())))

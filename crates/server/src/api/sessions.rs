@@ -254,6 +254,7 @@ async fn create(
         rules,
         grant: grant.map(Value::Object),
         settings,
+        can_approve: caller.has(TokenScope::Approve),
         ..NewSession::default()
     };
     request.properties.insert(SERVER_OWNED.to_owned(), "true".to_owned());

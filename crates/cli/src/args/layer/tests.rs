@@ -11,7 +11,7 @@ use crate::session_limits::SessionLimits;
 use crate::toolset::ToolsetChoice;
 
 fn layer(flags: &str) -> LayerSpec {
-    session_of(&format!("pintle run {flags} x")).0.layer(&BTreeSet::from(["review"])).unwrap()
+    session_of(&format!("pintle run {flags} x")).layer(&BTreeSet::from(["review"])).unwrap()
 }
 
 /// Flags with values, and the field that each of them sets.
@@ -114,7 +114,7 @@ fn values_are_those_of_the_flags() {
 #[test]
 fn resolved_flags_are_those_that_were_typed() {
     for (flag, _) in FLAGS.iter().filter(|(flag, _)| *flag != "--profile=review") {
-        let (typed, _) = session_of(&format!("pintle run {flag} x"));
+        let typed = session_of(&format!("pintle run {flag} x"));
         let layer = typed.layer(&BTreeSet::new()).unwrap();
         let settled = typed.clone().with_settings(&merge([layer]).unwrap()).unwrap();
         assert_eq!(ModelChoice::from(&settled.model), ModelChoice::from(&typed.model), "{flag}");
@@ -142,7 +142,7 @@ fn a_wrong_setting_of_a_kept_session_is_reported() {
     let mut spec = PartialSpec::default();
     spec.model.provider = Some("acme".to_owned());
     let layer = LayerSpec::new(Layer::Remembered { user: None }, spec, Origin::Remembered(None));
-    let (typed, _) = session_of("pintle run x");
+    let typed = session_of("pintle run x");
     let failure = typed.with_settings(&merge([layer]).unwrap()).unwrap_err();
     assert!(failure.message().contains("found `acme`, expected one of openai"), "{failure:?}");
 }

@@ -1,30 +1,20 @@
-//! Flags, files and variables, and the settings that each way forms from them.
+//! Flags, files and variables, and the settings that they form.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::Path;
 
-use pintle_agent::{Clock as _, SessionId, SystemClock};
 use pintle_host::{Resolved, merge};
-use pintle_store::Summary;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::super::load::{is_of_user, is_trusted, remove};
-use super::super::{Configuration, Scope, layers};
+use super::super::{Configuration, SessionSources, layers};
 use super::projection;
-use crate::args::{CommandWords, RunArgs};
-use crate::command_line::{self, CommandLine, session_of};
+use crate::command_line::session_of;
 use crate::config_file::File;
 use crate::process_env::ProcessEnv;
-use crate::session_commands::remembered_words;
-use crate::sessions::{Flags, remembered_flags};
-
-/// Settings by path, or the message of the failure.
-pub(super) type Outcome = Result<BTreeMap<&'static str, Json>, String>;
-
-/// Flags that were typed, and the words of their command line.
-pub(super) type Line = (RunArgs, CommandWords);
+use crate::sessions::{Flags, RememberedSettings};
 
 /// Flags, files and variables.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -55,49 +45,18 @@ impl Case {
         cfg!(feature = "mcp") || !has_servers
     }
 
-    /// Parses the flags that were typed.
-    pub(super) fn line(&self) -> Line {
-        session_of(&format!("pintle run {} x", self.flags))
-    }
-
-    /// Returns the remembered flags that the typed ones do not replace, as words.
-    fn words(&self, typed: &RunArgs) -> Vec<String> {
-        let summary = Summary::new(SessionId::new("s"), SystemClock.now())
-            .with_property("flags", serde_json::to_string(&self.remembered).unwrap());
-        remembered_words(&remembered_flags(&summary).unwrap(), &typed.session.given)
-    }
-
-    /// Parses the command line with the remembered flags.
-    pub(super) fn old_line(&self, (typed, own): &Line) -> (CommandLine, Vec<String>) {
-        let words = self.words(typed);
-        let parsed = command_line::parse_with(own, &words);
-        (parsed.unwrap_or_else(|failure| panic!("{self:?}: {failure}")), words)
-    }
-
-    /// Forms flags of the configuration, and parses the command line with them.
-    pub(super) fn as_flags(
-        &self,
-        (typed, _): &Line,
-        (parsed, words): &(CommandLine, Vec<String>),
-    ) -> Outcome {
-        let with_remembered = parsed.arguments.command.session().unwrap();
-        let scope = Scope::new(None, typed.configuration).with_model(&with_remembered.model);
-        let process_env = self.process_env();
-        let completed = scope.configured(parsed, words, &self.configuration(), &process_env);
-        let completed = completed.map_err(|failure| failure.message())?;
-        Ok(projection::of_flags(completed.session().unwrap(), &process_env))
-    }
-
     /// Forms layers, and merges them. Also returns the settings of the flags that they become.
-    pub(super) fn as_layers(
-        &self,
-        (typed, _): &Line,
-    ) -> Result<(Resolved, BTreeMap<&'static str, Json>), String> {
-        let remembered = layers::flags_of(&self.words(typed));
-        let layers = layers::of_session(typed, &remembered, &self.configuration(), &self.process_env());
+    pub(super) fn resolve(&self) -> Result<(Resolved, BTreeMap<&'static str, Json>), String> {
+        let typed = session_of(&format!("pintle run {} x", self.flags));
+        let remembered = RememberedSettings::from_flags(self.remembered.clone());
+        let remembered = remembered.map_err(|failure| failure.message())?;
+        let flags = typed.layer(&BTreeSet::new()).map_err(|failure| failure.message())?;
+        let remembered = remembered.without_replaced(&flags.spec);
+        let sources = SessionSources { remembered, ..SessionSources::default() };
+        let layers = layers::of_session(&typed, &sources, &self.configuration(), &self.process_env());
         let layers = layers.map_err(|failure| failure.message())?;
         let resolved = merge(layers).map_err(|problems| format!("{problems:?}"))?;
-        let run = typed.clone().with_settings(&resolved).map_err(|failure| failure.message())?;
+        let run = typed.with_settings(&resolved).map_err(|failure| failure.message())?;
         Ok((resolved, projection::of_flags(&run, &self.process_env())))
     }
 
