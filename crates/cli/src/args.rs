@@ -52,7 +52,7 @@ pub(crate) use self::budget::BudgetArgs;
 pub(crate) use self::choices::ToolsetName;
 pub(crate) use self::config::{ConfigArgs, ConfigCommand, ConfigurationArgs, EditConfigArgs, ListConfigArgs};
 pub(crate) use self::confinement::ConfinementArgs;
-pub(crate) use self::conversation::{ConversationArgs, NotifyName, ThemeName, TitleName};
+pub(crate) use self::conversation::ConversationArgs;
 pub(crate) use self::error_format::ErrorFormat;
 pub(crate) use self::first_contact::{DoctorArgs, LoginArgs, LogoutArgs, ManArgs};
 pub(crate) use self::grants::{GrantsArgs, GrantsCommand, RevokeArgs};

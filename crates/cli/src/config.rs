@@ -15,9 +15,7 @@ use std::path::{Path, PathBuf};
 
 #[cfg(feature = "server")]
 use pintle_host::SessionSpec;
-use pintle_host::{
-    BoundedValue, FieldRow, KeptSpec, LayerSpec, Origin, PartialSpec, ProfileRef, Resolved, merge,
-};
+use pintle_host::{BoundedValue, KeptSpec, LayerSpec, Origin, PartialSpec, ProfileRef, Resolved, merge};
 
 pub(crate) use self::commands::complete;
 use self::load::Configuration;

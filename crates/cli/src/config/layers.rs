@@ -199,7 +199,7 @@ fn set(spec: &mut PartialSpec, key: &str, text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use pintle_host::ValueKind;
+    use pintle_host::{FieldRow, ValueKind};
 
     use super::*;
 

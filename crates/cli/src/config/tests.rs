@@ -13,7 +13,7 @@ use self::case::Case;
 use super::Configuration;
 use super::settings::{Source, Value};
 use crate::config_file::File;
-use crate::config_file::keys::{KEYS, Key};
+use crate::config_file::keys::{self, Key};
 
 /// An intended difference from earlier versions.
 struct Difference {
@@ -106,8 +106,8 @@ fn values(user: &str, project: &str, variable: &str, profile: &str) -> String {
         configuration.variables.insert(key.name, value);
     }
     let settings = configuration.settings(Some(profile).filter(|profile| !profile.is_empty()));
-    let value = |key: &Key| settings.values.get(key.name).map(|value| format!("{}={}", key.name, value.text));
-    KEYS.iter().filter_map(value).collect::<Vec<_>>().join(" ")
+    let value = |key: Key| settings.values.get(key.name).map(|value| format!("{}={}", key.name, value.text));
+    keys::all().filter_map(value).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
