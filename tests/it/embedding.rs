@@ -18,6 +18,7 @@ fn the_library_has_every_layer_of_the_readme() {
         type_name::<pintle::compat::Line>(),
         type_name::<pintle::env::ReadOnly>(),
         type_name::<pintle::governance::Grant>(),
+        type_name::<pintle::host::SessionSpec>(),
         type_name::<pintle::llm::Client>(),
         type_name::<pintle::mcp::ServerSpec>(),
         type_name::<pintle::middleware::CircuitBreaker>(),
@@ -35,7 +36,7 @@ fn the_library_has_every_layer_of_the_readme() {
     let reached = items.iter().map(|item| item.split("::").next().unwrap().replace('_', "-"));
     let rows = README.lines().filter_map(|line| line.strip_prefix("| [`pintle-")?.split('`').next());
     let mut layers: Vec<String> =
-        rows.filter(|name| *name != "cli").map(|name| format!("pintle-{name}")).collect();
+        rows.filter(|name| !["cli", "tui"].contains(name)).map(|name| format!("pintle-{name}")).collect();
     layers.sort();
     assert_eq!(reached.collect::<Vec<_>>(), layers);
 }

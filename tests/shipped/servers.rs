@@ -97,7 +97,7 @@ fn a_server_is_not_added_under_a_name_that_shares_its_tools() {
     let output = add("my_server", &[]);
     let printed = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{printed}");
-    assert!(printed.contains("the names of those of `my-server`"), "{printed}");
+    assert!(printed.contains("the same names as the tools of `my-server`"), "{printed}");
     assert_eq!(std::fs::read(user.at(".config/pintle/mcp.json")).unwrap(), file);
     assert!(add("my-server", &["--replace"]).status.success());
     assert!(user.pintle(&["mcp", "list"]).contains("my-server"));

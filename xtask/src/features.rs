@@ -45,6 +45,7 @@ const COMBINATIONS: &[Combination] = &[
             "client",
             "compat",
             "governance",
+            "host",
             "mcp",
             "middleware",
             "postgres",

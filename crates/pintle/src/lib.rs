@@ -19,6 +19,9 @@ pub use pintle_env as env;
 #[cfg(feature = "governance")]
 #[doc(inline)]
 pub use pintle_governance as governance;
+#[cfg(feature = "host")]
+#[doc(inline)]
+pub use pintle_host as host;
 #[doc(inline)]
 pub use pintle_llm as llm;
 #[cfg(feature = "mcp")]
