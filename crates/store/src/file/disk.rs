@@ -144,7 +144,7 @@ impl Disk for LocalDisk {
             Ok(()) => {
                 file.set_len(0)?;
                 file.write_all(text.as_bytes())?;
-                Ok(Ok(Box::new(file)))
+                Ok(Ok(Box::new(LockedFile(file))))
             }
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
@@ -190,4 +190,35 @@ impl DiskFile for File {
     }
 }
 
-impl DiskLock for File {}
+/// A locked file. A process that this one is starting has the file open as well until its program runs, so that closing the
+/// file alone would not end the lock.
+#[derive(Debug)]
+struct LockedFile(File);
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unlock() {
+            tracing::warn!(%error, "a lock of a session stays until the file is closed");
+        }
+    }
+}
+
+impl DiskLock for LockedFile {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_ends_with_its_owner_also_while_another_process_has_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let file = File::create(&path).unwrap();
+        file.try_lock().unwrap();
+        // A process that is being started has such a copy.
+        let inherited = file.try_clone().unwrap();
+        drop(LockedFile(file));
+        assert_eq!(LocalDisk.lock_holder(&path).unwrap(), None);
+        drop(inherited);
+    }
+}
