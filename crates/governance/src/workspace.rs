@@ -112,7 +112,7 @@ impl WorkspacePolicy {
             .with_gate(GatePosition::Hidden, self.visible.iter().fold(hidden, HiddenPathGate::with_visible))
             .with_gate(
                 GatePosition::Protected,
-                self.settings_directories.iter().fold(protected, ProtectedPathGate::with),
+                self.settings_directories.iter().fold(protected, ProtectedPathGate::with_name),
             )
             .with_gate(GatePosition::Policy, self.temporary.iter().fold(by_policy, PolicyGate::with_root))
     }

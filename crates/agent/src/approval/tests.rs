@@ -133,7 +133,9 @@ fn session(
     let adapter = rounds.iter().cloned().fold(FakeAdapter::new("anthropic"), FakeAdapter::message);
     let client = Client::builder().provider(adapter.answer("done")).build().unwrap();
     let profile = ProviderProfile::anthropic("claude-opus-4-6");
-    let gate = EffectGate::new().with(Effect::Write, Permission::Ask).with(Effect::Execute, Permission::Ask);
+    let gate = EffectGate::new()
+        .with_permission(Effect::Write, Permission::Ask)
+        .with_permission(Effect::Execute, Permission::Ask);
     change(Session::builder(client, profile, Arc::clone(env) as Arc<dyn ExecutionEnvironment>).gate(gate))
         .build()
         .unwrap()

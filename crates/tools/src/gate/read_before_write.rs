@@ -33,11 +33,11 @@ const MAX_HASHED: u64 = 64 << 20;
 pub struct ReadBeforeWrite {
     env: Arc<dyn ExecutionEnvironment>,
     /// A file that was evicted must be read again.
-    files: Mutex<RecentFiles<Known>>,
+    files: Mutex<RecentFiles<ReadStamps>>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct ReadStamps {
     /// The state that the model has read.
     read: Option<Stamp>,
     /// The state before the latest call that reads the file.
@@ -58,7 +58,7 @@ impl ReadBeforeWrite {
         Self { env, files: Mutex::default() }
     }
 
-    fn files(&self) -> MutexGuard<'_, RecentFiles<Known>> {
+    fn files(&self) -> MutexGuard<'_, RecentFiles<ReadStamps>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
