@@ -13,7 +13,7 @@ use pintle_tools::pipeline::{self, DryRun, Execution, Gate, PreparedCall};
 use tracing::Instrument as _;
 
 use super::call_slots::{Prepared, ReadyCall};
-use super::report::Decided;
+use super::report::ExactDecision;
 use super::{Driver, Report};
 use crate::approval::ApprovalRequest;
 use crate::protocol::{CallKey, Decision, InputKind, SessionId, SubagentOrigin};
@@ -40,7 +40,7 @@ impl Driver {
                     decision = deciding => decision.unwrap_or_else(|_panic| approver_panicked(&request)),
                 };
                 let (call_id, exactly) = (request.call_id.clone(), request.fingerprint);
-                let decided = Decided { call_id, exactly, decision, by: approver.principal() };
+                let decided = ExactDecision { call_id, exactly, decision, by: approver.principal() };
                 // If the driver is gone, the decision is no longer needed.
                 let _ = reports.send(Report::Decided(Box::new(decided))).await;
             };
@@ -64,8 +64,8 @@ impl Driver {
     }
 
     /// Applies a decision and returns the input for the machine; `None` if no such call is waiting for one.
-    pub(super) fn decide(&mut self, decided: Decided) -> Option<InputKind> {
-        let Decided { call_id, exactly, decision, by } = decided;
+    pub(super) fn decide(&mut self, decided: ExactDecision) -> Option<InputKind> {
+        let ExactDecision { call_id, exactly, decision, by } = decided;
         let (approved, reason) = match decision {
             Decision::Approve => (true, None),
             Decision::Deny { reason } => (false, reason),

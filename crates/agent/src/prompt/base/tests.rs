@@ -146,7 +146,7 @@ fn prompts_are_clean_markdown() {
 #[test]
 fn placeholders_are_counted_by_kind() {
     let count = |text: &str| {
-        let found = Placeholders::of(text);
+        let found = Placeholders::scan(text);
         (found.all, found.tools, found.ifs, found.ends, found.paired)
     };
     for (text, expected) in [

@@ -6,7 +6,7 @@ use std::io;
 use tokio::sync::Notify;
 
 use super::*;
-use crate::protocol::{Posted, PostedInput};
+use crate::protocol::{PostedInput, PostedItem};
 use crate::record::{Barrier, Journal, PostedInputs, RecordEntry, RecordHeader};
 
 /// Inbox and record that survive the processes of a test.
@@ -79,13 +79,13 @@ impl Journal for KeptJournal {
 
 #[async_trait]
 impl PostedInputs for KeptInbox {
-    async fn next(&mut self) -> io::Result<Posted> {
+    async fn next(&mut self) -> io::Result<PostedItem> {
         loop {
             let waiting = self.kept.waiting.lock().unwrap().clone();
             let new = waiting.into_iter().find(|(input_id, _)| !self.returned.contains(input_id));
             if let Some((input_id, input)) = new {
                 self.returned.push(input_id.clone());
-                return Ok(Posted::new(input_id, input));
+                return Ok(PostedItem::new(input_id, input));
             }
             self.kept.posted.notified().await;
         }

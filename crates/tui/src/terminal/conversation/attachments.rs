@@ -67,7 +67,7 @@ impl Conversation {
 
 /// Returns the label that represents an image in the editor.
 fn attachment_label(path: Option<&str>, image: &ImageData) -> String {
-    let size = ImageSummary::of(image).bytes.unwrap_or_default();
+    let size = ImageSummary::from_image(image).bytes.unwrap_or_default();
     let size = format!("{} KB", size.div_ceil(1_000));
     let name = path.and_then(|path| path.rsplit('/').next()).unwrap_or("from the clipboard");
     format!("[image {}, {size}]", one_line(name, MAX_NAME))
