@@ -293,10 +293,10 @@ impl PreparedCall {
     /// Returns a hash over the id, the tool and the arguments.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        let [id, name] = [&self.call_id, self.name()].map(|part| Fingerprint::of(part.as_bytes()));
+        let [id, name] = [&self.call_id, self.name()].map(|part| Fingerprint::from_bytes(part.as_bytes()));
         // Arguments may be megabytes long.
-        let arguments = Fingerprint::of_text(self.arguments());
-        [id, name, arguments].into_iter().fold(Fingerprint::of(b"call"), Fingerprint::chain)
+        let arguments = Fingerprint::from_display(self.arguments());
+        [id, name, arguments].into_iter().fold(Fingerprint::from_bytes(b"call"), Fingerprint::chain)
     }
 
     /// Returns the registered tool.

@@ -258,7 +258,7 @@ async fn a_decision_through_the_handle_counts_once() {
     timeout(TIMEOUT, approver.asked.notified()).await.unwrap();
     let waiting = handle.approvals();
     let [request] = waiting.as_slice() else { panic!("{waiting:?}") };
-    let other = Fingerprint::of(b"another call");
+    let other = Fingerprint::from_bytes(b"another call");
     let refused = handle.decide_exactly(&request.call_id, other, Decision::Approve);
     assert!(matches!(refused, Err(SessionError::NoSuchApproval(_))));
     handle.decide_exactly(&request.call_id, request.fingerprint, Decision::Approve).unwrap();

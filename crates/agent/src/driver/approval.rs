@@ -103,8 +103,9 @@ pub(super) async fn request(
 /// gates that bind it, such as the grant.
 pub(super) fn ticket(session: &SessionId, call: &PreparedCall, judgement: &Judgement) -> Fingerprint {
     let binding = judgement.steps().iter().filter(|step| step.binds);
-    let rules = binding.filter_map(|step| step.rule.as_deref()).map(|rule| Fingerprint::of(rule.as_bytes()));
-    let bound = call.fingerprint().chain(Fingerprint::of(session.as_str().as_bytes()));
+    let rules =
+        binding.filter_map(|step| step.rule.as_deref()).map(|rule| Fingerprint::from_bytes(rule.as_bytes()));
+    let bound = call.fingerprint().chain(Fingerprint::from_bytes(session.as_str().as_bytes()));
     rules.chain(redirections(call)).fold(bound, Fingerprint::chain)
 }
 
@@ -119,7 +120,7 @@ fn redirections(call: &PreparedCall) -> impl Iterator<Item = Fingerprint> {
 }
 
 fn hash_path(path: &Path) -> Fingerprint {
-    Fingerprint::of(path.as_os_str().as_encoded_bytes())
+    Fingerprint::from_bytes(path.as_os_str().as_encoded_bytes())
 }
 
 async fn dry_run(call: &PreparedCall, env: Arc<dyn ExecutionEnvironment>) -> Option<DryRun> {

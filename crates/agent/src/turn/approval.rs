@@ -27,7 +27,7 @@ impl Denials {
 
 /// Identifies all calls of this tool with these arguments.
 pub(super) fn content(tool_name: &str, arguments: &Value) -> Fingerprint {
-    Fingerprint::of(tool_name.as_bytes()).chain(Fingerprint::of_text(arguments))
+    Fingerprint::from_bytes(tool_name.as_bytes()).chain(Fingerprint::from_display(arguments))
 }
 
 /// Decision on a call, or the expiry of its request.

@@ -206,8 +206,13 @@ mod tests {
     #[tokio::test]
     async fn denials_and_earlier_changes_precede_other_decisions() {
         let session = HookSession::new(SessionId::new("s"), "/w", None);
-        let request =
-            ApprovalRequest::new("call_1", "shell", Effect::Execute, json!({}), Fingerprint::of(b"call"));
+        let request = ApprovalRequest::new(
+            "call_1",
+            "shell",
+            Effect::Execute,
+            json!({}),
+            Fingerprint::from_bytes(b"call"),
+        );
         let change = |command: &str| Some(Decision::Change { arguments: json!({"command": command}) });
         let (approval, denial) = (Some(Decision::Approve), Some(Decision::Deny { reason: None }));
         for (first, second, expected) in [

@@ -265,7 +265,7 @@ fn document_block(document: &DocumentData) -> Result<Value, Error> {
 /// Returns a call id in characters that the API accepts. Ids of a call and of its result map alike.
 fn wire_id(id: &str) -> String {
     let legal = !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    if legal { id.to_owned() } else { format!("toolu_{}", Fingerprint::of(id.as_bytes())) }
+    if legal { id.to_owned() } else { format!("toolu_{}", Fingerprint::from_bytes(id.as_bytes())) }
 }
 
 /// Returns a tool name in characters that the API accepts: models also call tools that do not exist.

@@ -72,10 +72,10 @@ impl ReadBeforeWrite {
         if metadata.len > MAX_HASHED {
             return Ok(Some(Stamp::Large { len: metadata.len, modified: metadata.modified }));
         }
-        let (mut len, mut hash) = (0, Fingerprint::of(b"file"));
+        let (mut len, mut hash) = (0, Fingerprint::from_bytes(b"file"));
         while len <= MAX_HASHED {
             let block = env.read(path, Some(len..len + BLOCK)).await?;
-            hash = hash.chain(Fingerprint::of(&block));
+            hash = hash.chain(Fingerprint::from_bytes(&block));
             len += block.len() as u64;
             if (block.len() as u64) < BLOCK {
                 break;

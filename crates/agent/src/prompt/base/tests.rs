@@ -62,7 +62,11 @@ fn prompts_match_their_reviewed_hashes() {
             let text = complete(prompt);
             let headings = text.lines().filter_map(|line| line.strip_prefix("# "));
             let headings = headings.collect::<Vec<_>>().join(" / ");
-            format!("{name}: {} bytes, {}\n  {headings}", text.len(), Fingerprint::of(text.as_bytes()))
+            format!(
+                "{name}: {} bytes, {}\n  {headings}",
+                text.len(),
+                Fingerprint::from_bytes(text.as_bytes())
+            )
         })
         .collect();
     insta::assert_snapshot!(shown.join("\n"), @"

@@ -247,7 +247,7 @@ async fn decisions_while_nobody_runs_the_session_apply_once() {
         let record = record.before(cut.unwrap_or(record.entries.len()));
         let [pending] = &record.replay().unwrap().pending_approvals()[..] else { unreachable!() };
         let mut changed = pending.clone();
-        changed.fingerprint = Fingerprint::of(b"other arguments");
+        changed.fingerprint = Fingerprint::from_bytes(b"other arguments");
         kept.post("0", decision(&changed, Decision::Approve));
         kept.post("1", decision(pending, first.clone()));
         kept.post("2", decision(pending, Decision::Approve));

@@ -229,7 +229,7 @@ impl Harness {
             plan,
             arguments: serde_json::json!({}),
             reason: "it runs a command".into(),
-            fingerprint: pintle_llm::Fingerprint::of(b"a call"),
+            fingerprint: pintle_llm::Fingerprint::from_bytes(b"a call"),
             sandbox: None,
         };
         self.judged(self.key(index), preparation);

@@ -125,7 +125,7 @@ impl Harness {
 
 fn request(call_id: &str, command: &str) -> Arc<ApprovalRequest> {
     let arguments = json!({ "command": command });
-    let fingerprint = pintle_llm::Fingerprint::of(call_id.as_bytes());
+    let fingerprint = pintle_llm::Fingerprint::from_bytes(call_id.as_bytes());
     let mut request = ApprovalRequest::new(call_id, "shell", ToolEffect::Execute, arguments, fingerprint);
     request.reason = "mode ask".into();
     request.suggested_rules = vec![format!("shell({command})")];
