@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use pintle_agent::{EventKind, ProviderProfile, Session};
-use pintle_env::ReadOnly;
+use pintle_env::ReadOnlyEnvironment;
 use pintle_llm::Client;
 use pintle_providers::Gemini;
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
@@ -34,7 +34,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Wrappers work with any environment, including custom ones. This one prevents file changes by tools, but not by
     // commands.
-    let read_only = ReadOnly::new(Arc::new(launched)).allow_commands();
+    let read_only = ReadOnlyEnvironment::new(Arc::new(launched)).allow_commands();
 
     // The session initialises the environment on first use and cleans it up when closed.
     let profile = ProviderProfile::gemini("gemini-3-flash-preview");

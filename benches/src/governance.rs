@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use pintle_agent::{ApprovalRequest, Approver, Decision, Principal, Session, SessionId, Timestamp};
-use pintle_env::{ExecutionEnvironment, MemoryEnvironment, Protection, SandboxLevel, Sandboxed};
+use pintle_env::{ExecutionEnvironment, MemoryEnvironment, Protection, SandboxLevel, SandboxedEnvironment};
 use pintle_governance::{
     CallFacts, GovernedSession, Grant, GrantId, Mode, Policy, Rule, Rules, WorkspacePolicy,
 };
@@ -117,7 +117,7 @@ fn sandbox(directory: &Path) -> (Arc<dyn ExecutionEnvironment>, PathBuf) {
         std::fs::create_dir(directory).expect("the directory can be written");
     }
     let local = sessions::local(&workspace);
-    let sandboxed = Sandboxed::new(local)
+    let sandboxed = SandboxedEnvironment::new(local)
         .with_level(SandboxLevel::Writes)
         .with_writable(&workspace)
         .with_temporary(&temporary)

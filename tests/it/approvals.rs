@@ -41,7 +41,9 @@ impl Approver for ChangesOnly {
 }
 
 fn ask_about_all() -> EffectGate {
-    EffectGate::new().with(Effect::Write, Permission::Ask).with(Effect::Execute, Permission::Ask)
+    EffectGate::new()
+        .with_permission(Effect::Write, Permission::Ask)
+        .with_permission(Effect::Execute, Permission::Ask)
 }
 
 /// Returns a gate that denies files outside of the working directory.

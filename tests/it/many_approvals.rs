@@ -37,7 +37,7 @@ async fn start(store: &Arc<dyn SessionStore>, env: &Arc<MemoryEnvironment>, numb
     Session::builder(client, profile, Arc::clone(env) as Arc<dyn ExecutionEnvironment>)
         .id(id)
         .journal(StoredJournal::new(writer, summary))
-        .gate(EffectGate::new().with(Effect::Execute, Permission::Ask))
+        .gate(EffectGate::new().with_permission(Effect::Execute, Permission::Ask))
         .build()
         .unwrap()
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 
-use crate::protocol::{Account, Budget, Principal, ReachedBudget, SessionId, Spent};
+use crate::protocol::{Account, Budget, BudgetUsage, Principal, ReachedBudget, SessionId};
 
 /// Grants a session more of its budget when its current amounts do not suffice for the next call. The source draws on
 /// limits that are wider than the session, such as daily limits, or on the consent of a user.
@@ -33,7 +33,7 @@ pub struct BudgetRequest {
     /// Amounts that it has spent and holds, over its whole life.
     pub account: Account,
     /// Amounts that it has spent and holds since its run started.
-    pub in_run: Spent,
+    pub in_run: BudgetUsage,
     /// Limits that were set for the session itself, over its whole life.
     pub own: Budget,
     /// Amounts granted so far, over its whole life. `None` means no limit.
@@ -52,7 +52,7 @@ impl BudgetRequest {
         Self {
             session,
             account: Account::default(),
-            in_run: Spent::default(),
+            in_run: BudgetUsage::default(),
             own: Budget::default(),
             has: Budget::default(),
             wants: Budget::default(),

@@ -5,12 +5,12 @@ use std::fmt;
 /// Displays a number in groups of three digits: `12,345`.
 ///
 /// ```
-/// assert_eq!(pintle_agent::Grouped(1_234_567).to_string(), "1,234,567");
+/// assert_eq!(pintle_agent::GroupedNumber(1_234_567).to_string(), "1,234,567");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Grouped(pub u64);
+pub struct GroupedNumber(pub u64);
 
-impl fmt::Display for Grouped {
+impl fmt::Display for GroupedNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = self.0.to_string();
         for (index, digit) in digits.chars().enumerate() {
@@ -34,7 +34,7 @@ pub struct Count<'a>(pub u64, pub &'a str);
 impl fmt::Display for Count<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(number, noun) = *self;
-        write!(f, "{} ", Grouped(number))?;
+        write!(f, "{} ", GroupedNumber(number))?;
         let stem = noun.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'i', 'o', 'u']));
         match stem {
             _ if number == 1 => f.write_str(noun),
@@ -52,7 +52,7 @@ mod tests {
     fn numbers_are_grouped() {
         let cases = [(0, "0"), (999, "999"), (1_000, "1,000"), (12_345, "12,345"), (1_234_567, "1,234,567")];
         for (number, expected) in cases {
-            assert_eq!(Grouped(number).to_string(), expected);
+            assert_eq!(GroupedNumber(number).to_string(), expected);
         }
     }
 

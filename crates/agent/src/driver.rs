@@ -53,7 +53,7 @@ pub(crate) use self::parts::Parts;
 use self::posted::PostedState;
 pub(crate) use self::recording::Recording;
 use self::recording::Step;
-pub(crate) use self::report::Decided;
+pub(crate) use self::report::ExactDecision;
 use self::report::{MAX_REPORTS, Report};
 use self::segments::{OpenSegments, SegmentBoundary};
 use self::shutdown::CloseOnDrop;
@@ -72,7 +72,7 @@ use crate::protocol::{
 };
 use crate::record::SessionStatus;
 use crate::run::RunEnd;
-use crate::session::{RunOwner, Shared};
+use crate::session::{PublishedState, RunOwner};
 use crate::subagent::{Lineage, Subagents};
 use crate::turn::Machine;
 
@@ -121,7 +121,7 @@ pub(crate) struct Driver {
     first_inputs: Vec<InputKind>,
     log: Arc<EventLog>,
     trace: Trace,
-    shared: watch::Sender<Shared>,
+    shared: watch::Sender<PublishedState>,
     reports: mpsc::Sender<Report>,
     report_receiver: mpsc::Receiver<Report>,
     /// All tasks of the session. Dropping the driver ends them.
@@ -157,7 +157,7 @@ impl Driver {
         lineage: Lineage,
         keep_environment: bool,
         log: Arc<EventLog>,
-        shared: watch::Sender<Shared>,
+        shared: watch::Sender<PublishedState>,
     ) -> Self {
         let Parts { client, profile, env, config, gates, approver, hooks, clock, checkpoints, budget } =
             parts;
@@ -346,9 +346,9 @@ impl Driver {
     async fn perform(&mut self, action: Action) -> Vec<InputKind> {
         let action = match self.recording.failure() {
             Some(error) => match without_effect(action, error) {
-                Harmless::Action(action) => action,
-                Harmless::Reply(reply) => return vec![*reply],
-                Harmless::Nothing => return Vec::new(),
+                RemainingEffect::Action(action) => action,
+                RemainingEffect::Reply(reply) => return vec![*reply],
+                RemainingEffect::Nothing => return Vec::new(),
             },
             None => action,
         };
@@ -427,7 +427,7 @@ fn allows_compaction(event: &EventKind) -> bool {
 }
 
 /// Effect that an action still has after a failed record.
-enum Harmless {
+enum RemainingEffect {
     Action(Action),
     /// The action is not performed, and this is the reply to it.
     Reply(Box<InputKind>),
@@ -436,8 +436,8 @@ enum Harmless {
 
 /// Returns the part of `action` that is still performed after a failed record. Unrecorded actions are neither performed
 /// nor reported as done. Running work is still stopped and cleaned up.
-fn without_effect(action: Action, error: &ErrorInfo) -> Harmless {
-    let reply = |kind| Harmless::Reply(Box::new(kind));
+fn without_effect(action: Action, error: &ErrorInfo) -> RemainingEffect {
+    let reply = |kind| RemainingEffect::Reply(Box::new(kind));
     match action {
         Action::LoadContext { load } => reply(InputKind::ContextFailed { load, error: error.clone() }),
         Action::CallModel { model_call, .. } => {
@@ -450,11 +450,11 @@ fn without_effect(action: Action, error: &ErrorInfo) -> Harmless {
         | Action::Reconcile { .. }
         | Action::AskBudget { .. }
         | Action::GrantBudget { .. }
-        | Action::SetTimer { .. } => Harmless::Nothing,
+        | Action::SetTimer { .. } => RemainingEffect::Nothing,
         Action::Finish { run, mut outcome } => {
             outcome.status = OutcomeStatus::Failed;
             outcome.error = Some(error.clone());
-            Harmless::Action(Action::Finish { run, outcome })
+            RemainingEffect::Action(Action::Finish { run, outcome })
         }
         other @ (Action::CancelModel
         | Action::ConfirmApproval { .. }
@@ -463,6 +463,6 @@ fn without_effect(action: Action, error: &ErrorInfo) -> Harmless {
         | Action::CancelTool { .. }
         | Action::StopSubagents
         | Action::Emit(_)
-        | Action::CleanUp) => Harmless::Action(other),
+        | Action::CleanUp) => RemainingEffect::Action(other),
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct EventLog {
 
 #[derive(Debug, Default)]
 struct Inner {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<LogEntry>,
     /// Number of events before the first entry that were freed.
     forgotten: u64,
     /// Subagents whose spawn event was freed and whose end event was not.
@@ -60,22 +60,22 @@ struct Inner {
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct LogEntry {
     event: Arc<SessionEvent>,
-    ends: Option<Ended>,
+    ends: Option<EndedSegment>,
 }
 
 /// Segment that an end event ends.
 #[derive(Clone, Debug)]
-struct Ended {
+struct EndedSegment {
     start: Arc<SessionEvent>,
     /// Streamed text, if the text of the end event does not start with it.
-    streamed: Streamed,
+    streamed: StreamedText,
 }
 
 /// Streamed text of an ended segment.
 #[derive(Clone, Debug)]
-enum Streamed {
+enum StreamedText {
     /// The text of the end event starts with it.
     InEndEvent,
     /// The text of the end event is different or missing.
@@ -94,7 +94,7 @@ struct Segment {
 }
 
 /// Unread part of a segment.
-enum Unread {
+enum UnreadText {
     /// Number of bytes that are no longer kept.
     Skipped(u64),
     Text(String),
@@ -128,15 +128,15 @@ impl Segment {
     }
 
     /// Returns the text after the first `read` bytes.
-    fn unread(&self, read: u64) -> Option<Unread> {
+    fn unread(&self, read: u64) -> Option<UnreadText> {
         if read >= self.total {
             return None;
         }
         let Some(at) = read.checked_sub(self.base()) else {
-            return Some(Unread::Skipped(self.base() - read));
+            return Some(UnreadText::Skipped(self.base() - read));
         };
         let text = self.newest.get(usize::try_from(at).ok()?..)?;
-        Some(Unread::Text(text.to_owned()))
+        Some(UnreadText::Text(text.to_owned()))
     }
 
     /// Returns whether the text of `end` starts with the text of this segment.
@@ -172,7 +172,7 @@ impl EventLog {
         let Some(start) = start else { return self.add(at, kind, None) };
         // The lock is not held, since the text can be long.
         let streamed = match segment.filter(|segment| !segment.is_prefix_of(&kind)) {
-            None => Streamed::InEndEvent,
+            None => StreamedText::InEndEvent,
             Some(mut segment) => {
                 segment.keep(KEPT_AFTER_END);
                 segment.newest.shrink_to_fit();
@@ -180,23 +180,23 @@ impl EventLog {
                 if matches!(kind, EventKind::ToolCallArgumentsEnd { .. }) {
                     let total = segment.total;
                     self.lock().keep_arguments(start.seq, segment);
-                    Streamed::Arguments(total)
+                    StreamedText::Arguments(total)
                 } else {
-                    Streamed::Kept(segment)
+                    StreamedText::Kept(segment)
                 }
             }
         };
-        self.add(at, kind, Some(Ended { start, streamed }))
+        self.add(at, kind, Some(EndedSegment { start, streamed }))
     }
 
-    fn add(&self, at: Timestamp, kind: EventKind, ends: Option<Ended>) -> u64 {
+    fn add(&self, at: Timestamp, kind: EventKind, ends: Option<EndedSegment>) -> u64 {
         let mut inner = self.lock();
         let seq = inner.next_seq();
         if opens(&kind) {
             inner.open.insert(seq, Segment::new(at));
         }
         let event = Arc::new(self.event(seq, None, at, kind));
-        inner.entries.push_back(Entry { event, ends });
+        inner.entries.push_back(LogEntry { event, ends });
         drop(inner);
         self.wake();
         seq
@@ -236,7 +236,7 @@ impl EventLog {
         let open = inner.open.keys().next().copied().unwrap_or(u64::MAX);
         let keep_from = before.min(unread).min(open).clamp(inner.forgotten, inner.next_seq());
         let count = usize::try_from(keep_from - inner.forgotten).unwrap_or(usize::MAX);
-        let freed: Vec<Entry> = inner.entries.drain(..count).collect();
+        let freed: Vec<LogEntry> = inner.entries.drain(..count).collect();
         inner.forgotten = keep_from;
         // Only with the end event: a reader past the start has not necessarily read the arguments.
         for ended in freed.iter().filter_map(|entry| entry.ends.as_ref()) {
@@ -278,7 +278,7 @@ impl EventLog {
         let mut inner = self.lock();
         meanwhile();
         let event = Arc::new(self.event(inner.next_seq(), None, at, kind));
-        inner.entries.push_back(Entry { event, ends: None });
+        inner.entries.push_back(LogEntry { event, ends: None });
         drop(inner);
         self.wake();
     }
@@ -297,7 +297,7 @@ impl Inner {
         self.entry(seq).map(|entry| Arc::clone(&entry.event))
     }
 
-    fn entry(&self, seq: u64) -> Option<&Entry> {
+    fn entry(&self, seq: u64) -> Option<&LogEntry> {
         self.entries.get(usize::try_from(seq.checked_sub(self.forgotten)?).ok()?)
     }
 
@@ -306,11 +306,11 @@ impl Inner {
     }
 }
 
-fn spawned_subagent(entry: &Entry) -> Option<&SessionId> {
+fn spawned_subagent(entry: &LogEntry) -> Option<&SessionId> {
     if let EventKind::SubagentSpawned { child, .. } = &entry.event.kind { Some(child) } else { None }
 }
 
-fn ended_subagent(entry: &Entry) -> Option<&SessionId> {
+fn ended_subagent(entry: &LogEntry) -> Option<&SessionId> {
     if let EventKind::SubagentEnded { child, .. } = &entry.event.kind { Some(child) } else { None }
 }
 
@@ -366,7 +366,7 @@ pub(crate) struct Cursor {
 
 /// Result of reading a log.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum ReadOutcome {
     Event(Box<SessionEvent>),
     /// No event yet.
     Nothing,
@@ -417,23 +417,23 @@ impl Cursor {
     }
 
     /// Returns the next event, without waiting.
-    pub(crate) fn find(&mut self) -> Found {
+    pub(crate) fn find(&mut self) -> ReadOutcome {
         self.version.mark_unchanged();
         let log = Arc::clone(&self.log);
         // The driver may be waiting for the lock, so texts are copied outside the lock where possible.
         let inner = log.lock();
         if let Some(entry) = inner.entry(self.next).cloned() {
             drop(inner);
-            return Found::Event(Box::new(self.take(&entry)));
+            return ReadOutcome::Event(Box::new(self.take(&entry)));
         }
         if let Some(delta) = self.unread(&inner) {
-            return Found::Event(Box::new(delta));
+            return ReadOutcome::Event(Box::new(delta));
         }
-        if inner.closed { Found::End } else { Found::Nothing }
+        if inner.closed { ReadOutcome::End } else { ReadOutcome::Nothing }
     }
 
     /// Returns the next lifecycle event, or the unread rest of the segment that it ends.
-    fn take(&mut self, entry: &Entry) -> SessionEvent {
+    fn take(&mut self, entry: &LogEntry) -> SessionEvent {
         if let Some(ended) = &entry.ends {
             if let Some(rest) = self.rest_before_end(ended, &entry.event) {
                 return rest;
@@ -448,22 +448,22 @@ impl Cursor {
         (*entry.event).clone()
     }
 
-    fn rest_before_end(&mut self, ended: &Ended, end: &SessionEvent) -> Option<SessionEvent> {
+    fn rest_before_end(&mut self, ended: &EndedSegment, end: &SessionEvent) -> Option<SessionEvent> {
         let read = *self.open.get(&ended.start.seq)?;
         let (rest, at) = match &ended.streamed {
-            Streamed::Kept(segment) => (segment.unread(read)?, segment.at),
-            Streamed::Arguments(total) => {
+            StreamedText::Kept(segment) => (segment.unread(read)?, segment.at),
+            StreamedText::Arguments(total) => {
                 let kept = self.log.lock().arguments.get(&ended.start.seq).cloned();
                 match kept {
                     Some(segment) => (segment.unread(read)?, segment.at),
-                    None if read < *total => (Unread::Skipped(*total - read), end.timestamp),
+                    None if read < *total => (UnreadText::Skipped(*total - read), end.timestamp),
                     None => return None,
                 }
             }
-            Streamed::InEndEvent => {
+            StreamedText::InEndEvent => {
                 let text = text_of_end(&end.kind)?;
                 let rest = text.get(usize::try_from(read).ok()?..).filter(|rest| !rest.is_empty())?;
-                (Unread::Text(rest.to_owned()), end.timestamp)
+                (UnreadText::Text(rest.to_owned()), end.timestamp)
             }
         };
         self.read(&ended.start, rest, at)
@@ -479,15 +479,15 @@ impl Cursor {
     }
 
     /// Advances this reader in the segment whose start event is `start`, and returns the event.
-    fn read(&mut self, start: &SessionEvent, unread: Unread, at: Timestamp) -> Option<SessionEvent> {
+    fn read(&mut self, start: &SessionEvent, unread: UnreadText, at: Timestamp) -> Option<SessionEvent> {
         let read = self.open.get_mut(&start.seq)?;
         let offset = *read;
         let kind = match unread {
-            Unread::Skipped(skipped) => {
+            UnreadText::Skipped(skipped) => {
                 *read += skipped;
                 EventKind::Gap { skipped }
             }
-            Unread::Text(text) => {
+            UnreadText::Text(text) => {
                 *read += text.len() as u64;
                 delta_kind(&start.kind, text)?
             }

@@ -32,7 +32,7 @@ pub use budget::{BudgetAnswer, BudgetRequest, BudgetSource};
 pub use checkpoints::Checkpoints;
 pub use clock::{Clock, SystemClock};
 pub use config::{BackgroundLimit, ModelTimeout, ResponseLimit, SessionConfig, SessionRetry};
-pub use count::{Count, Grouped};
+pub use count::{Count, GroupedNumber};
 pub use error::SessionError;
 pub use hooks::{
     CallAnswer, EndAnswer, HookContext, HookEvent, HookSession, Hooks, InputAnswer, ResultAnswer,
@@ -49,11 +49,11 @@ pub use profile::{
 pub use project_docs::{PROJECT_DOC_BUDGET, ProjectDoc, ProjectDocs};
 pub use prompt::{EnvironmentContext, GitContext, LayerKind, PromptLayer};
 pub use protocol::{
-    Account, ApprovalEnding, AsksFor, Budget, BudgetKind, BudgetScope, CallKey, CallKind, Checkpoint,
+    Account, ApprovalEnding, Budget, BudgetKind, BudgetScope, BudgetUsage, CallKey, CallKind, Checkpoint,
     CheckpointReason, CompactionPolicy, CompactionReport, CompactionTrigger, Decision, EventKind, ForkedFrom,
-    ImageSummary, LoadId, LoadedDocument, LoadedProject, ModelCallId, Outcome, OutcomeStatus, PolicyChange,
-    PolicyRule, Posted, PostedInput, Principal, QueuedMessages, ReachedBudget, RunId, SegmentId,
-    SessionEndReason, SessionEvent, SessionId, SessionState, Skill, SkippedFile, Spent, Start,
+    ImageSummary, LoadId, LoadedDocument, LoadedProject, ModelCallId, OnDemandBudget, Outcome, OutcomeStatus,
+    PolicyChange, PolicyRule, PostedInput, PostedItem, Principal, QueuedMessages, ReachedBudget, RunId,
+    SegmentId, SessionEndReason, SessionEvent, SessionId, SessionState, Skill, SkippedFile, Start,
     SubagentLimits, SubagentOrigin, SubagentRole, SubagentStatus, Timestamp, Turn, TurnKind, TurnLimits,
     UserMessage, event_schema,
 };

@@ -195,7 +195,7 @@ impl ProviderProfile {
         user_instructions: Option<&str>,
     ) -> String {
         let layers = self.prompt_layers(environment, docs, user_instructions);
-        SystemPrompt::of(&layers).text
+        SystemPrompt::from_layers(&layers).text
     }
 
     /// Returns the non-empty layers of the system prompt in order, the user's instructions last (section 6.1). Equal
@@ -334,8 +334,8 @@ impl ProviderProfile {
     pub fn with_skill_dirs<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.skill_dirs = names.into_iter().map(Into::into).collect();
         BuiltInTools::new()
-            .with(skill::claude_skill(&self.skill_dirs))
-            .with(skill::gemini_skill(&self.skill_dirs))
+            .with_tool(skill::claude_skill(&self.skill_dirs))
+            .with_tool(skill::gemini_skill(&self.skill_dirs))
             .replace_existing(&mut self.tool_registry);
         self
     }

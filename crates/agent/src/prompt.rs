@@ -96,7 +96,7 @@ pub(crate) struct SystemPrompt {
 
 impl SystemPrompt {
     /// Joins the layers with blank lines between them. Git facts continue the environment block without one.
-    pub(crate) fn of(layers: &[PromptLayer]) -> Self {
+    pub(crate) fn from_layers(layers: &[PromptLayer]) -> Self {
         let mut prompt = Self::default();
         for layer in layers {
             if layer.kind == LayerKind::Git {

@@ -16,8 +16,8 @@ pub use self::journal::{Barrier, Fence, Journal, JsonLines, PostedInputs, Sessio
 pub(crate) use self::recorder::Recorder;
 pub use self::replay::{Divergence, PendingApproval, Replay, ReplayError, RewindError};
 use crate::protocol::{
-    Action, Checkpoint, CheckpointReason, EventKind, Followed, Input, InputKind, RunId, SegmentId, SessionId,
-    Start, SubagentOrigin, Timestamp,
+    Action, Checkpoint, CheckpointReason, EventKind, Input, InputConsequences, InputKind, RunId, SegmentId,
+    SessionId, Start, SubagentOrigin, Timestamp,
 };
 
 /// First version whose entries contain all consequences of the input.
@@ -70,8 +70,8 @@ pub struct RecordEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub posted: Option<String>,
     /// Other consequences.
-    #[serde(default, skip_serializing_if = "Followed::is_nothing")]
-    pub followed: Followed,
+    #[serde(default, skip_serializing_if = "InputConsequences::is_nothing")]
+    pub followed: InputConsequences,
 }
 
 /// Reason why a record cannot be read.
@@ -238,16 +238,21 @@ impl RecordEntry {
 
     /// Creates the entry of an input without consequences.
     pub(crate) fn alone(input: Input) -> Self {
-        Self { input, request: None, posted: None, followed: Followed::default() }
+        Self { input, request: None, posted: None, followed: InputConsequences::default() }
     }
 
     /// Creates the entry of an input with its consequences.
-    pub(crate) fn of(input: Input, posted: Option<String>, actions: &[Action]) -> Self {
-        Self { input, request: request_of(actions), posted, followed: Followed::of(actions).as_recorded() }
+    pub(crate) fn from_input(input: Input, posted: Option<String>, actions: &[Action]) -> Self {
+        Self {
+            input,
+            request: request_of(actions),
+            posted,
+            followed: InputConsequences::from_actions(actions).as_recorded(),
+        }
     }
 
     /// Returns the consequences, as a record of this version contains them.
-    pub(crate) fn followed(&self, version: u32) -> Followed {
+    pub(crate) fn followed(&self, version: u32) -> InputConsequences {
         let mut followed = self.followed.clone();
         followed.request = self.request.is_some();
         followed.is_complete = version >= FIRST_COMPLETE;

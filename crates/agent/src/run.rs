@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio_util::sync::DropGuard;
 
 use crate::error::SessionError;
-use crate::event_log::{Cursor, EventLog, Found};
+use crate::event_log::{Cursor, EventLog, ReadOutcome};
 use crate::protocol::{Outcome, SessionEvent};
 
 /// Progress of a run, as the driver reports it.
@@ -54,7 +54,7 @@ impl Run {
     ) -> Self {
         let events = match rejected {
             None => Events::of_run(Cursor::new(log, from), progress.clone()),
-            Some(_) => Events { state: State::Done, run: None },
+            Some(_) => Events { state: EventsState::Done, run: None },
         };
         Self { events, progress, drop_guard, rejected }
     }
@@ -116,12 +116,12 @@ impl std::fmt::Debug for Run {
 ///
 /// Ends after the last event. A slow subscriber never delays the session: it gets fewer and larger deltas.
 pub struct Events {
-    state: State,
+    state: EventsState,
     /// Set if the stream has the events of one run only.
     run: Option<watch::Receiver<RunProgress>>,
 }
 
-enum State {
+enum EventsState {
     Ready(Cursor),
     /// Returns the cursor, unless no more events follow.
     Waiting(Pin<Box<dyn Future<Output = Option<Cursor>> + Send>>),
@@ -130,15 +130,15 @@ enum State {
 
 impl Events {
     pub(crate) fn of_session(cursor: Cursor) -> Self {
-        Self { state: State::Ready(cursor), run: None }
+        Self { state: EventsState::Ready(cursor), run: None }
     }
 
     fn of_run(cursor: Cursor, run: watch::Receiver<RunProgress>) -> Self {
-        Self { state: State::Ready(cursor), run: Some(run) }
+        Self { state: EventsState::Ready(cursor), run: Some(run) }
     }
 
     /// Returns the next event of the session or the run.
-    fn find(&self, cursor: &mut Cursor) -> Found {
+    fn find(&self, cursor: &mut Cursor) -> ReadOutcome {
         let Some(run) = &self.run else { return cursor.find() };
         let (from, has_ended) = {
             let progress = run.borrow();
@@ -151,11 +151,11 @@ impl Events {
                 let found = cursor.find();
                 // Must be read after the log: the end is reported before the first event of another run.
                 let end = run.borrow().end.as_ref().map(|end| end.end);
-                if end.is_some_and(|end| at >= end) { Found::End } else { found }
+                if end.is_some_and(|end| at >= end) { ReadOutcome::End } else { found }
             }
             // The run ended before it started.
-            None if has_ended => Found::End,
-            None => Found::Nothing,
+            None if has_ended => ReadOutcome::End,
+            None => ReadOutcome::Nothing,
         }
     }
 
@@ -170,26 +170,26 @@ impl Stream for Events {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SessionEvent>> {
         loop {
-            match std::mem::replace(&mut self.state, State::Done) {
-                State::Done => return Poll::Ready(None),
-                State::Ready(mut cursor) => match self.find(&mut cursor) {
-                    Found::Event(event) => {
-                        self.state = State::Ready(cursor);
+            match std::mem::replace(&mut self.state, EventsState::Done) {
+                EventsState::Done => return Poll::Ready(None),
+                EventsState::Ready(mut cursor) => match self.find(&mut cursor) {
+                    ReadOutcome::Event(event) => {
+                        self.state = EventsState::Ready(cursor);
                         return Poll::Ready(Some(*event));
                     }
-                    Found::End => return Poll::Ready(None),
-                    Found::Nothing => {
+                    ReadOutcome::End => return Poll::Ready(None),
+                    ReadOutcome::Nothing => {
                         let mut run = self.run.clone();
-                        self.state = State::Waiting(Box::pin(async move {
+                        self.state = EventsState::Waiting(Box::pin(async move {
                             wait(&mut cursor, run.as_mut()).await.then_some(cursor)
                         }));
                     }
                 },
-                State::Waiting(mut future) => match future.as_mut().poll(cx) {
-                    Poll::Ready(Some(cursor)) => self.state = State::Ready(cursor),
+                EventsState::Waiting(mut future) => match future.as_mut().poll(cx) {
+                    Poll::Ready(Some(cursor)) => self.state = EventsState::Ready(cursor),
                     Poll::Ready(None) => return Poll::Ready(None),
                     Poll::Pending => {
-                        self.state = State::Waiting(future);
+                        self.state = EventsState::Waiting(future);
                         return Poll::Pending;
                     }
                 },
@@ -241,7 +241,7 @@ mod tests {
         let identity = Identity { session_id: SessionId::new("s"), depth: 0, parent: None };
         let mut cursor = Cursor::new(Arc::new(EventLog::new(identity)), 0);
         let (sender, mut run) = watch::channel(RunProgress { from: Some(0), end: None });
-        assert!(matches!(cursor.find(), Found::Nothing));
+        assert!(matches!(cursor.find(), ReadOutcome::Nothing));
         let outcome = Outcome::new(OutcomeStatus::Completed);
         sender.send(RunProgress { from: Some(0), end: Some(RunEnd { outcome, end: 0 }) }).unwrap();
         tokio::time::timeout(Duration::from_secs(10), wait(&mut cursor, Some(&mut run))).await.unwrap();

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 pub use self::builder::SessionBuilder;
 pub use self::handle::SessionHandle;
-pub(crate) use self::handle::{SessionLink, Shared};
+pub(crate) use self::handle::{PublishedState, SessionLink};
 pub(crate) use self::owner::RunOwner;
 use crate::driver::Command;
 use crate::error::SessionError;

@@ -23,7 +23,7 @@ const MAX_PER_DIRECTORY: usize = 200;
 
 /// Skills, sorted by name, and files that could not be used.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundSkills {
     pub(crate) skills: Vec<Skill>,
     pub(crate) skipped: Vec<SkippedFile>,
 }
@@ -36,12 +36,12 @@ pub(crate) async fn discover(
     env: &dyn ExecutionEnvironment,
     directories: &[PathBuf],
     skill_dirs: &[String],
-) -> Found {
+) -> FoundSkills {
     let (absolute, relative): (Vec<&Path>, Vec<&Path>) =
         skill_dirs.iter().rev().map(Path::new).partition(|name| name.is_absolute());
     let near = directories.iter().flat_map(|directory| relative.iter().map(|name| directory.join(name)));
     let roots: Vec<PathBuf> = near.chain(absolute.iter().map(|name| name.to_path_buf())).collect();
-    let mut found = Found::default();
+    let mut found = FoundSkills::default();
     let lists: Vec<_> = roots.iter().map(|root| candidates(env, root)).collect();
     let mut lists = stream::iter(lists).buffered(READ_AHEAD);
     let mut files = Vec::new();

@@ -28,7 +28,7 @@ use std::collections::{BTreeSet, VecDeque};
 use pintle_llm::{HistoryItem, MessageList, PrefixChain, ReasoningEffort};
 use serde::{Deserialize, Serialize};
 
-use self::approval::{Denials, Taken};
+use self::approval::{ApprovalResult, Denials};
 use self::budget::ReachedLimit;
 use self::children::Children;
 use self::compaction::Compactions;
@@ -36,13 +36,13 @@ use self::cycle::Progress;
 use self::ending::Ending;
 use self::loop_detection::LoopWindow;
 use self::reservation::{Reservations, Slice};
-use self::rewind::Rewound;
+use self::rewind::RewoundHistory;
 pub(crate) use self::round::not_run;
 use self::round::{Judged, Round};
 use self::window::CountedPrompt;
 use crate::protocol::{
-    Action, CallKind, Change, EventKind, ForkedFrom, Input, InputKind, LoadId, ModelCallId, RunId,
-    SessionState, Spent, Timer, Timestamp, Turn, TurnContext, TurnLimits, UserMessage,
+    Action, BudgetUsage, CallKind, Change, EventKind, ForkedFrom, Input, InputKind, LoadId, ModelCallId,
+    RunId, SessionState, Timer, Timestamp, Turn, TurnContext, TurnLimits, UserMessage,
 };
 
 /// State machine of one session.
@@ -61,7 +61,7 @@ pub struct Machine {
     history: Vec<Turn>,
     /// Conversation before a rewind, until the next entry of the history.
     #[serde(default)]
-    rewound: Option<Rewound>,
+    rewound: Option<RewoundHistory>,
     context: Option<TurnContext>,
     /// Whether the dependencies of the context are unchanged since it was loaded.
     context_is_current: bool,
@@ -116,7 +116,7 @@ pub struct Machine {
     over_budget: Option<ReachedLimit>,
     /// Amounts spent by this session and its subagents.
     #[serde(default)]
-    spent: Spent,
+    spent: BudgetUsage,
     #[serde(default)]
     reservations: Reservations,
     /// Slice of a wider budget, if the session can ask for more.
@@ -235,7 +235,7 @@ impl Machine {
             }
             InputKind::Configure { change } => self.configure(change, out),
             InputKind::ApprovalDecided { call, approved, reason, by } => {
-                self.approval_decided(call, Taken::decided(approved, reason, by), out);
+                self.approval_decided(call, ApprovalResult::decided(approved, reason, by), out);
             }
             InputKind::CallChanged { call, arguments, by } => self.call_changed(call, arguments, by, out),
             InputKind::PolicyChanged { change } => self.policy_changed(change, out),
@@ -299,7 +299,7 @@ impl Machine {
     fn timer_fired(&mut self, timer: Timer, out: &mut Vec<Action>) {
         match timer {
             Timer::Approval(call) => {
-                self.approval_decided(call, Taken::expired(), out);
+                self.approval_decided(call, ApprovalResult::expired(), out);
             }
             Timer::Run(run) => self.run_timed_out(run, out),
         }

@@ -37,7 +37,10 @@ use crate::session_commands;
 use crate::session_commands::conversed::Conversed;
 use crate::sessions::worktree::Worktree;
 use crate::sessions::{self, Kept, Place, Selected, SessionChoice, SessionDescription, Sessions};
-use crate::terminal::{self, Begun, Device, HistoryFile, Next, Settings, StoredSession, Surroundings};
+use crate::terminal::{
+    self, ConversationContext, ConversationEnd, ConversationSettings, ConversationStart, Device, HistoryFile,
+    StoredSession,
+};
 
 /// Runs the task.
 ///
@@ -62,19 +65,19 @@ pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit
         beginning = Beginning { device: Some(device), ..Beginning::default() };
         let session = &mut args.session;
         (session.continues, session.resume, session.fork) = (false, None, None);
-        if !matches!(next, Next::New(_)) {
+        if !matches!(next, ConversationEnd::New(_)) {
             // A worktree belongs to the session that it was created for.
             session.worktree = None;
         }
         match next {
-            Next::Leave => return Ok(Exit::Done),
-            Next::New(settings) => beginning.settings = Some(settings),
-            Next::Resume(id) => session.resume = Some(id),
-            Next::Fork { id, turns, settings } => {
+            ConversationEnd::Leave => return Ok(Exit::Done),
+            ConversationEnd::New(settings) => beginning.settings = Some(settings),
+            ConversationEnd::Resume(id) => session.resume = Some(id),
+            ConversationEnd::Fork { id, turns, settings } => {
                 session.fork = Some(turns.map_or_else(|| id.to_string(), |turns| format!("{id}@{turns}")));
                 beginning.settings = Some(settings);
             }
-            Next::Rewind { id, turns, forced, draft, settings } => {
+            ConversationEnd::Rewind { id, turns, forced, draft, settings } => {
                 beginning.settings = Some(settings);
                 let rewound = session_commands::conversed::rewind(&id, turns, forced, process_env).await;
                 beginning.draft = rewound.is_ok().then_some(draft);
@@ -90,7 +93,7 @@ pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit
 #[derive(Debug, Default)]
 struct Beginning {
     /// Settings of the previous session.
-    settings: Option<Settings>,
+    settings: Option<ConversationSettings>,
     /// Report of a rewind of the session.
     notes: Vec<String>,
     /// Input that the user may edit.
@@ -107,7 +110,7 @@ impl Beginning {
 
     /// Returns the arguments with the settings of the previous session. They are remembered like given flags.
     fn apply(&self, mut args: RunArgs) -> RunArgs {
-        let Some(Settings { model, effort, mode }) = &self.settings else { return args };
+        let Some(ConversationSettings { model, effort, mode }) = &self.settings else { return args };
         // A script answers for any model name.
         if args.model.script.is_none() {
             args.model.model = Some(model.clone());
@@ -131,7 +134,7 @@ enum Ended {
     /// The user declined to start it in this directory.
     NotStarted,
     Task,
-    Conversation(Box<(Next, Device)>),
+    Conversation(Box<(ConversationEnd, Device)>),
 }
 
 /// Presentation of a session to the user.
@@ -263,8 +266,8 @@ fn is_unused(result: &Result<Ended, CommandFailure>, session: Option<&SessionId>
     match result {
         Ok(Ended::Task) => false,
         Ok(Ended::Conversation(left)) => match &left.0 {
-            Next::Fork { id, .. } | Next::Rewind { id, .. } => Some(id) != session,
-            Next::Leave | Next::New(_) | Next::Resume(_) => true,
+            ConversationEnd::Fork { id, .. } | ConversationEnd::Rewind { id, .. } => Some(id) != session,
+            ConversationEnd::Leave | ConversationEnd::New(_) | ConversationEnd::Resume(_) => true,
         },
         Ok(Ended::NotStarted) | Err(_) => true,
     }
@@ -410,9 +413,10 @@ impl SessionRun<'_> {
                 }
                 false => None,
             };
-            let history =
-                is_kept.then(|| HistoryFile::of(&name, &directory.to_string_lossy(), process_env)).flatten();
-            let begun = Begun {
+            let history = is_kept
+                .then(|| HistoryFile::locate(&name, &directory.to_string_lossy(), process_env))
+                .flatten();
+            let begun = ConversationStart {
                 presentation: (&args.conversation).into(),
                 session,
                 prompt,
@@ -424,7 +428,7 @@ impl SessionRun<'_> {
                 history,
                 device,
             };
-            let surroundings = Surroundings {
+            let surroundings = ConversationContext {
                 model,
                 policy: &policy,
                 directory: &directory,

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use pintle_agent::{Outcome, OutcomeStatus, Session, SessionConfig, SessionId, UserMessage};
 use pintle_compat::Line;
 use pintle_compat::codex::{ExecOptions, Formatter, ResumeTarget, SandboxMode};
-use pintle_env::{ExecutionEnvironment, LocalEnvironment, ReadOnly};
+use pintle_env::{ExecutionEnvironment, LocalEnvironment, ReadOnlyEnvironment};
 use pintle_llm::{AnswerSchema, ImageData, Verdict};
 
 use host::Host;
@@ -76,7 +76,7 @@ fn session(
     };
     let local = Arc::new(LocalEnvironment::with_host_env(directory, std::env::vars_os())?);
     let env: Arc<dyn ExecutionEnvironment> = match options.sandbox {
-        Some(SandboxMode::ReadOnly) => Arc::new(ReadOnly::new(local)),
+        Some(SandboxMode::ReadOnly) => Arc::new(ReadOnlyEnvironment::new(local)),
         _ => local,
     };
     let mut config = SessionConfig::default();

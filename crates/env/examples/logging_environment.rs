@@ -126,76 +126,76 @@ impl ExecutionEnvironment for Logging {
     }
 
     async fn initialize(&self) -> Result<(), EnvError> {
-        let entry = Entry::start("initialize", self.working_directory().display().to_string());
+        let entry = LogEntry::start("initialize", self.working_directory().display().to_string());
         entry.finish(self.inner.initialize().await, |()| String::new())
     }
 
     async fn cleanup(&self) -> Result<(), EnvError> {
-        let entry = Entry::start("cleanup", self.working_directory().display().to_string());
+        let entry = LogEntry::start("cleanup", self.working_directory().display().to_string());
         entry.finish(self.inner.cleanup().await, |()| String::new())
     }
 
     async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {
         let subject = self.command_subject(&command.program);
-        let entry = Entry::start("spawn", subject.as_str());
+        let entry = LogEntry::start("spawn", subject.as_str());
         let spawned = entry.finish(self.inner.spawn(command).await, |process| match process.id() {
             Some(id) => format!("process {id}"),
             None => "a process".to_owned(),
         });
-        Ok(Box::new(LoggedProcess::new(spawned?, Entry::start("process", subject))))
+        Ok(Box::new(LoggedProcess::new(spawned?, LogEntry::start("process", subject))))
     }
 
     async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
-        let entry = Entry::at("read", path);
+        let entry = LogEntry::start_at("read", path);
         let read = self.inner.read(path, range).await;
         entry.finish(read, |bytes| format!("{} bytes {}", bytes.len(), self.content(bytes)))
     }
 
     async fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
-        let entry = Entry::at("write", path);
+        let entry = LogEntry::start_at("write", path);
         let written = self.inner.write(path, bytes).await;
         entry.finish(written, |()| format!("{} bytes {}", bytes.len(), self.content(bytes)))
     }
 
     async fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
-        let entry = Entry::at("metadata", path);
+        let entry = LogEntry::start_at("metadata", path);
         entry.finish(self.inner.metadata(path).await, |metadata| {
             format!("{:?} of {} bytes", metadata.kind, metadata.len)
         })
     }
 
     async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
-        let entry = Entry::at("list", path);
+        let entry = LogEntry::start_at("list", path);
         entry.finish(self.inner.list(path).await, |entries| format!("{} entries", entries.len()))
     }
 
     async fn remove(&self, path: &Path) -> Result<(), EnvError> {
-        let entry = Entry::at("remove", path);
+        let entry = LogEntry::start_at("remove", path);
         entry.finish(self.inner.remove(path).await, |()| String::new())
     }
 
     async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
-        let entry = Entry::start("rename", format!("{} to {}", from.display(), to.display()));
+        let entry = LogEntry::start("rename", format!("{} to {}", from.display(), to.display()));
         entry.finish(self.inner.rename(from, to).await, |()| String::new())
     }
 
     async fn create_directory(&self, path: &Path) -> Result<(), EnvError> {
-        let entry = Entry::at("create_directory", path);
+        let entry = LogEntry::start_at("create_directory", path);
         entry.finish(self.inner.create_directory(path).await, |()| String::new())
     }
 
     async fn create_symlink(&self, path: &Path, target: &Path) -> Result<(), EnvError> {
-        let entry = Entry::start("create_symlink", format!("{} to {}", path.display(), target.display()));
+        let entry = LogEntry::start("create_symlink", format!("{} to {}", path.display(), target.display()));
         entry.finish(self.inner.create_symlink(path, target).await, |()| String::new())
     }
 
     async fn set_mode(&self, path: &Path, mode: u32) -> Result<(), EnvError> {
-        let entry = Entry::start("set_mode", format!("{} to {mode:o}", path.display()));
+        let entry = LogEntry::start("set_mode", format!("{} to {mode:o}", path.display()));
         entry.finish(self.inner.set_mode(path, mode).await, |()| String::new())
     }
 
     async fn walk(&self, request: &WalkRequest) -> Result<WalkOutput, EnvError> {
-        let entry = Entry::at("walk", &request.root);
+        let entry = LogEntry::start_at("walk", &request.root);
         entry.finish(self.inner.walk(request).await, |output| match output.reached {
             None => format!("{} entries", output.entries.len()),
             Some(limit) => format!("{} entries, limit reached: {limit:?}", output.entries.len()),
@@ -203,7 +203,7 @@ impl ExecutionEnvironment for Logging {
     }
 
     async fn read_many(&self, paths: &[PathBuf], limits: ReadLimits) -> Result<Vec<FileContent>, EnvError> {
-        let entry = Entry::start("read_many", format!("{} files", paths.len()));
+        let entry = LogEntry::start("read_many", format!("{} files", paths.len()));
         entry.finish(self.inner.read_many(paths, limits).await, |contents| {
             let sizes = contents.iter().filter_map(|content| {
                 if let FileContent::Bytes(bytes) = content { Some(bytes.len()) } else { None }
@@ -213,13 +213,13 @@ impl ExecutionEnvironment for Logging {
     }
 
     async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
-        let entry = Entry::at("canonicalize", path);
+        let entry = LogEntry::start_at("canonicalize", path);
         entry.finish(self.inner.canonicalize(path).await, |found| found.display().to_string())
     }
 
     async fn exec_command(&self, request: ExecRequest) -> Result<ExecResult, EnvError> {
         let command = Command::from(&request);
-        let entry = Entry::start("exec_command", self.command_subject(&command.program));
+        let entry = LogEntry::start("exec_command", self.command_subject(&command.program));
         entry.finish(self.inner.exec_command(request).await, |result| {
             let head = result.output.read_at(0, self.contents).unwrap_or_default();
             let ExecResult { exit_code, timed_out, ended_jobs, stuck, .. } = result;
@@ -238,38 +238,38 @@ impl ExecutionEnvironment for Logging {
         offset: Option<usize>,
         limit: Option<usize>,
     ) -> Result<String, EnvError> {
-        let entry = Entry::at("read_file", path);
+        let entry = LogEntry::start_at("read_file", path);
         let read = self.inner.read_file(path, offset, limit).await;
         entry.finish(read, |text| format!("{} bytes {}", text.len(), self.content(text.as_bytes())))
     }
 
     async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
         let path = request.path.as_deref().unwrap_or(Path::new(""));
-        let entry = Entry::start("find_files", self.search_subject(&request.pattern, path));
+        let entry = LogEntry::start("find_files", self.search_subject(&request.pattern, path));
         entry.finish(self.inner.find_files(request).await, |found| format!("{} files", found.len()))
     }
 
     async fn grep(&self, request: &GrepRequest) -> Result<GrepOutput, EnvError> {
         let path = request.path.as_deref().unwrap_or(Path::new(""));
-        let entry = Entry::start("grep", self.search_subject(&request.pattern, path));
+        let entry = LogEntry::start("grep", self.search_subject(&request.pattern, path));
         entry.finish(self.inner.grep(request).await, |output| format!("{} files", output.files.len()))
     }
 }
 
 /// Log entry of one operation; reports when it is dropped before completion.
-struct Entry {
+struct LogEntry {
     operation: &'static str,
     subject: String,
     started: Instant,
     is_done: bool,
 }
 
-impl Entry {
+impl LogEntry {
     fn start(operation: &'static str, subject: impl Into<String>) -> Self {
         Self { operation, subject: subject.into(), started: Instant::now(), is_done: false }
     }
 
-    fn at(operation: &'static str, path: &Path) -> Self {
+    fn start_at(operation: &'static str, path: &Path) -> Self {
         Self::start(operation, path.display().to_string())
     }
 
@@ -295,7 +295,7 @@ impl Entry {
     }
 }
 
-impl Drop for Entry {
+impl Drop for LogEntry {
     fn drop(&mut self) {
         if !self.is_done {
             self.log(format_args!("dropped"));
@@ -307,11 +307,11 @@ impl Drop for Entry {
 struct LoggedProcess {
     inner: Box<dyn Process>,
     /// `None` once the exit was logged. If dropped before, that is logged.
-    entry: Option<Entry>,
+    entry: Option<LogEntry>,
 }
 
 impl LoggedProcess {
-    fn new(inner: Box<dyn Process>, entry: Entry) -> Self {
+    fn new(inner: Box<dyn Process>, entry: LogEntry) -> Self {
         Self { inner, entry: Some(entry) }
     }
 

@@ -29,14 +29,14 @@ const SHELL: &str = "/bin/sh";
 
 /// Runs every command through a launcher.
 #[derive(Debug)]
-pub struct Launched {
+pub struct LaunchingEnvironment {
     launcher: Vec<OsString>,
     /// Starts the launcher, and terminates it with all its descendants.
     processes: LocalEnvironment,
     temporary_files: AtomicU64,
 }
 
-impl Launched {
+impl LaunchingEnvironment {
     /// Creates an environment in `directory` with the given variables.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ impl Launched {
 }
 
 #[async_trait]
-impl ExecutionEnvironment for Launched {
+impl ExecutionEnvironment for LaunchingEnvironment {
     fn working_directory(&self) -> &Path {
         self.processes.working_directory()
     }
@@ -263,7 +263,7 @@ async fn create_parent(path: &Path) -> Result<(), EnvError> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = std::env::temp_dir();
-    let environment = Launched::new(["nice", "-n", "10"], &directory, std::env::vars_os())?;
+    let environment = LaunchingEnvironment::new(["nice", "-n", "10"], &directory, std::env::vars_os())?;
     environment.initialize().await?;
     let result = environment.exec_command(ExecRequest::new("echo \"nice is $(nice) in $(pwd)\"")).await?;
     io::stdout().write_all(result.stdout.to_text_lossy()?.as_bytes())?;
@@ -279,7 +279,7 @@ mod tests {
     async fn keeps_the_contract() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
-        let environment = Launched::new(["nice", "-n", "5"], &root, std::env::vars_os()).unwrap();
+        let environment = LaunchingEnvironment::new(["nice", "-n", "5"], &root, std::env::vars_os()).unwrap();
         environment.initialize().await.unwrap();
         pintle_env::contract::all(&environment, &root.join("contract")).await.unwrap();
         environment.cleanup().await.unwrap();

@@ -43,9 +43,9 @@ impl<T> Drop for AbortOnDrop<T> {
 
 /// Cancellation flag for work on another thread.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cancelled(Arc<AtomicBool>);
+pub(crate) struct CancelFlag(Arc<AtomicBool>);
 
-impl Cancelled {
+impl CancelFlag {
     /// Returns true once the work should stop.
     pub(crate) fn get(&self) -> bool {
         self.0.load(Ordering::Relaxed)
@@ -59,7 +59,7 @@ impl Cancelled {
 
 /// Cancels the work when its future is dropped.
 #[derive(Debug)]
-pub(crate) struct CancelOnDrop(Cancelled);
+pub(crate) struct CancelOnDrop(CancelFlag);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {

@@ -10,10 +10,10 @@ use async_trait::async_trait;
 
 #[cfg(target_os = "linux")]
 use crate::{
-    blocking::{Cancelled, blocking},
+    blocking::{CancelFlag, blocking},
     file::MAX_ENTRIES,
     forward::forward,
-    host_files::beneath::{self, Beneath},
+    host_files::beneath::{self, AllowedRoots},
 };
 use crate::{
     command::{Command, ExecRequest, ExecResult},
@@ -39,18 +39,20 @@ use crate::{
 /// and a root that is a link is replaced by its target. Files above the roots are ignored, for
 /// instance a `.gitignore`.
 ///
-/// Commands start within the roots but are not confined. The inner environment, or `Sandboxed`,
+/// Commands start within the roots but are not confined. The inner environment, or `SandboxedEnvironment`,
 /// decides what commands may do.
 ///
 /// ```
-/// use pintle_env::{Confined, EnvError, ExecutionEnvironment, ExecutionEnvironmentExt, LocalEnvironment};
+/// use pintle_env::{
+///     ConfinedEnvironment, EnvError, ExecutionEnvironment, ExecutionEnvironmentExt, LocalEnvironment,
+/// };
 /// use std::{path::Path, sync::Arc};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let directory = tempfile::tempdir()?;
 /// let local = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os())?;
-/// let environment = Confined::new(Arc::new(local), [directory.path()]);
+/// let environment = ConfinedEnvironment::new(Arc::new(local), [directory.path()]);
 /// environment.write_file(Path::new("notes/today.txt"), "buy milk\n").await?;
 /// let outside = environment.read(Path::new("../../../etc/passwd"), None).await;
 /// assert!(matches!(outside, Err(EnvError::Refused { .. })));
@@ -58,12 +60,12 @@ use crate::{
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Confined {
+pub struct ConfinedEnvironment {
     inner: Arc<dyn ExecutionEnvironment>,
     roots: Vec<PathBuf>,
     /// Present if files are local.
     #[cfg(target_os = "linux")]
-    beneath: Option<Arc<Beneath>>,
+    beneath: Option<Arc<AllowedRoots>>,
 }
 
 /// Whether a link as the last component is followed.
@@ -73,7 +75,7 @@ enum LastLink {
     Kept,
 }
 
-impl Confined {
+impl ConfinedEnvironment {
     /// Confines `inner` to `roots`: directories, relative ones to its working directory. Without
     /// roots everything is refused.
     #[must_use]
@@ -83,7 +85,7 @@ impl Confined {
         Self {
             #[cfg(target_os = "linux")]
             beneath: (inner.shares_host_files() && beneath::is_available())
-                .then(|| Arc::new(Beneath::new(roots.clone()))),
+                .then(|| Arc::new(AllowedRoots::new(roots.clone()))),
             inner,
             roots,
         }
@@ -93,7 +95,7 @@ impl Confined {
     #[cfg(target_os = "linux")]
     async fn by_descriptor<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Beneath) -> Result<T, EnvError> + Send + 'static,
+        work: impl FnOnce(&AllowedRoots) -> Result<T, EnvError> + Send + 'static,
     ) -> Option<Result<T, EnvError>> {
         let beneath = Arc::clone(self.beneath.as_ref()?);
         Some(blocking(move || work(&beneath)).await.flatten())
@@ -120,7 +122,7 @@ impl Confined {
 }
 
 #[async_trait]
-impl ExecutionEnvironment for Confined {
+impl ExecutionEnvironment for ConfinedEnvironment {
     forward! { inner: working_directory, home_directory, platform, os_version, cleanup, output_limits, command_limits, place, resolve }
 
     fn outside_sandbox(&self) -> Option<Arc<dyn ExecutionEnvironment>> {
@@ -181,9 +183,9 @@ impl ExecutionEnvironment for Confined {
         #[cfg(target_os = "linux")]
         if self.beneath.is_some() {
             let (path, bytes) = (self.resolve(path), bytes.to_vec());
-            let cancelled = Cancelled::default();
+            let cancelled = CancelFlag::default();
             let _guard = cancelled.on_drop();
-            let work = move |beneath: &Beneath| beneath.write(&path, &bytes, &cancelled);
+            let work = move |beneath: &AllowedRoots| beneath.write(&path, &bytes, &cancelled);
             if let Some(written) = self.by_descriptor(work).await {
                 return written;
             }
@@ -208,7 +210,7 @@ impl ExecutionEnvironment for Confined {
         #[cfg(target_os = "linux")]
         {
             let path = self.resolve(path);
-            let work = move |beneath: &Beneath| beneath.list(&path, MAX_ENTRIES);
+            let work = move |beneath: &AllowedRoots| beneath.list(&path, MAX_ENTRIES);
             if let Some(listed) = self.by_descriptor(work).await {
                 return listed;
             }
@@ -246,7 +248,7 @@ impl ExecutionEnvironment for Confined {
         #[cfg(target_os = "linux")]
         {
             let path = self.resolve(path);
-            let work = move |beneath: &Beneath| beneath.create_directory(&path);
+            let work = move |beneath: &AllowedRoots| beneath.create_directory(&path);
             if let Some(created) = self.by_descriptor(work).await {
                 return created;
             }
@@ -259,7 +261,7 @@ impl ExecutionEnvironment for Confined {
         #[cfg(target_os = "linux")]
         {
             let (path, target) = (self.resolve(path), target.to_path_buf());
-            let work = move |beneath: &Beneath| beneath.create_symlink(&path, &target);
+            let work = move |beneath: &AllowedRoots| beneath.create_symlink(&path, &target);
             if let Some(created) = self.by_descriptor(work).await {
                 return created;
             }
@@ -286,9 +288,9 @@ impl ExecutionEnvironment for Confined {
             let request = request.clone().with_root(self.resolve(&request.root));
             // Read by the primitives above, so that nothing outside the roots has rules.
             let above = crate::environment::search::walk::rules_above(self, &request.root).await?;
-            let cancelled = Cancelled::default();
+            let cancelled = CancelFlag::default();
             let _guard = cancelled.on_drop();
-            let work = move |beneath: &Beneath| beneath.walk(&request, above.as_ref(), &cancelled);
+            let work = move |beneath: &AllowedRoots| beneath.walk(&request, above.as_ref(), &cancelled);
             if let Some(walked) = self.by_descriptor(work).await {
                 return walked;
             }

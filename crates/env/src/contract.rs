@@ -56,7 +56,7 @@ pub struct ContractViolation {
     pub source: Option<EnvError>,
 }
 
-type Checked<T = ()> = Result<T, ContractViolation>;
+type CheckResult<T = ()> = Result<T, ContractViolation>;
 
 /// The environment under test and the directory for a check.
 #[derive(Clone, Copy)]
@@ -66,17 +66,17 @@ struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    fn at(self, name: impl AsRef<Path>) -> PathBuf {
+    fn path(self, name: impl AsRef<Path>) -> PathBuf {
         self.root.join(name)
     }
 
-    async fn write(self, name: &str, content: &str) -> Checked {
-        let written = self.env.write(&self.at(name), content.as_bytes()).await;
+    async fn write(self, name: &str, content: &str) -> CheckResult {
+        let written = self.env.write(&self.path(name), content.as_bytes()).await;
         succeeds("files can be written", written)
     }
 }
 
-fn holds(rule: &str, condition: bool, found: impl fmt::Debug) -> Checked {
+fn holds(rule: &str, condition: bool, found: impl fmt::Debug) -> CheckResult {
     if condition {
         return Ok(());
     }
@@ -84,13 +84,13 @@ fn holds(rule: &str, condition: bool, found: impl fmt::Debug) -> Checked {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "rules read better without references")]
-fn equals<T: PartialEq<U> + fmt::Debug, U: fmt::Debug>(rule: &str, found: T, expected: U) -> Checked {
+fn equals<T: PartialEq<U> + fmt::Debug, U: fmt::Debug>(rule: &str, found: T, expected: U) -> CheckResult {
     let is_equal = found == expected;
     let both = format!("found {found:?}, expected {expected:?}");
     holds(rule, is_equal, both)
 }
 
-fn succeeds<T>(rule: &str, result: Result<T, EnvError>) -> Checked<T> {
+fn succeeds<T>(rule: &str, result: Result<T, EnvError>) -> CheckResult<T> {
     result.map_err(|source| ContractViolation {
         rule: rule.to_owned(),
         found: "an error".to_owned(),
@@ -103,7 +103,7 @@ fn fails<T: fmt::Debug>(
     rule: &str,
     result: Result<T, EnvError>,
     is_expected: impl FnOnce(&EnvError) -> bool,
-) -> Checked {
+) -> CheckResult {
     match result {
         Ok(value) => holds(rule, false, value),
         Err(error) => holds(rule, is_expected(&error), error),

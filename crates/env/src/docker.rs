@@ -16,7 +16,7 @@ pub use self::image::{ContainerImage, Mount};
 use crate::{
     error::EnvError,
     output::OutputLimits,
-    remote::{Remote, Settings, forward_to_remote},
+    remote::{Remote, RemoteSettings, forward_to_remote},
     setters::setters,
     variables::EnvPolicy,
 };
@@ -79,7 +79,7 @@ pub struct DockerEnvironmentBuilder {
     target: Target,
     program: Option<PathBuf>,
     user: Option<String>,
-    settings: Settings,
+    settings: RemoteSettings,
 }
 
 impl DockerEnvironment {
@@ -104,7 +104,7 @@ impl DockerEnvironment {
 
 impl DockerEnvironmentBuilder {
     fn new(target: Target) -> Self {
-        Self { target, program: None, user: None, settings: Settings::default() }
+        Self { target, program: None, user: None, settings: RemoteSettings::default() }
     }
 
     setters! {

@@ -155,7 +155,7 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     ///
     /// The result is absolute with every symbolic link followed, the last component and dangling
     /// links included. Components that do not exist yet are appended unchanged.
-    /// [`Confined`](crate::Confined) calls this before each operation.
+    /// [`ConfinedEnvironment`](crate::ConfinedEnvironment) calls this before each operation.
     ///
     /// # Errors
     ///

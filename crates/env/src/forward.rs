@@ -7,7 +7,7 @@
 ///
 /// ```text
 /// #[async_trait]
-/// impl ExecutionEnvironment for ReadOnly {
+/// impl ExecutionEnvironment for ReadOnlyEnvironment {
 ///     forward! { inner: working_directory, platform, os_version, read }
 /// ```
 #[doc(hidden)]

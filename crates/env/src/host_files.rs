@@ -27,7 +27,7 @@ use nix::{fcntl::OFlag, unistd::geteuid};
 use self::parent_directory::{ParentDirectory, create_parent};
 pub(crate) use self::replacement::replace;
 use crate::{
-    blocking::Cancelled,
+    blocking::CancelFlag,
     error::EnvError,
     file::{DirEntry, FileIdentity, FileKind, MAX_READ, Metadata},
     search::ignore_rules::IgnoreRules,
@@ -101,7 +101,7 @@ pub(crate) fn expect_regular_file(file: File, path: &Path) -> Result<File, EnvEr
 }
 
 /// Writes a complete file. If it is cancelled before the new content is in place, the old file is unchanged.
-pub(crate) fn write(path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
+pub(crate) fn write(path: &Path, bytes: &[u8], cancelled: &CancelFlag) -> Result<(), EnvError> {
     let target = follow_links(path)?;
     let as_requested = |found: &Path| if found == target { path } else { found }.to_path_buf();
     // A path that is resolved by name has no recorded identity.
@@ -257,7 +257,7 @@ pub(crate) fn create_symlink(path: &Path, target: &Path) -> Result<(), EnvError>
 pub(crate) fn walk(
     request: &WalkRequest,
     above: Option<&Arc<IgnoreRules>>,
-    cancelled: &Cancelled,
+    cancelled: &CancelFlag,
 ) -> Result<WalkOutput, EnvError> {
     let root = &request.root;
     let read_rules = |path: &Path| read(path, None).unwrap_or_default();
@@ -353,9 +353,9 @@ mod tests {
         fs::write(at("file"), "").unwrap();
         for above in ["new/a/b", "old/a", "old"] {
             let target = at(above).join(too_long());
-            write(&target, b"x", &Cancelled::default()).unwrap_err();
+            write(&target, b"x", &CancelFlag::default()).unwrap_err();
             rename(&at("file"), &target).unwrap_err();
-            let cancelled = Cancelled::default();
+            let cancelled = CancelFlag::default();
             drop(cancelled.on_drop());
             write(&at(above).join("file"), b"x", &cancelled).unwrap_err();
         }
@@ -368,7 +368,7 @@ mod tests {
         fs::write(at("new/a/theirs"), "").unwrap();
         drop(created);
         assert_eq!(names(at("new/a")), [Path::new("theirs")]);
-        write(&at("new/a/c/file"), b"x", &Cancelled::default()).unwrap();
+        write(&at("new/a/c/file"), b"x", &CancelFlag::default()).unwrap();
         assert!(at("new/a/c/file").exists());
     }
 
@@ -383,7 +383,7 @@ mod tests {
         File::create(directory.path().join("usual")).unwrap();
         let usual = fs::metadata(directory.path().join("usual")).unwrap().mode() & 0o777;
         assert_eq!(mode(&temporary_file(directory.path(), false).unwrap()), usual);
-        write(&path, b"new", &Cancelled::default()).unwrap();
+        write(&path, b"new", &CancelFlag::default()).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o640);
     }
 
@@ -392,7 +392,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         fs::write(&path, "old").unwrap();
-        let cancelled = Cancelled::default();
+        let cancelled = CancelFlag::default();
         drop(cancelled.on_drop());
         write(&path, b"new", &cancelled).unwrap_err();
         assert_eq!(fs::read(&path).unwrap(), b"old");
@@ -408,7 +408,7 @@ mod tests {
         symlink(at("short/../absolute"), at("one")).unwrap();
         symlink("short/../relative", at("two")).unwrap();
         for (link, target) in [("one", "real/absolute"), ("two", "real/relative")] {
-            write(&at(link), b"x", &Cancelled::default()).unwrap();
+            write(&at(link), b"x", &CancelFlag::default()).unwrap();
             assert_eq!(fs::read(at(target)).unwrap(), b"x", "{link}");
         }
     }
@@ -447,7 +447,7 @@ mod tests {
                 if is_root {
                     nix::unistd::setfsuid(Uid::from_raw(65_534));
                 }
-                let none = Cancelled::default();
+                let none = CancelFlag::default();
                 let mut denied = vec![
                     ("closed", read(&at("closed"), None).map(drop)),
                     ("shut/file", read(&at("shut/file"), None).map(drop)),

@@ -52,7 +52,7 @@ mod walk;
 mod write_switch;
 
 pub use command::{Command, DEFAULT_TIMEOUT, ExecRequest, ExecResult, OutputSink, Program, Stdin};
-pub use confined::Confined;
+pub use confined::ConfinedEnvironment;
 #[cfg(feature = "docker")]
 pub use docker::{ContainerImage, DockerEnvironment, DockerEnvironmentBuilder, Mount};
 pub use environment::{ExecutionEnvironment, ExecutionEnvironmentExt, IntoEnvironment};
@@ -71,12 +71,15 @@ pub use local::{LocalEnvironment, LocalEnvironmentBuilder};
 #[cfg(any(test, feature = "testing"))]
 pub use memory::{CommandScript, MemoryEnvironment};
 pub use output::{
-    Captured, Output, OutputCapture, OutputChunk, OutputCollector, OutputLimits, OutputStream, Redactions,
+    CapturedOutput, Output, OutputCapture, OutputChunk, OutputCollector, OutputLimits, OutputStream,
+    Redactions,
 };
 pub use process::{ExitStatus, Process, ProcessOutput, Signal, TERMINATE_GRACE};
-pub use read_only::{CommandClassifier, ReadOnly};
+pub use read_only::{CommandClassifier, ReadOnlyEnvironment};
 #[cfg(all(target_os = "linux", any(all(test, feature = "local"), feature = "sandbox")))]
-pub use sandboxed::{ProjectCaches, Protection, SandboxLevel, SandboxSupport, SandboxUnavailable, Sandboxed};
+pub use sandboxed::{
+    ProjectCaches, Protection, SandboxLevel, SandboxSupport, SandboxUnavailable, SandboxedEnvironment,
+};
 pub use search::{
     DEFAULT_MAX_RESULTS, GlobRequest, GrepFile, GrepLine, GrepMode, GrepOutput, GrepRequest, SearchScope,
     glob_base,

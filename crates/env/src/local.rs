@@ -38,7 +38,7 @@ use async_trait::async_trait;
 
 pub(crate) use self::launch::Launcher;
 #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
-pub(crate) use self::launch::{Invocation, Launched};
+pub(crate) use self::launch::{Invocation, LaunchedProcess};
 pub(crate) use self::process::LocalProcess;
 use self::{lifeline::Lifeline, process::SpawnContext, reaper::Reaper};
 #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
@@ -49,7 +49,7 @@ pub(crate) use self::{
     temporary_view::TemporaryView,
 };
 use crate::{
-    blocking::{Cancelled, blocking},
+    blocking::{CancelFlag, blocking},
     command::Command,
     environment::ExecutionEnvironment,
     error::EnvError,
@@ -422,7 +422,7 @@ impl ExecutionEnvironment for LocalEnvironment {
 
     async fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
         let (path, bytes) = (self.resolve(path), bytes.to_vec());
-        let cancelled = Cancelled::default();
+        let cancelled = CancelFlag::default();
         let _guard = cancelled.on_drop();
         self.blocking(move |files| files.write(&path, &bytes, &cancelled)).await
     }
@@ -479,7 +479,7 @@ impl ExecutionEnvironment for LocalEnvironment {
     async fn walk(&self, request: &WalkRequest) -> Result<WalkOutput, EnvError> {
         let request = request.clone().with_root(self.resolve(&request.root));
         let working_directory = self.working_directory.clone();
-        let cancelled = Cancelled::default();
+        let cancelled = CancelFlag::default();
         let _guard = cancelled.on_drop();
         admission::retry_on_shortage(None, || {
             let (files, request) = (self.files.clone(), request.clone());
@@ -491,7 +491,7 @@ impl ExecutionEnvironment for LocalEnvironment {
 
     async fn read_many(&self, paths: &[PathBuf], limits: ReadLimits) -> Result<Vec<FileContent>, EnvError> {
         let paths: Arc<[PathBuf]> = paths.iter().map(|path| self.resolve(path)).collect();
-        let cancelled = Cancelled::default();
+        let cancelled = CancelFlag::default();
         let _guard = cancelled.on_drop();
         admission::retry_on_shortage(None, || {
             let (files, paths, cancelled) = (self.files.clone(), Arc::clone(&paths), cancelled.clone());

@@ -38,7 +38,7 @@ pub struct MemoryEnvironment {
     script_for: Option<ScriptFn>,
     /// Environment outside of the sandbox, if it pretends to have one.
     outside: Option<Arc<MemoryEnvironment>>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<MemoryState>>,
 }
 
 /// Held by each process during its lifetime.
@@ -46,7 +46,7 @@ pub struct MemoryEnvironment {
 struct RunningToken;
 
 #[derive(Debug, Default)]
-struct State {
+struct MemoryState {
     tree: Tree,
     commands: Vec<Command>,
     running: Arc<RunningToken>,
@@ -125,7 +125,7 @@ impl MemoryEnvironment {
         Arc::strong_count(&self.lock().running) - 1
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, MemoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

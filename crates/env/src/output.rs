@@ -21,9 +21,9 @@ use serde::{
     ser::{Error as _, SerializeStruct},
 };
 
-use self::spool::Spooled;
+use self::spool::SpooledOutput;
 pub use self::{
-    capture::{Captured, OutputCapture},
+    capture::{CapturedOutput, OutputCapture},
     collector::OutputCollector,
     redactions::Redactions,
 };
@@ -129,7 +129,7 @@ const COPY_BLOCK: usize = 1 << 20;
 enum Content {
     Inline(Arc<Vec<u8>>),
     Spooled {
-        file: Arc<Spooled>,
+        file: Arc<SpooledOutput>,
         len: u64,
     },
     /// A spooled output deserialised from a record: its head and tail.

@@ -23,16 +23,16 @@ pub type CommandClassifier = Arc<dyn Fn(&Command) -> Result<(), String> + Send +
 /// Refuses every write with [`EnvError::Refused`]; files can still be read, listed and searched.
 ///
 /// The files that a command writes cannot be known in advance, so commands are refused as well unless the
-/// embedding application allows or classifies them. Allowed commands are trusted; use `Sandboxed`
+/// embedding application allows or classifies them. Allowed commands are trusted; use `SandboxedEnvironment`
 /// where the kernel must restrict them.
 ///
 /// ```
-/// use pintle_env::{ExecutionEnvironment, LocalEnvironment, Program, ReadOnly};
+/// use pintle_env::{ExecutionEnvironment, LocalEnvironment, Program, ReadOnlyEnvironment};
 /// use std::sync::Arc;
 ///
 /// # fn main() -> Result<(), pintle_env::EnvError> {
 /// let local = Arc::new(LocalEnvironment::with_host_env("/", std::env::vars_os())?);
-/// let reviewer = ReadOnly::new(local).classify_commands(|command| match &command.program {
+/// let reviewer = ReadOnlyEnvironment::new(local).classify_commands(|command| match &command.program {
 ///     Program::Argv { program, .. } if program == "git" => Ok(()),
 ///     Program::Argv { .. } | Program::Shell(_) => Err("only git runs in a review".to_owned()),
 /// });
@@ -41,7 +41,7 @@ pub type CommandClassifier = Arc<dyn Fn(&Command) -> Result<(), String> + Send +
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct ReadOnly {
+pub struct ReadOnlyEnvironment {
     inner: Arc<dyn ExecutionEnvironment>,
     commands: Commands,
     /// Allows changes while it is on.
@@ -55,7 +55,7 @@ enum Commands {
     Classified(CommandClassifier),
 }
 
-impl ReadOnly {
+impl ReadOnlyEnvironment {
     /// Creates a read-only view of `inner` that refuses commands.
     #[must_use]
     pub fn new(inner: impl IntoEnvironment) -> Self {
@@ -115,7 +115,7 @@ impl ReadOnly {
 }
 
 #[async_trait]
-impl ExecutionEnvironment for ReadOnly {
+impl ExecutionEnvironment for ReadOnlyEnvironment {
     forward! {
         inner:
         working_directory, home_directory, platform, os_version, initialize, cleanup, output_limits, command_limits, read, metadata, list,
@@ -173,14 +173,17 @@ impl ExecutionEnvironment for ReadOnly {
     }
 }
 
-impl fmt::Debug for ReadOnly {
+impl fmt::Debug for ReadOnlyEnvironment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let commands = match self.commands {
             Commands::Refused => "refused",
             Commands::Allowed => "allowed",
             Commands::Classified(_) => "classified",
         };
-        f.debug_struct("ReadOnly").field("inner", &self.inner).field("commands", &commands).finish()
+        f.debug_struct("ReadOnlyEnvironment")
+            .field("inner", &self.inner)
+            .field("commands", &commands)
+            .finish()
     }
 }
 
@@ -205,7 +208,7 @@ mod tests {
     #[tokio::test]
     async fn reads_are_allowed_and_writes_refused() {
         let memory = memory();
-        let environment = ReadOnly::new(Arc::new(memory.clone())).allow_commands();
+        let environment = ReadOnlyEnvironment::new(Arc::new(memory.clone())).allow_commands();
         let path = Path::new("a/b.txt");
         assert_eq!(environment.read(path, None).await.unwrap(), b"needle\n");
         assert_eq!(environment.read_file(path, None, None).await.unwrap(), "needle\n");
@@ -235,7 +238,7 @@ mod tests {
     async fn switch_allows_changes_while_it_is_on() {
         let memory = memory();
         let switch = WriteSwitch::new(false);
-        let environment = ReadOnly::new(Arc::new(memory.clone())).unless(&switch);
+        let environment = ReadOnlyEnvironment::new(Arc::new(memory.clone())).unless(&switch);
         let (path, link) = (Path::new("new/c.txt"), Path::new("link"));
         assert!(is_refused(environment.write(path, b"x").await));
         switch.set(true);
@@ -255,7 +258,7 @@ mod tests {
     #[tokio::test]
     async fn commands_are_refused_allowed_or_classified() {
         let inner: Arc<dyn ExecutionEnvironment> = Arc::new(memory());
-        let refusing = ReadOnly::new(Arc::clone(&inner));
+        let refusing = ReadOnlyEnvironment::new(Arc::clone(&inner));
         assert!(is_refused(refusing.exec_command(ExecRequest::new("ls")).await));
         assert!(is_refused(refusing.spawn(Command::shell("ls")).await));
         let allowing = refusing.clone().allow_commands();

@@ -70,7 +70,7 @@ const SYSTEM_INFO: &str = include_str!("remote/scripts/system_info.sh");
 /// An environment behind a transport.
 pub(crate) struct Remote<T> {
     transport: Arc<T>,
-    settings: Settings,
+    settings: RemoteSettings,
     /// Set once the remote system was queried.
     system_info: OnceLock<(SystemInfo, PathBuf)>,
     channel: Mutex<Option<Arc<Channel>>>,
@@ -79,7 +79,7 @@ pub(crate) struct Remote<T> {
 
 /// Settings of a remote environment.
 #[derive(Clone, Default)]
-pub(crate) struct Settings {
+pub(crate) struct RemoteSettings {
     /// Absolute; default the directory in which a line starts.
     pub(crate) working_directory: Option<PathBuf>,
     /// Which of the remote system's variables commands inherit.
@@ -95,7 +95,7 @@ impl<T: Transport> Remote<T> {
     /// # Errors
     ///
     /// [`EnvError::InvalidPath`] if the working directory is not absolute.
-    pub(crate) fn new(transport: T, mut settings: Settings) -> Result<Self, EnvError> {
+    pub(crate) fn new(transport: T, mut settings: RemoteSettings) -> Result<Self, EnvError> {
         if let Some(directory) = &mut settings.working_directory {
             files::check_path(directory)?;
             if !directory.is_absolute() {
@@ -333,9 +333,9 @@ impl<T: fmt::Debug> fmt::Debug for Remote<T> {
 }
 
 /// Shows the names of variables and never their values.
-impl fmt::Debug for Settings {
+impl fmt::Debug for RemoteSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings")
+        f.debug_struct("RemoteSettings")
             .field("working_directory", &self.working_directory)
             .field("policy", &self.policy)
             .field("variables", &self.variables.keys().collect::<Vec<_>>())

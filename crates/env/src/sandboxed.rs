@@ -66,7 +66,7 @@ pub enum SandboxLevel {
 #[non_exhaustive]
 pub enum Protection {
     /// Creating, changing, truncating, removing and renaming files outside the writable roots.
-    /// Modes, owners, times and extended attributes are not covered: see [`Sandboxed`]. Landlock of
+    /// Modes, owners, times and extended attributes are not covered: see [`SandboxedEnvironment`]. Landlock of
     /// Linux 6.2. There is no sandbox without it: its absence cannot be accepted.
     Writes,
     /// Control operations on devices. Landlock of Linux 6.10.
@@ -119,21 +119,21 @@ pub enum Protection {
 /// * **`TMPDIR`** is set to the [temporary directory](Self::with_temporary), if there is one.
 ///
 /// The sandbox restricts commands, not file operations of the embedding application: wrap it in
-/// [`Confined`](crate::Confined) for those. At the level *full*, file operations on `/tmp` and `/var/tmp` act on the
-/// [temporary directory](Self::with_temporary) of commands, except on files that only the host has there.
+/// [`ConfinedEnvironment`](crate::ConfinedEnvironment) for those. At the level *full*, file operations on `/tmp` and
+/// `/var/tmp` act on the [temporary directory](Self::with_temporary) of commands, except on files that only the host has there.
 ///
 /// If the machine cannot enforce something, [`initialize`](ExecutionEnvironment::initialize) fails
 /// with [`EnvError::Unsupported`] and no command starts, unless the embedding application has
 /// accepted it. Dropping a future terminates the command, as in the inner environment.
 ///
 /// ```
-/// use pintle_env::{ExecRequest, ExecutionEnvironment, LocalEnvironment, Protection, Sandboxed};
+/// use pintle_env::{ExecRequest, ExecutionEnvironment, LocalEnvironment, Protection, SandboxedEnvironment};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let directory = tempfile::tempdir()?;
 /// let local = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os())?;
-/// let environment = Sandboxed::new(local).with_writable(directory.path());
+/// let environment = SandboxedEnvironment::new(local).with_writable(directory.path());
 /// if environment.unenforced().await?.is_empty() {
 ///     environment.initialize().await?;
 ///     let result = environment.exec_command(ExecRequest::new("echo x >inside; echo x >/outside")).await?;
@@ -147,7 +147,7 @@ pub enum Protection {
 ///
 /// Cheap to clone. Clones share the environment inside.
 #[derive(Clone, Debug)]
-pub struct Sandboxed {
+pub struct SandboxedEnvironment {
     inner: Arc<LocalEnvironment>,
     can_be_left: bool,
     rules: Arc<Rules>,
@@ -156,7 +156,7 @@ pub struct Sandboxed {
     support: OnceCell<SandboxSupport>,
 }
 
-impl Sandboxed {
+impl SandboxedEnvironment {
     /// Creates a sandbox of the level *writes* in which commands of `inner` cannot write anywhere
     /// and cannot open sockets.
     #[must_use]
@@ -190,7 +190,7 @@ impl Sandboxed {
     /// Sets the level; default [`SandboxLevel::Writes`].
     #[must_use]
     pub fn with_level(self, level: SandboxLevel) -> Self {
-        self.with(|rules| rules.level = level)
+        self.with_rules(|rules| rules.level = level)
     }
 
     /// Uses the result of an earlier probe of this machine instead of probing it again.
@@ -206,7 +206,7 @@ impl Sandboxed {
     #[must_use]
     pub fn with_writable(self, root: impl Into<PathBuf>) -> Self {
         let root = self.inner.absolute(&root.into());
-        self.with(|rules| {
+        self.with_rules(|rules| {
             rules.identify(&root);
             rules.note_shared(&root);
             rules.writable.push(root);
@@ -217,7 +217,7 @@ impl Sandboxed {
     #[must_use]
     pub fn with_writable_while(self, root: impl Into<PathBuf>, switch: &WriteSwitch) -> Self {
         let root = self.inner.absolute(&root.into());
-        self.with(|rules| {
+        self.with_rules(|rules| {
             rules.identify(&root);
             rules.note_shared(&root);
             rules.switched.push((root, switch.clone()));
@@ -237,7 +237,7 @@ impl Sandboxed {
     ) -> Self {
         let copies = self.inner.absolute(&copies.into());
         let caches = SwitchedCaches::new(caches, copies, switch.clone());
-        self.with(|rules| {
+        self.with_rules(|rules| {
             for directory in caches.directories() {
                 rules.note_shared(directory);
             }
@@ -263,7 +263,7 @@ impl Sandboxed {
     #[must_use]
     pub fn with_temporary(self, directory: impl Into<PathBuf>) -> Self {
         let directory = self.inner.absolute(&directory.into());
-        self.with(|rules| {
+        self.with_rules(|rules| {
             rules.note_shared(&directory);
             rules.temporary = Some(directory);
         })
@@ -278,7 +278,7 @@ impl Sandboxed {
     #[must_use]
     pub fn with_hidden(self, path: impl Into<PathBuf>) -> Self {
         let path = self.inner.absolute(&path.into());
-        self.with(|rules| {
+        self.with_rules(|rules| {
             rules.note_shared(&path);
             rules.hidden.push(path);
         })
@@ -297,7 +297,7 @@ impl Sandboxed {
     #[must_use]
     pub fn with_protected(self, path: impl Into<PathBuf>) -> Self {
         let path = self.inner.absolute(&path.into());
-        self.with(|rules| {
+        self.with_rules(|rules| {
             rules.note_shared(&path);
             rules.protected.push(path);
         })
@@ -307,7 +307,7 @@ impl Sandboxed {
     /// *writes* this allows all sockets, at the level *full* IP sockets.
     #[must_use]
     pub fn with_network(self, is_allowed: bool) -> Self {
-        self.with(|rules| rules.network = is_allowed)
+        self.with_rules(|rules| rules.network = is_allowed)
     }
 
     /// Sets whether commands may use local sockets (`AF_UNIX`); default false. A service that listens
@@ -317,14 +317,14 @@ impl Sandboxed {
     /// If the network is allowed too, abstract sockets of the host can be reached.
     #[must_use]
     pub fn with_unix_sockets(self, is_allowed: bool) -> Self {
-        self.with(|rules| rules.unix_sockets = is_allowed)
+        self.with_rules(|rules| rules.unix_sockets = is_allowed)
     }
 
     /// Allows commands to run even if `protection` cannot be enforced. It is still enforced as far
     /// as possible. Accepting [`Protection::Writes`] has no effect.
     #[must_use]
     pub fn accepting(self, protection: Protection) -> Self {
-        self.with(|rules| {
+        self.with_rules(|rules| {
             rules.accepted.insert(protection);
         })
     }
@@ -467,7 +467,7 @@ impl Sandboxed {
     }
 
     /// Changes the rules, and with them where file operations find temporary files; blocks.
-    fn with(mut self, change: impl FnOnce(&mut Rules)) -> Self {
+    fn with_rules(mut self, change: impl FnOnce(&mut Rules)) -> Self {
         change(Arc::make_mut(&mut self.rules));
         self.inner = Arc::new(self.inner.with_temporary_view(self.rules.temporary_view()));
         self
@@ -475,7 +475,7 @@ impl Sandboxed {
 }
 
 #[async_trait]
-impl ExecutionEnvironment for Sandboxed {
+impl ExecutionEnvironment for SandboxedEnvironment {
     forward! {
         inner:
         working_directory, home_directory, platform, os_version, output_limits, place, read, write, metadata, list,

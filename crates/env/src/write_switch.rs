@@ -7,8 +7,8 @@ use std::sync::{
 
 /// Whether an environment may be changed now. Clones share the state.
 ///
-/// [`ReadOnly::unless`](crate::ReadOnly::unless) and `Sandboxed::with_writable_while` read it before each operation and
-/// at the start of each command. A running command keeps the permissions it had at its start.
+/// [`ReadOnlyEnvironment::unless`](crate::ReadOnlyEnvironment::unless) and `SandboxedEnvironment::with_writable_while`
+/// read it before each operation and at the start of each command. A running command keeps the permissions it had at its start.
 #[derive(Clone, Debug)]
 pub struct WriteSwitch(Arc<AtomicBool>);
 

@@ -38,8 +38,8 @@ pub use self::call::{
 pub use self::chain::{ChainProblem, ChainReport};
 use self::events::Events;
 pub use self::session::{
-    CheckpointHistory, InputHistory, InputSource, LimitHistory, ModelChange, Moment, Notice, NoticeKind,
-    PolicyHistory, ReachedLimit, RewindHistory, SessionHeader, SpawnedBy, SubagentHistory, Unread,
+    CheckpointHistory, EventStamp, InputHistory, InputSource, LimitHistory, ModelChange, Notice, NoticeKind,
+    PolicyHistory, ReachedLimit, RewindHistory, SessionHeader, SpawnedBy, SubagentHistory, UnreadInputs,
 };
 pub use self::spending::{ModelSpending, Spending, TotalSpending};
 pub use self::summary::{FileCount, HostCount, RefusedCall, Summary, ToolCount};
@@ -71,7 +71,7 @@ pub struct Audit {
     pub state: SessionState,
     /// Last event; `None` if the record has no event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last: Option<Moment>,
+    pub last: Option<EventStamp>,
     /// Models, the oldest first.
     pub models: Vec<ModelChange>,
     /// Permissions of the session at its start, and their changes.
@@ -96,7 +96,7 @@ pub struct Audit {
     pub summary: Summary,
     /// End of the record that this version cannot read; `None` if it reads the whole record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unread: Option<Unread>,
+    pub unread: Option<UnreadInputs>,
 }
 
 /// Reason why there is no audit.
@@ -185,7 +185,7 @@ impl Audit {
         let readable = record.before(at.input);
         let replay = readable.replay().map_err(AuditError::Replay)?;
         let mut audit = Self::empty(record);
-        audit.unread = Some(Unread {
+        audit.unread = Some(UnreadInputs {
             input: at.input as u64,
             inputs: record.entries.len().saturating_sub(at.input) as u64,
             reason: at.to_string(),

@@ -160,12 +160,12 @@ pub struct SessionBudget {
     ledgers: Option<Arc<dyn Ledgers>>,
     approver: Option<Arc<dyn BudgetApprover>>,
     clock: Arc<dyn Clock>,
-    sessions: Mutex<HashMap<SessionId, State>>,
+    sessions: Mutex<HashMap<SessionId, SessionIncreases>>,
 }
 
 /// State of a session.
 #[derive(Clone, Debug, Default)]
-struct State {
+struct SessionIncreases {
     /// Day whose ledger has an entry for the session.
     day: Option<String>,
     /// Approved increases of the limits of the session and of its current run.
@@ -175,7 +175,7 @@ struct State {
 
 /// Limits that a session gets, and the limit that keeps them below the requested amounts, with the amount beyond it.
 #[derive(Clone, Copy, Debug)]
-struct Drawn {
+struct DrawnLimits {
     limits: Budget,
     short: Option<(ReachedBudget, u64)>,
 }
@@ -220,11 +220,11 @@ impl SessionBudget {
         format!("budget-{}", now.get(..10).unwrap_or(&now))
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, State>> {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, SessionIncreases>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn state(&self, session: &SessionId) -> State {
+    fn state(&self, session: &SessionId) -> SessionIncreases {
         self.sessions().get(session).cloned().unwrap_or_default()
     }
 
@@ -281,14 +281,14 @@ impl SessionBudget {
     }
 
     /// Returns the limits that a session can get now.
-    async fn draw(&self, request: &BudgetRequest) -> Result<Drawn, String> {
+    async fn draw(&self, request: &BudgetRequest) -> Result<DrawnLimits, String> {
         let now = Amounts::of_account(&request.account);
         let has = amounts(&request.has);
-        let target = has.with(amounts(&request.wants), u64::saturating_add);
+        let target = has.zip_with(amounts(&request.wants), u64::saturating_add);
         let in_run = Amounts::of_account(&spent_only(request));
-        let State { more, more_for_run, .. } = self.state(&request.session);
+        let SessionIncreases { more, more_for_run, .. } = self.state(&request.session);
         let (share, raised) = self.draw_of_day(&request.session, now, target).await?;
-        let run_begin = now.with(in_run, u64::saturating_sub);
+        let run_begin = now.zip_with(in_run, u64::saturating_sub);
         let scopes = [
             Scope {
                 scope: BudgetScope::Session,
@@ -299,7 +299,7 @@ impl SessionBudget {
             Scope {
                 scope: BudgetScope::Run,
                 limit: amounts_of(&self.limits.run, more_for_run),
-                until: amounts_of(&self.limits.run, more_for_run.with(run_begin, u64::saturating_add)),
+                until: amounts_of(&self.limits.run, more_for_run.zip_with(run_begin, u64::saturating_add)),
                 spent: in_run,
             },
             Scope {
@@ -330,14 +330,14 @@ impl SessionBudget {
         let more = only(reached.budget, more);
         if reached.scope == BudgetScope::Day {
             let today = self.today();
-            self.change(&today, |ledger| ledger.raised = ledger.raised.with(more, u64::saturating_add))
+            self.change(&today, |ledger| ledger.raised = ledger.raised.zip_with(more, u64::saturating_add))
                 .await?;
         } else {
             let mut sessions = self.sessions();
             let state = sessions.entry(session.clone()).or_default();
             let raised =
                 if reached.scope == BudgetScope::Run { &mut state.more_for_run } else { &mut state.more };
-            *raised = raised.with(more, u64::saturating_add);
+            *raised = raised.zip_with(more, u64::saturating_add);
         }
         Ok(Some(by))
     }
@@ -376,7 +376,7 @@ impl BudgetSource for SessionBudget {
         }
         let mut by = None;
         loop {
-            let answer = |drawn: Drawn, by: Option<Principal>| {
+            let answer = |drawn: DrawnLimits, by: Option<Principal>| {
                 let answer = BudgetAnswer::new(drawn.limits);
                 by.into_iter().fold(answer, BudgetAnswer::by)
             };
@@ -449,7 +449,7 @@ impl Kind {
 }
 
 /// Fits a target into the limits of all scopes.
-fn fit(has: &Budget, target: Amounts, scopes: &[Scope]) -> Drawn {
+fn fit(has: &Budget, target: Amounts, scopes: &[Scope]) -> DrawnLimits {
     let kind = |kind, has, target, get: fn(&Limits) -> Option<u64>, spent: fn(&Amounts) -> u64| {
         let scopes =
             scopes.iter().map(|of| (of.scope, get(&of.limit), get(&of.until), spent(&of.spent))).collect();
@@ -472,7 +472,7 @@ fn fit(has: &Budget, target: Amounts, scopes: &[Scope]) -> Drawn {
     );
     let mut limits = Budget::default();
     (limits.tokens, limits.cost_micros, limits.tool_calls) = (tokens.0, cost.0, calls.0);
-    Drawn { limits, short: tokens.1.or(cost.1).or(calls.1) }
+    DrawnLimits { limits, short: tokens.1.or(cost.1).or(calls.1) }
 }
 
 /// Returns the amounts of a budget; 0 for a kind without a limit.
@@ -486,7 +486,7 @@ fn amounts(budget: &Budget) -> Amounts {
 
 /// Returns the limits of a budget, each raised by `more`.
 fn amounts_of(budget: &Budget, more: Amounts) -> Limits {
-    amounts(budget).with(more, u64::saturating_add).limited_by(budget)
+    amounts(budget).zip_with(more, u64::saturating_add).limited_by(budget)
 }
 
 /// Returns amounts with an amount of one kind only.

@@ -42,8 +42,8 @@ impl GatePosition {
 ///
 /// let env = Arc::new(MemoryEnvironment::new("/w"));
 /// let chain = GateChain::new()
-///     .with(GatePosition::ReadBeforeWrite, ReadBeforeWrite::new(env.clone()))
-///     .with(GatePosition::Hidden, HiddenPathGate::new(env, ["/w/keys"]));
+///     .with_gate(GatePosition::ReadBeforeWrite, ReadBeforeWrite::new(env.clone()))
+///     .with_gate(GatePosition::Hidden, HiddenPathGate::new(env, ["/w/keys"]));
 /// let names: Vec<&str> = chain.in_order().iter().map(|gate| gate.name()).collect();
 /// assert_eq!(names, ["hidden_paths", "read_before_write"]);
 /// ```
@@ -61,7 +61,7 @@ impl GateChain {
 
     /// Adds a gate at a position.
     #[must_use]
-    pub fn with(mut self, position: GatePosition, gate: impl Gate + 'static) -> Self {
+    pub fn with_gate(mut self, position: GatePosition, gate: impl Gate + 'static) -> Self {
         self.gates.push((position, Arc::new(gate)));
         self
     }
@@ -101,10 +101,10 @@ mod tests {
     use super::*;
 
     #[derive(Debug)]
-    struct Named(&'static str);
+    struct NamedGate(&'static str);
 
     #[async_trait]
-    impl Gate for Named {
+    impl Gate for NamedGate {
         fn name(&self) -> &'static str {
             self.0
         }
@@ -121,13 +121,13 @@ mod tests {
     #[test]
     fn gates_judge_in_the_order_of_their_positions() {
         let chain = GateChain::new()
-            .with(GatePosition::Watch, Named("watch"))
-            .with(GatePosition::Policy, Named("policy"))
-            .with(GatePosition::ReadBeforeWrite, Named("read"))
-            .with(GatePosition::Protected, Named("protected"))
-            .with(GatePosition::Hidden, Named("hidden"))
-            .with(GatePosition::Grant, Named("grant"))
-            .and(GateChain::new().with(GatePosition::Policy, Named("second policy")));
+            .with_gate(GatePosition::Watch, NamedGate("watch"))
+            .with_gate(GatePosition::Policy, NamedGate("policy"))
+            .with_gate(GatePosition::ReadBeforeWrite, NamedGate("read"))
+            .with_gate(GatePosition::Protected, NamedGate("protected"))
+            .with_gate(GatePosition::Hidden, NamedGate("hidden"))
+            .with_gate(GatePosition::Grant, NamedGate("grant"))
+            .and(GateChain::new().with_gate(GatePosition::Policy, NamedGate("second policy")));
         let expected = ["grant", "hidden", "protected", "read", "policy", "second policy", "watch"];
         assert_eq!(names(&chain), expected);
         let without = chain.without(GatePosition::Policy);

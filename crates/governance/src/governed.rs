@@ -264,14 +264,14 @@ impl GovernedBuilder {
     /// Adds a gate, which judges before the session's own gate at the same position.
     #[must_use]
     pub fn gate(mut self, position: GatePosition, gate: impl Gate + 'static) -> Self {
-        self.gates = self.gates.with(position, gate);
+        self.gates = self.gates.with_gate(position, gate);
         self
     }
 
     /// Sets the gate that watches protected files, in place of [`WorkspacePolicy::watch`].
     #[must_use]
     pub fn watch(mut self, watch: impl Gate + 'static) -> Self {
-        self.gates = self.gates.with(GatePosition::Watch, watch);
+        self.gates = self.gates.with_gate(GatePosition::Watch, watch);
         self.has_watch = true;
         self
     }
@@ -398,7 +398,7 @@ impl GovernedBuilder {
         let env = Arc::clone(session.environment());
         let mut gates = self.gates.and(self.workspace.gates(&env, policy));
         if !self.has_watch {
-            gates = gates.with(GatePosition::Watch, self.workspace.watch(&env));
+            gates = gates.with_gate(GatePosition::Watch, self.workspace.watch(&env));
         }
         if let Some((grant, environment)) = grant {
             let clock = Arc::clone(session.session_clock());
@@ -406,12 +406,12 @@ impl GovernedBuilder {
             if let Some(reason) = gate.standing() {
                 return Err(GovernError::Grant(reason));
             }
-            gates = gates.with(GatePosition::Grant, gate);
+            gates = gates.with_gate(GatePosition::Grant, gate);
         }
         #[cfg(test)]
         let gates = self.without.into_iter().fold(gates, GateChain::without);
         let session = session.id(id).gates(gates.in_order());
-        let session = match JoinedHooks::of(self.hooks) {
+        let session = match JoinedHooks::join(self.hooks) {
             Some(hooks) => session.hooks(hooks),
             None => session,
         };

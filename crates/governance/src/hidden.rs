@@ -11,8 +11,8 @@ use pintle_tools::pipeline::PreparedCall;
 /// Denies calls that read or change hidden files and directories by any path, and searches that would read them. No other
 /// permission overrides the denial.
 ///
-/// It protects files from file tools, like [`Sandboxed::with_hidden`](https://docs.rs/pintle-env) from commands. Paths
-/// are resolved in the environment; a path that cannot be resolved is judged as given. A call that reads a directory
+/// It protects files from file tools, like [`SandboxedEnvironment::with_hidden`](https://docs.rs/pintle-env) from commands.
+/// Paths are resolved in the environment; a path that cannot be resolved is judged as given. A call that reads a directory
 /// above a hidden path is denied, since a search reads the files below. A call that only lists the directory's entries is
 /// not. Case is ignored, as on some file systems.
 ///

@@ -35,11 +35,11 @@ pub use self::commands::{HookCommand, HookCommands};
 pub use self::error::HooksError;
 pub use self::event::HookEvent;
 use self::event::HookEventExt as _;
-use self::input::{Details, Surroundings, source_name};
+use self::input::{Details, SessionFacts, source_name};
 pub(crate) use self::joined::JoinedHooks;
-use self::merge::Answered;
-use self::run::{End, Finished, HookDirectories};
+use self::merge::AttributedAnswer;
 pub use self::run::{HookAnswer, HookFailure, HookRun};
+use self::run::{HookDirectories, HookEnd, HookResult};
 pub use self::trusted::TrustedPrograms;
 use crate::policy::Policy;
 
@@ -81,7 +81,7 @@ struct Group {
 }
 
 /// Run of a command. It is reported when it ends, even if its future is dropped.
-struct Pending<'a> {
+struct PendingRun<'a> {
     observer: Option<&'a Observer>,
     run: Option<HookRun>,
     started: Instant,
@@ -175,15 +175,17 @@ impl ExternalHooks {
         subjects: &[&str],
         call_id: Option<&str>,
         details: impl FnOnce() -> Details,
-    ) -> Vec<Answered> {
+    ) -> Vec<AttributedAnswer> {
         let mut commands = Vec::new();
         for group in &self.groups {
-            commands.extend(group.commands.at(event, subjects).into_iter().map(|command| (command, group)));
+            commands.extend(
+                group.commands.for_event(event, subjects).into_iter().map(|command| (command, group)),
+            );
         }
         if commands.is_empty() {
             return Vec::new();
         }
-        let input = details().into_input(event, session, self.surroundings(session));
+        let input = details().into_input(event, session, self.session_facts(session));
         let run = |(command, group)| self.run_one(command, group, session, call_id, input.clone());
         join_all(commands.into_iter().map(run)).await
     }
@@ -195,25 +197,25 @@ impl ExternalHooks {
         session: &HookSession,
         call_id: Option<&str>,
         input: Vec<u8>,
-    ) -> Answered {
+    ) -> AttributedAnswer {
         let pending = self.start(command, session, call_id);
         let finished = group.run(command, input).await;
         let blocks =
             || for_model(&finished.stderr).unwrap_or_else(|| format!("{} blocks it", command.source));
         let answered = match finished.end {
-            End::Answered(stdout) => {
+            HookEnd::Answered(stdout) => {
                 Answer::parse(command.event, &stdout).map_err(|_garbage| HookFailure::Garbage)
             }
-            End::Blocked => Ok(Answer::deny(blocks())),
-            End::Failed(failure) => Err(failure),
+            HookEnd::Blocked => Ok(Answer::deny(blocks())),
+            HookEnd::Failed(failure) => Err(failure),
         };
         let failure = answered.as_ref().err().copied();
         let answer = answered.unwrap_or_else(|failure| unanswered(command, failure));
         pending.end(failure, finished.exit_code, &answer, &finished.stderr);
-        Answered { hook: command.source.clone(), answer }
+        AttributedAnswer { hook: command.source.clone(), answer }
     }
 
-    fn start(&self, command: &HookCommand, session: &HookSession, call_id: Option<&str>) -> Pending<'_> {
+    fn start(&self, command: &HookCommand, session: &HookSession, call_id: Option<&str>) -> PendingRun<'_> {
         let run = HookRun {
             session: session.id.clone(),
             event: command.event,
@@ -226,12 +228,12 @@ impl ExternalHooks {
             answer: HookAnswer::Nothing,
             message: None,
         };
-        Pending { observer: self.observer.as_ref(), run: Some(run), started: Instant::now() }
+        PendingRun { observer: self.observer.as_ref(), run: Some(run), started: Instant::now() }
     }
 
-    fn surroundings(&self, session: &HookSession) -> Surroundings {
+    fn session_facts(&self, session: &HookSession) -> SessionFacts {
         let transcript = self.transcripts.as_ref().and_then(|of| of(&session.id));
-        Surroundings {
+        SessionFacts {
             transcript: transcript.map(|path| path.to_string_lossy().into_owned()),
             mode: self.policy.as_ref().map(|policy| policy.mode().as_str()),
         }
@@ -240,12 +242,12 @@ impl ExternalHooks {
 
 impl Group {
     /// Runs a command, unless one of its programs has changed since it was trusted.
-    async fn run(&self, command: &HookCommand, input: Vec<u8>) -> Finished {
+    async fn run(&self, command: &HookCommand, input: Vec<u8>) -> HookResult {
         if let Some(trusted) = &self.trusted
             && let Some(changed) = trusted.changed(command, self.env.as_ref()).await
         {
             let stderr = format!("{} is not as it was when it was trusted", changed.display());
-            return Finished { end: End::Failed(HookFailure::Changed), exit_code: None, stderr };
+            return HookResult { end: HookEnd::Failed(HookFailure::Changed), exit_code: None, stderr };
         }
         let project = match &self.trusted {
             Some(trusted) => trusted.workspace(),
@@ -272,7 +274,7 @@ fn unanswered(command: &HookCommand, failure: HookFailure) -> Answer {
     }
 }
 
-impl Pending<'_> {
+impl PendingRun<'_> {
     fn end(mut self, failure: Option<HookFailure>, exit_code: Option<i32>, answer: &Answer, stderr: &str) {
         /// Maximum length of an error message, in characters.
         const MAX_MESSAGE: usize = 500;
@@ -303,7 +305,7 @@ impl Pending<'_> {
     }
 }
 
-impl Drop for Pending<'_> {
+impl Drop for PendingRun<'_> {
     fn drop(&mut self) {
         if let Some(run) = &mut self.run {
             run.failure = Some(HookFailure::Stopped);

@@ -26,7 +26,7 @@ use crate::rules::{CallFacts, Rule, RuleError, RuleLinks, Rules, Ruling, are_bel
 pub struct Policy(Arc<Shared>);
 
 struct Shared {
-    state: RwLock<State>,
+    state: RwLock<PolicyState>,
     /// Base directory of relative paths in rules, with all links resolved.
     workspace: PathBuf,
     session: OnceLock<SessionHandle>,
@@ -35,7 +35,7 @@ struct Shared {
 }
 
 #[derive(Clone)]
-struct State {
+struct PolicyState {
     mode: Mode,
     /// Mode that follows an accepted plan.
     after_plan: Mode,
@@ -58,7 +58,7 @@ impl Policy {
     /// Creates a policy. `workspace` is the base of relative paths in rules: an absolute path with all links resolved.
     #[must_use]
     pub fn new(mode: Mode, rules: Rules, workspace: impl Into<PathBuf>) -> Self {
-        let state = RwLock::new(State { mode, after_plan: Mode::Edit, rules: Arc::new(rules) });
+        let state = RwLock::new(PolicyState { mode, after_plan: Mode::Edit, rules: Arc::new(rules) });
         Self(Arc::new(Shared {
             state,
             workspace: workspace.into(),
@@ -167,7 +167,7 @@ impl Policy {
     /// Returns the complete policy as a change, for the beginning of a record.
     #[must_use]
     pub fn on_record(&self) -> PolicyChange {
-        let State { mode, rules, .. } = self.state();
+        let PolicyState { mode, rules, .. } = self.state();
         let mut change = PolicyChange::mode(mode.as_str());
         change.rules = rules.on_record().collect();
         change
@@ -181,25 +181,25 @@ impl Policy {
     }
 
     /// Sets a mode, or keeps the current mode, and updates the switch.
-    fn apply_mode(&self, mut state: RwLockWriteGuard<'_, State>, mode: Option<Mode>) {
+    fn apply_mode(&self, mut state: RwLockWriteGuard<'_, PolicyState>, mode: Option<Mode>) {
         state.mode = mode.unwrap_or(state.mode);
         if let Some(switch) = self.0.switch.get() {
             switch.set(state.mode != Mode::Plan);
         }
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> PolicyState {
         self.0.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
+    fn write(&self) -> RwLockWriteGuard<'_, PolicyState> {
         self.0.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl fmt::Debug for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let State { mode, rules, .. } = self.state();
+        let PolicyState { mode, rules, .. } = self.state();
         f.debug_struct("Policy").field("mode", &mode).field("rules", &rules.len()).finish_non_exhaustive()
     }
 }
@@ -245,7 +245,7 @@ impl PolicyGate {
     }
 
     async fn verdict_in(&self, env: &Arc<dyn ExecutionEnvironment>, call: &CallFacts) -> Verdict {
-        let State { mode, rules, .. } = self.policy.state();
+        let PolicyState { mode, rules, .. } = self.policy.state();
         if let Some(ruling) = self.ruling(&rules, call, env.as_ref()).await {
             return ruled(&ruling);
         }
@@ -283,7 +283,7 @@ impl PolicyGate {
         if call.sandbox() == Some(SandboxSide::Outside) {
             return Some(gate::outside_sandbox());
         }
-        let State { mode, after_plan, .. } = self.policy.state();
+        let PolicyState { mode, after_plan, .. } = self.policy.state();
         (call.kind() == PresentPlan::NAME && mode == Mode::Plan).then(|| {
             let reason = format!("accepting the plan changes the mode from {mode} to {after_plan}");
             Verdict::ask(reason).with_rule("acceptance of the plan")

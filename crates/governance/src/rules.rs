@@ -44,11 +44,11 @@ use self::searched::ReadRoot;
 /// # Ok::<(), pintle_governance::RulesError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Rules(Vec<Entry>);
+pub struct Rules(Vec<RuleEntry>);
 
 /// Rule with its permission and its origin.
 #[derive(Clone, Debug)]
-struct Entry {
+struct RuleEntry {
     permission: Permission,
     rule: Rule,
     source: String,
@@ -148,7 +148,7 @@ impl Rules {
 
     /// Adds a rule. `source` is its origin.
     pub fn add(&mut self, permission: Permission, rule: Rule, source: impl Into<String>) {
-        self.0.push(Entry { permission, rule, source: source.into() });
+        self.0.push(RuleEntry { permission, rule, source: source.into() });
     }
 
     /// Adds all rules of another set.
@@ -186,19 +186,22 @@ impl Rules {
     pub fn judge(&self, call: &CallFacts) -> Option<Ruling> {
         let paths = call.judged_paths();
         for permission in [Permission::Deny, Permission::Ask] {
-            if let Some(entry) = self.of(permission).find(|entry| entry.rule.touches(call, &paths)) {
+            if let Some(entry) =
+                self.with_permission(permission).find(|entry| entry.rule.touches(call, &paths))
+            {
                 let names_any = |paths: &[PathBuf]| paths.iter().any(|path| entry.rule.matches_path(path));
                 let is_below_search = !names_any(&call.reads) && names_any(&call.others.reads);
                 let mention = entry.rule.mention_in(call);
                 return Some(Ruling { is_below_search, mention, ..entry.ruling() });
             }
             if let Some(reason) = &call.undecided
-                && let Some(entry) = self.of(permission).find(|entry| entry.rule.may_touch(call))
+                && let Some(entry) = self.with_permission(permission).find(|entry| entry.rule.may_touch(call))
             {
                 return Some(Ruling { undecided: Some(reason.clone()), ..entry.ruling() });
             }
         }
-        let named: Vec<&Entry> = self.of(Permission::Allow).filter(|entry| entry.rule.names(call)).collect();
+        let named: Vec<&RuleEntry> =
+            self.with_permission(Permission::Allow).filter(|entry| entry.rule.names(call)).collect();
         let first = named.iter().find(|entry| entry.rule.touches(call, &paths))?;
         rule::cover(named.iter().map(|entry| &entry.rule), call).then(|| first.ruling())
     }
@@ -207,26 +210,26 @@ impl Rules {
     /// machine's owner.
     #[must_use]
     pub fn split_widening(self) -> (Self, Vec<(Rule, String)>) {
-        let (widening, narrowing): (Vec<Entry>, Vec<Entry>) =
+        let (widening, narrowing): (Vec<RuleEntry>, Vec<RuleEntry>) =
             self.0.into_iter().partition(|entry| entry.permission == Permission::Allow);
         (Self(narrowing), widening.into_iter().map(|entry| (entry.rule, entry.source)).collect())
     }
 
     /// Returns the rules in the form of a record.
     pub fn on_record(&self) -> impl Iterator<Item = PolicyRule> {
-        self.0.iter().map(|Entry { permission, rule, source }| PolicyRule {
+        self.0.iter().map(|RuleEntry { permission, rule, source }| PolicyRule {
             permission: *permission,
             rule: rule.to_string(),
             source: source.clone(),
         })
     }
 
-    fn of(&self, permission: Permission) -> impl Iterator<Item = &Entry> {
+    fn with_permission(&self, permission: Permission) -> impl Iterator<Item = &RuleEntry> {
         self.0.iter().filter(move |entry| entry.permission == permission)
     }
 }
 
-impl Entry {
+impl RuleEntry {
     fn ruling(&self) -> Ruling {
         let (rule, source) = (self.rule.to_string(), self.source.clone());
         Ruling {

@@ -208,7 +208,7 @@ impl ProtectedPathWatch {
     }
 
     /// Sets the source of [sandboxed paths](Self::with_sandboxed_paths) that a process outside the sandbox has replaced,
-    /// such as `Sandboxed::replaced_paths`. Commands could change these paths.
+    /// such as `SandboxedEnvironment::replaced_paths`. Commands could change these paths.
     #[must_use]
     pub fn with_replaced_paths(
         mut self,

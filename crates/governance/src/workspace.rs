@@ -109,12 +109,12 @@ impl WorkspacePolicy {
             false => by_policy,
         };
         GateChain::new()
-            .with(GatePosition::Hidden, self.visible.iter().fold(hidden, HiddenPathGate::with_visible))
-            .with(
+            .with_gate(GatePosition::Hidden, self.visible.iter().fold(hidden, HiddenPathGate::with_visible))
+            .with_gate(
                 GatePosition::Protected,
-                self.settings_directories.iter().fold(protected, ProtectedPathGate::with),
+                self.settings_directories.iter().fold(protected, ProtectedPathGate::with_name),
             )
-            .with(GatePosition::Policy, self.temporary.iter().fold(by_policy, PolicyGate::with_root))
+            .with_gate(GatePosition::Policy, self.temporary.iter().fold(by_policy, PolicyGate::with_root))
     }
 
     /// Returns the gate of a session with a grant. `environment` is the name of its environment in the grant.
@@ -222,8 +222,8 @@ mod tests {
         let clock: Arc<dyn Clock> = Arc::new(pintle_agent::SystemClock);
         let chain = workspace
             .gates(&env, &policy)
-            .with(GatePosition::Watch, workspace.watch(&env))
-            .with(GatePosition::Grant, workspace.grant_gate(grant, session, &env, "local", clock));
+            .with_gate(GatePosition::Watch, workspace.watch(&env))
+            .with_gate(GatePosition::Grant, workspace.grant_gate(grant, session, &env, "local", clock));
         let names: Vec<&str> = chain.in_order().iter().map(|gate| gate.name()).collect();
         let expected = ["grant", "hidden_paths", "protected_paths", "rules", "protected_path_watch"];
         assert_eq!(names, expected);

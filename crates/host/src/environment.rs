@@ -14,8 +14,8 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 use pintle_env::{
-    DockerEnvironment, EnvError, ExecutionEnvironment, OutputLimits, ReadOnly, SshEnvironment, SshError,
-    SshErrorKind, WriteSwitch,
+    DockerEnvironment, EnvError, ExecutionEnvironment, OutputLimits, ReadOnlyEnvironment, SshEnvironment,
+    SshError, SshErrorKind, WriteSwitch,
 };
 use pintle_governance::{FinalCheck, ProtectedPathWatch, WorkspacePolicy};
 
@@ -286,7 +286,7 @@ impl EnvSession {
         confinement: Confinement,
     ) -> Self {
         let held: Arc<dyn ExecutionEnvironment> =
-            Arc::new(ReadOnly::new(wrap(self.environment)).allow_commands().unless(&self.writes));
+            Arc::new(ReadOnlyEnvironment::new(wrap(self.environment)).allow_commands().unless(&self.writes));
         let temporary = self.temporary.iter().map(|directory| directory.path().to_path_buf());
         let environment = confinement::confine(&confinement, held, temporary);
         Self { environment, ..self }

@@ -19,12 +19,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// allocation for the list.
 #[derive(Default)]
 pub(crate) struct EncodingCache {
-    first: OnceLock<Entry>,
+    first: OnceLock<CacheEntry>,
     /// One entry per dialect, replaced when the target changes.
-    others: Mutex<Vec<Entry>>,
+    others: Mutex<Vec<CacheEntry>>,
 }
 
-struct Entry {
+struct CacheEntry {
     dialect: &'static str,
     target: Box<str>,
     value: Arc<dyn Any + Send + Sync>,
@@ -42,8 +42,11 @@ impl EncodingCache {
             return found;
         }
         let value = Arc::new(encode());
-        let entry =
-            Entry { dialect, target: target.into(), value: Arc::clone(&value) as Arc<dyn Any + Send + Sync> };
+        let entry = CacheEntry {
+            dialect,
+            target: target.into(),
+            value: Arc::clone(&value) as Arc<dyn Any + Send + Sync>,
+        };
         if let Err(entry) = self.first.set(entry) {
             let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
             others.retain(|other| other.dialect != dialect);
@@ -62,7 +65,7 @@ impl EncodingCache {
     }
 }
 
-impl Entry {
+impl CacheEntry {
     fn matches(&self, dialect: &str, target: &str) -> bool {
         self.dialect == dialect && *self.target == *target
     }

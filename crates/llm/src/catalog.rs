@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use self::entry::Entry;
+use self::entry::CatalogEntry;
 pub use self::quirks::{CallIds, OutputLimit, ReasoningContent, ServerQuirks};
 use crate::error::Error;
 
@@ -130,12 +130,12 @@ pub enum Capability {
 /// names on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Catalog {
-    entries: Vec<Entry>,
+    entries: Vec<CatalogEntry>,
 }
 
 const SHIPPED: &str = include_str!("../catalog/models.json");
 
-static BUILT_IN: LazyLock<Catalog> = LazyLock::new(|| Catalog { entries: Entry::parse_list(SHIPPED) });
+static BUILT_IN: LazyLock<Catalog> = LazyLock::new(|| Catalog { entries: CatalogEntry::parse_list(SHIPPED) });
 
 impl ModelInfo {
     /// Creates a model without capabilities and with unknown prices.
@@ -205,17 +205,19 @@ impl Catalog {
 
     /// Lists all models, or the entries of one provider.
     pub fn list(&self, provider: Option<&str>) -> impl Iterator<Item = &ModelInfo> {
-        self.entries_of(provider).map(Entry::model)
+        self.entries_of(provider).map(CatalogEntry::model)
     }
 
-    fn entries_of(&self, provider: Option<&str>) -> impl Iterator<Item = &Entry> {
+    fn entries_of(&self, provider: Option<&str>) -> impl Iterator<Item = &CatalogEntry> {
         self.entries.iter().filter(move |entry| provider.is_none_or(|provider| entry.provider() == provider))
     }
 
     /// Searches by id, then by alias.
     fn lookup(&self, provider: Option<&str>, name: &str) -> Option<&ModelInfo> {
         let by_id = self.entries_of(provider).find(|entry| entry.id() == name);
-        by_id.or_else(|| self.entries_of(provider).find(|entry| entry.is_named(name))).map(Entry::model)
+        by_id
+            .or_else(|| self.entries_of(provider).find(|entry| entry.is_named(name)))
+            .map(CatalogEntry::model)
     }
 
     /// Returns the first model of a provider with this capability.

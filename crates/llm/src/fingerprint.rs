@@ -15,7 +15,7 @@ pub struct Fingerprint(u128);
 impl Fingerprint {
     /// Returns the fingerprint of these bytes.
     #[must_use]
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut hasher = SipHasher13::new();
         hasher.write(bytes);
         Self(hasher.finish128().as_u128())
@@ -23,7 +23,7 @@ impl Fingerprint {
 
     /// Returns the fingerprint of a text without building the text.
     #[must_use]
-    pub fn of_text(text: impl fmt::Display) -> Self {
+    pub fn from_display(text: impl fmt::Display) -> Self {
         let mut writer = HashWriter(SipHasher13::new());
         // Writing to a hasher cannot fail.
         let _ = write!(writer, "{text}");
@@ -31,7 +31,7 @@ impl Fingerprint {
     }
 
     /// Returns the fingerprint of a value's JSON, without building the JSON.
-    pub(crate) fn of_json(value: &impl Serialize) -> Self {
+    pub(crate) fn from_json(value: &impl Serialize) -> Self {
         let mut writer = HashWriter(SipHasher13::new());
         // The values used here always serialise; a truncated one would only weaken the hash.
         let _ = serde_json::to_writer(&mut writer, value);

@@ -50,7 +50,7 @@ impl HistoryItem {
     /// Returns a hash over the whole message, computed once.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        *self.inner.fingerprint.get_or_init(|| Fingerprint::of_json(&self.inner.message))
+        *self.inner.fingerprint.get_or_init(|| Fingerprint::from_json(&self.inner.message))
     }
 }
 
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(item.fingerprint(), HistoryItem::from(Message::user("hello")).fingerprint());
         assert_ne!(item.fingerprint(), HistoryItem::from(Message::assistant("hello")).fingerprint());
         let bytes = serde_json::to_vec(item.message()).unwrap();
-        assert_eq!(item.fingerprint(), Fingerprint::of(&bytes), "in one write or in several");
-        assert_eq!(Fingerprint::of(b"pintle").to_string(), "a505aa499cc797bab23565b437400511");
+        assert_eq!(item.fingerprint(), Fingerprint::from_bytes(&bytes), "in one write or in several");
+        assert_eq!(Fingerprint::from_bytes(b"pintle").to_string(), "a505aa499cc797bab23565b437400511");
     }
 }

@@ -51,7 +51,7 @@ pub use generate::{
 pub use history::HistoryItem;
 pub use message::{Message, Origin, Role};
 pub use middleware::{
-    Budget, BudgetBuilder, CallEnd, CallObserver, Logging, Middleware, Mode, Next, Reply, Spent,
+    Budget, BudgetBuilder, BudgetTotals, CallEnd, CallObserver, Logging, Middleware, Mode, Next, Reply,
     UnknownPrice, observe,
 };
 pub use object::{

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-pub use self::budget::{Budget, BudgetBuilder, Spent, UnknownPrice};
+pub use self::budget::{Budget, BudgetBuilder, BudgetTotals, UnknownPrice};
 pub use self::logging::Logging;
 pub use self::observe::{CallEnd, CallObserver, observe};
 use crate::adapter::ProviderAdapter;

@@ -25,13 +25,13 @@ use crate::usage::Usage;
 #[derive(Debug)]
 pub struct FakeAdapter {
     name: String,
-    script: Mutex<VecDeque<Scripted>>,
+    script: Mutex<VecDeque<ScriptedReply>>,
     requests: Mutex<Vec<Request>>,
     tool_choice: bool,
 }
 
 #[derive(Debug)]
-enum Scripted {
+enum ScriptedReply {
     Message(Box<Message>, Finish),
     Failure(Error),
     /// Text, then a failure in the middle of the response.
@@ -61,19 +61,19 @@ impl FakeAdapter {
     /// Appends a response with this message and finish reason.
     #[must_use]
     pub fn finished(self, message: Message, finish: Finish) -> Self {
-        self.push(Scripted::Message(Box::new(message), finish))
+        self.push(ScriptedReply::Message(Box::new(message), finish))
     }
 
     /// Appends a failed call.
     #[must_use]
     pub fn failure(self, error: Error) -> Self {
-        self.push(Scripted::Failure(error))
+        self.push(ScriptedReply::Failure(error))
     }
 
     /// Appends a stream that fails after this text.
     #[must_use]
     pub fn cut(self, text: impl Into<String>, error: Error) -> Self {
-        self.push(Scripted::Cut(text.into(), error))
+        self.push(ScriptedReply::Cut(text.into(), error))
     }
 
     /// Supports no tool choice other than `auto`.
@@ -89,12 +89,12 @@ impl FakeAdapter {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn push(self, entry: Scripted) -> Self {
+    fn push(self, entry: ScriptedReply) -> Self {
         self.script.lock().unwrap_or_else(PoisonError::into_inner).push_back(entry);
         self
     }
 
-    fn take(&self, request: &Request) -> Result<Scripted, Error> {
+    fn take(&self, request: &Request) -> Result<ScriptedReply, Error> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
         let mut script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
         script.pop_front().ok_or_else(|| {
@@ -121,16 +121,16 @@ impl ProviderAdapter for FakeAdapter {
 
     async fn complete(&self, request: &Request) -> Result<Response, Error> {
         match self.take(request)? {
-            Scripted::Message(message, finish) => Ok(self.respond(request, *message, finish)),
-            Scripted::Failure(error) | Scripted::Cut(_, error) => Err(error),
+            ScriptedReply::Message(message, finish) => Ok(self.respond(request, *message, finish)),
+            ScriptedReply::Failure(error) | ScriptedReply::Cut(_, error) => Err(error),
         }
     }
 
     async fn stream(&self, request: &Request) -> Result<EventStream, Error> {
         let events = match self.take(request)? {
-            Scripted::Message(message, finish) => events_of(self.respond(request, *message, finish)),
-            Scripted::Failure(error) => return Err(error),
-            Scripted::Cut(text, error) => {
+            ScriptedReply::Message(message, finish) => events_of(self.respond(request, *message, finish)),
+            ScriptedReply::Failure(error) => return Err(error),
+            ScriptedReply::Cut(text, error) => {
                 let start = StreamEvent::TextStart { text_id: "0".into() };
                 let delta = StreamEvent::TextDelta { text_id: "0".into(), delta: text };
                 VecDeque::from([Ok(start), Ok(delta), Err(error)])

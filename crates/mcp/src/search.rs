@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use async_trait::async_trait;
 use pintle_llm::ToolDefinition;
 use pintle_tools::{
-    DefinitionError, DynTool, Effect, StandsFor, Tool, ToolContext, ToolError, ToolOutput, most_similar,
+    DefinitionError, DynTool, Effect, RepresentedCall, Tool, ToolContext, ToolError, ToolOutput, most_similar,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -185,10 +185,10 @@ impl DynTool for CallTool {
         Effect::Execute
     }
 
-    fn stands_for(&self, arguments: &Value) -> Option<StandsFor> {
+    fn represented_call(&self, arguments: &Value) -> Option<RepresentedCall> {
         let name = arguments.get("name")?.as_str()?;
         let arguments = arguments.get("arguments").cloned().unwrap_or_else(|| json!({}));
-        Some(StandsFor::new(name, arguments))
+        Some(RepresentedCall::new(name, arguments))
     }
 
     async fn call_json(&self, _arguments: Value, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {

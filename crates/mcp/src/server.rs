@@ -256,7 +256,8 @@ mod tests {
         env.write_file("notes.txt".as_ref(), "remember\n").await.unwrap();
         let mut registry = ToolRegistry::new();
         builtin::register_core(&mut registry).unwrap();
-        let options = RunOptions::new().with_gate(EffectGate::new().with(Effect::Execute, Permission::Ask));
+        let options =
+            RunOptions::new().with_gate(EffectGate::new().with_permission(Effect::Execute, Permission::Ask));
         let server = McpServer::new(registry, ToolContext::new(Arc::clone(&env), ""), options);
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (input, output) = tokio::io::split(ours);

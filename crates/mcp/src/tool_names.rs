@@ -44,7 +44,7 @@ fn replace_rejected(text: &str) -> String {
 }
 
 fn append_hash(plain: &str, tool: &str) -> String {
-    let hash = Fingerprint::of(tool.as_bytes()).to_string();
+    let hash = Fingerprint::from_bytes(tool.as_bytes()).to_string();
     let room = MAX_TOOL_NAME - HASH_CHARS - 1;
     let kept = plain.get(..room).unwrap_or(plain);
     format!("{kept}_{}", hash.get(..HASH_CHARS).unwrap_or(&hash))

@@ -252,7 +252,7 @@ fn key(provider: &str, request: &Request) -> Option<Fingerprint> {
     let mut rest = request.clone();
     rest.messages.clear();
     rest.provider = Some(provider.to_owned());
-    let rest = Fingerprint::of(&serde_json::to_vec(&rest).ok()?);
+    let rest = Fingerprint::from_bytes(&serde_json::to_vec(&rest).ok()?);
     Some(request.messages.iter().fold(rest, |key, item| key.chain(item.fingerprint())))
 }
 

@@ -29,7 +29,7 @@ impl Change {
     /// Renders this change in the format of [`Plan::unified_diff`](crate::Plan::unified_diff).
     #[must_use]
     pub fn unified_diff(&self) -> String {
-        let names = Names::of(self);
+        let names = Names::from_change(self);
         let lines = self.lines(&names).unwrap_or_else(|| {
             if self.old == self.new {
                 String::new()
@@ -44,7 +44,7 @@ impl Change {
     /// side is binary (a zero byte among its first 8,000) or larger than 4 MiB.
     #[must_use]
     pub fn text_diff(&self) -> Option<String> {
-        let names = Names::of(self);
+        let names = Names::from_change(self);
         let lines = self.lines(&names)?;
         Some(names.header + &lines)
     }
@@ -77,7 +77,7 @@ struct Names {
 }
 
 impl Names {
-    fn of(change: &Change) -> Self {
+    fn from_change(change: &Change) -> Self {
         let nothing = || "/dev/null".to_owned();
         let [old, new] = ["a/", "b/"].map(|side| quoted(side, relative(&change.path)));
         match &change.kind {

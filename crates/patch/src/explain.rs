@@ -236,7 +236,7 @@ fn difference(
             return None;
         }
         let point = common_prefix(expected, found.text());
-        let mistake = Mistake::of(at + 1, expected, found.text());
+        let mistake = Mistake::classify(at + 1, expected, found.text());
         let (expected, found) = (excerpt_around(expected, point), excerpt_around(found.text(), point));
         Some(Difference::new(at + 1, expected, Some(found)).with_mistake(mistake))
     })

@@ -6,7 +6,7 @@ use crate::error::{ApplyErrorKind, WhitespaceDifference, describe_whitespace};
 use crate::excerpt::excerpt;
 use crate::level::LineComparison;
 use crate::pattern::Pattern;
-use crate::text::{self, Line};
+use crate::text::{self, TextLine};
 use crate::{DiagnosticKind, HunkLine};
 
 /// Maximum number of lines that an error names.
@@ -41,7 +41,7 @@ impl<'a> IndentShift<'a> {
         comparison: LineComparison,
         pattern: &Pattern<'a>,
         dropped: usize,
-        file: &[Line<'a>],
+        file: &[TextLine<'a>],
         start: usize,
     ) -> Result<Option<Self>, ApplyErrorKind> {
         let pairs = || {
@@ -140,7 +140,7 @@ impl<'a> Pair<'a> {
             return None;
         }
         let text = |indent| std::str::from_utf8(indent).ok();
-        WhitespaceDifference::of(self.at + 1, text(given)?, text(found)?)
+        WhitespaceDifference::compare(self.at + 1, text(given)?, text(found)?)
     }
 }
 

@@ -390,7 +390,7 @@ impl<'s, 'a> Locator<'s, 'a> {
             // Thousands of hunks may match the same line of several megabytes.
             .filter(|(_, expected, found)| expected.len().max(found.len()) <= MAX_COMPARED)?;
         let text = |line| std::str::from_utf8(line).ok();
-        WhitespaceDifference::of(at + 1, text(expected)?, text(found)?)
+        WhitespaceDifference::compare(at + 1, text(expected)?, text(found)?)
     }
 }
 

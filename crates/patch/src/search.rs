@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use foldhash::fast::RandomState;
 
 use crate::level::{LineComparison, MatchLevel};
-use crate::text::Line;
+use crate::text::TextLine;
 use crate::work;
 
 /// Maximum number of line comparisons of all searches in one file: less than a second of work.
@@ -23,7 +23,7 @@ const MAX_PREFIX_MATCHES: usize = 64;
 
 /// Searches the lines of one file for lines of a patch.
 pub(crate) struct LineSearcher<'a> {
-    lines: &'a [Line<'a>],
+    lines: &'a [TextLine<'a>],
     /// The lines of the patch. Only these can be found.
     wanted: Vec<&'a [u8]>,
     /// Wanted lines that may match only the start of a line.
@@ -59,7 +59,7 @@ const NOT_WANTED: usize = usize::MAX;
 
 impl<'a> LineSearcher<'a> {
     /// Creates a searcher for the lines of `wanted` in `lines`.
-    pub(crate) fn new(lines: &'a [Line<'a>], wanted: Vec<&'a [u8]>, comparison: LineComparison) -> Self {
+    pub(crate) fn new(lines: &'a [TextLine<'a>], wanted: Vec<&'a [u8]>, comparison: LineComparison) -> Self {
         Self {
             lines,
             wanted,
@@ -87,7 +87,7 @@ impl<'a> LineSearcher<'a> {
         self.comparison
     }
 
-    pub(crate) fn lines(&self) -> &'a [Line<'a>] {
+    pub(crate) fn lines(&self) -> &'a [TextLine<'a>] {
         self.lines
     }
 
@@ -233,7 +233,7 @@ impl<'a> LineSearcher<'a> {
 impl<'a> LevelIndex<'a> {
     /// Builds the index from the lines at `candidates`, which are sorted. No other line is wanted.
     fn new(
-        lines: &'a [Line<'a>],
+        lines: &'a [TextLine<'a>],
         wanted: &[&'a [u8]],
         candidates: impl IntoIterator<Item = usize>,
         key: impl Fn(&'a [u8]) -> Cow<'a, [u8]>,

@@ -32,14 +32,14 @@ impl LineEnd {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Line<'a> {
+pub(crate) struct TextLine<'a> {
     /// Offset of the line in the body.
     start: usize,
     text: &'a [u8],
     pub(crate) end: LineEnd,
 }
 
-impl<'a> Line<'a> {
+impl<'a> TextLine<'a> {
     /// Returns the line without its end.
     pub(crate) fn text(&self) -> &'a [u8] {
         work::count(1);
@@ -54,7 +54,7 @@ pub(crate) struct Text<'a> {
     pub(crate) mark: &'a [u8],
     /// All bytes after the mark.
     pub(crate) body: &'a [u8],
-    pub(crate) lines: Vec<Line<'a>>,
+    pub(crate) lines: Vec<TextLine<'a>>,
     /// Whether the whole file is UTF-8.
     pub(crate) utf8: bool,
 }
@@ -111,11 +111,11 @@ pub(crate) fn lines_of(text: &str) -> impl Iterator<Item = &[u8]> {
     text.as_bytes().split(|&byte| byte == b'\r')
 }
 
-fn split(body: &[u8]) -> Vec<Line<'_>> {
+fn split(body: &[u8]) -> Vec<TextLine<'_>> {
     let mut lines = Vec::new();
     let mut start = 0;
     let mut line = |start: usize, end_at: usize, end: LineEnd| {
-        lines.push(Line { start, text: body.get(start..end_at).unwrap_or_default(), end });
+        lines.push(TextLine { start, text: body.get(start..end_at).unwrap_or_default(), end });
     };
     for at in memchr2_iter(b'\n', b'\r', body) {
         if at < start {

@@ -110,7 +110,7 @@ fn is_scalar(data: &str) -> bool {
 /// that decoding is deterministic and ids are unique.
 pub(crate) fn response_seed(request: &Request, body: &[u8]) -> u64 {
     let position = Value::from(request.messages.len()).to_string();
-    let hash = Fingerprint::of(position.as_bytes()).chain(Fingerprint::of(body)).to_string();
+    let hash = Fingerprint::from_bytes(position.as_bytes()).chain(Fingerprint::from_bytes(body)).to_string();
     hash.get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or_default()
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Object<T>(pub(crate) Option<T>);
 
 /// The first entry of a list. An entry that is not an object counts as an empty object.
 #[derive(Debug)]
-pub(crate) struct First<T>(pub(crate) Option<T>);
+pub(crate) struct FirstEntry<T>(pub(crate) Option<T>);
 
 /// All entries of a list, empty for any other value.
 #[derive(Debug)]
@@ -156,13 +156,13 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-impl<T> Default for First<T> {
+impl<T> Default for FirstEntry<T> {
     fn default() -> Self {
         Self(None)
     }
 }
 
-impl<'de, T: Default + Deserialize<'de>> FromAnyJson<'de> for First<T> {
+impl<'de, T: Default + Deserialize<'de>> FromAnyJson<'de> for FirstEntry<T> {
     fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
         let first = list.next_element::<Object<T>>()?;
         IgnoredAny.visit_seq(list)?;
@@ -170,7 +170,7 @@ impl<'de, T: Default + Deserialize<'de>> FromAnyJson<'de> for First<T> {
     }
 }
 
-impl<'de, T: Default + Deserialize<'de>> Deserialize<'de> for First<T> {
+impl<'de, T: Default + Deserialize<'de>> Deserialize<'de> for FirstEntry<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserialize_any_json(deserializer)
     }
@@ -206,7 +206,7 @@ mod tests {
 
     /// An object with one string.
     #[derive(Debug, Default, serde::Deserialize)]
-    struct Named<'a> {
+    struct NamedObject<'a> {
         #[serde(default, borrow)]
         name: AnyText<'a>,
     }
@@ -231,18 +231,18 @@ mod tests {
             assert_eq!(found.non_empty(), value.as_str().filter(|text| !text.is_empty()), "{value}");
             let found: AnyCount = serde_json::from_str(&text).unwrap();
             assert_eq!(found.0, value.as_u64(), "{value}");
-            let found: Object<Named<'_>> = serde_json::from_str(&text).unwrap();
+            let found: Object<NamedObject<'_>> = serde_json::from_str(&text).unwrap();
             let name = value.get("name").and_then(Value::as_str);
             assert_eq!(found.0.is_some(), value.is_object(), "{value}");
             assert_eq!(found.0.and_then(|object| object.name.0).as_deref(), name, "{value}");
             let found: List<Value> = serde_json::from_str(&text).unwrap();
             assert_eq!(Some(found.0), value.as_array().cloned().or(Some(Vec::new())), "{value}");
-            let found: First<Named<'_>> = serde_json::from_str(&text).unwrap();
+            let found: FirstEntry<NamedObject<'_>> = serde_json::from_str(&text).unwrap();
             let first = value.get(0).and_then(|first| first.get("name")).and_then(Value::as_str);
             assert_eq!(found.0.is_some(), value.is_array(), "{value}");
             assert_eq!(found.0.and_then(|first| first.name.0).as_deref(), first, "{value}");
         }
-        let odd: First<Named<'_>> = serde_json::from_str("[null, {\"name\": \"n\"}]").unwrap();
+        let odd: FirstEntry<NamedObject<'_>> = serde_json::from_str("[null, {\"name\": \"n\"}]").unwrap();
         assert!(odd.0.is_some_and(|first| first.name.0.is_none()));
     }
 
@@ -259,8 +259,8 @@ mod tests {
     #[test]
     fn malformed_json_is_still_an_error() {
         for text in ["{\"name\": }", "[1, ", "\"open", "{\"name\": \"n\"} more"] {
-            assert!(serde_json::from_str::<Object<Named<'_>>>(text).is_err(), "{text}");
-            assert!(serde_json::from_str::<First<Named<'_>>>(text).is_err(), "{text}");
+            assert!(serde_json::from_str::<Object<NamedObject<'_>>>(text).is_err(), "{text}");
+            assert!(serde_json::from_str::<FirstEntry<NamedObject<'_>>>(text).is_err(), "{text}");
         }
     }
 }

@@ -289,7 +289,7 @@ mod tests {
             {"role": "user", "parts": [{"functionResponse": {"name": "f", "parts": [{"inlineData": {"mimeType": "image/png", "data": base64(&image(2))}}]}}]},
             {"role": "user", "parts": [{"fileData": {"fileUri": "https://x/4"}}]},
         ]});
-        let url = Fingerprint::of(b"https://x/4");
+        let url = Fingerprint::from_bytes(b"https://x/4");
         let of = |byte| image(byte).source.fingerprint();
         let cases = [
             (
@@ -373,9 +373,9 @@ mod tests {
             Error::new(ErrorKind::Server, "messages.1.content.0.image").with_error_code("a_new_code"),
         ] {
             assert!(may_be_named(&error), "{error:?}");
-            let set = set(error, Fingerprint::of(b"x"));
+            let set = set(error, Fingerprint::from_bytes(b"x"));
             assert_eq!((set.kind(), set.retry()), (ErrorKind::InvalidRequest, Retry::Never));
-            assert_eq!(set.refused_media(), Some(Fingerprint::of(b"x")));
+            assert_eq!(set.refused_media(), Some(Fingerprint::from_bytes(b"x")));
         }
     }
 }

@@ -32,7 +32,7 @@ const ESCAPE: usize = 6;
 
 /// JSON whose strings are valid Unicode.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Repaired<'a> {
+pub(crate) struct RepairedJson<'a> {
     pub(crate) json: Cow<'a, str>,
     /// Number of replaced characters.
     pub(crate) replaced: u64,
@@ -58,14 +58,14 @@ pub(crate) fn mark_invalid_bytes(bytes: &[u8]) -> Cow<'_, str> {
 /// # Errors
 ///
 /// [`ErrorKind::Stream`] if there is one in the arguments of a call.
-pub(crate) fn repair(event: SseEvent<'_>) -> Result<Repaired<'_>, Error> {
+pub(crate) fn repair(event: SseEvent<'_>) -> Result<RepairedJson<'_>, Error> {
     let json = event.data;
     if next_lone_surrogate(json.as_bytes(), 0).is_none() {
-        return Ok(Repaired { json: Cow::Borrowed(json), replaced: 0 });
+        return Ok(RepairedJson { json: Cow::Borrowed(json), replaced: 0 });
     }
     let (mut repaired, mut replaced, mut copied) = (String::with_capacity(json.len()), 0, 0);
     let mut in_arguments = false;
-    for string in Strings::of(json) {
+    for string in Strings::new(json) {
         // Limited to this string, so that each byte is scanned once.
         let upto = json.as_bytes().get(..string.end).unwrap_or_default();
         let mut from = string.start;
@@ -82,7 +82,7 @@ pub(crate) fn repair(event: SseEvent<'_>) -> Result<Repaired<'_>, Error> {
         let message = "the arguments of a tool call contain an invalid Unicode character";
         return Err(Error::new(ErrorKind::Stream, message));
     }
-    Ok(Repaired { json: Cow::Owned(repaired), replaced })
+    Ok(RepairedJson { json: Cow::Owned(repaired), replaced })
 }
 
 /// Detector of anything in a stream that [`repair`] may have to replace. While a stream is ASCII without escaped code
@@ -173,7 +173,7 @@ struct Strings<'a> {
 }
 
 impl<'a> Strings<'a> {
-    fn of(json: &'a str) -> Self {
+    fn new(json: &'a str) -> Self {
         Self { json: json.as_bytes(), at: 0, open: Vec::new(), after_arguments_key: false }
     }
 
@@ -238,7 +238,7 @@ mod tests {
 
     use super::*;
 
-    fn repair(json: &str) -> Result<Repaired<'_>, Error> {
+    fn repair(json: &str) -> Result<RepairedJson<'_>, Error> {
         super::repair(SseEvent { name: "", data: json })
     }
 

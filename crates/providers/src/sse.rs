@@ -60,7 +60,7 @@ const KEPT_CAPACITY: usize = 1 << 20;
 pub(crate) const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
 /// Result of taking one line from a read.
-enum Line {
+enum LineProgress {
     /// The read ended within the line.
     Incomplete,
     Complete,
@@ -121,9 +121,9 @@ impl SseReader {
                 continue;
             }
             match self.take_line(read)? {
-                Line::Incomplete => return Ok(None),
-                Line::Complete => {}
-                Line::Blank => match self.locate_event() {
+                LineProgress::Incomplete => return Ok(None),
+                LineProgress::Complete => {}
+                LineProgress::Blank => match self.locate_event() {
                     Some(location) => break location,
                     None => self.frame.clear(),
                 },
@@ -164,13 +164,13 @@ impl SseReader {
     }
 
     /// Moves the next line of the read to the frame.
-    fn take_line(&mut self, read: &mut &[u8]) -> Result<Line, TooLarge> {
+    fn take_line(&mut self, read: &mut &[u8]) -> Result<LineProgress, TooLarge> {
         let Some(end) = memchr2(b'\n', b'\r', read) else {
             if !read.is_empty() {
                 self.extend(std::mem::take(read))?;
                 self.after_cr = false;
             }
-            return Ok(Line::Incomplete);
+            return Ok(LineProgress::Incomplete);
         };
         let (line, tail) = read.split_at(end);
         *read = tail.get(1..).unwrap_or_default();
@@ -178,11 +178,11 @@ impl SseReader {
         let lf_of_crlf = self.after_cr && line.is_empty() && tail.first() == Some(&b'\n');
         self.after_cr = tail.first() == Some(&b'\r');
         if lf_of_crlf {
-            return Ok(Line::Complete);
+            return Ok(LineProgress::Complete);
         }
         self.frame.push(b'\n');
         let blank = std::mem::replace(&mut self.line_is_empty, true);
-        Ok(if blank { Line::Blank } else { Line::Complete })
+        Ok(if blank { LineProgress::Blank } else { LineProgress::Complete })
     }
 
     fn extend(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {

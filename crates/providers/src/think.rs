@@ -28,17 +28,17 @@ enum ThinkPiece {
 /// Reasoning is recognised at the start of the content only, so an answer that contains the tags is unchanged.
 #[derive(Debug)]
 struct ThinkSplitter {
-    state: State,
+    state: SplitterState,
     /// Whether the chat template contains the opening tag.
     opened: bool,
     /// Content that cannot be classified yet.
     held: String,
-    /// Number of held bytes without a closing tag, in [`State::Opened`].
+    /// Number of held bytes without a closing tag, in [`SplitterState::Opened`].
     searched: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum SplitterState {
     /// Only white space and a part of the opening tag have been received.
     Start,
     /// There is no opening tag, but its reasoning may end with a closing tag. All content is held.
@@ -54,12 +54,12 @@ enum State {
 impl ThinkSplitter {
     /// Creates a splitter. If `opened`, content up to a closing tag is reasoning without an opening tag.
     fn new(opened: bool) -> Self {
-        Self { state: State::Start, opened, held: String::new(), searched: 0 }
+        Self { state: SplitterState::Start, opened, held: String::new(), searched: 0 }
     }
 
     /// Returns whether all further content is part of the answer.
     fn is_in_answer(&self) -> bool {
-        self.state == State::Answer
+        self.state == SplitterState::Answer
     }
 
     /// Adds content and returns the pieces that can be classified.
@@ -78,41 +78,44 @@ impl ThinkSplitter {
     /// Returns the held content. Further content is part of the answer.
     fn finish(&mut self) -> Option<ThinkPiece> {
         let held = std::mem::take(&mut self.held);
-        let state = std::mem::replace(&mut self.state, State::Answer);
+        let state = std::mem::replace(&mut self.state, SplitterState::Answer);
         if held.is_empty() {
             return None;
         }
         Some(match state {
-            State::Start | State::Opened | State::AnswerStart | State::Answer => ThinkPiece::Text(held),
-            State::ReasoningStart | State::Reasoning => ThinkPiece::Reasoning(held),
+            SplitterState::Start
+            | SplitterState::Opened
+            | SplitterState::AnswerStart
+            | SplitterState::Answer => ThinkPiece::Text(held),
+            SplitterState::ReasoningStart | SplitterState::Reasoning => ThinkPiece::Reasoning(held),
         })
     }
 
     /// Classifies held content in the current state, and changes the state at most once.
     fn step(&mut self) -> Option<ThinkPiece> {
         match self.state {
-            State::Start => {
+            SplitterState::Start => {
                 let start = self.held.trim_start();
                 if let Some(rest) = start.strip_prefix(OPEN) {
                     self.held = rest.to_owned();
-                    self.state = State::ReasoningStart;
+                    self.state = SplitterState::ReasoningStart;
                 } else if !OPEN.starts_with(start) {
-                    self.state = if self.opened { State::Opened } else { State::Answer };
+                    self.state = if self.opened { SplitterState::Opened } else { SplitterState::Answer };
                 }
                 None
             }
-            State::Opened => {
+            SplitterState::Opened => {
                 let end = self.find_close()?;
                 // As after an opening tag.
                 let breaks = self.held.len() - self.held.trim_start_matches(LINE_BREAKS).len();
                 self.held.replace_range(..breaks, "");
                 self.end_reasoning(end - breaks)
             }
-            State::ReasoningStart => {
-                self.skip_line_breaks(State::Reasoning);
+            SplitterState::ReasoningStart => {
+                self.skip_line_breaks(SplitterState::Reasoning);
                 None
             }
-            State::Reasoning => match self.held.find(CLOSE) {
+            SplitterState::Reasoning => match self.held.find(CLOSE) {
                 Some(end) => self.end_reasoning(end),
                 None => {
                     let partial = partial_tag(&self.held, CLOSE);
@@ -121,11 +124,11 @@ impl ThinkSplitter {
                     (!reasoning.is_empty()).then_some(ThinkPiece::Reasoning(reasoning))
                 }
             },
-            State::AnswerStart => {
-                self.skip_line_breaks(State::Answer);
+            SplitterState::AnswerStart => {
+                self.skip_line_breaks(SplitterState::Answer);
                 None
             }
-            State::Answer => {
+            SplitterState::Answer => {
                 let answer = std::mem::take(&mut self.held);
                 (!answer.is_empty()).then_some(ThinkPiece::Text(answer))
             }
@@ -145,12 +148,12 @@ impl ThinkSplitter {
         let answer = self.held.get(end + CLOSE.len()..).unwrap_or_default().to_owned();
         let mut reasoning = std::mem::replace(&mut self.held, answer);
         reasoning.truncate(end);
-        self.state = State::AnswerStart;
+        self.state = SplitterState::AnswerStart;
         (!reasoning.is_empty()).then_some(ThinkPiece::Reasoning(reasoning))
     }
 
     /// Drops line breaks beside a tag, and enters the next state at anything else.
-    fn skip_line_breaks(&mut self, next: State) {
+    fn skip_line_breaks(&mut self, next: SplitterState) {
         self.held = self.held.trim_start_matches(LINE_BREAKS).to_owned();
         if !self.held.is_empty() {
             self.state = next;

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use pintle_agent::protocol::InputKind;
 use pintle_agent::protocol::{Start, SubagentOrigin};
 use pintle_agent::{
-    Barrier, Clock as _, Fence, Journal, Posted, PostedInput, PostedInputs, Record, RecordEntry,
+    Barrier, Clock as _, Fence, Journal, PostedInput, PostedInputs, PostedItem, Record, RecordEntry,
     RecordHeader, SessionId, SessionState, SessionStatus, SubagentJournals, SystemClock,
 };
 use serde::Serialize;
@@ -216,7 +216,7 @@ struct StoredInbox {
 
 impl StoredInbox {
     /// Returns the oldest input that was not returned yet.
-    async fn oldest(&mut self) -> io::Result<Option<Posted>> {
+    async fn oldest(&mut self) -> io::Result<Option<PostedItem>> {
         let Some(writer) = self.writer.upgrade() else { return std::future::pending().await };
         let waiting = writer.lock().await.inbox().await?;
         for store::PostedInput { input_id, input } in waiting {
@@ -224,7 +224,7 @@ impl StoredInbox {
                 continue;
             }
             match serde_json::from_str(&input) {
-                Ok(input) => return Ok(Some(Posted::new(input_id, input))),
+                Ok(input) => return Ok(Some(PostedItem::new(input_id, input))),
                 // A newer version may have written it, and be able to read it.
                 Err(error) => tracing::warn!(%error, input_id, "a posted input cannot be read, and stays"),
             }
@@ -235,7 +235,7 @@ impl StoredInbox {
 
 #[async_trait]
 impl PostedInputs for StoredInbox {
-    async fn next(&mut self) -> io::Result<Posted> {
+    async fn next(&mut self) -> io::Result<PostedItem> {
         loop {
             // Subscribes before the inbox is read, so that no input is missed in between.
             if self.signal.is_none()

@@ -5,7 +5,7 @@ use std::hash::Hasher;
 use siphasher::sip::SipHasher13;
 
 /// Hashes a list of texts. The boundaries between texts are significant.
-pub(crate) fn of(parts: &[&str]) -> u64 {
+pub(crate) fn hash(parts: &[&str]) -> u64 {
     let mut hasher = SipHasher13::new_with_keys(0x7069_6e74, 0x6c65);
     for part in parts {
         hasher.write(part.as_bytes());
@@ -16,8 +16,8 @@ pub(crate) fn of(parts: &[&str]) -> u64 {
 
 /// Hashes a list of texts to 32 lower-case hexadecimal digits.
 pub(crate) fn hex(parts: &[&str]) -> String {
-    let first = of(parts);
-    let second = of(&[&first.to_string(), "second half"]);
+    let first = hash(parts);
+    let second = hash(&[&first.to_string(), "second half"]);
     format!("{first:016x}{second:016x}")
 }
 
@@ -27,8 +27,8 @@ mod tests {
 
     #[test]
     fn boundaries_between_texts_are_significant() {
-        assert_ne!(of(&["ab", "c"]), of(&["a", "bc"]));
-        assert_eq!(of(&["ab", "c"]), of(&["ab", "c"]));
+        assert_ne!(hash(&["ab", "c"]), hash(&["a", "bc"]));
+        assert_eq!(hash(&["ab", "c"]), hash(&["ab", "c"]));
         assert_eq!(hex(&["a"]).len(), 32);
     }
 }

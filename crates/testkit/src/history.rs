@@ -89,7 +89,7 @@ impl History {
 
     /// Returns the hash of the first user message, which identifies the conversation.
     pub(crate) fn conversation(&self) -> u64 {
-        fingerprint::of(&[self.user_messages.first().map_or("", String::as_str)])
+        fingerprint::hash(&[self.user_messages.first().map_or("", String::as_str)])
     }
 
     /// Returns the system prompt and the user messages.

@@ -134,7 +134,7 @@ impl Prefix {
     fn push(&mut self, owner: &str, value: &RawValue) {
         let mut bytes = String::new();
         let breakpoint = write_without_markers(value, &mut bytes);
-        let hash = fingerprint::of(&[owner, &bytes]);
+        let hash = fingerprint::hash(&[owner, &bytes]);
         self.segments.push(Segment { hash, bytes: bytes.len(), breakpoint });
     }
 }

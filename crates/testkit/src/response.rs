@@ -33,11 +33,11 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    fn named(event: &str, data: &Value) -> Self {
+    fn with_event(event: &str, data: &Value) -> Self {
         Self { event: Some(event.to_owned()), data: data.to_string() }
     }
 
-    fn unnamed(data: &Value) -> Self {
+    fn without_event(data: &Value) -> Self {
         Self { event: None, data: data.to_string() }
     }
 
@@ -237,7 +237,7 @@ pub(crate) fn event_message(event: ErrorEvent) -> &'static str {
 }
 
 /// Returns `object` with `members` added, replacing existing ones.
-fn with(mut object: Value, members: Value) -> Value {
+fn with_members(mut object: Value, members: Value) -> Value {
     if let (Some(object), Value::Object(members)) = (object.as_object_mut(), members) {
         object.extend(members);
     }

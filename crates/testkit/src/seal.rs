@@ -22,13 +22,13 @@ pub(crate) struct Seal {
 
 impl Seal {
     pub(crate) fn new(dialect: Dialect, turn: usize, text: &str) -> Self {
-        Self { dialect, turn, text: fingerprint::of(&[text]) }
+        Self { dialect, turn, text: fingerprint::hash(&[text]) }
     }
 
     /// Encodes it as base64, which Gemini requires.
     pub(crate) fn close(&self) -> String {
         let payload = format!("{PREFIX}/{}/{}/{:016x}", self.dialect, self.turn, self.text);
-        let hash = fingerprint::of(&[&payload]);
+        let hash = fingerprint::hash(&[&payload]);
         STANDARD.encode(format!("{payload}/{hash:016x}"))
     }
 
@@ -46,7 +46,7 @@ impl Seal {
     }
 
     pub(crate) fn binds(&self, text: &str) -> bool {
-        self.text == fingerprint::of(&[text])
+        self.text == fingerprint::hash(&[text])
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use pintle_env::{Command, ExecutionEnvironment, OutputSink, Stdin};
 use tokio::task::JoinSet;
 
-use self::entry::Entry;
+use self::entry::BackgroundCommand;
 use crate::error::{ToolError, ToolErrorKind};
 
 /// Default limit on concurrent commands. A remote environment runs at most eight, including foreground commands.
@@ -75,15 +75,15 @@ pub struct BackgroundOutput {
 
 struct Shared {
     max_running: usize,
-    state: Mutex<State>,
+    state: Mutex<CommandTable>,
 }
 
 #[derive(Default)]
-struct State {
+struct CommandTable {
     last_id: u64,
     /// The number of commands that are being started.
     starting: usize,
-    entries: BTreeMap<u64, Arc<Entry>>,
+    entries: BTreeMap<u64, Arc<BackgroundCommand>>,
     /// One task for each running command, which owns the process.
     tasks: JoinSet<()>,
     closed: bool,
@@ -141,7 +141,7 @@ impl BackgroundCommands {
         }
         state.last_id += 1;
         let id = state.last_id;
-        let (entry, running) = Entry::new(id, command_line, process);
+        let (entry, running) = BackgroundCommand::new(id, command_line, process);
         state.entries.insert(id, entry);
         // Remove the tasks of ended commands.
         while state.tasks.try_join_next().is_some() {}
@@ -221,7 +221,7 @@ impl BackgroundCommands {
         while tasks.join_next().await.is_some() {}
     }
 
-    fn entry(&self, id: u64) -> Result<Arc<Entry>, ToolError> {
+    fn entry(&self, id: u64) -> Result<Arc<BackgroundCommand>, ToolError> {
         let state = self.lock();
         state.entries.get(&id).cloned().ok_or_else(|| {
             let known: Vec<String> = state.entries.keys().map(u64::to_string).collect();
@@ -251,7 +251,7 @@ impl BackgroundCommands {
         Ok(Reservation { shared: &self.shared })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CommandTable> {
         self.shared.lock()
     }
 }
@@ -305,12 +305,12 @@ impl fmt::Display for BackgroundState {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CommandTable> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl CommandTable {
     fn remove_oldest_ended(&mut self) {
         while self.entries.len() > MAX_LISTED {
             let ended = self.entries.iter().find(|(_, entry)| !entry.is_running()).map(|(id, _)| *id);

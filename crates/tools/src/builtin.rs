@@ -26,8 +26,8 @@ mod web_search;
 mod write_file;
 
 pub use apply_patch::{
-    ApplyPatch, ApplyPatchInput, ApplyPlanCause, ApplyPlanError, LeftChanged, MAX_FILES_BYTES,
-    ReadFilesError, apply_plan, read_files,
+    ApplyPatch, ApplyPatchInput, ApplyPlanCause, ApplyPlanError, MAX_FILES_BYTES, ReadFilesError,
+    UnrestoredFile, apply_plan, read_files,
 };
 pub(crate) use apply_patch::{check_patch, output_of, read_by, written_by};
 pub use ask_user::{AskUser, AskUserInput};
@@ -61,7 +61,7 @@ pub(crate) use web_fetch::{fetch, page_text};
 pub(crate) use web_search::search;
 pub use web_search::{WebSearch, WebSearchInput};
 pub use write_file::{WriteFile, WriteFileInput};
-pub(crate) use write_file::{Written, write_file};
+pub(crate) use write_file::{WriteReport, write_file};
 
 pub use crate::background::{BackgroundCommands, BackgroundOutput, BackgroundState, BackgroundStatus};
 use crate::error::DefinitionError;

@@ -13,13 +13,13 @@ use pintle_env::{EnvError, ExecutionEnvironment, Output};
 use pintle_llm::{Fingerprint, ToolCall, ToolResult};
 use serde_json::Value;
 
-use self::arguments::{Arguments, Fitted};
+use self::arguments::{Arguments, FittedArguments};
 use crate::error::{ToolError, ToolErrorKind};
 use crate::outside_sandbox::{SandboxSide, runs_commands};
 use crate::registry::{RegisteredTool, ToolRegistry};
 use crate::repair::ArgumentRepair;
 use crate::schema;
-use crate::tool::{DynTool, Effect, FileChange, ReadExtent, StandsFor, ToolInput};
+use crate::tool::{DynTool, Effect, FileChange, ReadExtent, RepresentedCall, ToolInput};
 use crate::write_locations::write_locations;
 
 /// A call that may run: its tool is known, and its arguments are valid.
@@ -86,11 +86,11 @@ impl PreparedCall {
             |tool: &RegisteredTool, call: &ToolCall| arguments::fit(tool, call, registry.repairs_arguments());
         let mut tool = find(&call.name)?;
         let mut fitted = fit(&tool, call)?;
-        if let Some(StandsFor { name, arguments }) = tool.tool().stands_for(&fitted.object) {
+        if let Some(RepresentedCall { name, arguments }) = tool.tool().represented_call(&fitted.object) {
             tool = find(&name)?;
             fitted = fit(&tool, &ToolCall::from_raw(&call.id, name, arguments.to_string()))?;
         }
-        let Fitted { object, arguments, repairs } = fitted;
+        let FittedArguments { object, arguments, repairs } = fitted;
         let mut input = tool.tool().parse(&object).map_err(|error| tool_error(tool.name(), error))?;
         let resolved = |paths: Vec<PathBuf>| -> Result<Vec<PathBuf>, ToolError> {
             paths.iter().map(|path| absolute(env, path)).collect()
@@ -293,10 +293,10 @@ impl PreparedCall {
     /// Returns a hash over the id, the tool and the arguments.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        let [id, name] = [&self.call_id, self.name()].map(|part| Fingerprint::of(part.as_bytes()));
+        let [id, name] = [&self.call_id, self.name()].map(|part| Fingerprint::from_bytes(part.as_bytes()));
         // Arguments may be megabytes long.
-        let arguments = Fingerprint::of_text(self.arguments());
-        [id, name, arguments].into_iter().fold(Fingerprint::of(b"call"), Fingerprint::chain)
+        let arguments = Fingerprint::from_display(self.arguments());
+        [id, name, arguments].into_iter().fold(Fingerprint::from_bytes(b"call"), Fingerprint::chain)
     }
 
     /// Returns the registered tool.

@@ -37,7 +37,7 @@ impl ToolForm {
     /// # Errors
     ///
     /// A name or a schema that no provider would accept.
-    pub(crate) fn of(tool: &dyn DynTool) -> Result<Self, DefinitionError> {
+    pub(crate) fn from_tool(tool: &dyn DynTool) -> Result<Self, DefinitionError> {
         let base = tool.definition()?;
         let validator = schema::compile(&base.parameters)
             .map_err(|source| DefinitionError::refused(base.name.clone(), source))?;
@@ -63,7 +63,11 @@ impl ToolForm {
     ///
     /// A name that no provider would accept.
     pub(crate) fn shared<T: Tool>(tool: &T) -> Result<Arc<Self>, DefinitionError> {
-        Self::shared_by_type(TypeId::of::<T>(), &Properties::of(tool), schema::parameters_of::<T::Input>)
+        Self::shared_by_type(
+            TypeId::of::<T>(),
+            &Properties::from_tool(tool),
+            schema::parameters_of::<T::Input>,
+        )
     }
 
     /// Not generic, so that it is compiled once and not for each tool.

@@ -5,7 +5,7 @@
 //! the model has read ([`ReadBeforeWrite`]). Gates with rules, modes and grants are in `pintle-governance`.
 //!
 //! A gate judges the declarations of a call. Only an execution environment can confine a running command: see
-//! [`Confined`](pintle_env::Confined) and the other wrappers.
+//! [`ConfinedEnvironment`](pintle_env::ConfinedEnvironment) and the other wrappers.
 
 mod command;
 mod effect;

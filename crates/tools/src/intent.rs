@@ -54,8 +54,8 @@ impl DeclaredChange<'_> {
         };
         FileIntent {
             path: env.resolve(self.path),
-            before: self.before.map(Fingerprint::of),
-            after: self.after.map(Fingerprint::of),
+            before: self.before.map(Fingerprint::from_bytes),
+            after: self.after.map(Fingerprint::from_bytes),
             identity,
         }
     }
@@ -110,7 +110,7 @@ enum FileState {
 impl FileIntent {
     async fn compare(&self, env: &dyn ExecutionEnvironment) -> Result<FileState, EnvError> {
         let found = match env.read(&self.path, None).await {
-            Ok(content) => Some(Fingerprint::of(&content)),
+            Ok(content) => Some(Fingerprint::from_bytes(&content)),
             Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => None,
             // The path has neither of the two states.
             Err(
@@ -213,7 +213,7 @@ async fn restore_torn(env: &dyn ExecutionEnvironment, file: &FileIntent) -> bool
     for directory in directories_of_copies(file) {
         for path in temporary_files(env, directory).await {
             let Ok(content) = env.read(&path, None).await else { continue };
-            match Fingerprint::of(&content) {
+            match Fingerprint::from_bytes(&content) {
                 hash if hash == before => old = Some(content),
                 hash if hash == after => new = Some(content),
                 _ => {}
@@ -254,7 +254,7 @@ async fn remove_leftovers(env: &dyn ExecutionEnvironment, files: &[FileIntent], 
     for directory in directories {
         for path in temporary_files(env, directory).await {
             let Ok(content) = env.read(&path, None).await else { continue };
-            if known.contains(&Fingerprint::of(&content))
+            if known.contains(&Fingerprint::from_bytes(&content))
                 && let Err(error) = env.remove(&path).await
             {
                 tracing::debug!(%error, "a temporary file of an interrupted call stays");

@@ -104,7 +104,7 @@ impl KnownFiles {
 
 impl FileState {
     fn content(content: &[u8]) -> Self {
-        Self::Content { len: content.len() as u64, hash: Fingerprint::of(content) }
+        Self::Content { len: content.len() as u64, hash: Fingerprint::from_bytes(content) }
     }
 }
 

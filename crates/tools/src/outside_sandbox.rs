@@ -57,7 +57,7 @@ impl ToolRegistry {
             let is_known = has_property(&tool, |name| name == OUTSIDE_SANDBOX);
             // Free text cannot contain a further argument.
             if !is_known && tool.definition().grammar.is_none() {
-                self.register(LeavesSandbox { tool })?;
+                self.register(UnsandboxedTool { tool })?;
             }
         }
         Ok(())
@@ -78,12 +78,12 @@ fn has_property(tool: &RegisteredTool, is_meant: impl Fn(&str) -> bool) -> bool 
 }
 
 /// A tool with the additional argument.
-struct LeavesSandbox {
+struct UnsandboxedTool {
     tool: Arc<RegisteredTool>,
 }
 
 #[async_trait]
-impl DynTool for LeavesSandbox {
+impl DynTool for UnsandboxedTool {
     fn definition(&self) -> Result<ToolDefinition, DefinitionError> {
         let mut definition = self.tool.definition().clone();
         if let Some(schema) = definition.parameters.as_object_mut()

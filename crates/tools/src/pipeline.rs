@@ -83,16 +83,16 @@ pub async fn prepare(
     let judgement = gate::judge(gates, &prepared).await;
     match judgement.permission() {
         Permission::Allow | Permission::Ask => {
-            Preparation::of(prepared.with_resolved_targets(env).await, judgement)
+            Preparation::from_judgement(prepared.with_resolved_targets(env).await, judgement)
         }
-        Permission::Deny => Preparation::of(prepared, judgement),
+        Permission::Deny => Preparation::from_judgement(prepared, judgement),
     }
 }
 
 impl Preparation {
     /// Returns the outcome for the judgement of a call.
     #[must_use]
-    pub fn of(call: PreparedCall, judgement: Judgement) -> Self {
+    pub fn from_judgement(call: PreparedCall, judgement: Judgement) -> Self {
         match judgement.permission() {
             Permission::Allow => Self::Ready { call, judgement },
             Permission::Ask => Self::Ask { call, judgement },

@@ -9,13 +9,13 @@ const MAX_FILES: usize = 10_000;
 /// Values for the [`MAX_FILES`] most recently used files, by path.
 #[derive(Debug, Default)]
 pub(crate) struct RecentFiles<T> {
-    by_path: HashMap<PathBuf, Used<T>>,
+    by_path: HashMap<PathBuf, TrackedFile<T>>,
     /// Counts uses, to find the least recently used file.
     clock: u64,
 }
 
 #[derive(Debug, Default)]
-struct Used<T> {
+struct TrackedFile<T> {
     value: T,
     last_use: u64,
 }

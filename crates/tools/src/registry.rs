@@ -68,7 +68,7 @@ impl ToolRegistry {
     ///
     /// As for [`ToolRegistry::register`].
     pub fn register_shared(&mut self, tool: Arc<dyn DynTool>) -> Result<(), DefinitionError> {
-        let form = Arc::new(ToolForm::of(tool.as_ref())?);
+        let form = Arc::new(ToolForm::from_tool(tool.as_ref())?);
         self.insert_with(form, tool);
         Ok(())
     }
@@ -119,7 +119,7 @@ impl ToolRegistry {
     /// The first tool that [`ToolRegistry::register`] would refuse, or would register with another definition.
     pub fn verify_definitions(&self) -> Result<(), DefinitionError> {
         for RegisteredTool { form, tool } in self.tools.iter().map(AsRef::as_ref) {
-            if !form.is_like(&ToolForm::of(tool.as_ref())?) {
+            if !form.is_like(&ToolForm::from_tool(tool.as_ref())?) {
                 return Err(DefinitionError::refused(
                     form.name(),
                     "it is registered with another definition",
@@ -209,7 +209,7 @@ impl RegisteredTool {
     ///
     /// A name or a schema that no provider would accept.
     pub fn new(tool: Arc<dyn DynTool>) -> Result<Self, DefinitionError> {
-        Ok(Self { form: Arc::new(ToolForm::of(tool.as_ref())?), tool })
+        Ok(Self { form: Arc::new(ToolForm::from_tool(tool.as_ref())?), tool })
     }
 
     /// Returns the name that the model calls.

@@ -211,7 +211,7 @@ pub trait DynTool: Send + Sync + 'static {
 
     /// Returns the call of another tool that this call represents, from arguments that fit the schema. That call is
     /// judged and runs instead. By default a call represents itself.
-    fn stands_for(&self, arguments: &Value) -> Option<StandsFor> {
+    fn represented_call(&self, arguments: &Value) -> Option<RepresentedCall> {
         let _ = arguments;
         None
     }
@@ -240,12 +240,12 @@ const _: fn(&dyn DynTool) = |_| {};
 
 /// Call that a call of another tool represents. A model makes such a call for a tool that is not in its requests.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StandsFor {
+pub struct RepresentedCall {
     pub(crate) name: String,
     pub(crate) arguments: Value,
 }
 
-impl StandsFor {
+impl RepresentedCall {
     /// Creates a call of a tool with these arguments, which have not been validated by its schema.
     #[must_use]
     pub fn new(name: impl Into<String>, arguments: Value) -> Self {
@@ -256,7 +256,7 @@ impl StandsFor {
 #[async_trait]
 impl<T: Tool> DynTool for T {
     fn definition(&self) -> Result<ToolDefinition, DefinitionError> {
-        Properties::of(self).definition(schema::parameters_of::<T::Input>())
+        Properties::from_tool(self).definition(schema::parameters_of::<T::Input>())
     }
 
     fn effect(&self) -> Effect {
@@ -280,7 +280,7 @@ impl<T: Tool> DynTool for T {
     }
 
     fn aliases(&self) -> Vec<(String, String)> {
-        Properties::of(self).owned_aliases()
+        Properties::from_tool(self).owned_aliases()
     }
 
     fn waits(&self) -> bool {

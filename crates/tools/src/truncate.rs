@@ -50,7 +50,7 @@ fn cut(output: &Output, rule: TruncationRule) -> io::Result<String> {
     let head = text::head(output, head_chars)?;
     let tail = text::tail(output, rule.chars - head_chars)?;
     let removed_bytes = output.len().saturating_sub((head.len() + tail.len()) as u64);
-    let kept = Kept { head: &head, tail: &tail, removed, removed_bytes, lines: extent.lines };
+    let kept = KeptParts { head: &head, tail: &tail, removed, removed_bytes, lines: extent.lines };
     Ok(kept.render(rule))
 }
 
@@ -62,7 +62,7 @@ fn cut_lines(whole: &str, lines: u64, limit: usize) -> String {
 }
 
 /// The parts of an output that the character limit keeps.
-struct Kept<'a> {
+struct KeptParts<'a> {
     head: &'a str,
     tail: &'a str,
     /// The number of characters between head and tail.
@@ -73,7 +73,7 @@ struct Kept<'a> {
     lines: u64,
 }
 
-impl Kept<'_> {
+impl KeptParts<'_> {
     /// Applies the line limit at the gap and puts the markers there, so that there is only one gap.
     fn render(&self, rule: TruncationRule) -> String {
         let (mut head, mut tail, mut lines) = (self.head, self.tail, String::new());

@@ -244,7 +244,7 @@ impl Prompter {
 #[async_trait]
 impl Approver for Prompter {
     async fn decide(&self, request: &ApprovalRequest) -> Decision {
-        let _asking = Asking::new(&self.shared.asking);
+        let _asking = PendingRequestGuard::new(&self.shared.asking);
         let Some(terminal) = &self.shared.terminal else {
             if self.shared.questions.is_some() {
                 return std::future::pending().await;
@@ -325,16 +325,16 @@ impl Attendant for Prompter {
 }
 
 /// Counts a request while it is pending.
-struct Asking<'a>(&'a AtomicUsize);
+struct PendingRequestGuard<'a>(&'a AtomicUsize);
 
-impl<'a> Asking<'a> {
+impl<'a> PendingRequestGuard<'a> {
     fn new(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
 }
 
-impl Drop for Asking<'_> {
+impl Drop for PendingRequestGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

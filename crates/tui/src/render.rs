@@ -1,7 +1,6 @@
 //! Formats events for standard output. Pure: turns events into text and performs no I/O.
 
 mod activity;
-mod asked;
 mod call;
 mod diff;
 mod draft;
@@ -12,6 +11,7 @@ mod line;
 mod live;
 mod live_region;
 mod markdown;
+mod model_questions;
 mod note;
 mod plan;
 mod question;
@@ -43,7 +43,7 @@ pub(crate) use self::diff::diff;
 pub(crate) use self::image::image_data_label;
 pub use self::image::image_label;
 pub use self::json::{failure_line, json_line};
-pub use self::line::{Colour, Depth, Face, Line, Span};
+pub use self::line::{Colour, Depth, Face, Span, StyledLine};
 pub use self::live::Frame;
 use self::live::LiveView;
 pub use self::live_region::TerminalSize;

@@ -6,7 +6,7 @@ use pintle_agent::{PolicyRule, SessionId};
 use pintle_governance::Policy;
 use pintle_llm::{ToolItem, ToolList};
 
-use crate::render::{Face, Line, sanitize};
+use crate::render::{Face, StyledLine, sanitize};
 
 /// Asks for the instructions of a project.
 pub const INIT: &str = include_str!("../prompts/init.md").trim_ascii_end();
@@ -15,12 +15,12 @@ pub const INIT: &str = include_str!("../prompts/init.md").trim_ascii_end();
 pub const PLAN_FIRST: &str = include_str!("../prompts/plan_first.md").trim_ascii_end();
 
 /// Returns a line with a label.
-pub fn labelled(label: &str, text: impl Into<String>) -> Line {
-    Line::new(format!("{label}: "), Face::BOLD).and(text, Face::PLAIN)
+pub fn labelled(label: &str, text: impl Into<String>) -> StyledLine {
+    StyledLine::new(format!("{label}: "), Face::BOLD).and(text, Face::PLAIN)
 }
 
 /// Returns the usage of the context window, from the used tokens and the size of the window.
-pub fn context(context: Option<(u64, u64)>) -> Line {
+pub fn context(context: Option<(u64, u64)>) -> StyledLine {
     let text = match context {
         Some((used, window)) if used > 0 => format!("about {used} of {window} tokens"),
         Some(_) | None => "nothing was sent yet".to_owned(),
@@ -29,7 +29,7 @@ pub fn context(context: Option<(u64, u64)>) -> Line {
 }
 
 /// Returns the cost of the session, in US dollars.
-pub fn cost(total: Option<f64>) -> Line {
+pub fn cost(total: Option<f64>) -> StyledLine {
     let text = match total {
         Some(cost) => format!("${cost:.4}"),
         None => "the price of the model is unknown".to_owned(),
@@ -38,11 +38,11 @@ pub fn cost(total: Option<f64>) -> Line {
 }
 
 /// Lists the tools that the model has.
-pub fn tools(offered: &ToolList) -> Vec<Line> {
+pub fn tools(offered: &ToolList) -> Vec<StyledLine> {
     let line = |tool: &ToolItem| {
         let meaning = first_sentence(&tool.description);
         let name = format!("  {:<24} ", sanitize(&tool.name));
-        Line::new(name, Face::BOLD).and(sanitize(meaning), Face::DIM)
+        StyledLine::new(name, Face::BOLD).and(sanitize(meaning), Face::DIM)
     };
     offered.iter().map(line).collect()
 }
@@ -54,21 +54,21 @@ fn first_sentence(description: &str) -> &str {
 }
 
 /// Lists the rules of the session.
-pub fn permissions(policy: &Policy) -> Vec<Line> {
+pub fn permissions(policy: &Policy) -> Vec<StyledLine> {
     let rules = policy.rules();
     let line = |rule: PolicyRule| labelled(rule.permission.as_str(), rule.rule);
-    let lines: Vec<Line> = rules.on_record().map(line).collect();
+    let lines: Vec<StyledLine> = rules.on_record().map(line).collect();
     if lines.is_empty() { vec![labelled("permissions", "no rules: the mode decides")] } else { lines }
 }
 
 /// Explains how to store a key. Keys must not be typed into a conversation, which is recorded.
-pub fn login() -> Vec<Line> {
+pub fn login() -> Vec<StyledLine> {
     vec![labelled("login", "`pintle login` in another terminal stores a key for conversations to come")]
 }
 
 /// Contents of `/status`.
 #[derive(Clone, Copy, Debug)]
-pub struct Status<'a> {
+pub struct StatusReport<'a> {
     /// Id of the session.
     pub session: &'a SessionId,
     /// Model of the next request.
@@ -81,9 +81,9 @@ pub struct Status<'a> {
     pub policy: &'a Policy,
 }
 
-impl Status<'_> {
+impl StatusReport<'_> {
     /// Returns a line for each entry.
-    pub fn lines(self) -> Vec<Line> {
+    pub fn lines(self) -> Vec<StyledLine> {
         vec![
             labelled("session", self.session.to_string()),
             labelled("model", self.model),

@@ -10,18 +10,19 @@ mod clipboard;
 pub mod commands;
 mod completion;
 mod conversation;
+mod conversation_end;
 mod device;
 mod display;
 mod driver;
 mod editor;
+mod external_editor;
 mod history;
 mod history_file;
+mod history_lines;
 mod images;
 mod keys;
 mod lines;
 mod memory;
-mod next;
-mod outside;
 mod pager;
 mod painter;
 mod port;
@@ -31,7 +32,6 @@ mod search;
 mod status;
 mod stored_session;
 pub mod user_commands;
-mod whole;
 
 use std::path::Path;
 
@@ -43,22 +43,22 @@ use pintle_host::process_env::ProcessEnv;
 
 use self::attention::Attention;
 use self::conversation::Conversation;
+pub use self::conversation_end::{ConversationEnd, ConversationSettings};
 pub use self::device::Device;
 use self::driver::Driver;
 use self::history::History;
 pub use self::history_file::HistoryFile;
-pub use self::next::{Next, Settings};
 use self::painter::Screen;
 #[cfg(feature = "client")]
 use self::port::RemotePort;
+pub use self::port::{ConversationContext, ReportConfiguration};
 use self::port::{LocalPort, PortState, SessionPort};
-pub use self::port::{ReportConfiguration, Surroundings};
 pub use self::presentation::{NotifyChoice, PresentationChoice, ThemeChoice, TitleChoice};
-use self::status::Status;
+use self::status::StatusLine;
 pub use self::stored_session::StoredSession;
 use crate::console;
 use crate::interrupt::Interrupts;
-use crate::render::{Depth, Face, Line, plural, sanitize};
+use crate::render::{Depth, Face, StyledLine, plural, sanitize};
 
 /// Environment of a session of a server, in the status line.
 #[cfg(feature = "client")]
@@ -69,7 +69,7 @@ const RECAP: usize = 60;
 
 /// Session to converse in.
 #[derive(Debug)]
-pub struct Begun {
+pub struct ConversationStart {
     /// Use of the terminal.
     pub presentation: PresentationChoice,
     /// The session.
@@ -94,10 +94,10 @@ pub struct Begun {
 
 /// First output and input of a conversation.
 #[derive(Debug, Default)]
-struct Start {
-    status: Status,
+struct InitialScreen {
+    status: StatusLine,
     /// Lines before those of the conversation.
-    lines: Vec<Line>,
+    lines: Vec<StyledLine>,
     draft: Option<String>,
     prompt: Option<String>,
     /// Whether no turn is running.
@@ -107,7 +107,7 @@ struct Start {
 
 /// Terminal in the modes of a conversation.
 #[derive(Debug)]
-struct Entered {
+struct EnteredTerminal {
     device: Device,
     screen: Screen,
     attention: Attention,
@@ -139,26 +139,36 @@ pub fn require(process_env: &ProcessEnv, presentation: PresentationChoice) -> Re
 /// Fails if the terminal cannot be used or the session fails. If the future is dropped, the session is aborted and the
 /// terminal is restored.
 pub async fn converse(
-    begun: Begun,
-    surroundings: Surroundings<'_>,
+    start: ConversationStart,
+    context: ConversationContext<'_>,
     process_env: &ProcessEnv,
     interrupts: &Interrupts,
-) -> Result<(Next, Device), Failure> {
-    let Begun { presentation, session, prompt, unfinished, is_kept, effort, notes, draft, history, device } =
-        begun;
-    let entered = enter(presentation, surroundings.directory, process_env, device)?;
+) -> Result<(ConversationEnd, Device), Failure> {
+    let ConversationStart {
+        presentation,
+        session,
+        prompt,
+        unfinished,
+        is_kept,
+        effort,
+        notes,
+        draft,
+        history,
+        device,
+    } = start;
+    let entered = enter(presentation, context.directory, process_env, device)?;
     let lines = if notes.is_empty() {
         recap(&session.history(), entered.screen.size.columns.saturating_sub(1).max(1))
     } else {
-        notes.iter().map(|note| Line::new(sanitize(note), Face::DIM)).collect()
+        notes.iter().map(|note| StyledLine::new(sanitize(note), Face::DIM)).collect()
     };
     let is_ready = prompt.is_none() && unfinished.is_none();
-    let environment = surroundings.environment.clone();
-    let window = surroundings.model.profile().context_window_size;
-    let port = LocalPort::new(session, surroundings, unfinished, effort, is_kept);
-    let status = Status { context: Some((0, window)), ..status(port.state(), environment) };
-    let start = Start { status, lines, draft, prompt, is_ready, history };
-    drive(Box::new(port), start, entered, process_env, interrupts).await
+    let environment = context.environment.clone();
+    let window = context.model.profile().context_window_size;
+    let port = LocalPort::new(session, context, unfinished, effort, is_kept);
+    let status = StatusLine { context: Some((0, window)), ..status(port.state(), environment) };
+    let initial = InitialScreen { status, lines, draft, prompt, is_ready, history };
+    drive(Box::new(port), initial, entered, process_env, interrupts).await
 }
 
 /// Runs the conversation in a session of a server until the user leaves. The session continues on the server, also if the
@@ -176,21 +186,22 @@ pub async fn attach(
     let directory = session.directory.clone().unwrap_or_default();
     let entered = enter(presentation, Path::new(&directory), process_env, None)?;
     let port = RemotePort::new(client, session);
-    let start = Start { status: status(port.state(), SERVER.to_owned()), ..Start::default() };
-    drive(Box::new(port), start, entered, process_env, interrupts).await?;
+    let initial =
+        InitialScreen { status: status(port.state(), SERVER.to_owned()), ..InitialScreen::default() };
+    drive(Box::new(port), initial, entered, process_env, interrupts).await?;
     Ok(())
 }
 
 /// Runs the conversation over a port, and closes the port. Returns the terminal, as [`converse`] does.
 async fn drive<'a>(
     port: Box<dyn SessionPort + 'a>,
-    start: Start,
-    entered: Entered,
+    initial: InitialScreen,
+    entered: EnteredTerminal,
     process_env: &'a ProcessEnv,
     interrupts: &Interrupts,
-) -> Result<(Next, Device), Failure> {
-    let Start { status, lines, draft, prompt, is_ready, history } = start;
-    let Entered { mut device, screen, attention } = entered;
+) -> Result<(ConversationEnd, Device), Failure> {
+    let InitialScreen { status, lines, draft, prompt, is_ready, history } = initial;
+    let EnteredTerminal { mut device, screen, attention } = entered;
     let before = history.as_ref().map(HistoryFile::read).unwrap_or_default();
     let mut conversation = match screen.moves {
         true => Conversation::new(screen.size, History::new(before), status),
@@ -217,7 +228,7 @@ fn enter(
     directory: &Path,
     process_env: &ProcessEnv,
     device: Option<Device>,
-) -> Result<Entered, Failure> {
+) -> Result<EnteredTerminal, Failure> {
     let depth = depth(presentation.theme, process_env);
     // Call this before the terminal is entered, because it decides whether the title is saved.
     let attention = attention(presentation, directory, process_env, depth);
@@ -231,27 +242,29 @@ fn enter(
     };
     let size = console::size();
     let screen = Screen { size, depth, reflows: reflows(process_env), moves: !presentation.plain };
-    Ok(Entered { device, screen, attention })
+    Ok(EnteredTerminal { device, screen, attention })
 }
 
 /// Returns the status line of a session in this environment.
-fn status(state: PortState, environment: String) -> Status {
+fn status(state: PortState, environment: String) -> StatusLine {
     let PortState { model, effort, mode, .. } = state;
-    Status { model, effort, mode, environment, ..Status::default() }
+    StatusLine { model, effort, mode, environment, ..StatusLine::default() }
 }
 
 /// Returns the end of a history: the newest input of the user and the text after it, limited to `RECAP` lines.
-fn recap(history: &[Turn], columns: usize) -> Vec<Line> {
+fn recap(history: &[Turn], columns: usize) -> Vec<StyledLine> {
     let is_input = |turn: &Turn| matches!(turn.kind, TurnKind::User);
     let Some(from) = history.iter().rposition(is_input) else { return Vec::new() };
     let messages = plural(history.len() as u64, "message");
-    let mut lines =
-        vec![Line::new(format!("continued after {messages}, of which these are the newest"), Face::DIM)];
-    let mut newest = whole::said(history.get(from..).unwrap_or_default(), columns);
+    let mut lines = vec![StyledLine::new(
+        format!("continued after {messages}, of which these are the newest"),
+        Face::DIM,
+    )];
+    let mut newest = history_lines::render_messages(history.get(from..).unwrap_or_default(), columns);
     newest.pop();
     let first = newest.len().saturating_sub(RECAP);
     if first > 0 {
-        lines.push(Line::new("…", Face::DIM));
+        lines.push(StyledLine::new("…", Face::DIM));
     }
     lines.extend(newest.into_iter().skip(first));
     lines

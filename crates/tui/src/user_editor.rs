@@ -8,7 +8,7 @@ use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::process_env::ProcessEnv;
 
 /// Returns the editor that a variable names.
-pub fn named(process_env: &ProcessEnv) -> Option<String> {
+pub fn from_env(process_env: &ProcessEnv) -> Option<String> {
     process_env.variable("VISUAL").or_else(|| process_env.variable("EDITOR"))
 }
 

@@ -133,7 +133,9 @@ fn session(
     let adapter = rounds.iter().cloned().fold(FakeAdapter::new("anthropic"), FakeAdapter::message);
     let client = Client::builder().provider(adapter.answer("done")).build().unwrap();
     let profile = ProviderProfile::anthropic("claude-opus-4-6");
-    let gate = EffectGate::new().with(Effect::Write, Permission::Ask).with(Effect::Execute, Permission::Ask);
+    let gate = EffectGate::new()
+        .with_permission(Effect::Write, Permission::Ask)
+        .with_permission(Effect::Execute, Permission::Ask);
     change(Session::builder(client, profile, Arc::clone(env) as Arc<dyn ExecutionEnvironment>).gate(gate))
         .build()
         .unwrap()
@@ -256,7 +258,7 @@ async fn a_decision_through_the_handle_counts_once() {
     timeout(TIMEOUT, approver.asked.notified()).await.unwrap();
     let waiting = handle.approvals();
     let [request] = waiting.as_slice() else { panic!("{waiting:?}") };
-    let other = Fingerprint::of(b"another call");
+    let other = Fingerprint::from_bytes(b"another call");
     let refused = handle.decide_exactly(&request.call_id, other, Decision::Approve);
     assert!(matches!(refused, Err(SessionError::NoSuchApproval(_))));
     handle.decide_exactly(&request.call_id, request.fingerprint, Decision::Approve).unwrap();

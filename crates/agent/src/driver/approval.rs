@@ -13,7 +13,7 @@ use pintle_tools::pipeline::{self, DryRun, Execution, Gate, PreparedCall};
 use tracing::Instrument as _;
 
 use super::call_slots::{Prepared, ReadyCall};
-use super::report::Decided;
+use super::report::ExactDecision;
 use super::{Driver, Report};
 use crate::approval::ApprovalRequest;
 use crate::protocol::{CallKey, Decision, InputKind, SessionId, SubagentOrigin};
@@ -40,7 +40,7 @@ impl Driver {
                     decision = deciding => decision.unwrap_or_else(|_panic| approver_panicked(&request)),
                 };
                 let (call_id, exactly) = (request.call_id.clone(), request.fingerprint);
-                let decided = Decided { call_id, exactly, decision, by: approver.principal() };
+                let decided = ExactDecision { call_id, exactly, decision, by: approver.principal() };
                 // If the driver is gone, the decision is no longer needed.
                 let _ = reports.send(Report::Decided(Box::new(decided))).await;
             };
@@ -64,8 +64,8 @@ impl Driver {
     }
 
     /// Applies a decision and returns the input for the machine; `None` if no such call is waiting for one.
-    pub(super) fn decide(&mut self, decided: Decided) -> Option<InputKind> {
-        let Decided { call_id, exactly, decision, by } = decided;
+    pub(super) fn decide(&mut self, decided: ExactDecision) -> Option<InputKind> {
+        let ExactDecision { call_id, exactly, decision, by } = decided;
         let (approved, reason) = match decision {
             Decision::Approve => (true, None),
             Decision::Deny { reason } => (false, reason),
@@ -103,8 +103,9 @@ pub(super) async fn request(
 /// gates that bind it, such as the grant.
 pub(super) fn ticket(session: &SessionId, call: &PreparedCall, judgement: &Judgement) -> Fingerprint {
     let binding = judgement.steps().iter().filter(|step| step.binds);
-    let rules = binding.filter_map(|step| step.rule.as_deref()).map(|rule| Fingerprint::of(rule.as_bytes()));
-    let bound = call.fingerprint().chain(Fingerprint::of(session.as_str().as_bytes()));
+    let rules =
+        binding.filter_map(|step| step.rule.as_deref()).map(|rule| Fingerprint::from_bytes(rule.as_bytes()));
+    let bound = call.fingerprint().chain(Fingerprint::from_bytes(session.as_str().as_bytes()));
     rules.chain(redirections(call)).fold(bound, Fingerprint::chain)
 }
 
@@ -119,7 +120,7 @@ fn redirections(call: &PreparedCall) -> impl Iterator<Item = Fingerprint> {
 }
 
 fn hash_path(path: &Path) -> Fingerprint {
-    Fingerprint::of(path.as_os_str().as_encoded_bytes())
+    Fingerprint::from_bytes(path.as_os_str().as_encoded_bytes())
 }
 
 async fn dry_run(call: &PreparedCall, env: Arc<dyn ExecutionEnvironment>) -> Option<DryRun> {

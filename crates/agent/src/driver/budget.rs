@@ -7,7 +7,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::Driver;
 use super::report::Report;
 use crate::budget::{BudgetAnswer, BudgetRequest, BudgetSource};
-use crate::protocol::{AsksFor, Budget, InputKind};
+use crate::protocol::{Budget, InputKind, OnDemandBudget};
 
 /// The application's source of more budget, and the state of the session with it.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct BudgetPoint {
 
 /// Answer of the source to one request.
 #[derive(Debug)]
-pub(super) struct Granted {
+pub(super) struct SourceAnswer {
     ask: u64,
     answer: BudgetAnswer,
 }
@@ -38,8 +38,8 @@ impl BudgetPoint {
 
 impl Driver {
     /// Returns the amounts that the application's source limits; `None` if there is no source.
-    pub(super) fn asks_for(&self) -> Option<AsksFor> {
-        self.budget.source.as_ref().map(|source| AsksFor::new(source.limited()))
+    pub(super) fn asks_for(&self) -> Option<OnDemandBudget> {
+        self.budget.source.as_ref().map(|source| OnDemandBudget::new(source.limited()))
     }
 
     /// Asks for more of the budget. A session without a parent or a source has its own limits.
@@ -72,15 +72,15 @@ impl Driver {
         self.spawn(async move {
             let answer = stopped.run_until_cancelled(source.more(&request)).await;
             if let Some(answer) = answer {
-                let _ = reports.send(Report::Granted(Box::new(Granted { ask, answer }))).await;
+                let _ = reports.send(Report::Granted(Box::new(SourceAnswer { ask, answer }))).await;
             }
         });
         None
     }
 
     /// Applies the answer of the source. The machine ignores it if the need is gone.
-    pub(super) async fn take_granted(&mut self, granted: Granted) {
-        let Granted { ask, answer: BudgetAnswer { limits, short, by, failure } } = granted;
+    pub(super) async fn take_granted(&mut self, granted: SourceAnswer) {
+        let SourceAnswer { ask, answer: BudgetAnswer { limits, short, by, failure } } = granted;
         self.author = by;
         let short = short.map(Box::new);
         self.step(InputKind::BudgetGranted { ask, slice: limits, short, failure }).await;

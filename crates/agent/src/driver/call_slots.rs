@@ -415,7 +415,7 @@ mod tests {
         assert!(slots.run(KEY).is_none(), "nobody was asked");
         let (request, asked) = slots.set_pending(KEY).unwrap();
         assert!(slots.run(KEY).is_none(), "nobody has decided");
-        assert_eq!(slots.decide("a", Fingerprint::of(b"another"), true, None), None);
+        assert_eq!(slots.decide("a", Fingerprint::from_bytes(b"another"), true, None), None);
         assert_eq!(slots.decide("b", request.fingerprint, true, None), None);
         assert!(slots.pending_are(&[Arc::clone(&request)]) && !asked.is_cancelled());
         assert_eq!(slots.decide("a", request.fingerprint, true, Some(Principal::new("x"))), Some(KEY));
@@ -435,7 +435,7 @@ mod tests {
             slots.prepare(KEY);
             slots.set_prepared(KEY, Ok(gated().await));
             let (request, _) = slots.set_pending(KEY).unwrap();
-            assert_eq!(slots.change("a", Fingerprint::of(b"another")), None);
+            assert_eq!(slots.change("a", Fingerprint::from_bytes(b"another")), None);
             assert_eq!(slots.change("a", request.fingerprint), Some(KEY));
             if stopped {
                 slots.keep_running();

@@ -16,12 +16,12 @@ use crate::protocol::{CheckpointReason, InputKind};
 #[derive(Clone, Debug)]
 pub(super) struct Checkpointer {
     source: Option<Arc<dyn Checkpoints>>,
-    newest: Arc<Mutex<Newest>>,
+    newest: Arc<Mutex<NewestCheckpoint>>,
 }
 
 /// The newest checkpoint.
 #[derive(Debug, Default)]
-struct Newest {
+struct NewestCheckpoint {
     id: Option<String>,
     /// Start time of the checkpoint, which contains all earlier changes.
     begun: Option<Instant>,

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::hooks::UserInput;
-use super::{Decided, Driver};
+use super::{Driver, ExactDecision};
 use crate::config::{ModelTimeout, ResponseLimit, SessionConfig, SessionRetry};
 use crate::error::SessionError;
 use crate::profile::ProviderProfile;
@@ -73,7 +73,7 @@ pub(crate) enum Command {
     SetLimits(Box<TurnLimits>),
     /// Applies to the next call.
     Configure(Box<ConfigChange>),
-    Decide(Box<Decided>),
+    Decide(Box<ExactDecision>),
     /// Replies with a builder of the fork, or with the number of history entries if there are too few.
     Fork {
         turns: usize,

@@ -120,7 +120,7 @@ impl ContextLoader {
         let profile = &self.profile;
         let docs = profile.project_docs(self.env.as_ref(), root).await;
         let layers = profile.prompt_layers(environment, &docs, self.user_instructions.as_deref());
-        let prompt = SystemPrompt::of(&layers).redacted(&self.redactions);
+        let prompt = SystemPrompt::from_layers(&layers).redacted(&self.redactions);
         let mut context = TurnContext::new(
             profile.provider.clone(),
             profile.model.clone(),

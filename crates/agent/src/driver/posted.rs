@@ -9,9 +9,9 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument as _;
 
 use super::hooks::UserInput;
-use super::report::Decided;
+use super::report::ExactDecision;
 use super::{Driver, Report};
-use crate::protocol::{Decision, InputKind, Posted, PostedInput, RunId};
+use crate::protocol::{Decision, InputKind, PostedInput, PostedItem, RunId};
 use crate::record::{PostedInputs, Record};
 
 /// Delay after an error of the inbox.
@@ -20,7 +20,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(5);
 /// Posted input, and the sender that confirms its record.
 #[derive(Debug)]
 pub(super) struct Delivery {
-    pub(super) posted: Posted,
+    pub(super) posted: PostedItem,
     recorded: oneshot::Sender<()>,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct PostedState {
 }
 
 impl PostedState {
-    pub(super) fn of(record: &Record) -> Self {
+    pub(super) fn from_record(record: &Record) -> Self {
         let known = record.entries.iter().filter_map(|entry| entry.posted.clone()).collect();
         Self { known, ..Self::default() }
     }
@@ -108,7 +108,7 @@ impl Driver {
             PostedInput::Compact { .. } => InputKind::Compact,
             PostedInput::Rewind { turns, .. } => InputKind::Rewind { turns: *turns },
             PostedInput::Decision { call_id, fingerprint, decision, by } => {
-                let decided = Decided {
+                let decided = ExactDecision {
                     call_id: call_id.clone(),
                     exactly: *fingerprint,
                     decision: decision.clone(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Driver;
-use crate::session::Shared;
+use crate::session::PublishedState;
 
 impl Driver {
     /// Publishes the current state, if it has changed.
@@ -12,7 +12,7 @@ impl Driver {
     }
 
     /// Updates the published state and returns whether it has changed.
-    fn update(&self, shared: &mut Shared) -> bool {
+    fn update(&self, shared: &mut PublishedState) -> bool {
         let machine = &self.machine;
         if shared.repairs != machine.repairs() {
             shared.history.clear();

@@ -152,7 +152,7 @@ impl Driver {
             let at = self.clock.now();
             self.drop_obsolete(&kind);
             self.trace.count(&kind);
-            let boundary = SegmentBoundary::of(&kind);
+            let boundary = SegmentBoundary::from_input(&kind);
             let mut barrier = barrier_before(&kind);
             if self.posted.recording.is_some() {
                 // The input leaves the inbox once it is recorded.
@@ -163,7 +163,7 @@ impl Driver {
             let actions = self.machine.step(input);
             if let Some(input) = recorded {
                 let posted = self.posted.recording.take();
-                batch.entries.push(Arc::new(RecordEntry::of(input, posted, &actions)));
+                batch.entries.push(Arc::new(RecordEntry::from_input(input, posted, &actions)));
                 batch.barrier = batch.barrier.max(barrier).max(barrier_after(&actions, &self.calls));
             }
             // Nothing runs yet: the machine first requests a record of the start.

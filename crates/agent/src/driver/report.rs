@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::Driver;
-use super::budget::Granted;
+use super::budget::SourceAnswer;
 use super::call_slots::Prepared;
 use super::hooks::HookedInput;
 use super::posted::Delivery;
@@ -34,14 +34,14 @@ pub(super) enum Report {
     /// User input with the answer of its hooks.
     Hooked(Box<HookedInput>),
     /// Decision of the approver.
-    Decided(Box<Decided>),
+    Decided(Box<ExactDecision>),
     /// Answer of the application to a request for more of the budget.
-    Granted(Box<Granted>),
+    Granted(Box<SourceAnswer>),
 }
 
 /// Decision on one call with exactly these arguments.
 #[derive(Debug)]
-pub(crate) struct Decided {
+pub(crate) struct ExactDecision {
     pub(crate) call_id: String,
     pub(crate) exactly: Fingerprint,
     pub(crate) decision: Decision,

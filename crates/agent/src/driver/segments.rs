@@ -52,7 +52,7 @@ pub(super) enum SegmentBoundary {
 }
 
 impl SegmentBoundary {
-    pub(super) fn of(kind: &InputKind) -> Option<Self> {
+    pub(super) fn from_input(kind: &InputKind) -> Option<Self> {
         if let InputKind::SegmentOpened { segment, .. } | InputKind::ArgumentsOpened { segment, .. } = kind {
             Some(Self::Start(*segment))
         } else if let InputKind::SegmentClosed { segment, .. } | InputKind::ArgumentsClosed { segment, .. } =

@@ -76,7 +76,7 @@ impl Driver {
             start,
             |_| {},
             |entry, actions| {
-                let (at, boundary) = (entry.input.at, SegmentBoundary::of(&entry.input.kind));
+                let (at, boundary) = (entry.input.at, SegmentBoundary::from_input(&entry.input.kind));
                 for action in actions {
                     if let Action::Emit(event) = action {
                         self.emit(at, *event, boundary);
@@ -89,9 +89,9 @@ impl Driver {
         }
         self.tools = self.profile.tool_registry.clone();
         self.segment_counter.store(record.next_segment(), Ordering::Relaxed);
-        self.recording = Recording::new(Some(Arc::new(Recorder::of(record.clone()))), journal);
+        self.recording = Recording::new(Some(Arc::new(Recorder::from_record(record.clone()))), journal);
         self.first_inputs = self.inputs_to_resume(record);
-        self.posted = PostedState::of(record);
+        self.posted = PostedState::from_record(record);
         self.run_counter.store(record.next_run(), Ordering::Relaxed);
         self.subagents.inherit_names(record.header.start.subagents_named);
         let keep_open = self.recording.subagents().is_some() && self.machine.state() != SessionState::Closed;

@@ -309,7 +309,7 @@ impl CallPreparation {
             pipeline::Preparation::Ready { call, mut judgement }
             | pipeline::Preparation::Ask { call, mut judgement } => {
                 hooks::add_answer(&mut judgement, &given);
-                pipeline::Preparation::of(call, judgement)
+                pipeline::Preparation::from_judgement(call, judgement)
             }
             refused @ pipeline::Preparation::Refused { .. } => refused,
         };
@@ -383,7 +383,7 @@ fn with_questions_of_hooks(
                 .iter()
                 .filter(|step| hooks::is_question(step))
                 .for_each(|step| judgement.push(step.clone()));
-            pipeline::Preparation::of(call, judgement)
+            pipeline::Preparation::from_judgement(call, judgement)
         }
         refused @ Refused { .. } => refused,
     }

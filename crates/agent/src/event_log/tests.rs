@@ -14,7 +14,7 @@ const NOW: fn() -> Timestamp = || Timestamp::from_millis(0);
 
 fn drain(cursor: &mut Cursor) -> Vec<(u64, Option<u64>, String)> {
     let mut seen = Vec::new();
-    while let Found::Event(event) = cursor.find() {
+    while let ReadOutcome::Event(event) = cursor.find() {
         let text = match &event.kind {
             EventKind::AssistantTextDelta { delta } => delta.clone(),
             EventKind::AssistantTextEnd { text, .. } => format!("end:{text}"),
@@ -51,9 +51,9 @@ fn readers_get_all_events_and_complete_deltas() {
         drain(&mut after),
         [(0, None, "start".into()), (0, Some(0), "abcd".into()), (1, None, "end:abcd".into())]
     );
-    assert!(matches!(quick.find(), Found::Nothing));
+    assert!(matches!(quick.find(), ReadOutcome::Nothing));
     log.close();
-    assert!(matches!(quick.find(), Found::End));
+    assert!(matches!(quick.find(), ReadOutcome::End));
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn delta_has_the_time_of_its_text() {
     let start = log.append(Timestamp::from_millis(1), EventKind::AssistantTextStart {});
     drain(&mut cursor);
     log.delta(Timestamp::from_millis(2), start, "a");
-    let Found::Event(delta) = cursor.find() else { panic!("there is a delta") };
+    let ReadOutcome::Event(delta) = cursor.find() else { panic!("there is a delta") };
     assert_eq!(delta.timestamp, Timestamp::from_millis(2));
 }
 
@@ -151,10 +151,10 @@ fn delta_has_the_time_of_its_text() {
 async fn waiting_ends_with_an_event() {
     let log = log();
     let mut cursor = Cursor::new(Arc::clone(&log), 0);
-    assert!(matches!(cursor.find(), Found::Nothing));
+    assert!(matches!(cursor.find(), ReadOutcome::Nothing));
     log.append(NOW(), EventKind::AssistantTextStart {});
     cursor.changed().await;
-    assert!(matches!(cursor.find(), Found::Event(_)));
+    assert!(matches!(cursor.find(), ReadOutcome::Event(_)));
 }
 
 /// Returns the sequence numbers of the lifecycle events that a new reader gets.
@@ -172,7 +172,7 @@ fn only_read_events_are_freed() {
         log.append_end(NOW(), start, end(text));
     }
     assert_eq!((log.forget(4).0, kept(&log)), (0, vec![0, 1, 2, 3]), "nobody has read anything");
-    assert!(matches!(slow.find(), Found::Event(_)));
+    assert!(matches!(slow.find(), ReadOutcome::Event(_)));
     assert_eq!((log.forget(4).0, kept(&log)), (1, vec![1, 2, 3]), "one event was read");
     assert_eq!(drain(&mut slow).last().unwrap().2, "end:b", "unread events are kept");
     assert_eq!((log.forget(3).0, kept(&log)), (3, vec![3]), "no more than requested");
@@ -244,7 +244,7 @@ fn arguments_are_deltas_and_kept_for_the_newest_calls() {
     };
     let read = |cursor: &mut Cursor| {
         let mut seen = Vec::new();
-        while let Found::Event(event) = cursor.find() {
+        while let ReadOutcome::Event(event) = cursor.find() {
             seen.push(text(&event));
         }
         seen

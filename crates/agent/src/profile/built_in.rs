@@ -13,7 +13,7 @@ impl BuiltInTools {
         Self::default()
     }
 
-    pub(crate) fn with(mut self, tool: impl Tool) -> Self {
+    pub(crate) fn with_tool(mut self, tool: impl Tool) -> Self {
         report(self.tools.register_static(tool));
         self
     }
@@ -21,7 +21,7 @@ impl BuiltInTools {
     /// Adds the tool if its requirements are met.
     pub(crate) fn with_optional<T: Tool>(self, tool: Option<T>) -> Self {
         match tool {
-            Some(tool) => self.with(tool),
+            Some(tool) => self.with_tool(tool),
             None => self,
         }
     }

@@ -21,12 +21,12 @@ pub(super) fn profile(model: String) -> ProviderProfile {
 /// Returns the tools of both toolsets, which are the same: these models were not trained on the tools of any agent.
 pub(super) fn toolset_parts(options: &ToolsetOptions) -> ToolsetParts {
     let tools = BuiltInTools::new()
-        .with(ReadFile::new())
-        .with(WriteFile::new())
-        .with(EditFile::new())
-        .with(Shell::new())
-        .with(Grep::new())
-        .with(Glob::new())
+        .with_tool(ReadFile::new())
+        .with_tool(WriteFile::new())
+        .with_tool(EditFile::new())
+        .with_tool(Shell::new())
+        .with_tool(Grep::new())
+        .with_tool(Glob::new())
         .with_all(options.built_in());
     ToolsetParts::new(COMPATIBLE, tools)
 }

@@ -32,22 +32,22 @@ pub(super) fn toolset_parts(toolset: Toolset, options: &ToolsetOptions) -> Tools
 
 fn spec_tools(options: &ToolsetOptions) -> BuiltInTools {
     BuiltInTools::new()
-        .with(ReadFile::new())
-        .with(ApplyPatch::new())
-        .with(WriteFile::new())
-        .with(Shell::new())
-        .with(Grep::new())
-        .with(Glob::new())
+        .with_tool(ReadFile::new())
+        .with_tool(ApplyPatch::new())
+        .with_tool(WriteFile::new())
+        .with_tool(Shell::new())
+        .with_tool(Grep::new())
+        .with_tool(Glob::new())
         .with_all(options.built_in())
 }
 
 fn native_tools(options: &ToolsetOptions) -> BuiltInTools {
     BuiltInTools::new()
-        .with(openai::ExecCommand::new())
-        .with(openai::WriteStdin::new())
-        .with(UpdatePlan::new())
+        .with_tool(openai::ExecCommand::new())
+        .with_tool(openai::WriteStdin::new())
+        .with_tool(UpdatePlan::new())
         .with_optional(options.questions.then(openai::RequestUserInput::new))
-        .with(openai::ApplyPatch::new())
+        .with_tool(openai::ApplyPatch::new())
         .with_optional(options.engine().map(WebSearch::new))
-        .with(openai::ViewImage::new())
+        .with_tool(openai::ViewImage::new())
 }

@@ -102,11 +102,11 @@ impl ToolsetOptions {
             return BuiltInTools::new();
         }
         BuiltInTools::new()
-            .with(ShellStart::new())
-            .with(ShellRead::new())
-            .with(ShellWrite::new())
-            .with(ShellStop::new())
-            .with(ShellList::new())
+            .with_tool(ShellStart::new())
+            .with_tool(ShellRead::new())
+            .with_tool(ShellWrite::new())
+            .with_tool(ShellStop::new())
+            .with_tool(ShellList::new())
     }
 }
 

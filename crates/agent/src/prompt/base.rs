@@ -61,7 +61,7 @@ const MAX_BYTES: usize = 9_000;
 impl BasePrompt {
     /// Creates a prompt from its two files. Evaluated at compile time, where a wrong placeholder is an error.
     const fn new(body: &'static str, tools: &'static str) -> Self {
-        let (in_body, in_tools) = (Placeholders::of(body), Placeholders::of(tools));
+        let (in_body, in_tools) = (Placeholders::scan(body), Placeholders::scan(tools));
         assert!(
             in_body.all == 1 && in_body.tools == 1,
             "the body holds {{tools}} once and no other placeholder"
@@ -114,7 +114,7 @@ struct Placeholders {
 }
 
 impl Placeholders {
-    const fn of(text: &str) -> Self {
+    const fn scan(text: &str) -> Self {
         let mut found = Self { all: 0, tools: 0, ifs: 0, ends: 0, paired: true };
         let mut rest = text.as_bytes();
         let mut starts_line = true;

@@ -194,7 +194,7 @@ fn layers_are_ordered_and_user_instructions_come_last() {
 fn git_facts_follow_the_stable_part() {
     let (profile, environment, docs) = fixture();
     let prompt = |environment: &EnvironmentContext| {
-        SystemPrompt::of(&profile.prompt_layers(environment, &docs, Some("Be brief.")))
+        SystemPrompt::from_layers(&profile.prompt_layers(environment, &docs, Some("Be brief.")))
     };
     let one = prompt(&environment);
     let moved =

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pintle_llm::{Request, ToolCall};
 use pintle_tools::FileIntent;
 
-use super::{Budget, CallKey, EventKind, LoadId, ModelCallId, Outcome, Principal, RunId, Spent, Timer};
+use super::{Budget, BudgetUsage, CallKey, EventKind, LoadId, ModelCallId, Outcome, Principal, RunId, Timer};
 
 /// Instruction to the driver. Actions are performed in order. Large fields are boxed, since lists of actions are moved
 /// often.
@@ -24,7 +24,7 @@ pub enum Action {
         /// Request.
         request: Box<Request>,
         /// Reservation for each attempt, under a limit on tokens or cost.
-        reserved: Option<Box<Spent>>,
+        reserved: Option<Box<BudgetUsage>>,
     },
     /// Cancel the current model call, which then replies with `ModelFailed`.
     CancelModel,

@@ -86,13 +86,13 @@ impl std::fmt::Display for BudgetScope {
 /// Budget that a session requests in parts. The session starts with none, and returns the unused rest when it is idle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct AsksFor {
+pub struct OnDemandBudget {
     /// Amounts that are limited in addition to the session's own limits: every amount that is not `None`.
     #[serde(default)]
     pub limited: Budget,
 }
 
-impl AsksFor {
+impl OnDemandBudget {
     /// Creates the description of a budget whose wider limits apply to these amounts.
     #[must_use]
     pub fn new(limited: Budget) -> Self {
@@ -136,7 +136,7 @@ impl Budget {
 
     /// Returns the remaining budget after `spent`, without a limit on time. An unknown cost leaves no remaining cost.
     #[must_use]
-    pub fn left(&self, spent: &Spent) -> Self {
+    pub fn remaining(&self, spent: &BudgetUsage) -> Self {
         Self {
             tokens: self.tokens.map(|limit| limit.saturating_sub(spent.tokens())),
             cost_micros: self
@@ -153,7 +153,7 @@ impl Budget {
     }
 
     /// Returns the budget of exactly these amounts, for each quantity that this budget limits. Time is not limited.
-    pub(crate) fn exactly(&self, spent: &Spent) -> Self {
+    pub(crate) fn exactly(&self, spent: &BudgetUsage) -> Self {
         Self {
             tokens: self.tokens.map(|_| spent.tokens()),
             cost_micros: self.cost_micros.map(|_| spent.cost_micros.unwrap_or(0)),
@@ -205,9 +205,9 @@ impl Budget {
 #[non_exhaustive]
 pub struct Account {
     /// Amounts spent by the subagent and its own subagents, in total.
-    pub spent: Spent,
+    pub spent: BudgetUsage,
     /// Amounts that the subagent holds: for attempts that ended without usage, and for its own subagents.
-    pub held: Spent,
+    pub held: BudgetUsage,
     /// Whether the subagent is idle, so that it needs no more of its slice for now.
     pub rests: bool,
 }
@@ -215,7 +215,7 @@ pub struct Account {
 /// Tokens, cost and tool calls spent so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Spent {
+pub struct BudgetUsage {
     /// Input tokens.
     pub input_tokens: u64,
     /// Output tokens.
@@ -226,14 +226,14 @@ pub struct Spent {
     pub tool_calls: u64,
 }
 
-impl Default for Spent {
+impl Default for BudgetUsage {
     /// Nothing, at a known cost of zero.
     fn default() -> Self {
         Self { input_tokens: 0, output_tokens: 0, cost_micros: Some(0), tool_calls: 0 }
     }
 }
 
-impl std::ops::AddAssign for Spent {
+impl std::ops::AddAssign for BudgetUsage {
     fn add_assign(&mut self, more: Self) {
         self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
@@ -243,7 +243,7 @@ impl std::ops::AddAssign for Spent {
     }
 }
 
-impl Spent {
+impl BudgetUsage {
     /// Returns the sum of input and output tokens.
     #[must_use]
     pub fn tokens(&self) -> u64 {

@@ -21,7 +21,7 @@ pub struct ImageSummary {
 impl ImageSummary {
     /// Summarises an image.
     #[must_use]
-    pub fn of(image: &ImageData) -> Self {
+    pub fn from_image(image: &ImageData) -> Self {
         let bytes = match &image.source {
             MediaSource::Data(data) => Some(data.as_bytes().len() as u64),
             MediaSource::Url(_) | MediaSource::Path(_) | _ => None,

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    Account, AsksFor, Budget, CallKey, ChangedArguments, Checkpoint, CheckpointReason, HookAdditions, LoadId,
-    ModelCallId, PolicyChange, Preparation, Principal, ReachedBudget, RunId, SegmentId, SessionId, Spent,
-    SubagentSettings, SubagentStatus, Timestamp, TurnContext, TurnLimits, UserMessage,
+    Account, Budget, BudgetUsage, CallKey, ChangedArguments, Checkpoint, CheckpointReason, HookAdditions,
+    LoadId, ModelCallId, OnDemandBudget, PolicyChange, Preparation, Principal, ReachedBudget, RunId,
+    SegmentId, SessionId, SubagentSettings, SubagentStatus, Timestamp, TurnContext, TurnLimits, UserMessage,
 };
 
 /// Input of the turn machine, with the time at which the driver received it.
@@ -325,7 +325,7 @@ pub enum InputKind {
         /// Name of the subagent.
         agent: String,
         /// Amount since the last report.
-        spent: Spent,
+        spent: BudgetUsage,
     },
     /// The account of a subagent has changed.
     ChildAccount {
@@ -394,7 +394,7 @@ pub enum InputKind {
         /// Budget that the session requests from the application from now on. A subagent requests its budget from its
         /// parent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        asks: Option<AsksFor>,
+        asks: Option<OnDemandBudget>,
     },
     /// A version of this program continues a record that another version wrote. Earlier inputs are folded
     /// ([`Record::VERSION`](crate::Record::VERSION)).

@@ -8,7 +8,7 @@ use super::{Decision, Principal, UserMessage};
 /// Input that was posted to a session, with the id that its sender chose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Posted {
+pub struct PostedItem {
     /// Id, unique within the session. An input is taken once, however often it is posted.
     pub input_id: String,
     /// The input.
@@ -87,7 +87,7 @@ pub enum PostedInput {
     },
 }
 
-impl Posted {
+impl PostedItem {
     /// Creates a posted input.
     #[must_use]
     pub fn new(input_id: impl Into<String>, input: PostedInput) -> Self {

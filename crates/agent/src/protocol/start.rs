@@ -3,7 +3,7 @@
 use pintle_llm::ReasoningEffort;
 use serde::{Deserialize, Serialize};
 
-use super::{AsksFor, Compaction, ForkedFrom, Turn, TurnContext, TurnLimits};
+use super::{Compaction, ForkedFrom, OnDemandBudget, Turn, TurnContext, TurnLimits};
 
 /// State of a machine before its first input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub struct Start {
     pub subagents_named: u64,
     /// Budget that the session requests in parts, starting with none. If `None`, its limits are its whole budget.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub asks: Option<AsksFor>,
+    pub asks: Option<OnDemandBudget>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

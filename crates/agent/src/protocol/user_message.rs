@@ -60,7 +60,7 @@ impl UserMessage {
 
     /// Returns the summary of each image.
     pub(crate) fn image_summaries(&self) -> Vec<ImageSummary> {
-        self.images.iter().map(ImageSummary::of).collect()
+        self.images.iter().map(ImageSummary::from_image).collect()
     }
 }
 

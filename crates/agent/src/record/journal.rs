@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{Record, RecordEntry, RecordHeader, line};
-use crate::protocol::{Posted, SessionState, Spent, SubagentOrigin};
+use crate::protocol::{BudgetUsage, PostedItem, SessionState, SubagentOrigin};
 
 /// Durability that entries must reach before they have any effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -87,7 +87,7 @@ pub trait PostedInputs: fmt::Debug + Send + 'static {
     /// # Errors
     ///
     /// Any error; the session retries after a delay.
-    async fn next(&mut self) -> io::Result<Posted>;
+    async fn next(&mut self) -> io::Result<PostedItem>;
 
     /// Removes an input that is now recorded. Its id is kept, so that the input cannot be posted again.
     ///
@@ -125,7 +125,7 @@ pub struct SessionStatus {
     /// Number of calls that wait for a decision.
     pub pending_approvals: usize,
     /// Amounts spent by the session and its subagents.
-    pub spent: Spent,
+    pub spent: BudgetUsage,
     /// Number of entries of the history.
     pub turns: usize,
 }

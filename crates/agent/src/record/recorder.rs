@@ -14,11 +14,11 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// Starts a record.
     pub(crate) fn new(header: RecordHeader) -> Self {
-        Self::of(Record::new(header))
+        Self::from_record(Record::new(header))
     }
 
     /// Continues a record.
-    pub(crate) fn of(record: Record) -> Self {
+    pub(crate) fn from_record(record: Record) -> Self {
         Self { header: record.header, entries: Mutex::new(record.entries) }
     }
 

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::{Record, RecordEntry, request_of};
 use crate::protocol::{
-    Action, Checkpoint, CheckpointReason, EventKind, Input, InputKind, Outcome, RunId, SessionEvent,
-    SessionState, Spent, Start, Timestamp, Turn, TurnContext,
+    Action, BudgetUsage, Checkpoint, CheckpointReason, EventKind, Input, InputKind, Outcome, RunId,
+    SessionEvent, SessionState, Start, Timestamp, Turn, TurnContext,
 };
 use crate::turn::Machine;
 
@@ -35,7 +35,7 @@ pub struct Replay {
     /// State at the end of the record.
     pub state: SessionState,
     /// Amounts spent by the session and its subagents.
-    pub spent: Spent,
+    pub spent: BudgetUsage,
 }
 
 /// A call that waits for a decision at the end of a record. The decision can be posted while no process runs the session.

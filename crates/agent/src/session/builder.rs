@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::handle::{SessionLink, Shared};
+use super::handle::{PublishedState, SessionLink};
 use super::start::StartOptions;
 use super::{MAX_COMMANDS, Session, SessionHandle};
 use crate::approval::Approver;
@@ -22,7 +22,7 @@ use crate::error::SessionError;
 use crate::event_log::{EventLog, Identity};
 use crate::hooks::Hooks;
 use crate::profile::ProviderProfile;
-use crate::protocol::{AsksFor, Principal, SessionId, Start};
+use crate::protocol::{OnDemandBudget, Principal, SessionId, Start};
 use crate::record::{Journal, Record};
 use crate::subagent::{Lineage, Member, SubagentSpec};
 
@@ -262,12 +262,12 @@ impl SessionBuilder {
         let identity = Identity { session_id: id.clone(), depth: lineage.depth(), parent: lineage.parent() };
         let log = Arc::new(EventLog::new(identity));
         let (sender, commands) = mpsc::channel(MAX_COMMANDS);
-        let (shared, shared_receiver) = watch::channel(Shared::default());
+        let (shared, shared_receiver) = watch::channel(PublishedState::default());
         options.start.limits.clone_from(&parts.config.limits);
         options.start.reasoning_effort.clone_from(&parts.config.reasoning_effort);
         options.start.asks = match &parts.budget {
-            Some(source) => Some(AsksFor::new(source.limited())),
-            None => lineage.parent_link.is_some().then(AsksFor::default),
+            Some(source) => Some(OnDemandBudget::new(source.limited())),
+            None => lineage.parent_link.is_some().then(OnDemandBudget::default),
         };
         let (client, tree) = (parts.client.clone(), Arc::clone(&lineage.tree));
         let origin = lineage.origin.clone();

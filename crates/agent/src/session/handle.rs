@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::MAX_COMMANDS;
 use crate::approval::ApprovalRequest;
-use crate::driver::{Command, ConfigChange, Decided, MessageQueue, SentCommand};
+use crate::driver::{Command, ConfigChange, ExactDecision, MessageQueue, SentCommand};
 use crate::error::SessionError;
 use crate::profile::ProviderProfile;
 use crate::protocol::{
@@ -32,7 +32,7 @@ pub struct SessionHandle {
 #[derive(Debug)]
 pub(crate) struct SessionLink {
     pub(crate) commands: mpsc::Sender<SentCommand>,
-    pub(crate) shared: watch::Receiver<Shared>,
+    pub(crate) shared: watch::Receiver<PublishedState>,
     pub(crate) client: Client,
     pub(crate) recorder: Option<Arc<Recorder>>,
     pub(crate) tree: Arc<Tree>,
@@ -64,7 +64,7 @@ impl SessionHandle {
 
 /// State that the driver publishes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shared {
+pub(crate) struct PublishedState {
     pub(crate) state: SessionState,
     pub(crate) history: Vec<Turn>,
     /// Number of times that entries of the history were replaced.
@@ -417,7 +417,7 @@ impl SessionHandle {
         decision: Decision,
     ) -> Result<(), SessionError> {
         let by = self.principal.clone();
-        let decided = Decided { call_id: call_id.to_owned(), exactly, decision, by };
+        let decided = ExactDecision { call_id: call_id.to_owned(), exactly, decision, by };
         self.send(Command::Decide(Box::new(decided)))
     }
 

@@ -6,7 +6,7 @@ use super::mailbox::Mailbox;
 use super::recorded::LOST;
 use super::report::Report;
 use super::roster::Roster;
-use super::worker::Beginning;
+use super::worker::WorkerStart;
 use super::{RecordedSubagent, SubagentHandle, SubagentSpec};
 use crate::protocol::SessionState;
 use crate::record::{Record, Replay};
@@ -41,7 +41,7 @@ impl Roster {
         let because = |error: &dyn std::fmt::Display| format!("{LOST} ({error})");
         let journals = spec.journals.clone().ok_or_else(|| LOST.to_owned())?;
         let opened = journals.open(handle.origin()).await.map_err(|error| because(&error))?;
-        let mut beginning = Beginning::default();
+        let mut beginning = WorkerStart::default();
         let mut ended = None;
         match opened {
             Some((record, journal)) => {
@@ -68,7 +68,7 @@ impl Roster {
     }
 }
 
-impl Beginning {
+impl WorkerStart {
     /// Restores the state at the end of a record, and puts it into the mailbox. Returns the final report of a subagent that
     /// was closed.
     fn go_on_from(

@@ -3,7 +3,7 @@
 use std::sync::Weak;
 
 use super::report::Report;
-use super::roster::{Roster, State};
+use super::roster::{Roster, RosterState};
 use crate::protocol::{Account, Budget, InputKind};
 
 /// Connection of a subagent to its parent. Reports to a parent that has ended are discarded.
@@ -44,7 +44,7 @@ impl ParentLink {
         self.update(|state| state.inputs.push_back(report.as_end_of(&self.agent)));
     }
 
-    fn update(&self, change: impl FnOnce(&mut State)) {
+    fn update(&self, change: impl FnOnce(&mut RosterState)) {
         if let Some(roster) = self.roster.upgrade() {
             change(&mut roster.lock());
             roster.notify();

@@ -42,7 +42,7 @@ impl Report {
     }
 
     /// Creates the report of a finished run. A failure has `last_text`, the agent's last text, as its output.
-    pub(super) fn of(outcome: Outcome, last_text: String, turns_used: u64) -> Self {
+    pub(super) fn from_outcome(outcome: Outcome, last_text: String, turns_used: u64) -> Self {
         let Some(reason) = failure(&outcome) else {
             let status = SubagentStatus::Completed;
             let Outcome { text, warning, .. } = outcome;
@@ -138,11 +138,11 @@ mod tests {
     #[test]
     fn a_warning_reaches_the_parent() {
         let mut outcome = Outcome::new(OutcomeStatus::Completed);
-        let plain = Report::of(outcome.clone(), String::new(), 2);
+        let plain = Report::from_outcome(outcome.clone(), String::new(), 2);
         assert_eq!(plain.for_model(), "success: true\nturns_used: 2\noutput:\n(no text)");
         assert_eq!(plain.text_with_warning(), "(no text)");
         outcome.warning = Some("the final response is empty".to_owned());
-        let warned = Report::of(outcome, String::new(), 2);
+        let warned = Report::from_outcome(outcome, String::new(), 2);
         assert_eq!(
             warned.for_model(),
             "success: true\nturns_used: 2\nwarning: the final response is empty\noutput:\n(no text)"

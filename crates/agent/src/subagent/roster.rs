@@ -20,7 +20,7 @@ pub(crate) struct Roster {
     session: SessionId,
     pub(super) lineage: Lineage,
     pub(super) limits: SubagentLimits,
-    state: Mutex<State>,
+    state: Mutex<RosterState>,
     /// Number of notifications so far, for the driver.
     published: watch::Sender<u64>,
     /// Number of the last notification whose inputs the turn machine has processed.
@@ -28,7 +28,7 @@ pub(crate) struct Roster {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct RosterState {
     /// In the order of the numbers in their names.
     pub(super) handles: Vec<SubagentHandle>,
     /// Number in the newest name.
@@ -69,7 +69,7 @@ impl Roster {
         roster
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, RosterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -161,7 +161,7 @@ pub(crate) enum Shutdown {
     Abandon,
 }
 
-impl State {
+impl RosterState {
     /// Adds a subagent after the subagents with lower numbers. The calls of a round spawn concurrently, so the first call
     /// may be the last to finish.
     pub(super) fn add(&mut self, handle: SubagentHandle) {

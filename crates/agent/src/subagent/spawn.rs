@@ -6,8 +6,8 @@ use pintle_tools::ToolError;
 
 use super::mailbox::Mailbox;
 use super::request::SpawnRequest;
-use super::roster::{Reservation, Roster, State};
-use super::worker::{Beginning, Worker};
+use super::roster::{Reservation, Roster, RosterState};
+use super::worker::{Worker, WorkerStart};
 use super::{ParentLink, SubagentHandle, SubagentSpec};
 use crate::protocol::InputKind;
 
@@ -39,7 +39,7 @@ impl Roster {
         let mut state = self.lock();
         state.make_room(self.limits.max_open)?;
         let announcement = self.announce(&mut state, &handle, call_id, request);
-        self.start_worker(&mut state, spec, &handle, announcement, Beginning::default());
+        self.start_worker(&mut state, spec, &handle, announcement, WorkerStart::default());
         state.add(handle.clone());
         Ok(handle)
     }
@@ -53,7 +53,7 @@ impl Roster {
     /// Announces the subagent to the turn machine and returns the number of the notification.
     fn announce(
         &self,
-        state: &mut State,
+        state: &mut RosterState,
         handle: &SubagentHandle,
         call_id: &str,
         request: SpawnRequest,
@@ -74,11 +74,11 @@ impl Roster {
     /// precedes every event of the subagent.
     pub(super) fn start_worker(
         self: &Arc<Self>,
-        state: &mut State,
+        state: &mut RosterState,
         spec: SubagentSpec,
         handle: &SubagentHandle,
         announcement: u64,
-        beginning: Beginning,
+        beginning: WorkerStart,
     ) {
         let parent = ParentLink::new(Arc::downgrade(self), handle.id().to_owned());
         let lineage = self.lineage.child(handle.origin().clone(), parent.clone(), handle.grants());
@@ -96,7 +96,7 @@ impl Roster {
     }
 }
 
-impl State {
+impl RosterState {
     /// Makes room for one more subagent: discards old closed subagents and, at the limit, closes an idle one.
     fn make_room(&mut self, max_open: usize) -> Result<(), ToolError> {
         if self.is_closed {

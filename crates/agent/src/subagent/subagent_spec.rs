@@ -47,7 +47,7 @@ impl SubagentSpec {
         let instructions = prompt::instructions(&parts.profile.base_instructions, settings.role);
         parts.profile.base_instructions = instructions.into();
         if settings.role == SubagentRole::Explorer {
-            parts.gates.push(Arc::new(EffectGate::new().with(Effect::Write, Permission::Deny)));
+            parts.gates.push(Arc::new(EffectGate::new().with_permission(Effect::Write, Permission::Deny)));
         }
         Ok(self)
     }

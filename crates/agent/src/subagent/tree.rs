@@ -13,7 +13,7 @@ use crate::driver::SentCommand;
 use crate::event_log::EventLog;
 use crate::protocol::SessionId;
 use crate::record::{Record, Recorder};
-use crate::session::{SessionHandle, SessionLink, Shared};
+use crate::session::{PublishedState, SessionHandle, SessionLink};
 
 /// Maximum number of ended subagents whose events are kept for streams that start later.
 const MAX_ENDED: usize = 64;
@@ -24,7 +24,7 @@ const MAX_ENDED: usize = 64;
 /// so a slow stream loses nothing.
 #[derive(Debug)]
 pub(crate) struct Tree {
-    state: Mutex<State>,
+    state: Mutex<TreeState>,
     /// Number of members that have joined.
     joined: watch::Sender<u64>,
 }
@@ -36,7 +36,7 @@ impl Default for Tree {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct TreeState {
     members: Vec<Member>,
     /// Members that have ended, oldest first.
     ended: VecDeque<SessionId>,
@@ -55,14 +55,14 @@ pub(crate) struct Member {
     parent: Option<SessionId>,
     log: Arc<EventLog>,
     /// `None` once the session has ended.
-    live: Option<Live>,
+    live: Option<LiveHandle>,
 }
 
 /// Parts of a session handle that keep no session alive.
 #[derive(Debug)]
-struct Live {
+struct LiveHandle {
     commands: mpsc::WeakSender<SentCommand>,
-    shared: watch::Receiver<Shared>,
+    shared: watch::Receiver<PublishedState>,
     client: Client,
     recorder: Option<Arc<Recorder>>,
 }
@@ -84,7 +84,7 @@ impl UnreadLogs {
 
 impl Member {
     pub(crate) fn new(log: Arc<EventLog>, link: &SessionLink) -> Self {
-        let live = Live {
+        let live = LiveHandle {
             commands: link.commands.downgrade(),
             shared: link.shared.clone(),
             client: link.client.clone(),
@@ -218,12 +218,12 @@ impl Tree {
         self.joined.subscribe()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TreeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl TreeState {
     fn roster_of(&self, commands: &mpsc::Sender<SentCommand>) -> Option<Arc<Roster>> {
         let id = &self.members.iter().find(|member| member.receives(commands))?.id;
         self.rosters.iter().find(|(session, _)| session == id)?.1.upgrade()

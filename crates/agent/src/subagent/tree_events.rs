@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::Tree;
 use super::tree::UnreadLogs;
-use crate::event_log::{Cursor, EventLog, Found};
+use crate::event_log::{Cursor, EventLog, ReadOutcome};
 use crate::protocol::{EventKind, SessionEvent, SessionId};
 
 /// Events of a session and of all its subagents as they occur, after all past events in the order of their times.
@@ -88,9 +88,9 @@ impl Reader {
     fn read(&mut self) {
         if self.head.is_none() && !self.is_done {
             match self.cursor.find() {
-                Found::Event(event) => self.head = Some(*event),
-                Found::Nothing => {}
-                Found::End => self.is_done = true,
+                ReadOutcome::Event(event) => self.head = Some(*event),
+                ReadOutcome::Nothing => {}
+                ReadOutcome::End => self.is_done = true,
             }
         }
     }

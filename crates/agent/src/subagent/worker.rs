@@ -34,7 +34,7 @@ pub(super) struct Worker {
 
 /// State in which a subagent starts: new by default, or from the record of a subagent whose process has ended.
 #[derive(Debug, Default)]
-pub(super) struct Beginning {
+pub(super) struct WorkerStart {
     /// Record and journal to continue.
     pub(super) resume: Option<(Record, Box<dyn Journal>)>,
     pub(super) progress: Progress,
@@ -62,7 +62,7 @@ impl Progress {
     /// Returns the report of a run with this outcome. The next run starts without a text.
     pub(super) fn report(&mut self, outcome: Outcome) -> Report {
         let last_text = std::mem::take(&mut self.last_text);
-        Report::of(outcome, last_text, self.turns_used)
+        Report::from_outcome(outcome, last_text, self.turns_used)
     }
 
     fn failed(&self, reason: &str) -> Report {
@@ -110,11 +110,11 @@ impl Worker {
         lineage: Lineage,
         parent: ParentLink,
         handle: &SubagentHandle,
-        beginning: Beginning,
+        beginning: WorkerStart,
     ) -> Self {
         let mailbox = Arc::clone(&handle.mailbox);
         let tree = Arc::clone(&lineage.tree);
-        let Beginning { resume, progress } = beginning;
+        let WorkerStart { resume, progress } = beginning;
         let is_journaled = spec.journals.is_some();
         Self {
             spec: Some(spec),

@@ -27,19 +27,19 @@ impl Denials {
 
 /// Identifies all calls of this tool with these arguments.
 pub(super) fn content(tool_name: &str, arguments: &Value) -> Fingerprint {
-    Fingerprint::of(tool_name.as_bytes()).chain(Fingerprint::of_text(arguments))
+    Fingerprint::from_bytes(tool_name.as_bytes()).chain(Fingerprint::from_display(arguments))
 }
 
 /// Decision on a call, or the expiry of its request.
 #[derive(Clone, Debug)]
-pub(super) struct Taken {
+pub(super) struct ApprovalResult {
     pub(super) ending: ApprovalEnding,
     /// Reason of a denial, for the model.
     pub(super) reason: Option<String>,
     pub(super) by: Option<Principal>,
 }
 
-impl Taken {
+impl ApprovalResult {
     /// Returns the decision of a user.
     pub(super) fn decided(approved: bool, reason: Option<String>, by: Option<Principal>) -> Self {
         let ending = if approved { ApprovalEnding::Allowed } else { ApprovalEnding::Denied };
@@ -65,18 +65,23 @@ impl Taken {
 
 /// Returns the event for a request that ends without a decision.
 pub(super) fn ended(call_id: &str, ending: ApprovalEnding) -> Action {
-    Taken { ending, reason: None, by: None }.event(call_id)
+    ApprovalResult { ending, reason: None, by: None }.event(call_id)
 }
 
 impl Machine {
-    pub(super) fn approval_decided(&mut self, key: CallKey, taken: Taken, out: &mut Vec<Action>) {
+    pub(super) fn approval_decided(&mut self, key: CallKey, taken: ApprovalResult, out: &mut Vec<Action>) {
         if self.take_decision(key, taken, out) {
             self.advance_round(out);
         }
     }
 
     /// Applies the decision on a call. Returns whether it was expected.
-    pub(super) fn take_decision(&mut self, key: CallKey, taken: Taken, out: &mut Vec<Action>) -> bool {
+    pub(super) fn take_decision(
+        &mut self,
+        key: CallKey,
+        taken: ApprovalResult,
+        out: &mut Vec<Action>,
+    ) -> bool {
         let Phase::RunningTools(round) = &mut self.phase else { return false };
         let Some(state) = round.get_mut(key) else { return false };
         let Stage::Asking(plan) = &state.stage else { return false };
@@ -108,7 +113,7 @@ impl Machine {
         if !matches!(state.stage, Stage::Asking(_)) {
             return;
         }
-        let superseded = Taken { ending: ApprovalEnding::Superseded, reason: None, by: by.clone() };
+        let superseded = ApprovalResult { ending: ApprovalEnding::Superseded, reason: None, by: by.clone() };
         out.push(superseded.event(&state.call.id));
         state.change(arguments, by);
         out.push(state.prepare(key));

@@ -9,7 +9,7 @@ use super::cycle::Progress;
 use super::ending::Ending;
 use super::{Machine, Phase};
 use crate::protocol::{
-    Action, Budget, BudgetKind, BudgetScope, EventKind, ReachedBudget, RunId, Spent, Timer, TurnContext,
+    Action, Budget, BudgetKind, BudgetScope, BudgetUsage, EventKind, ReachedBudget, RunId, Timer, TurnContext,
 };
 
 /// A limit that is reached.
@@ -30,8 +30,13 @@ impl ReachedLimit {
     }
 
     /// Returns a limit on tokens or cost that a call would exceed.
-    pub(super) fn before(budget: BudgetKind, limits: &Budget, committed: &Spent, needed: &Spent) -> Self {
-        let of = |spent: &Spent| match budget {
+    pub(super) fn before(
+        budget: BudgetKind,
+        limits: &Budget,
+        committed: &BudgetUsage,
+        needed: &BudgetUsage,
+    ) -> Self {
+        let of = |spent: &BudgetUsage| match budget {
             BudgetKind::Tokens => spent.tokens(),
             BudgetKind::CostMicros => spent.cost_micros.unwrap_or(u64::MAX),
             BudgetKind::WallTimeMs | BudgetKind::ToolCalls => 0,
@@ -45,7 +50,7 @@ impl ReachedLimit {
     }
 
     /// Returns the first limit on tokens or cost that is reached.
-    fn first(limits: &Budget, spent: &Spent) -> Option<Self> {
+    fn first(limits: &Budget, spent: &BudgetUsage) -> Option<Self> {
         let tokens = Self::check(BudgetKind::Tokens, limits.tokens, Some(spent.tokens()));
         tokens.or_else(|| Self::check(BudgetKind::CostMicros, limits.cost_micros, spent.cost_micros))
     }
@@ -61,8 +66,8 @@ impl ReachedLimit {
 }
 
 /// Returns the usage and the cost of a response, at the prices of its model.
-pub(super) fn spent_on(usage: &Usage, pricing: Option<&ModelInfo>) -> Spent {
-    Spent {
+pub(super) fn spent_on(usage: &Usage, pricing: Option<&ModelInfo>) -> BudgetUsage {
+    BudgetUsage {
         input_tokens: usage.input_tokens,
         output_tokens: usage.output_tokens,
         cost_micros: pricing.and_then(|model| cost(usage, model)),
@@ -79,14 +84,14 @@ impl Machine {
 
     /// Returns the amounts spent by the session and its subagents.
     #[must_use]
-    pub fn spent(&self) -> Spent {
+    pub fn spent(&self) -> BudgetUsage {
         self.spent
     }
 
     /// Returns the remaining budget, without the reservations for calls and subagents.
     #[must_use]
     pub fn budget_left(&self) -> Budget {
-        self.budget().left(&self.committed())
+        self.budget().remaining(&self.committed())
     }
 
     /// Returns the reached limit that forbids model calls of any size. If the session can ask for more, only the limit

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Machine, Phase};
 use crate::protocol::{
-    Account, Action, Budget, EventKind, SessionId, SessionState, Spent, SubagentStatus, TurnLimits,
+    Account, Action, Budget, BudgetUsage, EventKind, SessionId, SessionState, SubagentStatus, TurnLimits,
     agent_number,
 };
 
@@ -50,12 +50,12 @@ struct Ask {
 
 impl Child {
     /// Returns the part of its reservation that is not spent.
-    fn held(&self) -> Spent {
+    fn held(&self) -> BudgetUsage {
         let (slice, Account { spent, held, .. }) = (self.slice, self.account);
         let rest = |slice: Option<u64>, spent: u64, held: u64| {
             slice.map_or(held, |slice| slice.saturating_sub(spent).max(held))
         };
-        Spent {
+        BudgetUsage {
             input_tokens: rest(slice.tokens, spent.tokens(), held.tokens()),
             output_tokens: 0,
             cost_micros: spent
@@ -69,8 +69,8 @@ impl Child {
 
 impl Children {
     /// Returns the part of all reservations that is not spent.
-    pub(super) fn held(&self) -> Spent {
-        self.open.values().map(Child::held).fold(Spent::default(), Spent::and)
+    pub(super) fn held(&self) -> BudgetUsage {
+        self.open.values().map(Child::held).fold(BudgetUsage::default(), BudgetUsage::and)
     }
 
     /// Returns whether requests of subagents wait for this session's own request.
@@ -100,7 +100,7 @@ impl Machine {
     /// Returns the limits of a subagent that is spawned now: the limits of this session, without a turn limit, and with
     /// an empty slice of the budget. The subagent asks for its reserved budget before its first call.
     pub(crate) fn subagent_limits(&self) -> TurnLimits {
-        let budget = self.budget().exactly(&Spent::default());
+        let budget = self.budget().exactly(&BudgetUsage::default());
         TurnLimits { max_turns: 0, budget, ..self.limits.clone() }
     }
 
@@ -145,14 +145,14 @@ impl Machine {
     }
 
     /// Counts the spending of a subagent as spending of this session.
-    pub(super) fn child_spent(&mut self, agent: &str, spent: Spent, out: &mut Vec<Action>) {
+    pub(super) fn child_spent(&mut self, agent: &str, spent: BudgetUsage, out: &mut Vec<Action>) {
         if self.take_child_spent(agent, spent) {
             self.stop_at_limit(out);
         }
     }
 
     /// Counts the spending of a subagent. Returns whether the subagent is known.
-    pub(super) fn take_child_spent(&mut self, agent: &str, spent: Spent) -> bool {
+    pub(super) fn take_child_spent(&mut self, agent: &str, spent: BudgetUsage) -> bool {
         let Some(child) = self.children.open.get_mut(agent) else { return false };
         child.account.spent += spent;
         self.spent += spent;
@@ -342,7 +342,7 @@ mod tests {
     }
 
     fn spent(name: &str) -> InputKind {
-        let spent = Spent { input_tokens: 7, tool_calls: 1, ..Spent::default() };
+        let spent = BudgetUsage { input_tokens: 7, tool_calls: 1, ..BudgetUsage::default() };
         InputKind::ChildSpent { agent: name.into(), spent }
     }
 

@@ -13,11 +13,11 @@ use super::compaction::summary_item;
 use super::ending::Ending;
 use super::final_question::status_after;
 use super::response::FinalResponse;
-use super::round::{NotRun, Round};
+use super::round::{NotRunReason, Round};
 use super::window::tool_chars;
 use super::{Machine, Phase};
 use crate::protocol::{
-    Action, EventKind, LoadId, ModelCallId, OutcomeStatus, RunId, SegmentKind, Spent, Timestamp, Turn,
+    Action, BudgetUsage, EventKind, LoadId, ModelCallId, OutcomeStatus, RunId, SegmentKind, Timestamp, Turn,
     TurnContext, UserMessage,
 };
 
@@ -45,7 +45,7 @@ pub(super) struct Progress {
     pub(super) response: FinalResponse,
     /// Spending of the session when the run started.
     #[serde(default)]
-    pub(super) spent_before: Spent,
+    pub(super) spent_before: BudgetUsage,
     /// Whether a refusal without a known reason was treated as a prompt that is too long.
     #[serde(default)]
     pub(super) assumed_overflow: bool,
@@ -55,7 +55,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(run: RunId, since: Timestamp, spent_before: Spent) -> Self {
+    pub(super) fn new(run: RunId, since: Timestamp, spent_before: BudgetUsage) -> Self {
         Self {
             run,
             since,
@@ -344,7 +344,7 @@ impl Machine {
         let calls: Vec<ToolCall> = response.tool_calls().cloned().collect();
         self.record_response(&response, out);
         if self.ending.is_some() {
-            self.settle_unrun(calls, NotRun::Stopped, out);
+            self.settle_unrun(calls, NotRunReason::Stopped, out);
             self.conclude(out);
             return;
         }
@@ -352,15 +352,15 @@ impl Machine {
             Finish::Length if !calls.is_empty() => {
                 self.reset_response();
                 self.track_unrun_for_loops(&calls);
-                self.settle_unrun(calls, NotRun::CutOff, out);
+                self.settle_unrun(calls, NotRunReason::CutOff, out);
                 self.next_round(out);
             }
             Finish::ContentFilter => {
-                self.settle_unrun(calls, NotRun::Blocked, out);
+                self.settle_unrun(calls, NotRunReason::Blocked, out);
                 self.finish_input(OutcomeStatus::Refused, out);
             }
             Finish::Error => {
-                self.settle_unrun(calls, NotRun::CutOff, out);
+                self.settle_unrun(calls, NotRunReason::CutOff, out);
                 let error = Error::new(ErrorKind::Stream, "the model stopped in the middle of its response");
                 self.fail(error.info().clone(), out);
             }

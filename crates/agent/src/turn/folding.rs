@@ -7,20 +7,20 @@
 
 use pintle_llm::{ErrorInfo, ErrorKind, Finish, Response, ToolCall};
 
-use super::approval::Taken;
+use super::approval::ApprovalResult;
 use super::cycle::{Progress, is_fatal, is_pause};
 use super::ending::Ending;
 use super::final_question::status_after;
-use super::round::{Judged, NotRun};
+use super::round::{Judged, NotRunReason};
 use super::{Machine, Phase};
 use crate::protocol::{
-    Action, Change, EventKind, Followed, Input, InputKind, LoadId, ModelCallId, OutcomeStatus, RunId,
-    SessionState, Timer, Timestamp, Turn, UserMessage,
+    Action, Change, EventKind, Input, InputConsequences, InputKind, LoadId, ModelCallId, OutcomeStatus,
+    RunId, SessionState, Timer, Timestamp, Turn, UserMessage,
 };
 
 impl Machine {
     /// Applies a recorded input and its consequences. Returns the events and the ends of runs.
-    pub(crate) fn fold(&mut self, input: Input, followed: &Followed) -> Vec<Action> {
+    pub(crate) fn fold(&mut self, input: Input, followed: &InputConsequences) -> Vec<Action> {
         let last = self.now;
         self.now = last.max(input.at);
         let mut out = Vec::new();
@@ -30,7 +30,7 @@ impl Machine {
         if begun < followed.begun {
             self.fold_follow_up(followed, &mut out);
         }
-        while let Some(status) = next_end(followed, &out) {
+        while let Some(status) = followed.next_end(&out) {
             let before = out.len();
             self.fold_end(status, None, followed, &mut out);
             if out.len() == before {
@@ -44,7 +44,13 @@ impl Machine {
         out
     }
 
-    fn fold_input(&mut self, kind: InputKind, last: Timestamp, followed: &Followed, out: &mut Vec<Action>) {
+    fn fold_input(
+        &mut self,
+        kind: InputKind,
+        last: Timestamp,
+        followed: &InputConsequences,
+        out: &mut Vec<Action>,
+    ) {
         match kind {
             InputKind::Submit { run, message } => self.fold_submit(run, message, followed, out),
             InputKind::InputRefused { run, reason } => self.input_refused(run, &reason, out),
@@ -55,7 +61,7 @@ impl Machine {
             InputKind::Close => self.fold_stop(Ending::Close, followed, out),
             InputKind::Configure { change: Change::Context } => self.context_is_current = false,
             InputKind::ApprovalDecided { call, approved, reason, by } => {
-                self.take_decision(call, Taken::decided(approved, reason, by), out);
+                self.take_decision(call, ApprovalResult::decided(approved, reason, by), out);
                 self.fold_round(followed, out);
             }
             InputKind::CallChanged { call, arguments, by } => self.call_changed(call, arguments, by, out),
@@ -88,7 +94,7 @@ impl Machine {
                 }
             }
             InputKind::TimerFired { timer: Timer::Approval(call) } => {
-                self.take_decision(call, Taken::expired(), out);
+                self.take_decision(call, ApprovalResult::expired(), out);
                 self.fold_round(followed, out);
             }
             InputKind::TimerFired { timer: Timer::Run(run) } => {
@@ -127,7 +133,7 @@ impl Machine {
             InputKind::BudgetGranted { ask, slice, .. } => self.take_grant(ask, slice),
             InputKind::CleanedUp => {
                 if self.ends_the_session() && !followed.is_complete {
-                    self.close_round(NotRun::Stopped, followed, out);
+                    self.close_round(NotRunReason::Stopped, followed, out);
                     self.phase = Phase::CleaningUp;
                 }
                 self.cleaned_up(out);
@@ -164,7 +170,13 @@ impl Machine {
     }
 
     /// Applies a user input. An input during a run was rejected, unless the run was being stopped.
-    fn fold_submit(&mut self, run: RunId, message: UserMessage, followed: &Followed, out: &mut Vec<Action>) {
+    fn fold_submit(
+        &mut self,
+        run: RunId,
+        message: UserMessage,
+        followed: &InputConsequences,
+        out: &mut Vec<Action>,
+    ) {
         let is_closing = self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp);
         if is_closing || message.problem().is_some() {
             return;
@@ -180,7 +192,7 @@ impl Machine {
         self.fold_user(message, followed, out);
     }
 
-    fn fold_user(&mut self, message: UserMessage, followed: &Followed, out: &mut Vec<Action>) {
+    fn fold_user(&mut self, message: UserMessage, followed: &InputConsequences, out: &mut Vec<Action>) {
         self.begin_input(message, out);
         self.fold_steering(followed, out);
         if !matches!(self.phase, Phase::Compacting { .. }) {
@@ -189,7 +201,7 @@ impl Machine {
     }
 
     /// Delivers the waiting steering messages: the recorded number, or else all. Returns whether there were any.
-    fn fold_steering(&mut self, followed: &Followed, out: &mut Vec<Action>) -> bool {
+    fn fold_steering(&mut self, followed: &InputConsequences, out: &mut Vec<Action>) -> bool {
         let told = out.iter().filter(|action| is_steering(action)).count() as u64;
         let mut left = if followed.is_complete { followed.steered.saturating_sub(told) } else { u64::MAX };
         let before = out.len();
@@ -207,8 +219,8 @@ impl Machine {
         self.phase = Phase::LoadingContext { load: LoadId(0), stale: false };
     }
 
-    fn fold_request(&mut self, followed: &Followed, out: &mut Vec<Action>) {
-        self.close_round(NotRun::OverBudget, followed, out);
+    fn fold_request(&mut self, followed: &InputConsequences, out: &mut Vec<Action>) {
+        self.close_round(NotRunReason::OverBudget, followed, out);
         self.model_calls += 1;
         let model_call = ModelCallId(self.model_calls);
         if let Some(progress) = &mut self.progress {
@@ -233,7 +245,7 @@ impl Machine {
         &mut self,
         model_call: ModelCallId,
         mut response: Response,
-        followed: &Followed,
+        followed: &InputConsequences,
         out: &mut Vec<Action>,
     ) {
         if let Phase::Compacting { through, .. } = self.phase
@@ -256,13 +268,13 @@ impl Machine {
         self.record_response(&response, out);
         let finish = response.finish_reason.reason;
         if self.ending.is_some() {
-            self.settle_unrun(calls, NotRun::Stopped, out);
+            self.settle_unrun(calls, NotRunReason::Stopped, out);
             self.fold_end(OutcomeStatus::Interrupted, None, followed, out);
         } else if finish == Finish::ContentFilter {
-            self.settle_unrun(calls, NotRun::Blocked, out);
+            self.settle_unrun(calls, NotRunReason::Blocked, out);
             self.fold_end_by(OutcomeStatus::Refused, followed, out);
         } else if finish == Finish::Error {
-            self.settle_unrun(calls, NotRun::CutOff, out);
+            self.settle_unrun(calls, NotRunReason::CutOff, out);
             self.fold_end_by(OutcomeStatus::Failed, followed, out);
         } else if calls.is_empty() && self.stop_reason.take().is_some() {
             self.fold_end(OutcomeStatus::Failed, None, followed, out);
@@ -270,7 +282,7 @@ impl Machine {
             self.fold_answer(&response, followed, out);
         } else if finish == Finish::Length {
             self.track_unrun_for_loops(&calls);
-            self.settle_unrun(calls, NotRun::CutOff, out);
+            self.settle_unrun(calls, NotRunReason::CutOff, out);
             self.fold_steering(followed, out);
             self.await_request();
         } else {
@@ -297,7 +309,7 @@ impl Machine {
 
     /// Returns whether this response is the summary of a record before version 4: a request followed, although neither
     /// a message, a call nor a pause requires one.
-    fn is_summary_of_old(&self, response: &Response, followed: &Followed) -> bool {
+    fn is_summary_of_old(&self, response: &Response, followed: &InputConsequences) -> bool {
         !followed.is_complete
             && followed.request
             && response.tool_calls().next().is_none()
@@ -310,7 +322,7 @@ impl Machine {
         &mut self,
         through: usize,
         response: &Response,
-        followed: &Followed,
+        followed: &InputConsequences,
         out: &mut Vec<Action>,
     ) {
         self.settle(&response.usage, out);
@@ -332,7 +344,7 @@ impl Machine {
     }
 
     /// Continues after a summary, or after a failed attempt to get one.
-    fn end_summary(&mut self, followed: &Followed, out: &mut Vec<Action>) {
+    fn end_summary(&mut self, followed: &InputConsequences, out: &mut Vec<Action>) {
         if self.progress.is_none() {
             self.state = SessionState::Idle;
             if self.ends_the_session() {
@@ -351,7 +363,7 @@ impl Machine {
 
     /// Continues after a response without calls: with a waiting message, with another request if the response was cut
     /// off or empty, or with the end of the run.
-    fn fold_answer(&mut self, response: &Response, followed: &Followed, out: &mut Vec<Action>) {
+    fn fold_answer(&mut self, response: &Response, followed: &InputConsequences, out: &mut Vec<Action>) {
         let goes_on = self.fold_steering(followed, out) || (is_pause(response) && followed.ended.is_empty());
         if goes_on {
             self.await_request();
@@ -369,7 +381,7 @@ impl Machine {
     }
 
     /// Ends the input: with a follow-up, or with the run. The recorded consequences have precedence.
-    fn fold_end_by(&mut self, status: OutcomeStatus, followed: &Followed, out: &mut Vec<Action>) {
+    fn fold_end_by(&mut self, status: OutcomeStatus, followed: &InputConsequences, out: &mut Vec<Action>) {
         // The recorded consequences end the run, or start the next input.
         if followed.is_complete && (!followed.ended.is_empty() || followed.begun > 0) {
             return;
@@ -380,9 +392,9 @@ impl Machine {
     }
 
     /// Starts the next follow-up, if there is one. Returns whether it did.
-    fn fold_follow_up(&mut self, followed: &Followed, out: &mut Vec<Action>) -> bool {
+    fn fold_follow_up(&mut self, followed: &InputConsequences, out: &mut Vec<Action>) -> bool {
         let Some(next) = self.follow_ups.pop_front() else { return false };
-        self.close_round(NotRun::OverBudget, followed, out);
+        self.close_round(NotRunReason::OverBudget, followed, out);
         self.fold_user(next, followed, out);
         true
     }
@@ -391,7 +403,7 @@ impl Machine {
         &mut self,
         error: ErrorInfo,
         partial: String,
-        followed: &Followed,
+        followed: &InputConsequences,
         out: &mut Vec<Action>,
     ) {
         self.release_failed(&error);
@@ -414,7 +426,7 @@ impl Machine {
     }
 
     /// Ends the run with an error. Also ends the session if no later input can succeed.
-    fn fold_failed(&mut self, error: ErrorInfo, followed: &Followed, out: &mut Vec<Action>) {
+    fn fold_failed(&mut self, error: ErrorInfo, followed: &InputConsequences, out: &mut Vec<Action>) {
         if self.progress.is_none() {
             return;
         }
@@ -428,7 +440,7 @@ impl Machine {
     }
 
     /// Continues after the end of the process that drove the session.
-    fn fold_resumption(&mut self, followed: &Followed, out: &mut Vec<Action>) {
+    fn fold_resumption(&mut self, followed: &InputConsequences, out: &mut Vec<Action>) {
         match self.phase {
             Phase::Compacting { .. } => self.end_summary(followed, out),
             Phase::RunningTools(_) => self.fold_round(followed, out),
@@ -444,7 +456,7 @@ impl Machine {
         }
     }
 
-    fn fold_stop(&mut self, ending: Ending, followed: &Followed, out: &mut Vec<Action>) {
+    fn fold_stop(&mut self, ending: Ending, followed: &InputConsequences, out: &mut Vec<Action>) {
         if self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp) {
             return;
         }
@@ -468,7 +480,7 @@ impl Machine {
     }
 
     /// Ends the round if every call has its result.
-    fn fold_round(&mut self, followed: &Followed, out: &mut Vec<Action>) {
+    fn fold_round(&mut self, followed: &InputConsequences, out: &mut Vec<Action>) {
         let Phase::RunningTools(round) = &self.phase else { return };
         if !round.is_done() {
             return;
@@ -496,8 +508,8 @@ impl Machine {
     }
 
     /// Answers the calls that were answered without a separate input.
-    fn fold_answers(&mut self, followed: &Followed, out: &mut Vec<Action>) {
-        let why = if self.ending.is_some() { NotRun::Stopped } else { NotRun::OverBudget };
+    fn fold_answers(&mut self, followed: &InputConsequences, out: &mut Vec<Action>) {
+        let why = if self.ending.is_some() { NotRunReason::Stopped } else { NotRunReason::OverBudget };
         let Phase::RunningTools(round) = &mut self.phase else { return };
         for state in round.calls.iter_mut().filter(|state| followed.answered.contains(&state.call.id)) {
             if !state.is_done() {
@@ -508,7 +520,7 @@ impl Machine {
     }
 
     /// Answers the calls of a round that has ended without them.
-    fn close_round(&mut self, why: NotRun, followed: &Followed, out: &mut Vec<Action>) {
+    fn close_round(&mut self, why: NotRunReason, followed: &InputConsequences, out: &mut Vec<Action>) {
         let Phase::RunningTools(round) = &mut self.phase else { return };
         round.answer_waiting(why, out);
         for state in round.calls.iter_mut().filter(|state| !state.is_done()) {
@@ -531,19 +543,19 @@ impl Machine {
         &mut self,
         status: OutcomeStatus,
         error: Option<ErrorInfo>,
-        followed: &Followed,
+        followed: &InputConsequences,
         out: &mut Vec<Action>,
     ) {
         if self.progress.is_none() && self.ending.is_none() {
             return;
         }
-        let why = if self.ending.is_some() { NotRun::Stopped } else { NotRun::OverBudget };
+        let why = if self.ending.is_some() { NotRunReason::Stopped } else { NotRunReason::OverBudget };
         if self.ends_the_session() {
             self.close_round(why, followed, out);
             self.phase = Phase::CleaningUp;
             return;
         }
-        let recorded = next_end(followed, out);
+        let recorded = followed.next_end(out);
         if followed.is_complete && recorded.is_none() {
             return;
         }
@@ -572,7 +584,7 @@ fn is_user_input(action: &Action) -> bool {
 
 /// Returns whether a model call failed without ending the run: its request was to be repeated without the content that
 /// the provider had refused, or with a summary.
-fn went_on_after(error: &ErrorInfo, followed: &Followed) -> bool {
+fn went_on_after(error: &ErrorInfo, followed: &InputConsequences) -> bool {
     if followed.is_complete {
         // Before version 6, a run that exceeded the context window ended as failed, too.
         let is_overflow = error.kind == ErrorKind::ContextLength;
@@ -583,10 +595,4 @@ fn went_on_after(error: &ErrorInfo, followed: &Followed) -> bool {
     } else {
         followed.request
     }
-}
-
-/// Returns the next recorded end of a run, after the ends in these actions.
-fn next_end(followed: &Followed, told: &[Action]) -> Option<OutcomeStatus> {
-    let is_end = |action: &&Action| matches!(action, Action::Emit(event) if matches!(event.as_ref(), EventKind::ProcessingEnd { .. }));
-    followed.ended.get(told.iter().filter(is_end).count()).copied()
 }

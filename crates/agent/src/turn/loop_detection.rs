@@ -32,9 +32,9 @@ impl LoopWindow {
             return;
         }
         // Arguments can be megabytes long.
-        let signature = Fingerprint::of_text(format_args!("{}\0{}", call.name, call.arguments));
+        let signature = Fingerprint::from_display(format_args!("{}\0{}", call.name, call.arguments));
         self.newest.push_back(match result {
-            Some(result) => signature.chain(Fingerprint::of_text(Comparable(result))),
+            Some(result) => signature.chain(Fingerprint::from_display(Comparable(result))),
             None => signature,
         });
         while self.newest.len() > window {

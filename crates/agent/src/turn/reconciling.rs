@@ -6,7 +6,7 @@ use pintle_env::Output;
 use pintle_llm::ToolResult;
 use pintle_tools::{ChangeKind, FileChange, FileIntent, Reconciliation, ToolErrorKind};
 
-use super::round::{HOST_GONE, NotRun, Stage};
+use super::round::{HOST_GONE, NotRunReason, Stage};
 use super::{Machine, Phase};
 use crate::protocol::{Action, CallKey, EventKind};
 
@@ -40,7 +40,7 @@ impl Machine {
         let declared = std::mem::take(&mut state.declared);
         match result {
             Reconciliation::Done => {
-                let message = done(&declared);
+                let message = done_message(&declared);
                 out.push(Action::emit(EventKind::ToolCallEnd {
                     call_id: state.call.id.clone(),
                     tool_name: state.call.name.clone(),
@@ -55,7 +55,7 @@ impl Machine {
                 state.stage = Stage::Done(ToolResult::new(state.call.id.clone(), message, false));
             }
             Reconciliation::Untouched if stopping => {
-                state.refuse(ToolErrorKind::Cancelled, NotRun::Stopped.for_model(), out);
+                state.refuse(ToolErrorKind::Cancelled, NotRunReason::Stopped.for_model(), out);
             }
             Reconciliation::Untouched => {
                 // The call counts again when it starts again. The decision that released it still applies.
@@ -78,7 +78,7 @@ impl Machine {
     }
 }
 
-fn done(files: &[FileIntent]) -> String {
+fn done_message(files: &[FileIntent]) -> String {
     let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
     format!(include_str!("../../prompts/calls/had_done_its_work.md"), files = listed(&paths))
         .trim_ascii_end()

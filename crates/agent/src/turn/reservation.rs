@@ -11,7 +11,8 @@ use super::budget::{ReachedLimit, cost, spent_on};
 use super::ending::Ending;
 use super::{Machine, Phase};
 use crate::protocol::{
-    Action, AsksFor, Budget, BudgetKind, EventKind, ReachedBudget, Spent, TokenBounds, Turn, TurnContext,
+    Action, Budget, BudgetKind, BudgetUsage, EventKind, OnDemandBudget, ReachedBudget, TokenBounds, Turn,
+    TurnContext,
 };
 
 /// Upper bound on the tokens that a provider adds to a message for its role and its delimiters.
@@ -24,12 +25,12 @@ const COMFORTABLE_OUTPUT: u64 = 8_192;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Reservations {
     /// Reservation of the running attempt.
-    attempt: Option<Spent>,
+    attempt: Option<BudgetUsage>,
     /// Reservations of attempts that ended without a usage report.
-    unsettled: Spent,
+    unsettled: BudgetUsage,
     /// Number of requests for more of the budget.
     asks: u64,
-    asking: Asking,
+    asking: RequestState,
     /// Limit of a wider scope that kept the last grant below the requested amounts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     short: Option<ReachedBudget>,
@@ -37,7 +38,7 @@ pub(super) struct Reservations {
 
 /// State of a request for more of the budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-enum Asking {
+enum RequestState {
     /// No request was made for the current need.
     #[default]
     No,
@@ -66,7 +67,7 @@ pub(super) struct Shortage {
 
 impl Reservations {
     /// Returns the reservations of attempts that ended without a usage report.
-    pub(super) fn unsettled(&self) -> Spent {
+    pub(super) fn unsettled(&self) -> BudgetUsage {
         self.unsettled
     }
 
@@ -77,17 +78,17 @@ impl Reservations {
 
 impl Machine {
     /// Returns the amounts spent or held by this session's attempts and by its subagents.
-    pub(super) fn committed(&self) -> Spent {
+    pub(super) fn committed(&self) -> BudgetUsage {
         self.charged().and(self.reservations.attempt.unwrap_or_default()).and(self.children.held())
     }
 
     /// Returns the reservation of the running attempt.
-    pub(super) fn reserved(&self) -> Option<Spent> {
+    pub(super) fn reserved(&self) -> Option<BudgetUsage> {
         self.reservations.attempt
     }
 
     /// Restores the recorded reservation of an attempt.
-    pub(super) fn take_reservation(&mut self, reserved: Option<Spent>) {
+    pub(super) fn take_reservation(&mut self, reserved: Option<BudgetUsage>) {
         self.reservations.attempt = reserved;
     }
 
@@ -103,12 +104,12 @@ impl Machine {
     }
 
     /// Returns the amounts spent, including attempts without a usage report.
-    pub(super) fn charged(&self) -> Spent {
+    pub(super) fn charged(&self) -> BudgetUsage {
         self.spent.and(self.reservations.unsettled)
     }
 
     /// Counts an amount whose actual spending is unknown.
-    pub(super) fn charge_unsettled(&mut self, amount: Spent) {
+    pub(super) fn charge_unsettled(&mut self, amount: BudgetUsage) {
         self.reservations.unsettled += amount;
     }
 
@@ -139,7 +140,7 @@ impl Machine {
             request.max_tokens = Some(output);
         }
         self.reservations.attempt = Some(most_spent(pricing, input, output));
-        self.reservations.asking = Asking::No;
+        self.reservations.asking = RequestState::No;
         Ok(())
     }
 
@@ -206,7 +207,7 @@ impl Machine {
     }
 
     /// Describes by how much a limit is exceeded because an attempt used more than its reservation.
-    fn overrun(&self, reserved: &Spent, spent: &Spent) -> Option<String> {
+    fn overrun(&self, reserved: &BudgetUsage, spent: &BudgetUsage) -> Option<String> {
         let (budget, charged) = (self.budget(), self.charged());
         let over = |limit: Option<u64>, now: Option<u64>, reserved: Option<u64>, spent: Option<u64>| {
             let over = now?.saturating_sub(limit?);
@@ -229,7 +230,7 @@ impl Machine {
 
     /// Counts a failed attempt: the usage in its error, nothing if the provider refused it, and otherwise its whole
     /// reservation. Returns the reservation.
-    fn settle_failed(&mut self, error: &ErrorInfo) -> Option<Spent> {
+    fn settle_failed(&mut self, error: &ErrorInfo) -> Option<BudgetUsage> {
         let reserved = self.reservations.attempt.take();
         if let Some(usage) = &error.usage {
             let pricing = self.context.as_ref().and_then(|context| context.pricing.as_deref());
@@ -271,17 +272,17 @@ impl Machine {
     pub(super) fn lose_attempt(&mut self) {
         let lost = self.reservations.attempt.take();
         self.reservations.unsettled += lost.unwrap_or_default();
-        self.reservations.asking = Asking::No;
+        self.reservations.asking = RequestState::No;
     }
 
     /// Returns whether a request for more of the budget waits for its answer.
     pub(crate) fn awaits_budget(&self) -> bool {
-        self.reservations.asking == Asking::Waiting
+        self.reservations.asking == RequestState::Waiting
     }
 
     /// Returns whether the parent session or the application can still be asked for the current need.
     pub(super) fn may_ask(&self) -> bool {
-        self.slice.is_some() && self.reservations.asking != Asking::Answered
+        self.slice.is_some() && self.reservations.asking != RequestState::Answered
     }
 
     /// Asks for more of the budget, once for each need. Returns whether the caller has to wait for the answer.
@@ -294,8 +295,8 @@ impl Machine {
         if !self.may_ask() {
             return false;
         }
-        if self.reservations.asking == Asking::No {
-            self.reservations.asking = Asking::Waiting;
+        if self.reservations.asking == RequestState::No {
+            self.reservations.asking = RequestState::Waiting;
             self.reservations.asks += 1;
             let (ask, has) = (self.reservations.asks, Budget { wall_time: None, ..self.budget() });
             out.push(Action::AskBudget { ask, has: Box::new(has), wants: Box::new(wants), unpriced });
@@ -337,8 +338,8 @@ impl Machine {
 
     /// Notes that tool calls have started.
     pub(super) fn note_started(&mut self, started: u64) {
-        if started > 0 && self.reservations.asking == Asking::Answered {
-            self.reservations.asking = Asking::No;
+        if started > 0 && self.reservations.asking == RequestState::Answered {
+            self.reservations.asking = RequestState::No;
         }
     }
 
@@ -351,12 +352,12 @@ impl Machine {
         failure: Option<String>,
         out: &mut Vec<Action>,
     ) {
-        if self.reservations.asking != Asking::Waiting || ask != self.reservations.asks {
+        if self.reservations.asking != RequestState::Waiting || ask != self.reservations.asks {
             return;
         }
         // If the answer lifts the limit on cost, the need for a price is met. A need for an amount is separate.
         let is_met = self.budget().cost_micros.is_some() && slice.cost_micros.is_none();
-        self.reservations.asking = if is_met { Asking::No } else { Asking::Answered };
+        self.reservations.asking = if is_met { RequestState::No } else { RequestState::Answered };
         self.reservations.short = short;
         self.set_slice(slice);
         self.answer_asks(out);
@@ -383,22 +384,22 @@ impl Machine {
     /// Forgets a request for more of the budget, unless a subagent waits for it.
     pub(super) fn stop_asking(&mut self) {
         if !self.children.have_asked() {
-            self.reservations.asking = Asking::No;
+            self.reservations.asking = RequestState::No;
         }
     }
 
     /// Gives up the rest of the slice when the session rests.
     pub(super) fn return_slice(&mut self) {
         self.stop_asking();
-        if self.reservations.asking == Asking::No {
+        if self.reservations.asking == RequestState::No {
             self.empty_slice();
         }
     }
 
     /// Returns the amounts spent or held since the current run started; zero between runs.
-    pub(crate) fn committed_in_run(&self) -> Spent {
+    pub(crate) fn committed_in_run(&self) -> BudgetUsage {
         let before = self.progress.as_ref().map(|progress| progress.spent_before);
-        before.map_or_else(Spent::default, |before| self.committed().since(&before))
+        before.map_or_else(BudgetUsage::default, |before| self.committed().since(&before))
     }
 
     /// Returns the limits of the session itself.
@@ -426,7 +427,7 @@ impl Machine {
     }
 
     /// Sets the source of additional budget. The session's slice is then empty until it asks.
-    pub(super) fn take_source(&mut self, asks: Option<AsksFor>) {
+    pub(super) fn take_source(&mut self, asks: Option<OnDemandBudget>) {
         let Some(asks) = asks else { return };
         let has = self.limits.budget.or(&asks.limited);
         self.slice = Some(Slice { limited: asks.limited, has });
@@ -444,8 +445,8 @@ impl Machine {
 }
 
 /// Returns an upper estimate of the spending of a call.
-fn most_spent(pricing: Option<&ModelInfo>, input: u64, output: u64) -> Spent {
-    Spent {
+fn most_spent(pricing: Option<&ModelInfo>, input: u64, output: u64) -> BudgetUsage {
+    BudgetUsage {
         input_tokens: input,
         output_tokens: output,
         cost_micros: pricing.and_then(|model| most_cost(model, input, output)),

@@ -14,7 +14,7 @@ pub(super) const REWOUND: &str = include_str!("../../prompts/calls/rewound.md").
 
 /// Conversation before a rewind, so that it can be undone.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Rewound {
+pub(super) struct RewoundHistory {
     history: Vec<Turn>,
     compactions: Compactions,
 }
@@ -52,7 +52,7 @@ impl Machine {
             }
             return;
         }
-        let before = self.rewound.take().unwrap_or_else(|| Rewound {
+        let before = self.rewound.take().unwrap_or_else(|| RewoundHistory {
             history: self.history.clone(),
             compactions: self.compactions.clone(),
         });

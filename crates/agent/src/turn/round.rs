@@ -108,7 +108,7 @@ pub(super) struct Resumption {
 
 /// Reason why a call is answered without having run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotRun {
+pub(super) enum NotRunReason {
     /// The response was cut off by the output limit.
     CutOff,
     /// The response was blocked by a content filter.
@@ -119,7 +119,7 @@ pub(super) enum NotRun {
     OverBudget,
 }
 
-impl NotRun {
+impl NotRunReason {
     pub(super) fn for_model(self) -> &'static str {
         match self {
             Self::CutOff => include_str!("../../prompts/calls/cut_off.md"),
@@ -139,7 +139,7 @@ pub(super) const LOST: &str = include_str!("../../prompts/calls/interrupted.md")
 
 /// Returns the result of a call that was stopped before its tool ran. The machine fills in the id of the call.
 pub(crate) fn not_run() -> Execution {
-    Execution::failed("", &ToolError::new(ToolErrorKind::Cancelled, NotRun::Stopped.for_model()))
+    Execution::failed("", &ToolError::new(ToolErrorKind::Cancelled, NotRunReason::Stopped.for_model()))
 }
 
 impl Round {
@@ -204,7 +204,7 @@ impl Round {
                 ids.push(state.call.id.clone());
             }
             if stopping {
-                state.abandon(NotRun::Stopped, out);
+                state.abandon(NotRunReason::Stopped, out);
                 continue;
             }
             // The prepared call is gone with the process. A decision that has released no start still applies, if the
@@ -257,11 +257,11 @@ impl Round {
     /// Answers the calls that have not started, since nothing more may be spent. Returns whether there were any.
     pub(super) fn hold(&mut self, out: &mut Vec<Action>) -> bool {
         let waiting = self.calls.iter().any(CallState::is_waiting);
-        self.answer_waiting(NotRun::OverBudget, out);
+        self.answer_waiting(NotRunReason::OverBudget, out);
         waiting
     }
 
-    pub(super) fn answer_waiting(&mut self, why: NotRun, out: &mut Vec<Action>) {
+    pub(super) fn answer_waiting(&mut self, why: NotRunReason, out: &mut Vec<Action>) {
         for index in 0..self.calls.len() {
             let key = self.key(index);
             let Some(state) = self.calls.get_mut(index).filter(|state| state.is_waiting()) else { continue };
@@ -362,7 +362,7 @@ impl Round {
                 state.lose(HOST_GONE, ran, out);
             }
         }
-        self.answer_waiting(NotRun::Stopped, out);
+        self.answer_waiting(NotRunReason::Stopped, out);
     }
 }
 
@@ -423,7 +423,7 @@ impl CallState {
     }
 
     /// Answers a call that is not run, or not repeated.
-    pub(super) fn abandon(&mut self, why: NotRun, out: &mut Vec<Action>) {
+    pub(super) fn abandon(&mut self, why: NotRunReason, out: &mut Vec<Action>) {
         if self.start_emitted {
             // The previous process ran it.
             self.lose(HOST_GONE, Duration::ZERO, out);

@@ -39,6 +39,6 @@ use pintle_tools::{DeclaredChange, Effect, Reconciliation, ToolErrorKind};
 use self::harness::{Harness, calls};
 use super::*;
 use crate::protocol::{
-    AsksFor, Budget, BudgetKind, CallKey, CallPlan, Followed, Outcome, OutcomeStatus, Preparation, SegmentId,
-    SegmentKind, Start, TurnKind,
+    Budget, BudgetKind, CallKey, CallPlan, InputConsequences, OnDemandBudget, Outcome, OutcomeStatus,
+    Preparation, SegmentId, SegmentKind, Start, TurnKind,
 };

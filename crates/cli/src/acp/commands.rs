@@ -6,10 +6,10 @@ use pintle_governance::Mode;
 
 use super::controls::AcpControls;
 use crate::prompt_commands::{PromptCommand, PromptText, words};
-use crate::render::{Line, note, plural, sanitize};
+use crate::render::{StyledLine, note, plural, sanitize};
 use crate::reports::{self, INIT, PLAN_FIRST, Status, labelled};
 use crate::terminal::StoredSession as _;
-use crate::terminal::commands::{COMMANDS, Called, Command};
+use crate::terminal::commands::{COMMANDS, Command, CommandInvocation};
 use crate::terminal::user_commands::UserCommand;
 
 /// Terminal commands without another equivalent in an editor.
@@ -66,12 +66,12 @@ impl AcpControls {
             let message = UserMessage::from(text);
             return Ok(CommandResult::Prompt(images.into_iter().fold(message, UserMessage::with_image)));
         }
-        let called = Called::parse(&line).map_err(HostError::Invalid)?;
+        let called = CommandInvocation::parse(&line).map_err(HostError::Invalid)?;
         self.carry_out(&called).await
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other commands need a terminal")]
-    async fn carry_out(&self, called: &Called) -> Result<CommandResult, HostError> {
+    async fn carry_out(&self, called: &CommandInvocation) -> Result<CommandResult, HostError> {
         let arguments = called.arguments.as_str();
         let lines = match called.command {
             Command::Compact => {
@@ -104,11 +104,11 @@ impl AcpControls {
             Command::Tools => reports::tools(&self.context.offered),
             _ => return Err(HostError::Unsupported(format!("the command {:?}", called.command))),
         };
-        let text: Vec<String> = lines.iter().map(Line::text).collect();
+        let text: Vec<String> = lines.iter().map(StyledLine::text).collect();
         Ok(verbatim("", &text.join("\n")))
     }
 
-    fn status(&self) -> Vec<Line> {
+    fn status(&self) -> Vec<StyledLine> {
         let context = &self.context;
         let model = self.model_and_effort().0;
         let environment = format!("local, {}", context.env_session.sandbox().on_record());

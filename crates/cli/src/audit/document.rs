@@ -1,6 +1,6 @@
 //! Document of an audit, independent of its format. Texts are verbatim from the record: each format escapes them.
 
-use pintle_governance::audit::{InputHistory, Moment};
+use pintle_governance::audit::{EventStamp, InputHistory};
 
 /// Document of headings, fields and texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Block {
 }
 
 /// Returns number and time of an event.
-pub(super) fn moment(moment: Moment) -> String {
+pub(super) fn moment(moment: EventStamp) -> String {
     format!("#{} {}", moment.seq, moment.at)
 }
 

@@ -76,7 +76,7 @@ async fn answer(
         }
         gates::require_network_blocked(&grant, env_session.sandbox(), &(&args.confinement).into(), false)?;
         let gate = grant_gate(grant, SessionId::generate(), &name, &environment, &workspace)?;
-        chain = chain.with(GatePosition::Grant, gate);
+        chain = chain.with_gate(GatePosition::Grant, gate);
     }
     env_session.compare_with_earlier().await?;
     let options = RunOptions::new().with_gates(chain.in_order());
@@ -112,9 +112,9 @@ fn grant_gate(
 fn chain(args: &ServeToolsArgs, env_session: &EnvSession, policy: &Policy) -> GateChain {
     let environment = env_session.environment();
     let chain = env_session.workspace().gates(&environment, policy);
-    let chain = chain.with(GatePosition::Watch, env_session.guarded_watch());
+    let chain = chain.with_gate(GatePosition::Watch, env_session.guarded_watch());
     match args.confinement.read_before_write {
-        true => chain.with(GatePosition::ReadBeforeWrite, ReadBeforeWrite::new(environment)),
+        true => chain.with_gate(GatePosition::ReadBeforeWrite, ReadBeforeWrite::new(environment)),
         false => chain,
     }
 }

@@ -21,7 +21,7 @@ const NOT_OF_CLIENTS: [&str; 5] = ["followStreams", "logIn", "logOut", "readRead
 /// Calls every method. Each request fails.
 async fn call_everything(client: &Client) {
     let session = &SessionId::new("s1");
-    let fingerprint = Fingerprint::of(b"call");
+    let fingerprint = Fingerprint::from_bytes(b"call");
     let gate = TaskGate { name: "result".to_owned(), place: 1, candidate: None };
     let failed = [
         client.health().await.is_err(),

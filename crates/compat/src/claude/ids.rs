@@ -32,7 +32,7 @@ impl LineIds {
     fn hash(&mut self, kind: &str) -> String {
         let text = format!("{}/{}/{kind}/{}", self.session, self.epoch, self.next);
         self.next = self.next.saturating_add(1);
-        Fingerprint::of(text.as_bytes()).to_string()
+        Fingerprint::from_bytes(text.as_bytes()).to_string()
     }
 }
 

@@ -42,10 +42,10 @@ impl Harness {
         self.directory.path().canonicalize().unwrap().join(name)
     }
 
-    fn confined(&self, mode: Mode, roots: &[&str]) -> Confined {
+    fn confined(&self, mode: Mode, roots: &[&str]) -> ConfinedEnvironment {
         let local =
             LocalEnvironment::builder(self.at("root")).variable("PATH", "/usr/bin:/bin").build().unwrap();
-        let mut confined = Confined::new(Arc::new(local), roots.iter().map(|root| self.at(root)));
+        let mut confined = ConfinedEnvironment::new(Arc::new(local), roots.iter().map(|root| self.at(root)));
         match mode {
             Mode::ByDescriptor => assert!(confined.beneath.is_some()),
             Mode::ByCanonicalPath => confined.beneath = None,
@@ -263,7 +263,7 @@ async fn keeps_the_contract() {
     };
     let [first, second] = MODES;
     tokio::join!(check(first), check(second));
-    let memory = Confined::new(Arc::new(MemoryEnvironment::new("/project")), ["contract"]);
+    let memory = ConfinedEnvironment::new(Arc::new(MemoryEnvironment::new("/project")), ["contract"]);
     contract::files(&memory, Path::new("/project/contract/files")).await.unwrap();
     contract::search(&memory, Path::new("/project/contract/search")).await.unwrap();
 }
@@ -271,7 +271,7 @@ async fn keeps_the_contract() {
 #[tokio::test]
 async fn an_environment_without_canonicalize_is_unsupported() {
     let memory = MemoryEnvironment::new("/project").with_file("a", "x");
-    let confined = Confined::new(Arc::new(MinimalEnvironment { inner: memory }), ["/project"]);
+    let confined = ConfinedEnvironment::new(Arc::new(MinimalEnvironment { inner: memory }), ["/project"]);
     let error = confined.read(Path::new("a"), None).await.unwrap_err();
     assert!(matches!(error, EnvError::Unsupported { .. }), "{error:?}");
 }

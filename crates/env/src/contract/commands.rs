@@ -8,7 +8,7 @@ use std::{
 
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Checked, Subject, equals, fails, holds, is_not_a_directory, is_not_found, succeeds};
+use super::{CheckResult, Subject, equals, fails, holds, is_not_a_directory, is_not_found, succeeds};
 use crate::{
     command::{Command, ExecRequest, ExecResult},
     environment::ExecutionEnvironment,
@@ -66,7 +66,7 @@ pub async fn commands(env: &dyn ExecutionEnvironment, root: &Path) -> Result<(),
     Ok(())
 }
 
-async fn exits(subject: Subject<'_>) -> Checked {
+async fn exits(subject: Subject<'_>) -> CheckResult {
     for (line, code) in [
         ("exit 0", 0),
         ("exit 7", 7),
@@ -84,7 +84,7 @@ async fn exits(subject: Subject<'_>) -> Checked {
     Ok(())
 }
 
-async fn streams(subject: Subject<'_>) -> Checked {
+async fn streams(subject: Subject<'_>) -> CheckResult {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&seen);
     let request =
@@ -104,10 +104,10 @@ async fn streams(subject: Subject<'_>) -> Checked {
     equals("the input reaches the command", text(&fed.stdout), "a\0b\n")
 }
 
-async fn surroundings(subject: Subject<'_>) -> Checked {
+async fn surroundings(subject: Subject<'_>) -> CheckResult {
     subject.write("a directory/file", "").await?;
     let request = ExecRequest::new("ls; printf '%s' \"$GREETING\"")
-        .with_working_dir(subject.at("a directory"))
+        .with_working_dir(subject.path("a directory"))
         .with_env("GREETING", "it's \"$HOME\"\n");
     let result = run(subject, request).await?;
     let expected = "file\nit's \"$HOME\"\n";
@@ -115,7 +115,7 @@ async fn surroundings(subject: Subject<'_>) -> Checked {
     for (name, is_expected) in
         [("gone", is_not_found as fn(&EnvError) -> bool), ("present", is_not_a_directory)]
     {
-        let request = ExecRequest::new("true").with_working_dir(subject.at(name));
+        let request = ExecRequest::new("true").with_working_dir(subject.path(name));
         let result = subject.env.exec_command(request).await;
         fails("an invalid working directory is refused", result, is_expected)?;
     }
@@ -124,7 +124,7 @@ async fn surroundings(subject: Subject<'_>) -> Checked {
     fails("a missing program is not started", spawned, |error| matches!(error, EnvError::Spawn { .. }))
 }
 
-async fn home(subject: Subject<'_>) -> Checked {
+async fn home(subject: Subject<'_>) -> CheckResult {
     let Some(home) = subject.env.home_directory() else { return Ok(()) };
     let below = subject.env.resolve(Path::new("~/below"));
     equals("a tilde in a path is the home directory", below, home.join("below"))?;
@@ -132,18 +132,22 @@ async fn home(subject: Subject<'_>) -> Checked {
     holds("a tilde in a path is what it is in a command", Path::new(&text(&result.stdout)) == home, &result)
 }
 
-async fn links(subject: Subject<'_>) -> Checked {
+async fn links(subject: Subject<'_>) -> CheckResult {
     let made =
         run(subject, ExecRequest::new("ln -s nowhere broken; ln -s loop loop; ln -s present good")).await?;
     holds("links are made", made.success(), &made)?;
-    let read = subject.env.read(&subject.at("good"), None).await;
+    let read = subject.env.read(&subject.path("good"), None).await;
     equals("a link is followed", succeeds("a link is read", read)?.len(), 0_usize)?;
-    fails("a dangling link is not found", subject.env.read(&subject.at("broken"), None).await, is_not_found)?;
+    fails(
+        "a dangling link is not found",
+        subject.env.read(&subject.path("broken"), None).await,
+        is_not_found,
+    )?;
     let is_io = |error: &EnvError| matches!(error, EnvError::Io { .. });
-    fails("a loop of links is an error", subject.env.read(&subject.at("loop"), None).await, is_io)
+    fails("a loop of links is an error", subject.env.read(&subject.path("loop"), None).await, is_io)
 }
 
-async fn arguments(subject: Subject<'_>) -> Checked {
+async fn arguments(subject: Subject<'_>) -> CheckResult {
     let hostile = ["a b", "", "-n", "$(id)", "`id`", "*", "it's", "\"", "two\nlines", "\\"];
     let arguments = ["%s|"].into_iter().chain(hostile);
     let spawned = subject.env.spawn(Command::argv("printf", arguments)).await;
@@ -161,7 +165,7 @@ async fn arguments(subject: Subject<'_>) -> Checked {
     equals("arguments arrive unchanged", printed, expected)
 }
 
-async fn volume(subject: Subject<'_>) -> Checked {
+async fn volume(subject: Subject<'_>) -> CheckResult {
     let request = ExecRequest::new("head -c 3000000 /dev/zero").with_timeout(LONG);
     let result = run(subject, request).await?;
     equals("a large output is kept whole", result.stdout.len(), 3_000_000_u64)?;
@@ -174,7 +178,7 @@ async fn volume(subject: Subject<'_>) -> Checked {
 }
 
 /// Runs a line that systems do not accept as one argument. The two texts are cut at different characters.
-async fn long_lines(subject: Subject<'_>) -> Checked {
+async fn long_lines(subject: Subject<'_>) -> CheckResult {
     let text = "long é€ ".repeat(20_000);
     let line = format!("x='{text}'; y='{text}'; [ \"$x\" = \"$y\" ] && echo $#; cat; exit 7");
     let request = ExecRequest::new(line).with_stdin("input").with_timeout(LONG);
@@ -183,7 +187,7 @@ async fn long_lines(subject: Subject<'_>) -> Checked {
     equals("a long line has its exit code", result.exit_code, 7)
 }
 
-async fn polite_time_out(subject: Subject<'_>) -> Checked {
+async fn polite_time_out(subject: Subject<'_>) -> CheckResult {
     let polite = "trap 'echo bye; exit 3' TERM; echo hello; while :; do sleep 0.1; done";
     let request = ExecRequest::new(polite).with_timeout(Duration::from_secs(1));
     let result = run(subject, request).await?;
@@ -192,7 +196,7 @@ async fn polite_time_out(subject: Subject<'_>) -> Checked {
     equals("a time-out keeps the exit code", result.exit_code, 3)
 }
 
-async fn stubborn_time_out(subject: Subject<'_>) -> Checked {
+async fn stubborn_time_out(subject: Subject<'_>) -> CheckResult {
     let stubborn = "trap '' TERM; echo $$ >id; while :; do sleep 0.1; done";
     let request =
         ExecRequest::new(stubborn).with_working_dir(subject.root).with_timeout(Duration::from_secs(1));
@@ -201,7 +205,7 @@ async fn stubborn_time_out(subject: Subject<'_>) -> Checked {
     is_gone(subject, "a command that timed out").await
 }
 
-async fn jobs(subject: Subject<'_>) -> Checked {
+async fn jobs(subject: Subject<'_>) -> CheckResult {
     for (what, line) in JOBS {
         forget_id(subject).await?;
         let request = ExecRequest::new(format!("{line}; echo done")).with_working_dir(subject.root);
@@ -216,7 +220,7 @@ async fn jobs(subject: Subject<'_>) -> Checked {
     Ok(())
 }
 
-async fn cancellation(subject: Subject<'_>) -> Checked {
+async fn cancellation(subject: Subject<'_>) -> CheckResult {
     forget_id(subject).await?;
     let request =
         ExecRequest::new("sleep 1000 & echo $! >id; wait").with_working_dir(subject.root).with_timeout(LONG);
@@ -239,7 +243,7 @@ async fn cancellation(subject: Subject<'_>) -> Checked {
     equals("a dropped command may clean up", wait_for_line(subject, "bye").await?.as_str(), "bye")
 }
 
-async fn run(subject: Subject<'_>, mut request: ExecRequest) -> Checked<ExecResult> {
+async fn run(subject: Subject<'_>, mut request: ExecRequest) -> CheckResult<ExecResult> {
     request.working_dir.get_or_insert_with(|| subject.root.to_path_buf());
     let running = timeout(LONG, subject.env.exec_command(request));
     match running.await {
@@ -251,23 +255,23 @@ async fn run(subject: Subject<'_>, mut request: ExecRequest) -> Checked<ExecResu
     }
 }
 
-async fn forget_id(subject: Subject<'_>) -> Checked {
-    match subject.env.remove(&subject.at("id")).await {
+async fn forget_id(subject: Subject<'_>) -> CheckResult {
+    match subject.env.remove(&subject.path("id")).await {
         Err(EnvError::NotFound { .. }) => Ok(()),
         removed => succeeds("a file is removed", removed),
     }
 }
 
 /// Waits for the process id in the file `id`.
-async fn wait_for_id(subject: Subject<'_>) -> Checked<String> {
+async fn wait_for_id(subject: Subject<'_>) -> CheckResult<String> {
     wait_for_line(subject, "id").await
 }
 
 /// Waits until a command has written a whole line to the file, and returns it.
-async fn wait_for_line(subject: Subject<'_>, name: &str) -> Checked<String> {
+async fn wait_for_line(subject: Subject<'_>, name: &str) -> CheckResult<String> {
     let deadline = Instant::now() + LONG;
     loop {
-        let content = subject.env.read_file(&subject.at(name), None, None).await;
+        let content = subject.env.read_file(&subject.path(name), None, None).await;
         let content = content.unwrap_or_default();
         if content.ends_with('\n') {
             return Ok(content.trim().to_owned());
@@ -278,7 +282,7 @@ async fn wait_for_line(subject: Subject<'_>, name: &str) -> Checked<String> {
 }
 
 /// Checks that the process in the file `id` exits. A zombie counts as gone.
-async fn is_gone(subject: Subject<'_>, what: &str) -> Checked {
+async fn is_gone(subject: Subject<'_>, what: &str) -> CheckResult {
     let id = wait_for_id(subject).await?;
     // A sandbox may deny the signal although the process is alive. If the id belongs to the
     // checking shell, it was reused or comes from another PID namespace.

@@ -3,7 +3,7 @@
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
 use super::{
-    Checked, Subject, equals, fails, holds, is_a_directory, is_not_a_directory, is_not_found, succeeds,
+    CheckResult, Subject, equals, fails, holds, is_a_directory, is_not_a_directory, is_not_found, succeeds,
     trees::trees,
 };
 use crate::{
@@ -45,10 +45,10 @@ pub async fn files(env: &dyn ExecutionEnvironment, root: &Path) -> Result<(), su
 }
 
 /// Only for environments that resolve links; others cannot be confined.
-async fn canonical_paths(subject: Subject<'_>) -> Checked {
+async fn canonical_paths(subject: Subject<'_>) -> CheckResult {
     let env = subject.env;
     subject.write("canonical/file", "x").await?;
-    let canonical = match env.canonicalize(&subject.at("canonical/file")).await {
+    let canonical = match env.canonicalize(&subject.path("canonical/file")).await {
         Err(EnvError::Unsupported { .. }) => return Ok(()),
         canonical => succeeds("a path is made canonical", canonical)?,
     };
@@ -57,17 +57,17 @@ async fn canonical_paths(subject: Subject<'_>) -> Checked {
     equals("a canonical path names the same file", read.as_slice(), b"x".as_slice())?;
     let again = succeeds("a canonical path is canonical", env.canonicalize(&canonical).await)?;
     equals("a canonical path is canonical", &again, &canonical)?;
-    let missing = env.canonicalize(&subject.at("canonical/new/../newer/file")).await;
+    let missing = env.canonicalize(&subject.path("canonical/new/../newer/file")).await;
     let missing = succeeds("missing components are appended", missing)?;
     let expected = canonical.with_file_name("newer").join("file");
     equals("missing components are appended", missing, expected)?;
-    let below = env.canonicalize(&subject.at("canonical/file/below")).await;
+    let below = env.canonicalize(&subject.path("canonical/file/below")).await;
     fails("no path exists below a file", below, is_not_a_directory)
 }
 
-async fn bytes(subject: Subject<'_>) -> Checked {
+async fn bytes(subject: Subject<'_>) -> CheckResult {
     let env = subject.env;
-    let path = subject.at("deep/below/bytes");
+    let path = subject.path("deep/below/bytes");
     let content: Vec<u8> = (0..=255).cycle().take(100_000).collect();
     succeeds("a write creates parents", env.write(&path, &content).await)?;
     let read = succeeds("a written file is read", env.read(&path, None).await)?;
@@ -101,9 +101,9 @@ async fn bytes(subject: Subject<'_>) -> Checked {
     holds("a file is a file", metadata.is_file(), metadata)
 }
 
-async fn lines(subject: Subject<'_>) -> Checked {
+async fn lines(subject: Subject<'_>) -> CheckResult {
     let env = subject.env;
-    let path = subject.at("lines");
+    let path = subject.path("lines");
     let text = "\u{feff}one\r\ntwo\n\nfour ä";
     succeeds("text is written", env.write_file(&path, text).await)?;
     for (offset, limit, expected) in [
@@ -126,15 +126,15 @@ async fn lines(subject: Subject<'_>) -> Checked {
     fails("a binary file is not text", read, |error| matches!(error, EnvError::NotText { offset: 2, .. }))
 }
 
-async fn names(subject: Subject<'_>) -> Checked {
+async fn names(subject: Subject<'_>) -> CheckResult {
     let env = subject.env;
     for name in HOSTILE {
-        let path = subject.at("names").join(OsStr::from_bytes(name));
+        let path = subject.path("names").join(OsStr::from_bytes(name));
         succeeds("any name can be written", env.write(&path, name).await)?;
         let read = succeeds("any name can be read", env.read(&path, None).await)?;
         equals("names are not mixed up", read.as_slice(), name)?;
     }
-    let listed = succeeds("any name can be listed", env.list(&subject.at("names")).await)?;
+    let listed = succeeds("any name can be listed", env.list(&subject.path("names")).await)?;
     let mut expected = HOSTILE.map(OsStr::from_bytes);
     expected.sort();
     let listed: Vec<_> = listed.iter().map(|entry| entry.name.as_os_str()).collect();
@@ -143,14 +143,14 @@ async fn names(subject: Subject<'_>) -> Checked {
     fails("a path with a zero byte is invalid", zero, |error| matches!(error, EnvError::InvalidPath { .. }))
 }
 
-async fn listings(subject: Subject<'_>) -> Checked {
+async fn listings(subject: Subject<'_>) -> CheckResult {
     let env = subject.env;
     for name in ["tree/b/c/deep", "tree/b/x", "tree/a", "tree/.hidden"] {
         subject.write(name, "1234").await?;
     }
     let shallow = [DirEntry::file(".hidden", 4), DirEntry::file("a", 4), DirEntry::directory("b")];
     let deeper = [DirEntry::directory("b/c"), DirEntry::file("b/x", 4)];
-    let tree = subject.at("tree");
+    let tree = subject.path("tree");
     for (depth, expected) in
         [(0, shallow.to_vec()), (1, shallow.to_vec()), (2, [shallow.as_slice(), deeper.as_slice()].concat())]
     {
@@ -161,9 +161,9 @@ async fn listings(subject: Subject<'_>) -> Checked {
     equals("a listing ends where the tree ends", all.len(), 6_usize)
 }
 
-async fn changes(subject: Subject<'_>) -> Checked {
+async fn changes(subject: Subject<'_>) -> CheckResult {
     let env = subject.env;
-    let (from, to) = (subject.at("from"), subject.at("new/place/to"));
+    let (from, to) = (subject.path("from"), subject.path("new/place/to"));
     subject.write("from", "content").await?;
     succeeds("a file is renamed into a new directory", env.rename(&from, &to).await)?;
     for (path, expected) in [(&from, false), (&to, true)] {
@@ -180,11 +180,11 @@ async fn changes(subject: Subject<'_>) -> Checked {
     removed_directories(subject).await
 }
 
-async fn removed_directories(subject: Subject<'_>) -> Checked {
+async fn removed_directories(subject: Subject<'_>) -> CheckResult {
     let env = subject.env;
     subject.write("outer/inner/file", "x").await?;
     let (outer, inner, file) =
-        (subject.at("outer"), subject.at("outer/inner"), subject.at("outer/inner/file"));
+        (subject.path("outer"), subject.path("outer/inner"), subject.path("outer/inner/file"));
     for full in [&outer, &inner] {
         let removed = env.remove(full).await;
         fails("a directory that is not empty cannot be removed", removed, is_a_directory)?;
@@ -200,18 +200,18 @@ async fn removed_directories(subject: Subject<'_>) -> Checked {
     Ok(())
 }
 
-async fn errors(subject: Subject<'_>) -> Checked {
+async fn errors(subject: Subject<'_>) -> CheckResult {
     let env = subject.env;
     subject.write("file", "x").await?;
-    let (file, gone, root) = (subject.at("file"), subject.at("gone"), subject.root);
-    let below = subject.at("file/below");
+    let (file, gone, root) = (subject.path("file"), subject.path("gone"), subject.root);
+    let below = subject.path("file/below");
     fails("a missing file is not read", env.read(&gone, None).await, is_not_found)?;
     fails("a missing file has no metadata", env.metadata(&gone).await, is_not_found)?;
     fails("a missing file is not removed", env.remove(&gone).await, is_not_found)?;
     fails("a missing directory is not listed", env.list(&gone).await, is_not_found)?;
-    let to = subject.at("untouched/to");
+    let to = subject.path("untouched/to");
     fails("a missing file is not renamed", env.rename(&gone, &to).await, is_not_found)?;
-    let exists = succeeds("existence is known", env.file_exists(&subject.at("untouched")).await)?;
+    let exists = succeeds("existence is known", env.file_exists(&subject.path("untouched")).await)?;
     equals("a failed rename leaves nothing", exists, false)?;
     fails("a directory is not read", env.read(root, None).await, is_a_directory)?;
     fails("a directory is not written", env.write(root, b"").await, is_a_directory)?;

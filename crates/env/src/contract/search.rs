@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Checked, Subject, equals, fails, holds, is_not_found, succeeds};
+use super::{CheckResult, Subject, equals, fails, holds, is_not_found, succeeds};
 use crate::{
     environment::{ExecutionEnvironment, ExecutionEnvironmentExt as _},
     error::EnvError,
@@ -35,7 +35,7 @@ pub async fn search(env: &dyn ExecutionEnvironment, root: &Path) -> Result<(), s
     for (name, content) in FIXTURE {
         subject.write(name, content).await?;
     }
-    let binary = env.write(&subject.at("binary.dat"), b"needle\n\0needle\n").await;
+    let binary = env.write(&subject.path("binary.dat"), b"needle\n\0needle\n").await;
     succeeds("a binary file is written", binary)?;
     globs(subject).await?;
     scopes(subject).await?;
@@ -47,7 +47,7 @@ pub async fn search(env: &dyn ExecutionEnvironment, root: &Path) -> Result<(), s
     errors(subject).await
 }
 
-async fn globs(subject: Subject<'_>) -> Checked {
+async fn globs(subject: Subject<'_>) -> CheckResult {
     for (pattern, expected) in [
         ("*.rs", "b.rs"),
         ("**/*.rs", "b.rs src/deep/c.rs"),
@@ -75,7 +75,7 @@ async fn globs(subject: Subject<'_>) -> Checked {
     Ok(())
 }
 
-async fn scopes(subject: Subject<'_>) -> Checked {
+async fn scopes(subject: Subject<'_>) -> CheckResult {
     let all = ".hidden/h.txt a.txt build/out.txt src/build/in.txt";
     for (hidden, ignored, expected) in [
         (true, false, ".hidden/h.txt a.txt src/build/in.txt"),
@@ -96,30 +96,30 @@ async fn scopes(subject: Subject<'_>) -> Checked {
         equals(&rule, names.join(" ").as_str(), expected)?;
     }
     let scope = SearchScope::default().with_hidden(false);
-    let named = GlobRequest::new("*").with_path(subject.at(".hidden")).with_scope(scope);
+    let named = GlobRequest::new("*").with_path(subject.path(".hidden")).with_scope(scope);
     let found = succeeds("a glob finds files", subject.env.find_files(&named).await)?;
-    equals("a hidden directory that is named is searched", found, [subject.at(".hidden/h.txt")])
+    equals("a hidden directory that is named is searched", found, [subject.path(".hidden/h.txt")])
 }
 
-async fn order(subject: Subject<'_>) -> Checked {
+async fn order(subject: Subject<'_>) -> CheckResult {
     let env = subject.env;
     subject.write("order/old.x", "").await?;
-    let old = succeeds("a file has metadata", env.metadata(&subject.at("order/old.x")).await)?;
+    let old = succeeds("a file has metadata", env.metadata(&subject.path("order/old.x")).await)?;
     // Clocks of file systems are coarse: write until the time has advanced.
     loop {
         subject.write("order/new.x", "").await?;
-        let new = succeeds("a file has metadata", env.metadata(&subject.at("order/new.x")).await)?;
+        let new = succeeds("a file has metadata", env.metadata(&subject.path("order/new.x")).await)?;
         if new.modified > old.modified {
             break;
         }
     }
-    let found = env.glob("*.x", &subject.at("order")).await;
+    let found = env.glob("*.x", &subject.path("order")).await;
     let found = succeeds("a glob finds files", found)?;
-    let expected = [subject.at("order/new.x"), subject.at("order/old.x")];
+    let expected = [subject.path("order/new.x"), subject.path("order/old.x")];
     equals("a glob returns the newest file first", found.as_slice(), expected.as_slice())
 }
 
-async fn modes(subject: Subject<'_>) -> Checked {
+async fn modes(subject: Subject<'_>) -> CheckResult {
     let needle = GrepRequest::new("needle").with_path(subject.root);
     let content = grep(subject, &needle).await?;
     equals(
@@ -140,7 +140,7 @@ async fn modes(subject: Subject<'_>) -> Checked {
         let has_lines = output.files.iter().any(|file| !file.lines.is_empty());
         holds("only the content mode has lines", !has_lines, &output)?;
     }
-    let context = needle.with_path(subject.at("a.txt")).with_context(1, 1);
+    let context = needle.with_path(subject.path("a.txt")).with_context(1, 1);
     let output = grep(subject, &context).await?;
     equals(
         "context lines are distinguished from matches",
@@ -149,7 +149,7 @@ async fn modes(subject: Subject<'_>) -> Checked {
     )
 }
 
-async fn selection(subject: Subject<'_>) -> Checked {
+async fn selection(subject: Subject<'_>) -> CheckResult {
     let needle = GrepRequest::new("needle").with_path(subject.root);
     for (what, request, expected) in [
         ("a filter by name", needle.clone().with_glob_filter("*.rs"), "b.rs src/deep/c.rs"),
@@ -161,9 +161,17 @@ async fn selection(subject: Subject<'_>) -> Checked {
         ),
         ("a filter with an exception", needle.clone().with_glob_filter("*.rs,!c.*"), "b.rs"),
         ("a negated filter", needle.clone().with_glob_filter("!*.{rs,txt}"), "keep.log"),
-        ("an ignored directory by its name", needle.clone().with_path(subject.at("build")), "build/out.txt"),
-        ("a directory with ignored files only", needle.clone().with_path(subject.at("whole")), "whole/w.py"),
-        ("an ignored file by its name", needle.clone().with_path(subject.at("note.log")), "note.log"),
+        (
+            "an ignored directory by its name",
+            needle.clone().with_path(subject.path("build")),
+            "build/out.txt",
+        ),
+        (
+            "a directory with ignored files only",
+            needle.clone().with_path(subject.path("whole")),
+            "whole/w.py",
+        ),
+        ("an ignored file by its name", needle.clone().with_path(subject.path("note.log")), "note.log"),
         ("a regular expression", GrepRequest::new("^fn .*\\}$").with_path(subject.root), ""),
         ("a dollar before a line feed", GrepRequest::new("^needle one$").with_path(subject.root), "a.txt"),
         (
@@ -180,7 +188,7 @@ async fn selection(subject: Subject<'_>) -> Checked {
 }
 
 /// Searches a project in a directory in which everything is ignored.
-async fn ignored_project(subject: Subject<'_>) -> Checked {
+async fn ignored_project(subject: Subject<'_>) -> CheckResult {
     for (name, content) in [
         ("nested/.gitignore", "*\n"),
         ("nested/p/.gitignore", "/target\nnode_modules/\n"),
@@ -191,20 +199,20 @@ async fn ignored_project(subject: Subject<'_>) -> Checked {
     ] {
         subject.write(name, content).await?;
     }
-    let output = grep(subject, &GrepRequest::new("needle").with_path(subject.at("nested/p"))).await?;
+    let output = grep(subject, &GrepRequest::new("needle").with_path(subject.path("nested/p"))).await?;
     let names: Vec<_> = output.files.iter().map(|file| relative(subject, &file.path)).collect();
     let expected = "nested/p/a.rs nested/p/src/b.rs";
     equals("a project in an ignored directory is searched", names.join(" ").as_str(), expected)?;
     equals("directories that its own rules ignore are left out", output.ignored, 2_usize)?;
-    let found = subject.env.glob("**/*.{rs,js}", &subject.at("nested/p")).await;
+    let found = subject.env.glob("**/*.{rs,js}", &subject.path("nested/p")).await;
     let found = succeeds("a glob finds files", found)?;
     let mut names: Vec<_> = found.iter().map(|path| relative(subject, path)).collect();
     names.sort();
     equals("a glob visits the same files", names.join(" ").as_str(), expected)
 }
 
-async fn limits(subject: Subject<'_>) -> Checked {
-    let needle = GrepRequest::new("needle").with_path(subject.at("src"));
+async fn limits(subject: Subject<'_>) -> CheckResult {
+    let needle = GrepRequest::new("needle").with_path(subject.path("src"));
     for (max, mode, matches, truncated) in [
         (3, GrepMode::Content, vec![1, 2], true),
         (4, GrepMode::Content, vec![1, 3], false),
@@ -222,10 +230,10 @@ async fn limits(subject: Subject<'_>) -> Checked {
     Ok(())
 }
 
-async fn errors(subject: Subject<'_>) -> Checked {
+async fn errors(subject: Subject<'_>) -> CheckResult {
     let is_invalid = |error: &EnvError| matches!(error, EnvError::InvalidPattern { .. });
     let env = subject.env;
-    let gone = subject.at("gone");
+    let gone = subject.path("gone");
     let needle = GrepRequest::new("needle").with_path(subject.root);
     let bad = GrepRequest::new("(").with_path(subject.root);
     fails("an invalid regular expression is refused", env.grep(&bad).await, is_invalid)?;
@@ -236,7 +244,7 @@ async fn errors(subject: Subject<'_>) -> Checked {
     fails("a missing directory has no files", env.glob("*", &gone).await, is_not_found)
 }
 
-async fn grep(subject: Subject<'_>, request: &GrepRequest) -> Checked<GrepOutput> {
+async fn grep(subject: Subject<'_>, request: &GrepRequest) -> CheckResult<GrepOutput> {
     succeeds("a search finds lines", subject.env.grep(request).await)
 }
 

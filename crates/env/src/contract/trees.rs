@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Checked, Subject, equals, fails, holds, is_not_a_directory, is_not_found, succeeds};
+use super::{CheckResult, Subject, equals, fails, holds, is_not_a_directory, is_not_found, succeeds};
 use crate::{
     error::EnvError,
     walk::{EntryKind, FileContent, ReadLimits, WalkLimit, WalkOutput, WalkRequest},
@@ -34,8 +34,8 @@ const FILES: [(&str, bool); 13] = [
 const HOSTILE: [&[u8]; 6] = [b"-rf", b" a  b ", b"two\nlines", b"end//\n", b"$(id)'\"\\", b"\xff\xfe"];
 
 /// Checks trees.
-pub(super) async fn trees(subject: Subject<'_>) -> Checked {
-    let subject = Subject { root: &subject.at("trees"), ..subject };
+pub(super) async fn trees(subject: Subject<'_>) -> CheckResult {
+    let subject = Subject { root: &subject.path("trees"), ..subject };
     directories(subject).await?;
     walks(subject).await?;
     limits(subject).await?;
@@ -44,9 +44,9 @@ pub(super) async fn trees(subject: Subject<'_>) -> Checked {
     modes(subject).await
 }
 
-async fn directories(subject: Subject<'_>) -> Checked {
+async fn directories(subject: Subject<'_>) -> CheckResult {
     let env = subject.env;
-    let path = subject.at("directories/a/b");
+    let path = subject.path("directories/a/b");
     for _ in 0..2 {
         succeeds("a directory is created with its parents, once", env.create_directory(&path).await)?;
         let metadata = succeeds("a created directory has metadata", env.metadata(&path).await)?;
@@ -56,19 +56,19 @@ async fn directories(subject: Subject<'_>) -> Checked {
     equals("a created directory is empty", listed.len(), 0_usize)?;
     subject.write("directories/file", "x").await?;
     for name in ["directories/file", "directories/file/below"] {
-        let created = env.create_directory(&subject.at(name)).await;
+        let created = env.create_directory(&subject.path(name)).await;
         fails("no directory replaces a file", created, is_not_a_directory)?;
     }
     Ok(())
 }
 
-async fn walk(subject: Subject<'_>, request: &WalkRequest) -> Checked<WalkOutput> {
+async fn walk(subject: Subject<'_>, request: &WalkRequest) -> CheckResult<WalkOutput> {
     succeeds("a tree is walked", subject.env.walk(request).await)
 }
 
-async fn walks(subject: Subject<'_>) -> Checked {
+async fn walks(subject: Subject<'_>) -> CheckResult {
     let env = subject.env;
-    let root = subject.at("walked");
+    let root = subject.path("walked");
     for (name, _) in FILES {
         let content = match name {
             ".gitignore" => "*.log\n/build/\n!keep.log\n",
@@ -103,10 +103,10 @@ async fn walks(subject: Subject<'_>) -> Checked {
         equals("a walk has metadata", (entry.size, entry.mode, entry.identity), expected)?;
     }
     for name in HOSTILE {
-        let path = subject.at("names").join(OsStr::from_bytes(name));
+        let path = subject.path("names").join(OsStr::from_bytes(name));
         succeeds("any name can be written", env.write(&path, name).await)?;
     }
-    let named = walk(subject, &WalkRequest::new(subject.at("names"))).await?;
+    let named = walk(subject, &WalkRequest::new(subject.path("names"))).await?;
     let mut expected: Vec<PathBuf> = Vec::new();
     for name in HOSTILE {
         // A name cannot contain a slash.
@@ -121,15 +121,15 @@ async fn walks(subject: Subject<'_>) -> Checked {
     equals("a relative path starts at the working directory", again.entries, output.entries)?;
     fails(
         "a missing directory is not walked",
-        env.walk(&WalkRequest::new(subject.at("gone"))).await,
+        env.walk(&WalkRequest::new(subject.path("gone"))).await,
         is_not_found,
     )?;
     let file = env.walk(&WalkRequest::new(root.join("keep.log"))).await;
     fails("a file is not walked", file, is_not_a_directory)
 }
 
-async fn limits(subject: Subject<'_>) -> Checked {
-    let request = WalkRequest::new(subject.at("walked"));
+async fn limits(subject: Subject<'_>) -> CheckResult {
+    let request = WalkRequest::new(subject.path("walked"));
     let few = walk(subject, &request.clone().with_max_entries(3)).await?;
     equals(
         "a walk ends at its limit of entries",
@@ -147,7 +147,7 @@ async fn limits(subject: Subject<'_>) -> Checked {
     holds("a walk that ends early finds nothing that is ignored", known, late)
 }
 
-async fn many_files(subject: Subject<'_>) -> Checked {
+async fn many_files(subject: Subject<'_>) -> CheckResult {
     let env = subject.env;
     for (name, content) in [("many/a", "1234"), ("many/b\nc", ""), ("many/long", "123456"), ("many/z", "z")] {
         subject.write(name, content).await?;
@@ -167,35 +167,35 @@ async fn many_files(subject: Subject<'_>) -> Checked {
         (vec!["long", "a"], (9, 10), vec![bytes("123456"), bytes("1234")]),
         (vec![], (9, 9), vec![]),
     ] {
-        let paths: Vec<_> = names.iter().map(|name| subject.at("many").join(name)).collect();
+        let paths: Vec<_> = names.iter().map(|name| subject.path("many").join(name)).collect();
         let read = env.read_many(&paths, ReadLimits::new(limits.0, limits.1)).await;
         let read = succeeds("many files are read", read)?;
         equals(&format!("{names:?} are read within {limits:?}"), read, expected)?;
     }
-    let zero = env.read_many(&[PathBuf::from("a\0b"), subject.at("many/z")], ReadLimits::new(9, 9)).await;
+    let zero = env.read_many(&[PathBuf::from("a\0b"), subject.path("many/z")], ReadLimits::new(9, 9)).await;
     let zero = succeeds("an invalid path is no error", zero)?;
     equals("an invalid path is unreadable", zero, vec![FileContent::Unreadable, bytes("z")])
 }
 
 /// Only for environments that create links.
-async fn links(subject: Subject<'_>) -> Checked {
+async fn links(subject: Subject<'_>) -> CheckResult {
     let env = subject.env;
     let hostile = Path::new(OsStr::from_bytes(b"-no\nwhere//\n\xff"));
-    let link = subject.at("links/below/broken");
+    let link = subject.path("links/below/broken");
     match env.create_symlink(&link, hostile).await {
         Err(EnvError::Unsupported { .. }) => return Ok(()),
         created => succeeds("a link is created with parents", created)?,
     }
     subject.write("links/target/file", "content").await?;
     for (name, target) in [("file", "target/file"), ("directory", "target")] {
-        let created = env.create_symlink(&subject.at("links").join(name), Path::new(target)).await;
+        let created = env.create_symlink(&subject.path("links").join(name), Path::new(target)).await;
         succeeds("a link is created", created)?;
     }
-    let read = succeeds("a link is followed", env.read(&subject.at("links/file"), None).await)?;
+    let read = succeeds("a link is followed", env.read(&subject.path("links/file"), None).await)?;
     equals("a link is followed", read.as_slice(), b"content".as_slice())?;
-    let again = env.create_symlink(&subject.at("links/file"), Path::new("other")).await;
+    let again = env.create_symlink(&subject.path("links/file"), Path::new("other")).await;
     fails("a link replaces nothing", again, |error| matches!(error, EnvError::Io { .. }))?;
-    let output = walk(subject, &WalkRequest::new(subject.at("links"))).await?;
+    let output = walk(subject, &WalkRequest::new(subject.path("links"))).await?;
     let found = output.entries.iter().filter(|entry| entry.kind == EntryKind::Symlink);
     let found: Vec<_> = found.map(|entry| (entry.path.as_path(), entry.target.as_deref())).collect();
     let expected = [
@@ -204,18 +204,18 @@ async fn links(subject: Subject<'_>) -> Checked {
         (Path::new("file"), Some(Path::new("target/file"))),
     ];
     equals("a walk has links with their targets and does not follow them", found, expected.to_vec())?;
-    let paths = ["links/file", "links/directory", "links/target/file"].map(|name| subject.at(name));
+    let paths = ["links/file", "links/directory", "links/target/file"].map(|name| subject.path(name));
     let read = succeeds("many files are read", env.read_many(&paths, ReadLimits::new(99, 99)).await)?;
     let expected = [FileContent::NotAFile, FileContent::NotAFile, FileContent::Bytes(b"content".to_vec())];
     equals("no link is followed among many files", read, expected.to_vec())?;
-    let linked = walk(subject, &WalkRequest::new(subject.at("links/directory"))).await?;
+    let linked = walk(subject, &WalkRequest::new(subject.path("links/directory"))).await?;
     equals("a root that is a link is followed", linked.entries.len(), 1_usize)
 }
 
 /// Only for environments with permission bits that can be set.
-async fn modes(subject: Subject<'_>) -> Checked {
+async fn modes(subject: Subject<'_>) -> CheckResult {
     let env = subject.env;
-    let file = subject.at("modes/file");
+    let file = subject.path("modes/file");
     subject.write("modes/file", "x").await?;
     for mode in [0o755, 0o600, 0o444] {
         match env.set_mode(&file, mode).await {
@@ -231,9 +231,9 @@ async fn modes(subject: Subject<'_>) -> Checked {
     let read = succeeds("a file is read", env.read(&file, None).await)?;
     equals("a mode does not change the content", read.as_slice(), b"x".as_slice())?;
     for mode in [0o1777, 0o700] {
-        succeeds("the mode of a directory is set", env.set_mode(&subject.at("modes"), mode).await)?;
-        let metadata = succeeds("a directory has metadata", env.metadata(&subject.at("modes")).await)?;
+        succeeds("the mode of a directory is set", env.set_mode(&subject.path("modes"), mode).await)?;
+        let metadata = succeeds("a directory has metadata", env.metadata(&subject.path("modes")).await)?;
         equals("a directory has the mode that was set", metadata.mode, Some(mode))?;
     }
-    fails("a missing file has no mode", env.set_mode(&subject.at("gone"), 0o600).await, is_not_found)
+    fails("a missing file has no mode", env.set_mode(&subject.path("gone"), 0o600).await, is_not_found)
 }

@@ -72,14 +72,14 @@ pub(super) struct Engine {
     name: String,
     program: OnceLock<PathBuf>,
     user: Option<String>,
-    started: Mutex<Option<Started>>,
+    started: Mutex<Option<StartedContainer>>,
     /// Held while the container is started or removed.
     exclusive: tokio::sync::Mutex<()>,
 }
 
 /// A container that was started here.
 #[derive(Debug)]
-struct Started {
+struct StartedContainer {
     container: String,
     /// Holds the input of the first process; dropping it stops the container.
     client: Child,
@@ -121,7 +121,7 @@ impl Engine {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Started>> {
+    fn lock(&self) -> MutexGuard<'_, Option<StartedContainer>> {
         self.started.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -200,7 +200,7 @@ impl Engine {
             Err(elapsed) => return Err(self.unreachable(elapsed)),
         }
         tracing::debug!(container, image = image.name, "container started");
-        *self.lock() = Some(Started { container, client });
+        *self.lock() = Some(StartedContainer { container, client });
         Ok(())
     }
 }
@@ -234,7 +234,7 @@ impl Transport for Engine {
             sleep(POLL).await;
         }
         let started = self.lock().take();
-        if let Some(Started { mut client, .. }) = started {
+        if let Some(StartedContainer { mut client, .. }) = started {
             drop(client.stdin.take());
             // It has nothing left to wait for. An error means that it was reaped elsewhere.
             while matches!(client.try_wait(), Ok(None)) && Instant::now() < deadline {

@@ -9,7 +9,7 @@ use std::{
 use crate::{
     blocking::blocking,
     error::EnvError,
-    output::{Captured, OutputCapture, OutputChunk, OutputLimits},
+    output::{CapturedOutput, OutputCapture, OutputChunk, OutputLimits},
 };
 
 /// Bytes written to disk per batch. Up to the same amount is buffered during the write.
@@ -21,13 +21,13 @@ const CHUNK_OVERHEAD: usize = 64;
 /// Records output. One batch is written to disk while the next is buffered; when the buffer is full
 /// too, the command has to wait.
 pub(super) struct Recorder {
-    state: State,
+    state: RecorderState,
     /// Chunks received since the current write started.
     buffered: Vec<OutputChunk>,
     buffered_bytes: usize,
 }
 
-enum State {
+enum RecorderState {
     Idle(Box<OutputCapture>),
     Writing(Writing),
     /// A write did not return: the runtime is shutting down.
@@ -38,13 +38,13 @@ type Writing = Pin<Box<dyn Future<Output = Result<Box<OutputCapture>, EnvError>>
 
 impl Recorder {
     pub(super) fn new(limits: OutputLimits) -> Self {
-        let state = State::Idle(Box::new(OutputCapture::new(limits)));
+        let state = RecorderState::Idle(Box::new(OutputCapture::new(limits)));
         Self { state, buffered: Vec::new(), buffered_bytes: 0 }
     }
 
     /// Records a chunk. Waits only if the disk is a whole batch behind.
     pub(super) async fn record(&mut self, chunk: OutputChunk) -> Result<(), EnvError> {
-        if let State::Idle(capture) = &mut self.state
+        if let RecorderState::Idle(capture) = &mut self.state
             && self.buffered.is_empty()
             && !capture.spools(chunk.bytes.len())
         {
@@ -57,7 +57,7 @@ impl Recorder {
     }
 
     /// Returns all recorded output.
-    pub(super) async fn finish(mut self) -> Result<Captured, EnvError> {
+    pub(super) async fn finish(mut self) -> Result<CapturedOutput, EnvError> {
         if !self.buffered.is_empty() {
             self.start_write().await?;
         }
@@ -75,18 +75,18 @@ impl Recorder {
         }));
         // The first poll starts the work.
         self.state = match poll_fn(|context| Poll::Ready(writing.as_mut().poll(context))).await {
-            Poll::Ready(written) => State::Idle(written?),
-            Poll::Pending => State::Writing(writing),
+            Poll::Ready(written) => RecorderState::Idle(written?),
+            Poll::Pending => RecorderState::Writing(writing),
         };
         Ok(())
     }
 
     /// Waits for the current write and takes the capture out.
     async fn finish_write(&mut self) -> Result<Box<OutputCapture>, EnvError> {
-        match std::mem::replace(&mut self.state, State::Lost) {
-            State::Idle(capture) => Ok(capture),
-            State::Writing(writing) => writing.await,
-            State::Lost => Err(EnvError::EnvironmentLost {
+        match std::mem::replace(&mut self.state, RecorderState::Lost) {
+            RecorderState::Idle(capture) => Ok(capture),
+            RecorderState::Writing(writing) => writing.await,
+            RecorderState::Lost => Err(EnvError::EnvironmentLost {
                 environment: "the asynchronous runtime".to_owned(),
                 source: None,
             }),

@@ -26,7 +26,7 @@ use nix::{
 };
 
 use crate::{
-    blocking::Cancelled,
+    blocking::CancelFlag,
     error::EnvError,
     file::{DirEntry, Metadata},
     host_files::{self, tree},
@@ -69,7 +69,7 @@ enum Links {
 
 /// The allowed roots, all absolute.
 #[derive(Clone, Debug)]
-pub(crate) struct Beneath {
+pub(crate) struct AllowedRoots {
     roots: Vec<Root>,
     links: Links,
 }
@@ -96,10 +96,10 @@ struct Location {
 #[derive(Default)]
 struct CreatedDirectories(Vec<(OwnedFd, OsString)>);
 
-impl Beneath {
+impl AllowedRoots {
     /// Roots below which links are followed, unless they lead out of all roots.
     pub(crate) fn new(roots: Vec<PathBuf>) -> Self {
-        let roots = roots.into_iter().map(Root::named).collect();
+        let roots = roots.into_iter().map(Root::by_path).collect();
         Self { roots, links: Links::Within }
     }
 
@@ -107,8 +107,8 @@ impl Beneath {
     /// lead elsewhere by now.
     pub(crate) fn without_links(held: impl IntoIterator<Item = (PathBuf, Arc<OwnedFd>)>) -> Self {
         let held =
-            held.into_iter().map(|(path, directory)| Root { held: Some(directory), ..Root::named(path) });
-        let all = Root::named(PathBuf::from("/"));
+            held.into_iter().map(|(path, directory)| Root { held: Some(directory), ..Root::by_path(path) });
+        let all = Root::by_path(PathBuf::from("/"));
         Self { roots: held.chain([all]).collect(), links: Links::Refused }
     }
 
@@ -142,7 +142,7 @@ impl Beneath {
         host_files::list(&proc_path(directory), limit).map_err(|error| error.map_path(|_| path.to_path_buf()))
     }
 
-    pub(crate) fn write(&self, path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
+    pub(crate) fn write(&self, path: &Path, bytes: &[u8], cancelled: &CancelFlag) -> Result<(), EnvError> {
         // Without recorded identities, only the directories are checked.
         self.write_checked(path, bytes, cancelled, &|_| Ok(()))
     }
@@ -152,7 +152,7 @@ impl Beneath {
         &self,
         path: &Path,
         bytes: &[u8],
-        cancelled: &Cancelled,
+        cancelled: &CancelFlag,
         check_identity: &dyn Fn(&File) -> Result<(), EnvError>,
     ) -> Result<(), EnvError> {
         let location = self.resolve("writing", path, LastLink::Followed, Missing::Created)?;
@@ -196,7 +196,7 @@ impl Beneath {
         &self,
         request: &WalkRequest,
         above: Option<&Arc<IgnoreRules>>,
-        cancelled: &Cancelled,
+        cancelled: &CancelFlag,
     ) -> Result<WalkOutput, EnvError> {
         let root = &request.root;
         let directory = tree::reopen(&self.open("walking", root)?, root)?;
@@ -334,7 +334,7 @@ impl Beneath {
 }
 
 impl Root {
-    fn named(path: PathBuf) -> Self {
+    fn by_path(path: PathBuf) -> Self {
         Self { path, held: None, is_forgotten: Arc::default() }
     }
 
@@ -345,7 +345,7 @@ impl Root {
 
     /// Returns it by its path without links.
     fn canonical(&self) -> Option<Self> {
-        host_files::canonicalize(&self.path).ok().map(Self::named)
+        host_files::canonicalize(&self.path).ok().map(Self::by_path)
     }
 
     fn open(&self) -> io::Result<OwnedFd> {
@@ -388,7 +388,7 @@ impl Drop for CreatedDirectories {
 
 /// Path resolution in progress.
 struct Walk<'a> {
-    beneath: &'a Beneath,
+    beneath: &'a AllowedRoots,
     action: &'a str,
     path: &'a Path,
     position: Position,

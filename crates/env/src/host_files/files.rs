@@ -12,7 +12,7 @@ use std::{
 use super::held::HeldPaths;
 use super::tree;
 use crate::{
-    blocking::Cancelled,
+    blocking::CancelFlag,
     error::EnvError,
     file::{DirEntry, Metadata},
     host_files,
@@ -65,7 +65,7 @@ impl Files {
         by!(self, open(path))
     }
 
-    pub(crate) fn write(&self, path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
+    pub(crate) fn write(&self, path: &Path, bytes: &[u8], cancelled: &CancelFlag) -> Result<(), EnvError> {
         by!(self, write(path, bytes, cancelled))
     }
 
@@ -106,7 +106,7 @@ impl Files {
         &self,
         paths: &[PathBuf],
         limits: ReadLimits,
-        cancelled: &Cancelled,
+        cancelled: &CancelFlag,
     ) -> Result<Vec<FileContent>, EnvError> {
         match self {
             Self::Named => tree::read_many(paths, limits, &tree::open_file, cancelled),
@@ -120,7 +120,7 @@ impl Files {
         &self,
         request: &WalkRequest,
         working_directory: &Path,
-        cancelled: &Cancelled,
+        cancelled: &CancelFlag,
     ) -> Result<WalkOutput, EnvError> {
         let above = tree::rules_above(&request.root, working_directory);
         by!(self, walk(request, above.as_ref(), cancelled))

@@ -16,11 +16,11 @@ use std::{
 use nix::sys::stat::{FileStat, SFlag, fstat};
 
 use super::{
-    beneath::{self, Beneath, LastLink, replaced},
+    beneath::{self, AllowedRoots, LastLink, replaced},
     canonicalize, tree,
 };
 use crate::{
-    blocking::Cancelled,
+    blocking::CancelFlag,
     error::EnvError,
     file::{DirEntry, Metadata},
     search::ignore_rules::IgnoreRules,
@@ -40,7 +40,7 @@ pub(crate) struct HeldPaths {
     targets: BTreeMap<PathBuf, PathBuf>,
     /// Unresolvable paths, such as one below a file.
     unresolved: BTreeSet<PathBuf>,
-    beneath: Beneath,
+    beneath: AllowedRoots,
     /// Identities of the targets, until an operation changes them.
     seen: Mutex<BTreeMap<PathBuf, Option<Identity>>>,
 }
@@ -102,7 +102,12 @@ impl HeldPaths {
             targets.insert(path.parent().unwrap_or(path).to_path_buf(), parent);
             targets.insert(path.clone(), target);
         }
-        Ok(Self { targets, unresolved, beneath: Beneath::without_links(directories), seen: Mutex::new(seen) })
+        Ok(Self {
+            targets,
+            unresolved,
+            beneath: AllowedRoots::without_links(directories),
+            seen: Mutex::new(seen),
+        })
     }
 
     /// Returns the recorded target of a path; resolves other paths.
@@ -127,7 +132,7 @@ impl HeldPaths {
 
     /// Opens a regular file for reading.
     pub(crate) fn open(&self, path: &Path) -> Result<File, EnvError> {
-        self.at(path, LastLink::Followed, |target| {
+        self.with_target(path, LastLink::Followed, |target| {
             let file = self.beneath.open_file(target)?;
             self.compare("reading", target, &file)?;
             Ok(file)
@@ -136,7 +141,7 @@ impl HeldPaths {
 
     /// Opens a file for reading, unless it is a link.
     pub(crate) fn open_itself(&self, path: &Path) -> Result<File, EnvError> {
-        self.at(path, LastLink::Kept, |target| match self.beneath.open_file(target) {
+        self.with_target(path, LastLink::Kept, |target| match self.beneath.open_file(target) {
             Ok(file) => self.compare("reading", target, &file).map(|()| file),
             Err(EnvError::Refused { .. }) => Err(EnvError::NotARegularFile { path: target.to_path_buf() }),
             Err(error) => Err(error),
@@ -144,7 +149,7 @@ impl HeldPaths {
     }
 
     pub(crate) fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
-        self.at(path, LastLink::Followed, |target| {
+        self.with_target(path, LastLink::Followed, |target| {
             let file = self.beneath.open("looking at", target)?;
             self.compare("looking at", target, &file)?;
             beneath::metadata_of(&file, target)
@@ -152,14 +157,14 @@ impl HeldPaths {
     }
 
     pub(crate) fn list(&self, path: &Path, limit: usize) -> Result<Vec<DirEntry>, EnvError> {
-        self.at(path, LastLink::Followed, |target| {
+        self.with_target(path, LastLink::Followed, |target| {
             let directory = self.beneath.open("listing", target)?;
             self.compare("listing", target, &directory)?;
-            Beneath::list_open(&directory, target, limit)
+            AllowedRoots::list_open(&directory, target, limit)
         })
     }
 
-    pub(crate) fn write(&self, path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
+    pub(crate) fn write(&self, path: &Path, bytes: &[u8], cancelled: &CancelFlag) -> Result<(), EnvError> {
         self.change("writing", path, LastLink::Followed, |target| {
             // The entry was compared before. Another file may have its name by now, and must not be written in place.
             let check_identity = |file: &File| self.compare("writing", target, file);
@@ -198,10 +203,10 @@ impl HeldPaths {
         &self,
         request: &WalkRequest,
         above: Option<&Arc<IgnoreRules>>,
-        cancelled: &Cancelled,
+        cancelled: &CancelFlag,
     ) -> Result<WalkOutput, EnvError> {
         let root = &request.root;
-        let directory = self.at(root, LastLink::Followed, |target| {
+        let directory = self.with_target(root, LastLink::Followed, |target| {
             let directory = self.beneath.open("walking", target)?;
             self.compare("walking", target, &directory).map(|()| directory)
         })?;
@@ -210,7 +215,7 @@ impl HeldPaths {
     }
 
     /// Runs `work` on the target of a path. Links below a held directory are followed within it. Errors contain the given path.
-    fn at<T>(
+    fn with_target<T>(
         &self,
         path: &Path,
         last: LastLink,
@@ -261,7 +266,7 @@ impl HeldPaths {
         last: LastLink,
         work: impl Fn(&Path) -> Result<(), EnvError>,
     ) -> Result<(), EnvError> {
-        self.at(path, last, |target| {
+        self.with_target(path, last, |target| {
             match self.beneath.open_entry(action, target) {
                 Ok(file) => self.compare(action, target, file)?,
                 // It was removed meanwhile: there is nothing to compare.
@@ -272,7 +277,7 @@ impl HeldPaths {
             // A write in place does not replace the checked file.
             let entry = self.beneath.open_entry(action, target);
             if !entry.is_ok_and(|file| self.compare(action, target, file).is_ok()) {
-                self.seen().remove(target);
+                self.lock_seen().remove(target);
             }
             self.beneath.forget_if_removed(target);
             Ok(())
@@ -297,12 +302,12 @@ impl HeldPaths {
 
     /// Fails unless the open file has the recorded identity.
     fn compare(&self, action: &str, target: &Path, file: impl AsFd) -> Result<(), EnvError> {
-        let Some(seen) = self.seen().get(target).copied() else { return Ok(()) };
+        let Some(seen) = self.lock_seen().get(target).copied() else { return Ok(()) };
         let found = fstat(file).map_err(|errno| EnvError::from_io("look at", target, errno.into()))?;
         if seen == Some(found.into()) { Ok(()) } else { Err(replaced(action, target)) }
     }
 
-    fn seen(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Option<Identity>>> {
+    fn lock_seen(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Option<Identity>>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -333,12 +338,12 @@ impl ResolvedPath {
         };
         let of_name = nearest_directory(&parent)?;
         // The last name is looked up in that directory, not by the path again.
-        let target = match Beneath::without_links([of_name.clone()]).read_link(&own)? {
+        let target = match AllowedRoots::without_links([of_name.clone()]).read_link(&own)? {
             Some(_) => canonicalize(&own)?,
             None => own,
         };
         let of_target = nearest_directory(target.parent().unwrap_or(&target))?;
-        let held = Beneath::without_links([of_name.clone(), of_target.clone()]);
+        let held = AllowedRoots::without_links([of_name.clone(), of_target.clone()]);
         let object = match held.open("looking at", &target) {
             Ok(object) => Some(object),
             Err(EnvError::NotFound { .. }) => None,
@@ -359,7 +364,7 @@ impl ResolvedPath {
 
 /// Opens a directory whose path has no links, or the nearest one above that exists.
 fn nearest_directory(path: &Path) -> Result<(PathBuf, Arc<OwnedFd>), EnvError> {
-    let all = Beneath::without_links([]);
+    let all = AllowedRoots::without_links([]);
     let mut above = path;
     loop {
         match (all.open("looking at", above), above.parent()) {

@@ -15,13 +15,18 @@ use tempfile::NamedTempFile;
 
 use super::{NO_LINK, sync_directory, write_cancelled};
 use crate::{
-    blocking::Cancelled,
+    blocking::CancelFlag,
     file::{COPIES_DIRECTORY, COPIES_MODE, TEMPORARY_PREFIX},
 };
 
 /// Replaces the content of a file that is open for writing; `target` is its name. Fails before the first change if the
 /// content that is there cannot be copied. A failed write is undone.
-pub(super) fn overwrite(target: &Path, writer: &File, bytes: &[u8], cancelled: &Cancelled) -> io::Result<()> {
+pub(super) fn overwrite(
+    target: &Path,
+    writer: &File,
+    bytes: &[u8],
+    cancelled: &CancelFlag,
+) -> io::Result<()> {
     let mut reader = OpenOptions::new().read(true).custom_flags(NO_LINK.bits()).open(target)?;
     let (old, judged) = (reader.metadata()?, writer.metadata()?);
     if (old.dev(), old.ino()) != (judged.dev(), judged.ino()) {

@@ -19,7 +19,7 @@ use super::{
     temporary::Temporary,
     write_cancelled,
 };
-use crate::{blocking::Cancelled, error::EnvError, file::is_read_only};
+use crate::{blocking::CancelFlag, error::EnvError, file::is_read_only};
 
 /// Permission bits of a new file, before the umask.
 const NEW_FILE_MODE: u32 = 0o666;
@@ -35,7 +35,7 @@ const REPLACEMENT_MODE: u32 = 0o600;
 pub(crate) fn replace(
     target: &Path,
     bytes: &[u8],
-    cancelled: &Cancelled,
+    cancelled: &CancelFlag,
     check_identity: &dyn Fn(&File) -> Result<(), EnvError>,
 ) -> Result<(), EnvError> {
     let failed = |source| EnvError::from_io("write", target, source);
@@ -120,7 +120,7 @@ impl ExistingFile {
         Ok(is_owner_kept && in_place::copy_attributes(writer, replacement))
     }
 
-    fn overwrite(&self, target: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
+    fn overwrite(&self, target: &Path, bytes: &[u8], cancelled: &CancelFlag) -> Result<(), EnvError> {
         let failed = |source| EnvError::from_io("write", target, source);
         let writer = self.writer.as_ref().map_err(|errno| failed((*errno).into()))?;
         in_place::overwrite(target, writer, bytes, cancelled).map_err(failed)

@@ -22,7 +22,7 @@ use nix::{
 };
 
 use crate::{
-    blocking::Cancelled,
+    blocking::CancelFlag,
     environment::walk::content_of_error,
     error::EnvError,
     file::FileIdentity,
@@ -76,7 +76,7 @@ pub(crate) fn walk(
     request: &WalkRequest,
     above: Option<&Arc<IgnoreRules>>,
     read_rules: ReadRules<'_>,
-    cancelled: &Cancelled,
+    cancelled: &CancelFlag,
 ) -> Result<WalkOutput, EnvError> {
     let mut output = WalkOutput { started_ns: now_ns(), ..WalkOutput::default() };
     let deadline = request.time_limit.and_then(|limit| Instant::now().checked_add(limit));
@@ -95,7 +95,7 @@ struct Walker<'a> {
     request: &'a WalkRequest,
     deadline: Option<Instant>,
     read_rules: ReadRules<'a>,
-    cancelled: &'a Cancelled,
+    cancelled: &'a CancelFlag,
     output: &'a mut WalkOutput,
 }
 
@@ -256,7 +256,7 @@ pub(crate) fn read_many(
     paths: &[PathBuf],
     limits: ReadLimits,
     open: OpenFile<'_>,
-    cancelled: &Cancelled,
+    cancelled: &CancelFlag,
 ) -> Result<Vec<FileContent>, EnvError> {
     let mut contents = Vec::with_capacity(paths.len());
     let mut read = 0_u64;
@@ -323,7 +323,7 @@ mod tests {
 
     fn walk_at(root: &Path, request: &WalkRequest) -> WalkOutput {
         let read = |path: &Path| host_files::read(path, None).unwrap_or_default();
-        walk(open_root(root).unwrap(), root, request, None, &read, &Cancelled::default()).unwrap()
+        walk(open_root(root).unwrap(), root, request, None, &read, &CancelFlag::default()).unwrap()
     }
 
     /// Nothing is denied to the superuser, so a thread changes its file system user.
@@ -346,7 +346,7 @@ mod tests {
                 }
                 let paths = ["open/file", "shut/file"].map(|name| root.join(name));
                 let read =
-                    read_many(&paths, ReadLimits::new(9, 9), &open_file, &Cancelled::default()).unwrap();
+                    read_many(&paths, ReadLimits::new(9, 9), &open_file, &CancelFlag::default()).unwrap();
                 (walk_at(root, &WalkRequest::new(root)), read)
             };
             scope.spawn(without_privileges).join().unwrap()
@@ -375,7 +375,7 @@ mod tests {
     fn cancelled_walk_ends() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("file"), "").unwrap();
-        let cancelled = Cancelled::default();
+        let cancelled = CancelFlag::default();
         drop(cancelled.on_drop());
         let request = WalkRequest::new(directory.path());
         let read = |_: &Path| Vec::new();

@@ -37,7 +37,7 @@ pub(crate) struct Invocation {
 impl Invocation {
     /// Starts the process in a separate process group. It keeps the terminal of the embedding process: the standard library
     /// cannot start a process in a separate session.
-    fn spawn(&self) -> io::Result<Launched> {
+    fn spawn(&self) -> io::Result<LaunchedProcess> {
         let mut child = tokio::process::Command::new(&self.program)
             .args(&self.arguments)
             .env_clear()
@@ -51,7 +51,7 @@ impl Invocation {
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()?;
-        Ok(Launched {
+        Ok(LaunchedProcess {
             stdin: child.stdin.take(),
             stdout: child.stdout.take(),
             stderr: child.stderr.take(),
@@ -61,7 +61,7 @@ impl Invocation {
 }
 
 /// A started process and its pipes.
-pub(crate) struct Launched {
+pub(crate) struct LaunchedProcess {
     pub(crate) child: Child,
     pub(crate) stdin: Option<ChildStdin>,
     pub(crate) stdout: Option<ChildStdout>,
@@ -73,7 +73,7 @@ pub(crate) struct Launched {
 
 /// Function that starts a process.
 #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
-type Launch = dyn Fn(&Invocation) -> io::Result<Launched> + Send + Sync;
+type Launch = dyn Fn(&Invocation) -> io::Result<LaunchedProcess> + Send + Sync;
 
 /// How a process is started.
 #[derive(Clone)]
@@ -86,7 +86,7 @@ pub(crate) enum Launcher {
 }
 
 impl Launcher {
-    pub(super) fn launch(&self, invocation: &Invocation) -> io::Result<Launched> {
+    pub(super) fn launch(&self, invocation: &Invocation) -> io::Result<LaunchedProcess> {
         match self {
             #[cfg(target_os = "linux")]
             Self::Plain => super::start::spawn(invocation),

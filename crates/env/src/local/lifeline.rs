@@ -23,7 +23,7 @@ use std::{
     thread,
 };
 
-use self::watch_table::{Line, WatchTable};
+use self::watch_table::{LineNumber, WatchTable};
 use super::scope::Scope;
 use crate::variables::TAG_VARIABLE;
 
@@ -43,16 +43,16 @@ pub(super) struct Lifeline {
     /// Tag of the embedding process, if it is itself a command of another environment.
     outer_tag: Option<String>,
     path: OsString,
-    state: Mutex<State>,
+    state: Mutex<LifelineState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LifelineState {
     supervisor: Option<Supervisor>,
     /// Table of running commands; present while there is a supervisor or a command.
     table: Option<WatchTable>,
     /// The entries of the table with their lines.
-    watched: BTreeMap<String, Line>,
+    watched: BTreeMap<String, LineNumber>,
 }
 
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl Lifeline {
     /// Records that all processes of a command are gone.
     pub(super) fn forget(&self, scope: &Scope) {
         let mut state = self.lock();
-        let State { table, watched, .. } = &mut *state;
+        let LifelineState { table, watched, .. } = &mut *state;
         if let Some(line) = watched.remove(&entry(scope))
             && let Some(Err(error)) = table.as_mut().map(|table| table.clear(line))
         {
@@ -131,7 +131,7 @@ impl Lifeline {
         Ok(Supervisor { child, pipe })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LifelineState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -151,7 +151,7 @@ impl Drop for Lifeline {
     }
 }
 
-impl State {
+impl LifelineState {
     fn table(&mut self) -> io::Result<&mut WatchTable> {
         let table = match self.table.take() {
             Some(table) => table,

@@ -14,10 +14,10 @@ use tokio::{
 };
 
 #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
-use super::start_report::{Start, StartReport};
+use super::start_report::{LaunchOutcome, StartReport};
 use super::{
     admission::Slot,
-    launch::{Child, Invocation, Launched, Launcher},
+    launch::{Child, Invocation, LaunchedProcess, Launcher},
     pid_sequence::Position,
     pipes::Pipes,
     reaper::{Reaper, Registration},
@@ -90,7 +90,7 @@ fn configure(command: Command, context: &SpawnContext) -> Invocation {
     Invocation { program, arguments, variables, directory: context.directory.clone(), stdin: command.stdin }
 }
 
-fn with_id(launched: Launched) -> io::Result<(Launched, i32)> {
+fn with_id(launched: LaunchedProcess) -> io::Result<(LaunchedProcess, i32)> {
     let id = launched.child.id().and_then(|id| i32::try_from(id).ok());
     let id = id.ok_or_else(|| io::Error::other("the process has no id"))?;
     Ok((launched, id))
@@ -122,7 +122,7 @@ pub(crate) struct LocalProcess {
 
 impl LocalProcess {
     /// Takes the pipes of a process and registers it.
-    fn new(launched: Launched, scope: Scope, reaper: Arc<Reaper>) -> Self {
+    fn new(launched: LaunchedProcess, scope: Scope, reaper: Arc<Reaper>) -> Self {
         Self {
             stdin: launched.stdin,
             pipes: Pipes::new(launched.stdout, launched.stderr),
@@ -152,12 +152,12 @@ impl LocalProcess {
         };
         let start = report.read().await;
         let source = match start {
-            Ok(Start::Running(init)) => {
+            Ok(LaunchOutcome::Running(init)) => {
                 self.scope.set_init(init);
                 return Ok(self);
             }
-            Ok(Start::Failed(kind)) => kind.into(),
-            Ok(Start::Launcher) => self.launcher_error().await,
+            Ok(LaunchOutcome::Failed(kind)) => kind.into(),
+            Ok(LaunchOutcome::Launcher) => self.launcher_error().await,
             Err(error) => error,
         };
         Err(EnvError::Spawn { program: report.into_program(), source })

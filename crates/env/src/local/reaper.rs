@@ -44,7 +44,7 @@ const START_LIMIT: Duration = Duration::from_secs(5);
 /// Its thread starts when the first running process is dropped.
 #[derive(Debug)]
 pub(super) struct Reaper {
-    state: Mutex<State>,
+    state: Mutex<ReaperState>,
     /// Does the same when this process dies; `None` if disabled.
     lifeline: Option<Arc<Lifeline>>,
     /// Held while waiting for a thread, so that a concurrent caller waits for the same thread.
@@ -60,7 +60,7 @@ pub(super) struct Reaper {
 /// Keeps [`Reaper::finish`] and the supervisor from overlooking it, although its id is not known
 /// yet.
 #[derive(Debug)]
-pub(super) struct Starting {
+pub(super) struct StartingProcess {
     reaper: Arc<Reaper>,
 }
 
@@ -69,9 +69,9 @@ pub(super) struct Starting {
 pub(super) struct Registration(u64);
 
 #[derive(Debug, Default)]
-struct State {
+struct ReaperState {
     registrations: u64,
-    /// The number of [`Starting`] guards.
+    /// The number of [`StartingProcess`] guards.
     starting: usize,
     /// Everything was killed; nothing may start any more.
     is_killed: bool,
@@ -81,13 +81,13 @@ struct State {
 
 #[derive(Debug)]
 struct Worker {
-    sender: Sender<Abandoned>,
+    sender: Sender<AbandonedProcess>,
     thread: JoinHandle<()>,
 }
 
 /// A process being terminated.
 #[derive(Debug)]
-struct Abandoned {
+struct AbandonedProcess {
     scope: Scope,
     /// The first process, unless it is already reaped or owned elsewhere.
     child: Option<Child>,
@@ -113,7 +113,7 @@ impl Reaper {
     /// # Errors
     ///
     /// [`EnvError::Spawn`] for the supervisor, or [`EnvError::Refused`] after [`kill`](Self::kill).
-    pub(super) fn prepare(self: &Arc<Self>) -> Result<Starting, EnvError> {
+    pub(super) fn prepare(self: &Arc<Self>) -> Result<StartingProcess, EnvError> {
         let mut state = self.lock();
         if state.is_killed {
             return Err(EnvError::Refused {
@@ -123,7 +123,7 @@ impl Reaper {
         }
         state.starting += 1;
         drop(state);
-        let starting = Starting { reaper: Arc::clone(self) };
+        let starting = StartingProcess { reaper: Arc::clone(self) };
         if let Some(lifeline) = &self.lifeline {
             lifeline.ensure_running().map_err(process::not_watched)?;
         }
@@ -162,7 +162,7 @@ impl Reaper {
     ) {
         let mut state = self.lock();
         state.running.remove(&registration);
-        self.enqueue(&mut state, Abandoned { scope, child, output: Some(output), terminated: None });
+        self.enqueue(&mut state, AbandonedProcess { scope, child, output: Some(output), terminated: None });
     }
 
     /// Terminates all processes, running or being started, and waits until they are gone along with
@@ -174,7 +174,10 @@ impl Reaper {
             let mut state = self.wait_until_started();
             for scope in std::mem::take(&mut state.running).into_values() {
                 leaders.push(scope.leader());
-                self.enqueue(&mut state, Abandoned { scope, child: None, output: None, terminated: None });
+                self.enqueue(
+                    &mut state,
+                    AbandonedProcess { scope, child: None, output: None, terminated: None },
+                );
             }
             state.worker.take()
         };
@@ -206,7 +209,7 @@ impl Reaper {
     }
 
     /// Waits until every announced process is registered.
-    fn wait_until_started(&self) -> MutexGuard<'_, State> {
+    fn wait_until_started(&self) -> MutexGuard<'_, ReaperState> {
         let waited = self.started.wait_timeout_while(self.lock(), START_LIMIT, |state| state.starting > 0);
         let (state, elapsed) = waited.unwrap_or_else(PoisonError::into_inner);
         if elapsed.timed_out() {
@@ -215,7 +218,7 @@ impl Reaper {
         state
     }
 
-    fn enqueue(&self, state: &mut State, abandoned: Abandoned) {
+    fn enqueue(&self, state: &mut ReaperState, abandoned: AbandonedProcess) {
         let worker = match state.worker.take().map_or_else(|| self.spawn_worker(), Ok) {
             Ok(worker) => worker,
             Err(error) => {
@@ -239,12 +242,12 @@ impl Reaper {
         Ok(Worker { sender, thread })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ReaperState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Starting {
+impl Drop for StartingProcess {
     fn drop(&mut self) {
         let mut state = self.reaper.lock();
         state.starting -= 1;
@@ -264,7 +267,7 @@ fn reap(leader: i32) {
 }
 
 /// Terminates processes until the channel is closed and none is left.
-fn run(receiver: &Receiver<Abandoned>, kill_at_once: &AtomicBool, lifeline: Option<&Lifeline>) {
+fn run(receiver: &Receiver<AbandonedProcess>, kill_at_once: &AtomicBool, lifeline: Option<&Lifeline>) {
     let mut abandoned = Vec::new();
     while receive(receiver, &mut abandoned) || !abandoned.is_empty() {
         // One read of the table serves all of them.
@@ -285,7 +288,7 @@ fn run(receiver: &Receiver<Abandoned>, kill_at_once: &AtomicBool, lifeline: Opti
 
 /// Receives dropped processes: waits for one poll interval, or indefinitely if no process is being
 /// terminated. Returns true if more can follow.
-fn receive(receiver: &Receiver<Abandoned>, abandoned: &mut Vec<Abandoned>) -> bool {
+fn receive(receiver: &Receiver<AbandonedProcess>, abandoned: &mut Vec<AbandonedProcess>) -> bool {
     let first = if abandoned.is_empty() {
         receiver.recv().map_err(|_| RecvTimeoutError::Disconnected)
     } else {
@@ -307,7 +310,7 @@ fn receive(receiver: &Receiver<Abandoned>, abandoned: &mut Vec<Abandoned>) -> bo
     }
 }
 
-impl Abandoned {
+impl AbandonedProcess {
     /// Sends the signal that is due and returns true if any process is left.
     fn advance(&mut self, table: Option<&[ProcessRow]>, grace: Duration) -> bool {
         if let Some(output) = &mut self.output {

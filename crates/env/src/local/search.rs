@@ -12,7 +12,7 @@ use std::{
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use crate::{
-    blocking::{Cancelled, blocking},
+    blocking::{CancelFlag, blocking},
     error::EnvError,
     file::MAX_ENTRIES,
     host_files::{self, files::Files},
@@ -39,7 +39,7 @@ pub(super) async fn find_files(
 ) -> Result<Vec<PathBuf>, EnvError> {
     let files = files.clone();
     let scope = pattern.scope(scope);
-    let cancelled = Cancelled::default();
+    let cancelled = CancelFlag::default();
     let _guard = cancelled.on_drop();
     blocking(move || {
         files.metadata(&root)?;
@@ -80,7 +80,7 @@ pub(super) async fn grep(
     working_directory: PathBuf,
 ) -> Result<GrepOutput, EnvError> {
     let (files, request) = (files.clone(), request.clone());
-    let cancelled = Cancelled::default();
+    let cancelled = CancelFlag::default();
     let _guard = cancelled.on_drop();
     blocking(move || {
         // A large expression takes a while to compile.
@@ -121,7 +121,7 @@ struct Tree<'a> {
     root: &'a Path,
     rules: KnownRules,
     ignored: Arc<AtomicUsize>,
-    cancelled: &'a Cancelled,
+    cancelled: &'a CancelFlag,
 }
 
 impl<'a> Tree<'a> {
@@ -130,7 +130,7 @@ impl<'a> Tree<'a> {
         root: &'a Path,
         working_directory: &Path,
         scope: SearchScope,
-        cancelled: &'a Cancelled,
+        cancelled: &'a CancelFlag,
     ) -> Self {
         let repository = root.ancestors().find(|directory| directory.join(REPOSITORY).exists());
         let mut rules = None;

@@ -17,7 +17,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use super::{
     adopted::AdoptedChild,
-    launch::{Invocation, Launched},
+    launch::{Invocation, LaunchedProcess},
     program::{Program, Streams},
 };
 use crate::command::Stdin;
@@ -63,12 +63,12 @@ impl StandardPipes {
     /// # Errors
     ///
     /// No free descriptor. The program was killed.
-    pub(crate) fn into_launched(self, process: Pid) -> io::Result<Launched> {
+    pub(crate) fn into_launched(self, process: Pid) -> io::Result<LaunchedProcess> {
         let Self { stdin, stdout: (stdout, stdout_of_program), stderr: (stderr, stderr_of_program) } = self;
         let stdin = stdin.map(|(_, stdin)| stdin);
         // Closed first: the program has copies, and awaiting it needs a descriptor.
         drop((stdout_of_program, stderr_of_program));
-        Ok(Launched {
+        Ok(LaunchedProcess {
             child: AdoptedChild::new(process.as_raw())?,
             stdin,
             stdout: Some(stdout),
@@ -80,7 +80,7 @@ impl StandardPipes {
 }
 
 /// Starts the program of an invocation.
-pub(super) fn spawn(invocation: &Invocation) -> io::Result<Launched> {
+pub(super) fn spawn(invocation: &Invocation) -> io::Result<LaunchedProcess> {
     let pipes = StandardPipes::new(invocation.stdin)?;
     let process = on_own_thread(|| {
         let program = Program::from_invocation(invocation);

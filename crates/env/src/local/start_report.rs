@@ -21,7 +21,7 @@ pub(crate) struct StartReport {
 
 /// How a launch ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Start {
+pub(crate) enum LaunchOutcome {
     /// The program runs. The id identifies the first process of its namespace.
     Running(i32),
     /// The program could not be executed.
@@ -46,7 +46,7 @@ impl StartReport {
     /// # Errors
     ///
     /// [`TimedOut`](io::ErrorKind::TimedOut) after [`START_LIMIT`].
-    pub(super) async fn read(&mut self) -> io::Result<Start> {
+    pub(super) async fn read(&mut self) -> io::Result<LaunchOutcome> {
         let mut report = Vec::new();
         let mut pipe = (&mut self.pipe).take(MAX_REPORT as u64);
         timeout(START_LIMIT, pipe.read_to_end(&mut report)).await.map_err(io::Error::from)??;
@@ -54,19 +54,20 @@ impl StartReport {
     }
 }
 
-fn parse(report: &str) -> Start {
+fn parse(report: &str) -> LaunchOutcome {
     let lines = || report.lines().map(str::trim);
     if !lines().any(|line| line == "s") {
-        return Start::Launcher;
+        return LaunchOutcome::Launcher;
     }
     match lines().find_map(|line| line.strip_prefix('f')) {
-        Some("127") => return Start::Failed(io::ErrorKind::NotFound),
-        Some("126") => return Start::Failed(io::ErrorKind::PermissionDenied),
-        Some(_) => return Start::Failed(io::ErrorKind::Other),
+        Some("127") => return LaunchOutcome::Failed(io::ErrorKind::NotFound),
+        Some("126") => return LaunchOutcome::Failed(io::ErrorKind::PermissionDenied),
+        Some(_) => return LaunchOutcome::Failed(io::ErrorKind::Other),
         None => {}
     }
     let id = lines().find_map(|line| line.strip_prefix("\"child-pid\":"));
-    id.and_then(|id| id.trim_matches([' ', ',']).parse().ok()).map_or(Start::Launcher, Start::Running)
+    id.and_then(|id| id.trim_matches([' ', ',']).parse().ok())
+        .map_or(LaunchOutcome::Launcher, LaunchOutcome::Running)
 }
 
 #[cfg(test)]
@@ -77,12 +78,12 @@ mod tests {
     fn reports_are_parsed() {
         let info = "{\n    \"child-pid\": 4711,\n    \"net-namespace\": 4026531840\n}\n";
         for (report, start) in [
-            (format!("{info}s\n"), Start::Running(4711)),
-            (format!("{info}s\nf127\n"), Start::Failed(io::ErrorKind::NotFound)),
-            (format!("{info}s\nf126\n"), Start::Failed(io::ErrorKind::PermissionDenied)),
-            (info.to_owned(), Start::Launcher),
-            ("s\n".to_owned(), Start::Launcher),
-            (String::new(), Start::Launcher),
+            (format!("{info}s\n"), LaunchOutcome::Running(4711)),
+            (format!("{info}s\nf127\n"), LaunchOutcome::Failed(io::ErrorKind::NotFound)),
+            (format!("{info}s\nf126\n"), LaunchOutcome::Failed(io::ErrorKind::PermissionDenied)),
+            (info.to_owned(), LaunchOutcome::Launcher),
+            ("s\n".to_owned(), LaunchOutcome::Launcher),
+            (String::new(), LaunchOutcome::Launcher),
         ] {
             assert_eq!(parse(&report), start, "{report}");
         }

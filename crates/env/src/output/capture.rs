@@ -15,7 +15,7 @@ pub struct OutputCapture {
 /// The outputs collected by an [`OutputCapture`].
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Captured {
+pub struct CapturedOutput {
     /// The standard output.
     pub stdout: Output,
     /// The standard error.
@@ -69,7 +69,7 @@ impl OutputCapture {
 
     /// Returns the three outputs.
     #[must_use]
-    pub fn finish(self) -> Captured {
+    pub fn finish(self) -> CapturedOutput {
         let output = self.combined.finish();
         let (stdout, stderr) = match self.split {
             Split::Empty => (Output::default(), Output::default()),
@@ -77,7 +77,7 @@ impl OutputCapture {
             Split::One(OutputStream::Stderr) => (Output::default(), output.clone()),
             Split::Both { stdout, stderr } => (stdout.finish(), stderr.finish()),
         };
-        Captured { stdout, stderr, output }
+        CapturedOutput { stdout, stderr, output }
     }
 
     /// Starts to keep the streams separately once the second one writes.

@@ -2,7 +2,7 @@
 
 use std::{io, io::Write, sync::Arc};
 
-use super::{COPY_BLOCK, Content, Output, OutputLimits, spool::Spooled};
+use super::{COPY_BLOCK, Content, Output, OutputLimits, spool::SpooledOutput};
 
 /// Collects bytes into an [`Output`] in bounded memory.
 ///
@@ -11,29 +11,29 @@ use super::{COPY_BLOCK, Content, Output, OutputLimits, spool::Spooled};
 #[derive(Debug)]
 pub struct OutputCollector {
     limits: OutputLimits,
-    content: Collected,
+    content: CollectedBytes,
     dropped: u64,
 }
 
 #[derive(Debug)]
-enum Collected {
+enum CollectedBytes {
     Inline(Vec<u8>),
-    Spooled { file: Spooled, len: u64 },
+    Spooled { file: SpooledOutput, len: u64 },
 }
 
 impl OutputCollector {
     /// Creates a collector with `limits`.
     #[must_use]
     pub fn new(limits: OutputLimits) -> Self {
-        Self { limits, content: Collected::Inline(Vec::new()), dropped: 0 }
+        Self { limits, content: CollectedBytes::Inline(Vec::new()), dropped: 0 }
     }
 
     /// Returns the number of bytes kept so far.
     #[must_use]
     pub fn len(&self) -> u64 {
         match &self.content {
-            Collected::Inline(bytes) => bytes.len() as u64,
-            Collected::Spooled { len, .. } => *len,
+            CollectedBytes::Inline(bytes) => bytes.len() as u64,
+            CollectedBytes::Spooled { len, .. } => *len,
         }
     }
 
@@ -47,8 +47,8 @@ impl OutputCollector {
     #[must_use]
     pub fn spools(&self, more: usize) -> bool {
         match &self.content {
-            Collected::Inline(bytes) => bytes.len().saturating_add(more) > self.limits.inline,
-            Collected::Spooled { .. } => true,
+            CollectedBytes::Inline(bytes) => bytes.len().saturating_add(more) > self.limits.inline,
+            CollectedBytes::Spooled { .. } => true,
         }
     }
 
@@ -68,8 +68,8 @@ impl OutputCollector {
     #[must_use]
     pub fn finish(self) -> Output {
         let content = match self.content {
-            Collected::Inline(bytes) => Content::Inline(Arc::new(bytes)),
-            Collected::Spooled { file, len } => Content::Spooled { file: Arc::new(file), len },
+            CollectedBytes::Inline(bytes) => Content::Inline(Arc::new(bytes)),
+            CollectedBytes::Spooled { file, len } => Content::Spooled { file: Arc::new(file), len },
         };
         Output { content, dropped: self.dropped }
     }
@@ -78,11 +78,11 @@ impl OutputCollector {
     pub(super) fn duplicate(&self) -> Self {
         let mut twin = Self::new(self.limits.clone());
         let copied = match &self.content {
-            Collected::Inline(bytes) => {
+            CollectedBytes::Inline(bytes) => {
                 twin.push(bytes);
                 Ok(())
             }
-            Collected::Spooled { file, len } => twin.copy(file, *len),
+            CollectedBytes::Spooled { file, len } => twin.copy(file, *len),
         };
         if let Err(error) = copied {
             tracing::warn!(%error, "output is lost: cannot copy a spool file");
@@ -91,7 +91,7 @@ impl OutputCollector {
         twin
     }
 
-    fn copy(&mut self, file: &Spooled, len: u64) -> io::Result<()> {
+    fn copy(&mut self, file: &SpooledOutput, len: u64) -> io::Result<()> {
         let mut block = vec![0; COPY_BLOCK];
         let mut offset = 0;
         while offset < len {
@@ -107,18 +107,18 @@ impl OutputCollector {
     /// Appends bytes and returns how many are kept.
     fn append(&mut self, bytes: &[u8]) -> usize {
         if self.spools(bytes.len())
-            && let Collected::Inline(_) = &self.content
+            && let CollectedBytes::Inline(_) = &self.content
             && let Err(error) = self.start_spool()
         {
             tracing::warn!(%error, "output is lost: cannot create a spool file");
             return 0;
         }
         match &mut self.content {
-            Collected::Inline(kept) => {
+            CollectedBytes::Inline(kept) => {
                 kept.extend_from_slice(bytes);
                 bytes.len()
             }
-            Collected::Spooled { file, len } => match file.write_all(bytes) {
+            CollectedBytes::Spooled { file, len } => match file.write_all(bytes) {
                 Ok(()) => {
                     *len += bytes.len() as u64;
                     bytes.len()
@@ -132,11 +132,11 @@ impl OutputCollector {
     }
 
     fn start_spool(&mut self) -> io::Result<()> {
-        if let Collected::Inline(bytes) = &self.content {
-            let mut file = Spooled::create_in(&self.limits.spool_dir)?;
+        if let CollectedBytes::Inline(bytes) = &self.content {
+            let mut file = SpooledOutput::create_in(&self.limits.spool_dir)?;
             file.write_all(bytes)?;
             let len = bytes.len() as u64;
-            self.content = Collected::Spooled { file, len };
+            self.content = CollectedBytes::Spooled { file, len };
         }
         Ok(())
     }

@@ -36,7 +36,7 @@ struct Blocks {
 
 /// The part of a spool that belongs to one output.
 #[derive(Debug)]
-pub(super) struct Spooled {
+pub(super) struct SpooledOutput {
     spool: Arc<Spool>,
     blocks: Vec<u64>,
     len: u64,
@@ -91,7 +91,7 @@ impl Spool {
     }
 }
 
-impl Spooled {
+impl SpooledOutput {
     /// Creates an empty output in the spool file of `directory`.
     ///
     /// # Errors
@@ -126,7 +126,7 @@ impl Spooled {
     }
 }
 
-impl Write for Spooled {
+impl Write for SpooledOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.len == self.blocks.len() as u64 * BLOCK {
             let block = self.spool.lock().allocate();
@@ -144,7 +144,7 @@ impl Write for Spooled {
     }
 }
 
-impl Drop for Spooled {
+impl Drop for SpooledOutput {
     fn drop(&mut self) {
         self.spool.release(&self.blocks);
     }
@@ -187,13 +187,13 @@ mod tests {
 
     use super::*;
 
-    fn spooled(directory: &Path, bytes: &[u8]) -> Spooled {
-        let mut spooled = Spooled::create_in(directory).unwrap();
+    fn spooled(directory: &Path, bytes: &[u8]) -> SpooledOutput {
+        let mut spooled = SpooledOutput::create_in(directory).unwrap();
         spooled.write_all(bytes).unwrap();
         spooled
     }
 
-    fn read(spooled: &Spooled) -> Vec<u8> {
+    fn read(spooled: &SpooledOutput) -> Vec<u8> {
         let mut bytes = vec![0; usize::try_from(spooled.len).unwrap()];
         spooled.read_exact_at(&mut bytes, 0).unwrap();
         bytes
@@ -212,7 +212,7 @@ mod tests {
     fn thousands_of_outputs_share_one_descriptor() {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path().canonicalize().unwrap();
-        let outputs: Vec<Spooled> =
+        let outputs: Vec<SpooledOutput> =
             (0..3_000_u32).map(|number| spooled(&directory, &number.to_be_bytes())).collect();
         assert_eq!(descriptors(&directory), 1);
         for (number, output) in (0_u32..).zip(&outputs) {

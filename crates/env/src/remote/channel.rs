@@ -86,9 +86,9 @@ pub(super) struct Channel {
 
 /// Guard for a command that may be about to start.
 #[derive(Debug)]
-pub(super) struct Starting(Arc<AtomicUsize>);
+pub(super) struct StartingCommand(Arc<AtomicUsize>);
 
-impl Drop for Starting {
+impl Drop for StartingCommand {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -111,14 +111,14 @@ enum Message {
     /// Sends a request without an answer.
     Tell(String),
     /// Terminates the remains of a dropped process.
-    Release(Released),
+    Release(DroppedProcess),
     /// Terminates everything. Waits for commands that may be about to start; in tenths of a second.
     Finish { linger: u32 },
 }
 
 /// Remains of a dropped process.
 #[derive(Debug)]
-struct Released {
+struct DroppedProcess {
     client: Option<RetainedClient>,
     /// Kept until all processes are gone, since they count against the limit until then.
     slot: Option<Slot>,
@@ -161,9 +161,9 @@ impl Channel {
     }
 
     /// Announces a command: [`finish`](Self::finish) waits for it until the guard is dropped.
-    pub(super) fn starting(&self) -> Starting {
+    pub(super) fn starting(&self) -> StartingCommand {
         self.starting.fetch_add(1, Ordering::Relaxed);
-        Starting(Arc::clone(&self.starting))
+        StartingCommand(Arc::clone(&self.starting))
     }
 
     /// Returns a tag that no other command has and that is no prefix of another tag.
@@ -226,7 +226,7 @@ impl Channel {
         // Without a receiver the client is killed by its own drop, and its command is terminated
         // already.
         let has_started = unsettled.is_some_and(|scope| scope.leader.is_some());
-        let _ = self.messages.send(Message::Release(Released { client, slot, request, has_started }));
+        let _ = self.messages.send(Message::Release(DroppedProcess { client, slot, request, has_started }));
     }
 
     /// Terminates everything and waits until it is gone; blocks.

@@ -50,7 +50,7 @@ pub(super) struct Stat {
 
 /// An entry of a directory or tree, with its relative path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct RemoteEntry {
     pub(super) path: PathBuf,
     pub(super) stat: Stat,
 }
@@ -101,7 +101,7 @@ impl<T: Transport> Remote<T> {
         if entries.len() > MAX_ENTRIES {
             return Err(EnvError::TooManyEntries { path: path.to_path_buf(), limit: MAX_ENTRIES });
         }
-        let mut entries: Vec<_> = entries.into_iter().map(Entry::into_dir_entry).collect();
+        let mut entries: Vec<_> = entries.into_iter().map(RemoteEntry::into_dir_entry).collect();
         entries.sort_by(|left, right| left.name.cmp(&right.name));
         Ok(entries)
     }
@@ -189,7 +189,7 @@ impl Stat {
     }
 }
 
-impl Entry {
+impl RemoteEntry {
     fn into_dir_entry(self) -> DirEntry {
         match self.stat.kind() {
             FileKind::Directory => DirEntry::directory(self.path),
@@ -202,14 +202,14 @@ impl Entry {
 
 /// Parses at most `limit` records of "MODE SIZE SECONDS ./PATH//" and a line feed. A path never
 /// contains two adjacent slashes, so any name is parsed correctly.
-pub(super) fn parse_entries(mut listed: &[u8], limit: usize) -> Option<Vec<Entry>> {
+pub(super) fn parse_entries(mut listed: &[u8], limit: usize) -> Option<Vec<RemoteEntry>> {
     let mut entries = Vec::new();
     while !listed.is_empty() && entries.len() < limit {
         let name = find(listed, b" ./")?;
         let (stat, rest) = (listed.get(..name)?, listed.get(name + 3..)?);
         let end = find(rest, b"//\n")?;
         let path = PathBuf::from(OsStr::from_bytes(rest.get(..end)?));
-        entries.push(Entry { path, stat: Stat::parse(&String::from_utf8_lossy(stat))? });
+        entries.push(RemoteEntry { path, stat: Stat::parse(&String::from_utf8_lossy(stat))? });
         listed = rest.get(end + 3..)?;
     }
     Some(entries)

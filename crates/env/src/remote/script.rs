@@ -107,7 +107,7 @@ impl<T: Transport> Remote<T> {
         };
         let context = SpawnContext { transport: self.transport.clone(), channel, slot };
         let mut process = spawn(&launch, context).await?;
-        let Collected { output, is_stopped } = self.collect(&mut process, &script).await?;
+        let ScriptResult { output, is_stopped } = self.collect(&mut process, &script).await?;
         if !is_stopped {
             // Helper scripts leave no process behind.
             process.settle();
@@ -119,7 +119,7 @@ impl<T: Transport> Remote<T> {
         &self,
         process: &mut RemoteProcess<T>,
         script: &HelperScript<'_>,
-    ) -> Result<Collected, EnvError> {
+    ) -> Result<ScriptResult, EnvError> {
         let output = process.take_output();
         let stdin = process.take_stdin();
         let feed = async {
@@ -142,12 +142,12 @@ impl<T: Transport> Remote<T> {
             Err(_elapsed) => ExitStatus::Exited(0),
         };
         let stderr_tail = stderr_tail.text();
-        Ok(Collected { output: ScriptOutput { status, stdout, stderr_tail }, is_stopped })
+        Ok(ScriptResult { output: ScriptOutput { status, stdout, stderr_tail }, is_stopped })
     }
 }
 
 /// Result of a script that may have been stopped at its deadline.
-struct Collected {
+struct ScriptResult {
     output: ScriptOutput,
     is_stopped: bool,
 }

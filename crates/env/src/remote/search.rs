@@ -17,7 +17,7 @@ use self::{
 };
 use super::{
     Remote,
-    files::{Entry, Stat, bytes_of, parse_entries, unexpected},
+    files::{RemoteEntry, Stat, bytes_of, parse_entries, unexpected},
     nonce::nonce,
     records::{Piece, RecordMarker, Scanner},
     script::HelperScript,
@@ -114,7 +114,7 @@ impl<T: Transport> Remote<T> {
             return Ok(results.finish(0));
         }
         let listing = self.listing(root, None, request.scope).await?;
-        let mut candidates: Vec<Entry> = listing
+        let mut candidates: Vec<RemoteEntry> = listing
             .files()
             .filter(|entry| !entry.stat.is_link() && query.admits(root, &entry.path))
             .cloned()
@@ -138,7 +138,7 @@ impl<T: Transport> Remote<T> {
     async fn search_wanted(
         &self,
         query: &Query,
-        wanted: &[Entry],
+        wanted: &[RemoteEntry],
         results: &mut Results,
     ) -> Result<(), EnvError> {
         let mut rest = wanted;
@@ -169,7 +169,11 @@ impl<T: Transport> Remote<T> {
     }
 
     /// Asks the remote side which files can match, if it has a way to know.
-    async fn prefilter(&self, request: &GrepRequest, candidates: &[Entry]) -> Result<Prefilter, EnvError> {
+    async fn prefilter(
+        &self,
+        request: &GrepRequest,
+        candidates: &[RemoteEntry],
+    ) -> Result<Prefilter, EnvError> {
         let mut prefilter = Prefilter::default();
         let literal = required_literal(&request.pattern).filter(|_| !request.case_insensitive);
         let (tool, pattern) = match literal {

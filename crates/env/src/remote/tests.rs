@@ -62,8 +62,10 @@ impl Transport for LocalShell {
 
 fn local_shell(shell: impl Into<PathBuf>) -> (TempDir, Remote<LocalShell>) {
     let directory = TempDir::new().unwrap();
-    let settings =
-        Settings { working_directory: Some(directory.path().canonicalize().unwrap()), ..Settings::default() };
+    let settings = RemoteSettings {
+        working_directory: Some(directory.path().canonicalize().unwrap()),
+        ..RemoteSettings::default()
+    };
     let transport =
         LocalShell { shell: shell.into(), opened: AtomicUsize::new(0), hangs: AtomicBool::new(false) };
     (directory, Remote::new(transport, settings).unwrap())

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{
     Remote,
-    files::{Entry, bytes_of, check_path, parse_entries, unexpected},
+    files::{RemoteEntry, bytes_of, check_path, parse_entries, unexpected},
     nonce::nonce,
     records::{Piece, RecordMarker, Scanner},
     script::HelperScript,
@@ -45,7 +45,7 @@ const MAX_PRUNED: usize = 100;
 #[derive(Debug, Default)]
 struct RawTree {
     started_ns: Option<i64>,
-    entries: Vec<Entry>,
+    entries: Vec<RemoteEntry>,
     unreadable: Vec<PathBuf>,
     /// False if the script was stopped.
     is_whole: bool,
@@ -255,7 +255,7 @@ fn plain_name(path: &Path) -> Option<Vec<u8>> {
     name.iter().all(is_plain).then(|| name.to_vec())
 }
 
-fn walk_entry(root: &Path, entry: &Entry) -> Option<WalkEntry> {
+fn walk_entry(root: &Path, entry: &RemoteEntry) -> Option<WalkEntry> {
     let kind = match entry.stat.kind() {
         FileKind::File => EntryKind::File,
         FileKind::Directory => EntryKind::Directory,

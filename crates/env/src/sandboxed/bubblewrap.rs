@@ -13,10 +13,10 @@ use super::{
     filter,
     mounts::{Mounts, View},
     rules::Rules,
-    thread::{self, Descriptors, Inheritance, Prepared},
+    thread::{self, Descriptors, Inheritance, PreparedProgram},
 };
 use crate::{
-    local::{Invocation, Launched, Program},
+    local::{Invocation, LaunchedProcess, Program},
     variables::TAG_VARIABLE,
 };
 
@@ -49,11 +49,11 @@ pub(super) fn spawn(
     rules: &Rules,
     mounts: &Mounts,
     invocation: &Invocation,
-) -> io::Result<Launched> {
+) -> io::Result<LaunchedProcess> {
     thread::spawn(invocation, Inheritance::Report, |descriptors| {
         let mut program = Program { name: bubblewrap.into(), ..Program::default() };
         let inherited = configure(&mut program, rules, mounts, invocation, descriptors)?;
-        Ok(Prepared { program, inherited })
+        Ok(PreparedProgram { program, inherited })
     })
 }
 

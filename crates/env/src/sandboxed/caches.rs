@@ -19,7 +19,7 @@ use tokio::sync::OnceCell;
 
 use self::seed::Seed;
 use crate::{
-    blocking::{Cancelled, blocking},
+    blocking::{CancelFlag, blocking},
     error::EnvError,
     write_switch::WriteSwitch,
 };
@@ -50,7 +50,7 @@ const USER_VARIABLES: [&str; 7] =
 /// way round.
 ///
 /// ```
-/// use pintle_env::{LocalEnvironment, ProjectCaches, Sandboxed, WriteSwitch};
+/// use pintle_env::{LocalEnvironment, ProjectCaches, SandboxedEnvironment, WriteSwitch};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -59,7 +59,7 @@ const USER_VARIABLES: [&str; 7] =
 /// let caches = ProjectCaches::prepare(state.path().join("caches"), user).await?;
 /// let local = LocalEnvironment::with_host_env(project.path(), std::env::vars_os())?;
 /// let writes = WriteSwitch::new(true);
-/// let environment = Sandboxed::new(local)
+/// let environment = SandboxedEnvironment::new(local)
 ///     .with_writable_while(project.path(), &writes)
 ///     .with_caches(caches, state.path().join("copies"), &writes);
 /// # Ok(())
@@ -103,7 +103,7 @@ impl ProjectCaches {
     }
 
     async fn prepare_for(user: Arc<CacheVariables>, directory: PathBuf) -> Result<Self, EnvError> {
-        let cancelled = Cancelled::default();
+        let cancelled = CancelFlag::default();
         let _guard = cancelled.on_drop();
         blocking(move || {
             let variables = prepare(&directory, &user, &cancelled)?;
@@ -197,7 +197,7 @@ impl SwitchedCaches {
 fn prepare(
     directory: &Path,
     user: &CacheVariables,
-    cancelled: &Cancelled,
+    cancelled: &CancelFlag,
 ) -> Result<BTreeMap<OsString, OsString>, EnvError> {
     fs::create_dir_all(directory).map_err(|error| EnvError::from_io("create", directory, error))?;
     let seed = Seed::open(directory, cancelled)?;

@@ -78,12 +78,12 @@ const USER_WIDE_CALLS: [(libc::c_long, u64); 2] = [(libc::SYS_setpriority, 2), (
 const TYPING: [u64; 2] = [0x5412, 0x541c];
 
 /// Refused calls and their conditions: any of the rules is enough, and none means always.
-type Refused = BTreeMap<i64, Vec<SeccompRule>>;
+type RefusedCalls = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Returns the filters of a command; all of them apply.
 pub(super) fn filters(rules: &Rules) -> io::Result<[BpfProgram; 2]> {
     let programs = || -> Result<[BpfProgram; 2], BackendError> {
-        let mut refused: Refused = ALWAYS.iter().map(|call| (*call, Vec::new())).collect();
+        let mut refused: RefusedCalls = ALWAYS.iter().map(|call| (*call, Vec::new())).collect();
         refuse_namespaces(&mut refused)?;
         refuse_typing(&mut refused)?;
         refuse_sockets(rules, &mut refused)?;
@@ -116,7 +116,7 @@ pub(super) fn to_bytes(program: &BpfProgram) -> Vec<u8> {
     bytes.collect()
 }
 
-fn compile(mut refused: Refused, errno: libc::c_int) -> Result<BpfProgram, BackendError> {
+fn compile(mut refused: RefusedCalls, errno: libc::c_int) -> Result<BpfProgram, BackendError> {
     #[cfg(target_arch = "x86_64")]
     for (number, conditions) in refused.clone() {
         refused.insert(number | X32, conditions);
@@ -127,7 +127,7 @@ fn compile(mut refused: Refused, errno: libc::c_int) -> Result<BpfProgram, Backe
 }
 
 /// Refuses new user namespaces, in which a process has privileges that it does not have here.
-fn refuse_namespaces(refused: &mut Refused) -> Result<(), BackendError> {
+fn refuse_namespaces(refused: &mut RefusedCalls) -> Result<(), BackendError> {
     let user = u64::from(libc::CLONE_NEWUSER.unsigned_abs());
     for call in [libc::SYS_clone, libc::SYS_unshare] {
         refused.insert(call, vec![rule([argument(0, SeccompCmpOp::MaskedEq(user), user)?])?]);
@@ -135,14 +135,14 @@ fn refuse_namespaces(refused: &mut Refused) -> Result<(), BackendError> {
     Ok(())
 }
 
-fn refuse_typing(refused: &mut Refused) -> Result<(), BackendError> {
+fn refuse_typing(refused: &mut RefusedCalls) -> Result<(), BackendError> {
     let typing = TYPING.iter().map(|request| rule([argument(1, SeccompCmpOp::Eq, *request)?]));
     refused.insert(libc::SYS_ioctl, typing.collect::<Result<_, _>>()?);
     Ok(())
 }
 
 /// Refuses changes of other processes of the same user, which are visible without a PID namespace.
-fn refuse_other_processes(refused: &mut Refused) -> Result<(), BackendError> {
+fn refuse_other_processes(refused: &mut RefusedCalls) -> Result<(), BackendError> {
     refused.extend(IPC_CALLS.iter().map(|call| (*call, Vec::new())));
     for call in PROCESS_CALLS {
         refused.insert(call, vec![rule([argument(0, SeccompCmpOp::Ne, 0)?])?]);
@@ -158,7 +158,7 @@ fn refuse_other_processes(refused: &mut Refused) -> Result<(), BackendError> {
     Ok(())
 }
 
-fn refuse_sockets(rules: &Rules, refused: &mut Refused) -> Result<(), BackendError> {
+fn refuse_sockets(rules: &Rules, refused: &mut RefusedCalls) -> Result<(), BackendError> {
     let Some(families) = allowed_families(rules) else {
         return Ok(());
     };

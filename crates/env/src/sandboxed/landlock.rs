@@ -11,9 +11,9 @@ use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use super::{
     Protection, filter,
     rules::{REPLACED, Rules},
-    thread::{self, Inheritance, Prepared},
+    thread::{self, Inheritance, PreparedProgram},
 };
-use crate::local::{Invocation, Launched, Program, on_own_thread};
+use crate::local::{Invocation, LaunchedProcess, Program, on_own_thread};
 
 /// Devices that every program may write to, if they exist.
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
@@ -28,14 +28,14 @@ const DEVICE_IOCTL: u32 = 5;
 const SCOPES: u32 = 6;
 
 /// Starts a command under the rules.
-pub(super) fn spawn(rules: &Rules, invocation: &Invocation) -> io::Result<Launched> {
+pub(super) fn spawn(rules: &Rules, invocation: &Invocation) -> io::Result<LaunchedProcess> {
     let inheritance = match rules.accepted.contains(&Protection::Descriptors) {
         true => Inheritance::IfUnavoidable,
         false => Inheritance::Nothing,
     };
     thread::spawn(invocation, inheritance, |_| {
         restrict(rules)?;
-        Ok(Prepared { program: Program::from_invocation(invocation), inherited: Vec::new() })
+        Ok(PreparedProgram { program: Program::from_invocation(invocation), inherited: Vec::new() })
     })
 }
 

@@ -16,7 +16,7 @@ use std::{
 use tempfile::TempDir;
 
 use super::*;
-use crate::{Confined, ExecRequest, ExecResult, contract};
+use crate::{ConfinedEnvironment, ExecRequest, ExecResult, contract};
 
 /// A writable directory next to one that is not writable. Not below `/tmp`, which the level *full*
 /// replaces.
@@ -49,16 +49,17 @@ impl Harness {
     }
 
     /// Returns a sandbox of the level *writes*; `None` if the kernel has none.
-    async fn sandboxed(&self) -> Option<Sandboxed> {
+    async fn sandboxed(&self) -> Option<SandboxedEnvironment> {
         self.at_level(SandboxLevel::Writes).await
     }
 
     /// Returns a sandbox; `None` if the machine does not have the level.
-    async fn at_level(&self, level: SandboxLevel) -> Option<Sandboxed> {
+    async fn at_level(&self, level: SandboxLevel) -> Option<SandboxedEnvironment> {
         if !has_level(level) {
             return None;
         }
-        let environment = Sandboxed::new(self.local()).with_level(level).with_writable(self.at("root"));
+        let environment =
+            SandboxedEnvironment::new(self.local()).with_level(level).with_writable(self.at("root"));
         assert_eq!(environment.unenforced().await.unwrap(), BTreeSet::new(), "{level}");
         Some(environment)
     }
@@ -127,7 +128,8 @@ async fn a_root_that_was_replaced_is_refused() {
         }
         let harness = Harness::new();
         let inner = harness.local();
-        let environment = Sandboxed::new(inner).with_level(level).with_writable(harness.at("root"));
+        let environment =
+            SandboxedEnvironment::new(inner).with_level(level).with_writable(harness.at("root"));
         assert!(run(&environment, "echo x >before").await.success(), "{level}");
         fs::rename(harness.at("root"), harness.at("moved")).unwrap();
         for leads_to in ["outside", "moved"] {
@@ -261,7 +263,7 @@ async fn keeps_the_contract() {
     let harness = Harness::new();
     let Some(environment) = harness.sandboxed().await else { return };
     let roots = [harness.at("root")];
-    let environment = Confined::new(Arc::new(environment), roots);
+    let environment = ConfinedEnvironment::new(Arc::new(environment), roots);
     environment.initialize().await.unwrap();
     contract::files(&environment, &harness.at("root/files")).await.unwrap();
     contract::search(&environment, &harness.at("root/search")).await.unwrap();

@@ -28,7 +28,7 @@ use nix::{
     unistd::{self, Pid},
 };
 
-use crate::local::{Invocation, Launched, Program, StandardPipes, StartReport, on_own_thread};
+use crate::local::{Invocation, LaunchedProcess, Program, StandardPipes, StartReport, on_own_thread};
 
 /// Descriptors of this process as this thread has them.
 const DESCRIPTORS: &str = "/proc/thread-self/fd";
@@ -72,7 +72,7 @@ impl Descriptors<'_> {
 }
 
 /// A program, and the descriptors that it inherits besides its pipes.
-pub(super) struct Prepared {
+pub(super) struct PreparedProgram {
     pub(super) program: Program,
     pub(super) inherited: Vec<OwnedFd>,
 }
@@ -86,8 +86,8 @@ pub(super) fn has_own_descriptors() -> io::Result<bool> {
 pub(super) fn spawn(
     invocation: &Invocation,
     inheritance: Inheritance,
-    prepare: impl FnOnce(&Descriptors<'_>) -> io::Result<Prepared> + Send,
-) -> io::Result<Launched> {
+    prepare: impl FnOnce(&Descriptors<'_>) -> io::Result<PreparedProgram> + Send,
+) -> io::Result<LaunchedProcess> {
     let pipes = StandardPipes::new(invocation.stdin)?;
     let (reader, writer) = (inheritance == Inheritance::Report).then(io::pipe).transpose()?.unzip();
     let program = invocation.program.to_string_lossy().into_owned();
@@ -95,7 +95,7 @@ pub(super) fn spawn(
     let process = on_own_thread(|| start(invocation, &pipes, writer.as_ref(), inheritance, prepare))?;
     // The report ends with its last writer.
     drop(writer);
-    Ok(Launched { start: report, ..pipes.into_launched(process)? })
+    Ok(LaunchedProcess { start: report, ..pipes.into_launched(process)? })
 }
 
 fn start(
@@ -103,7 +103,7 @@ fn start(
     pipes: &StandardPipes,
     report: Option<&PipeWriter>,
     inheritance: Inheritance,
-    prepare: impl FnOnce(&Descriptors<'_>) -> io::Result<Prepared>,
+    prepare: impl FnOnce(&Descriptors<'_>) -> io::Result<PreparedProgram>,
 ) -> io::Result<Pid> {
     let ends: Vec<RawFd> = pipes.descriptors().chain(report.map(AsRawFd::as_raw_fd)).collect();
     let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
@@ -115,7 +115,7 @@ fn start(
         }
         Err(error) => return Err(error.into()),
     };
-    let Prepared { program, inherited } = prepare(&Descriptors { start: report })?;
+    let PreparedProgram { program, inherited } = prepare(&Descriptors { start: report })?;
     let process = match shared {
         true => program.spawn_shared(&invocation.directory, pipes.streams()),
         false => program.spawn(&invocation.directory, pipes.streams(), &mask),

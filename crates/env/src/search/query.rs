@@ -14,7 +14,7 @@ use grep_searcher::{
 
 use super::{GrepFile, GrepLine, GrepMode, GrepRequest, pattern::FileFilter};
 use crate::{
-    blocking::{Cancelled, blocking},
+    blocking::{CancelFlag, blocking},
     error::EnvError,
 };
 
@@ -71,14 +71,14 @@ impl Query {
     }
 
     /// Searches `content`, the content of the file at `path`.
-    pub(crate) fn search(&self, path: PathBuf, content: impl Read, cancelled: &Cancelled) -> FileOutcome {
+    pub(crate) fn search(&self, path: PathBuf, content: impl Read, cancelled: &CancelFlag) -> FileOutcome {
         FileSearch::new(self).search(path, content, cancelled)
     }
 
     /// Searches the content of a file off the runtime's threads. Dropping the future ends the search.
     pub(crate) async fn search_bytes(&self, path: PathBuf, bytes: Vec<u8>) -> Result<FileOutcome, EnvError> {
         let query = self.clone();
-        let cancelled = Cancelled::default();
+        let cancelled = CancelFlag::default();
         let _guard = cancelled.on_drop();
         blocking(move || query.search(path, bytes.as_slice(), &cancelled)).await
     }
@@ -110,7 +110,12 @@ impl FileSearch {
     }
 
     /// Searches `content`, the content of the file at `path`.
-    pub(crate) fn search(&mut self, path: PathBuf, content: impl Read, cancelled: &Cancelled) -> FileOutcome {
+    pub(crate) fn search(
+        &mut self,
+        path: PathBuf,
+        content: impl Read,
+        cancelled: &CancelFlag,
+    ) -> FileOutcome {
         let Self { query, searcher } = self;
         let mut lines = LineSink { query, lines: Vec::new(), matches: 0, is_binary: false };
         let content = CancellableRead { content, cancelled };
@@ -172,7 +177,7 @@ impl Sink for LineSink<'_> {
 /// Aborts the search of a large file once it is cancelled.
 struct CancellableRead<'a, R> {
     content: R,
-    cancelled: &'a Cancelled,
+    cancelled: &'a CancelFlag,
 }
 
 impl<R: Read> Read for CancellableRead<'_, R> {
@@ -225,7 +230,7 @@ mod tests {
 
     fn first_line(pattern: &str, content: &[u8]) -> GrepLine {
         let query = Query::compile(&GrepRequest::new(pattern)).unwrap();
-        match query.search("a".into(), content, &Cancelled::default()) {
+        match query.search("a".into(), content, &CancelFlag::default()) {
             FileOutcome::Matches(mut file) => file.lines.remove(0),
             other @ (FileOutcome::NoMatch | FileOutcome::Binary | FileOutcome::Unreadable) => {
                 panic!("{pattern}: {other:?}")

@@ -6,7 +6,7 @@ use super::{Connection, transport::SshTransport};
 use crate::{
     error::EnvError,
     output::OutputLimits,
-    remote::{Remote, Settings, forward_to_remote},
+    remote::{Remote, RemoteSettings, forward_to_remote},
     setters::setters,
     variables::EnvPolicy,
 };
@@ -57,14 +57,17 @@ pub struct SshEnvironment {
 #[must_use]
 pub struct SshEnvironmentBuilder {
     pub(super) connection: Connection,
-    settings: Settings,
+    settings: RemoteSettings,
 }
 
 impl SshEnvironment {
     /// Creates a builder for an environment on `host`: a name, `USER@NAME`, or a host of the ssh
     /// configuration.
     pub fn builder(host: impl Into<String>) -> SshEnvironmentBuilder {
-        SshEnvironmentBuilder { connection: Connection::new(host.into()), settings: Settings::default() }
+        SshEnvironmentBuilder {
+            connection: Connection::new(host.into()),
+            settings: RemoteSettings::default(),
+        }
     }
 }
 

@@ -73,7 +73,7 @@ const NOT_FOUND: i32 = 127;
 
 /// A connection, established or in progress. Dropping it closes it.
 pub(super) struct Master {
-    state: watch::Receiver<State>,
+    state: watch::Receiver<MasterState>,
     /// Writing end of the lifeline pipe.
     lifeline: Option<ChildStdin>,
     /// Reads the client's output and waits for it.
@@ -83,7 +83,7 @@ pub(super) struct Master {
 }
 
 #[derive(Clone, Debug)]
-enum State {
+enum MasterState {
     Connecting,
     Connected,
     Exited { status: Option<i32>, messages: Vec<u8> },
@@ -95,7 +95,7 @@ impl Master {
         let mut master = Self::start(connection)?;
         let limit = connection.connect_timeout;
         let reached = {
-            let known = master.state.wait_for(|state| !matches!(state, State::Connecting));
+            let known = master.state.wait_for(|state| !matches!(state, MasterState::Connecting));
             timeout(limit, known).await.is_ok_and(|state| state.is_ok())
         };
         if !reached {
@@ -118,8 +118,8 @@ impl Master {
     /// Returns the client's last messages if the connection ended, else `None`.
     pub(super) fn last_messages(&self) -> Option<Vec<u8>> {
         match &*self.state.borrow() {
-            State::Connecting | State::Connected => None,
-            State::Exited { messages, .. } => Some(messages.clone()),
+            MasterState::Connecting | MasterState::Connected => None,
+            MasterState::Exited { messages, .. } => Some(messages.clone()),
         }
     }
 
@@ -128,14 +128,14 @@ impl Master {
         let mut state = self.state.clone();
         async move {
             // The thread that sends is gone only after the client.
-            let _ = state.wait_for(|state| matches!(state, State::Exited { .. })).await;
+            let _ = state.wait_for(|state| matches!(state, MasterState::Exited { .. })).await;
         }
     }
 
     /// Closes the connection and waits until the client has exited.
     pub(super) async fn close(&mut self) -> Result<(), EnvError> {
         self.lifeline = None;
-        let ended = self.state.wait_for(|state| matches!(state, State::Exited { .. }));
+        let ended = self.state.wait_for(|state| matches!(state, MasterState::Exited { .. }));
         if timeout(END_LIMIT, ended).await.is_err() {
             return Err(EnvError::Stuck { id: self.id });
         }
@@ -151,12 +151,14 @@ impl Master {
     fn failure(&self, connection: &Connection) -> Option<EnvError> {
         let state = self.state.borrow();
         match &*state {
-            State::Connecting | State::Connected => None,
-            State::Exited { status: Some(NOT_FOUND), .. } => {
+            MasterState::Connecting | MasterState::Connected => None,
+            MasterState::Exited { status: Some(NOT_FOUND), .. } => {
                 let program = connection.program.display().to_string();
                 Some(EnvError::Spawn { program, source: io::ErrorKind::NotFound.into() })
             }
-            State::Exited { messages, .. } => Some(connection.unreachable(SshError::of_connecting(messages))),
+            MasterState::Exited { messages, .. } => {
+                Some(connection.unreachable(SshError::of_connecting(messages)))
+            }
         }
     }
 
@@ -185,7 +187,7 @@ impl Master {
             .spawn()
             .map_err(failed)?;
         let (id, lifeline) = (child.id(), child.stdin.take());
-        let (sender, state) = watch::channel(State::Connecting);
+        let (sender, state) = watch::channel(MasterState::Connecting);
         let reader = thread::Builder::new().name("pintle-ssh".to_owned());
         let thread = reader.spawn(move || read_until_exit(&mut child, directory, &sender)).map_err(failed)?;
         Ok(Self { state, lifeline, thread: Some(thread), socket, id })
@@ -199,7 +201,7 @@ impl fmt::Debug for Master {
 }
 
 /// Reads the client's output until it exits, reports the connection, and waits for the client.
-fn read_until_exit(child: &mut Child, directory: TempDir, state: &watch::Sender<State>) {
+fn read_until_exit(child: &mut Child, directory: TempDir, state: &watch::Sender<MasterState>) {
     let mut messages = Vec::new();
     let mut block = [0; 1 << 10];
     let mut is_connected = false;
@@ -212,7 +214,7 @@ fn read_until_exit(child: &mut Child, directory: TempDir, state: &watch::Sender<
         messages.extend_from_slice(block.get(..read).unwrap_or_default());
         if !is_connected && take_line(&mut messages, CONNECTED) {
             is_connected = true;
-            state.send_replace(State::Connected);
+            state.send_replace(MasterState::Connected);
         }
         // A child of the client may hold the pipe open for longer.
         if take_line(&mut messages, ENDED) {
@@ -222,7 +224,7 @@ fn read_until_exit(child: &mut Child, directory: TempDir, state: &watch::Sender<
     }
     let status = child.wait().ok().and_then(|status| status.code());
     drop(directory);
-    state.send_replace(State::Exited { status, messages });
+    state.send_replace(MasterState::Exited { status, messages });
 }
 
 /// Removes a line from the messages; returns true if it was there.

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::session::{InputHistory, Moment};
+use super::session::{EventStamp, InputHistory};
 
 /// Everything on record about one call: intent, proposal, judgements, approvals, execution and result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -90,7 +90,7 @@ pub enum CallOutcome {
 pub struct Proposal {
     /// The response with the call; `None` if the record does not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub moment: Option<Moment>,
+    pub moment: Option<EventStamp>,
     /// Model that responded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -123,7 +123,7 @@ pub struct Proposal {
 #[non_exhaustive]
 pub struct CallJudgement {
     /// When the call was judged.
-    pub moment: Moment,
+    pub moment: EventStamp,
     /// The strictest verdict.
     pub permission: Permission,
     /// Verdict of each gate that was asked.
@@ -138,7 +138,7 @@ pub struct CallJudgement {
 #[non_exhaustive]
 pub struct ApprovalHistory {
     /// When approval was first requested.
-    pub requested: Moment,
+    pub requested: EventStamp,
     /// Why.
     pub reason: String,
     /// Identifies the call with exactly these arguments.
@@ -155,7 +155,7 @@ pub struct ApprovalHistory {
 #[non_exhaustive]
 pub struct ApprovalDecision {
     /// When it ended.
-    pub moment: Moment,
+    pub moment: EventStamp,
     /// Whether the call may run.
     pub approved: bool,
     /// How it ended; `None` in records of older versions.
@@ -174,7 +174,7 @@ pub struct ApprovalDecision {
 #[non_exhaustive]
 pub struct LateDecision {
     /// When it arrived.
-    pub moment: Moment,
+    pub moment: EventStamp,
     /// Whether the decision approved the call.
     pub approved: bool,
     /// Why it does not apply.
@@ -249,7 +249,7 @@ pub struct FileEdit {
 #[non_exhaustive]
 pub struct CallResult {
     /// When the call ended.
-    pub moment: Moment,
+    pub moment: EventStamp,
     /// Kind of failure, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ToolErrorKind>,
@@ -262,7 +262,7 @@ pub struct CallResult {
 #[non_exhaustive]
 pub struct CallRecovery {
     /// When the session was resumed.
-    pub moment: Moment,
+    pub moment: EventStamp,
     /// The decision.
     pub action: RecoveryAction,
 }
@@ -285,7 +285,7 @@ pub enum RecoveryAction {
 #[non_exhaustive]
 pub struct CallEvent {
     /// Number and time.
-    pub moment: Moment,
+    pub moment: EventStamp,
     /// Kind, as in the event.
     pub kind: String,
 }

@@ -14,8 +14,8 @@ use super::call::{
 };
 use super::inputs::{Inputs, ProposedCall};
 use super::session::{
-    CheckpointHistory, InputHistory, InputSource, LimitHistory, Moment, Notice, NoticeKind, PolicyHistory,
-    ReachedLimit, RewindHistory, SubagentHistory,
+    CheckpointHistory, EventStamp, InputHistory, InputSource, LimitHistory, Notice, NoticeKind,
+    PolicyHistory, ReachedLimit, RewindHistory, SubagentHistory,
 };
 use super::summary::Summary;
 
@@ -40,7 +40,7 @@ pub(super) struct Events {
 impl Events {
     /// Returns the audit of a replay of this record.
     pub(super) fn audit(audit: Audit, record: &Record, replay: &Replay) -> Audit {
-        let mut inputs = Inputs::of(record);
+        let mut inputs = Inputs::from_record(record);
         let mut results = BTreeMap::new();
         for turn in replay.history.iter().filter(|turn| turn.kind == TurnKind::ToolResults) {
             let texts = turn.item.results().map(|result| (result.tool_call_id.clone(), result.text()));
@@ -82,12 +82,12 @@ impl Events {
         }
         self.audit.state = replay.state;
         self.audit.spending.set_total(&replay.spent);
-        self.audit.summary = Summary::of(&self.audit.calls);
+        self.audit.summary = Summary::from_calls(&self.audit.calls);
         self.audit
     }
 
     fn take(&mut self, event: &SessionEvent) {
-        let moment = Moment::new(event.seq, event.timestamp);
+        let moment = EventStamp::new(event.seq, event.timestamp);
         self.audit.last = Some(moment);
         match &event.kind {
             EventKind::ModelResponse { response_id, model, .. } => {
@@ -119,7 +119,7 @@ impl Events {
     }
 
     /// Handles a response: adds its cost and the calls that it proposes.
-    fn response(&mut self, moment: Moment, response_id: &str, model: &str) {
+    fn response(&mut self, moment: EventStamp, response_id: &str, model: &str) {
         let Some(response) = self.inputs.response(moment.at, Some(response_id)) else { return };
         self.audit.spending.add(&response.provider, model, &response.cost);
         for proposed in response.calls {
@@ -163,13 +163,13 @@ impl Events {
     }
 
     /// Adds an event to its call, and returns the call.
-    fn call(&mut self, id: &str, tool: &str, moment: Moment, kind: &str) -> &mut CallHistory {
+    fn call(&mut self, id: &str, tool: &str, moment: EventStamp, kind: &str) -> &mut CallHistory {
         let call = self.known_call(id, || Proposal { tool: tool.to_owned(), ..Proposal::default() });
         call.events.push(CallEvent { moment, kind: kind.to_owned() });
         call
     }
 
-    fn call_ended(&mut self, moment: Moment, kind: &EventKind) {
+    fn call_ended(&mut self, moment: EventStamp, kind: &EventKind) {
         let EventKind::ToolCallEnd {
             call_id,
             tool_name,
@@ -208,7 +208,7 @@ impl Events {
         }
     }
 
-    fn approval(&mut self, moment: Moment, kind: &EventKind) {
+    fn approval(&mut self, moment: EventStamp, kind: &EventKind) {
         match kind {
             EventKind::ApprovalRequested {
                 call_id,
@@ -259,12 +259,12 @@ impl Events {
         }
     }
 
-    fn notice(&mut self, moment: Moment, kind: NoticeKind, message: String) {
+    fn notice(&mut self, moment: EventStamp, kind: NoticeKind, message: String) {
         self.audit.notices.push(Notice { moment, kind, message });
     }
 
     /// Handles an event that is not about one call.
-    fn session_event(&mut self, moment: Moment, kind: &EventKind) {
+    fn session_event(&mut self, moment: EventStamp, kind: &EventKind) {
         match kind {
             EventKind::SessionStart { working_directory, forked_from, .. } => {
                 let header = &mut self.audit.session;
@@ -314,7 +314,7 @@ impl Events {
         }
     }
 
-    fn limit(&mut self, moment: Moment, kind: &EventKind) {
+    fn limit(&mut self, moment: EventStamp, kind: &EventKind) {
         let limit = match kind {
             EventKind::TurnLimit { round: Some(rounds), .. } => ReachedLimit::Rounds { rounds: *rounds },
             EventKind::TurnLimit { total_turns: Some(turns), .. } => ReachedLimit::Turns { turns: *turns },
@@ -331,7 +331,7 @@ impl Events {
         self.audit.limits.push(LimitHistory { moment, limit });
     }
 
-    fn input(&mut self, moment: Moment, text: &str, images: &[ImageSummary], is_steering: bool) {
+    fn input(&mut self, moment: EventStamp, text: &str, images: &[ImageSummary], is_steering: bool) {
         let recorded = self.inputs.message(moment.at, text, is_steering);
         let unknown = if is_steering { InputSource::Steering } else { InputSource::Unknown };
         let source = recorded.as_ref().map_or(unknown, |message| message.source);
@@ -354,14 +354,14 @@ impl Events {
         self.audit.inputs.push(input);
     }
 
-    fn resumed(&mut self, moment: Moment, ids: &[String], action: RecoveryAction) {
+    fn resumed(&mut self, moment: EventStamp, ids: &[String], action: RecoveryAction) {
         for id in ids {
             let call = self.call(id, "", moment, "SESSION_RESUMED");
             call.recoveries.push(CallRecovery { moment, action });
         }
     }
 
-    fn spawned(&mut self, moment: Moment, agent_id: &str, child: &SessionId, task: &str) {
+    fn spawned(&mut self, moment: EventStamp, agent_id: &str, child: &SessionId, task: &str) {
         let call_id = self.inputs.spawning_call(child);
         if let Some(call_id) = &call_id {
             let call = self.call(call_id, "", moment, "SUBAGENT_SPAWNED");
@@ -382,7 +382,7 @@ impl Events {
 
     fn subagent_ended(
         &mut self,
-        moment: Moment,
+        moment: EventStamp,
         agent_id: &str,
         child: &SessionId,
         status: SubagentStatus,

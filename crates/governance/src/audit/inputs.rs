@@ -74,7 +74,7 @@ pub(super) struct RecordedMessage {
 }
 
 impl Inputs {
-    pub(super) fn of(record: &Record) -> Self {
+    pub(super) fn from_record(record: &Record) -> Self {
         let mut inputs = Self::default();
         let start = &record.header.start;
         for turn in &start.history {

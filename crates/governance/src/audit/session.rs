@@ -14,8 +14,9 @@ use super::AuditReport;
 
 /// Number of an event in its session, and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Moment")]
 #[non_exhaustive]
-pub struct Moment {
+pub struct EventStamp {
     /// Sequence number of the event.
     pub seq: u64,
     /// Its time.
@@ -77,7 +78,7 @@ pub struct ModelChange {
 #[non_exhaustive]
 pub struct InputHistory {
     /// When the session started to handle it.
-    pub moment: Moment,
+    pub moment: EventStamp,
     /// How it reached the session.
     pub source: InputSource,
     /// Number of the run that it belongs to.
@@ -122,7 +123,7 @@ pub enum InputSource {
 #[non_exhaustive]
 pub struct PolicyHistory {
     /// When it was recorded.
-    pub moment: Moment,
+    pub moment: EventStamp,
     /// The change.
     pub change: PolicyChange,
 }
@@ -141,10 +142,10 @@ pub struct SubagentHistory {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
     /// When it was spawned.
-    pub spawned: Moment,
+    pub spawned: EventStamp,
     /// When it was closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub closed: Option<Moment>,
+    pub closed: Option<EventStamp>,
     /// Result of its last message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<SubagentStatus>,
@@ -161,7 +162,7 @@ pub struct SubagentHistory {
 #[non_exhaustive]
 pub struct LimitHistory {
     /// When it was reached.
-    pub moment: Moment,
+    pub moment: EventStamp,
     /// The limit.
     pub limit: ReachedLimit,
 }
@@ -210,7 +211,7 @@ pub enum ReachedLimit {
 #[non_exhaustive]
 pub struct CheckpointHistory {
     /// When it was taken.
-    pub moment: Moment,
+    pub moment: EventStamp,
     /// Why.
     pub reason: CheckpointReason,
     /// The checkpoint.
@@ -224,7 +225,7 @@ pub struct CheckpointHistory {
 #[non_exhaustive]
 pub struct RewindHistory {
     /// When.
-    pub moment: Moment,
+    pub moment: EventStamp,
     /// Number of entries of the history that were left.
     pub turns: u64,
 }
@@ -234,7 +235,7 @@ pub struct RewindHistory {
 #[non_exhaustive]
 pub struct Notice {
     /// When.
-    pub moment: Moment,
+    pub moment: EventStamp,
     /// Its kind.
     pub kind: NoticeKind,
     /// Message for the user.
@@ -262,8 +263,9 @@ pub enum NoticeKind {
 
 /// End of a record that was not read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Unread")]
 #[non_exhaustive]
-pub struct Unread {
+pub struct UnreadInputs {
     /// Index of the first input that was not read, from 0.
     pub input: u64,
     /// Number of inputs that were not read.
@@ -319,7 +321,7 @@ impl fmt::Display for ReachedLimit {
     }
 }
 
-impl Moment {
+impl EventStamp {
     pub(super) fn new(seq: u64, at: Timestamp) -> Self {
         Self { seq, at }
     }

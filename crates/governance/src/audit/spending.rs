@@ -1,6 +1,6 @@
 //! Tokens and cost of a session.
 
-use pintle_agent::Spent;
+use pintle_agent::BudgetUsage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +61,7 @@ pub(super) struct ResponseCost {
 }
 
 impl Spending {
-    pub(super) fn set_total(&mut self, spent: &Spent) {
+    pub(super) fn set_total(&mut self, spent: &BudgetUsage) {
         self.total = TotalSpending {
             input_tokens: spent.input_tokens,
             output_tokens: spent.output_tokens,

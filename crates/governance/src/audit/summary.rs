@@ -77,7 +77,7 @@ pub struct HostCount {
 
 impl Summary {
     /// Counts these calls.
-    pub(super) fn of(calls: &[CallHistory]) -> Self {
+    pub(super) fn from_calls(calls: &[CallHistory]) -> Self {
         let mut tools: BTreeMap<(&str, CallOutcome), u64> = BTreeMap::new();
         let mut files: BTreeMap<&str, FileCount> = BTreeMap::new();
         let mut hosts: BTreeMap<String, u64> = BTreeMap::new();
@@ -103,7 +103,11 @@ impl Summary {
             calls: tools
                 .map(|((tool, outcome), calls)| ToolCount { tool: tool.to_owned(), outcome, calls })
                 .collect(),
-            refused: calls.iter().filter(|call| call.outcome.is_refused()).map(RefusedCall::of).collect(),
+            refused: calls
+                .iter()
+                .filter(|call| call.outcome.is_refused())
+                .map(RefusedCall::from_call)
+                .collect(),
             files: files.into_values().collect(),
             hosts: hosts.into_iter().map(|(host, calls)| HostCount { host, calls }).collect(),
         }
@@ -111,7 +115,7 @@ impl Summary {
 }
 
 impl RefusedCall {
-    fn of(call: &CallHistory) -> Self {
+    fn from_call(call: &CallHistory) -> Self {
         let rule = call.decisive_step().map(|step| match &step.rule {
             Some(rule) => format!("{}: {rule}", step.gate),
             None => step.gate.clone(),

@@ -27,19 +27,19 @@ deny = ["forbidden"]
 "#;
 
 /// Tool that does what its name says.
-struct Named(&'static str, Effect);
+struct EffectTool(&'static str, Effect);
 
-const TOOLS: [Named; 9] = [
-    Named("look", Effect::Read),
-    Named("note", Effect::Write),
-    Named("run", Effect::Execute),
-    Named("forbidden", Effect::Execute),
-    Named("fail", Effect::Read),
-    Named("slow", Effect::Execute),
-    Named("hang", Effect::Write),
-    Named("fetch", Effect::Network),
+const TOOLS: [EffectTool; 9] = [
+    EffectTool("look", Effect::Read),
+    EffectTool("note", Effect::Write),
+    EffectTool("run", Effect::Execute),
+    EffectTool("forbidden", Effect::Execute),
+    EffectTool("fail", Effect::Read),
+    EffectTool("slow", Effect::Execute),
+    EffectTool("hang", Effect::Write),
+    EffectTool("fetch", Effect::Network),
     // No rule names it, so the mode asks about it.
-    Named("build", Effect::Execute),
+    EffectTool("build", Effect::Execute),
 ];
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -50,7 +50,7 @@ struct Arguments {
     url: Option<String>,
 }
 
-impl Tool for Named {
+impl Tool for EffectTool {
     type Input = Arguments;
 
     fn name(&self) -> &str {

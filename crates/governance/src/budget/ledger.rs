@@ -26,7 +26,7 @@ impl Amounts {
     }
 
     /// Combines the amounts of each kind.
-    pub(super) fn with(self, other: Self, combine: impl Fn(u64, u64) -> u64) -> Self {
+    pub(super) fn zip_with(self, other: Self, combine: impl Fn(u64, u64) -> u64) -> Self {
         Self {
             tokens: combine(self.tokens, other.tokens),
             cost_micros: combine(self.cost_micros, other.cost_micros),
@@ -35,11 +35,11 @@ impl Amounts {
     }
 
     fn plus(self, other: Self) -> Self {
-        self.with(other, u64::saturating_add)
+        self.zip_with(other, u64::saturating_add)
     }
 
     fn minus(self, other: Self) -> Self {
-        self.with(other, u64::saturating_sub)
+        self.zip_with(other, u64::saturating_sub)
     }
 
     /// Returns these amounts where `budget` has a limit.
@@ -68,7 +68,7 @@ pub(super) struct Limits {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct DayLedger {
-    sessions: BTreeMap<String, Entry>,
+    sessions: BTreeMap<String, LedgerEntry>,
     /// Amounts spent by sessions that are idle now.
     settled: Amounts,
     /// Amounts added to the limits of this day.
@@ -78,7 +78,7 @@ pub(super) struct DayLedger {
 /// Share of a session in a day, as totals over the session's life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct LedgerEntry {
     /// Amounts spent before this day.
     base: Amounts,
     /// Amounts that may be spent in total.
@@ -130,7 +130,7 @@ impl DayLedger {
             target.tool_calls,
         );
         let until = Amounts { tokens: tokens.1, cost_micros: cost.1, tool_calls: calls.1 };
-        self.sessions.insert(session.to_owned(), Entry { base, until });
+        self.sessions.insert(session.to_owned(), LedgerEntry { base, until });
         Share {
             until: Limits { tokens: tokens.0, cost_micros: cost.0, tool_calls: calls.0 },
             spent: others.plus(now.minus(base)),

@@ -6,7 +6,7 @@ mod serialised;
 use std::collections::BTreeMap;
 use std::io;
 
-use pintle_agent::{Ledger, Spent, Timestamp};
+use pintle_agent::{BudgetUsage, Ledger, Timestamp};
 
 use super::*;
 
@@ -82,8 +82,8 @@ fn account(spent: u64) -> Account {
     account
 }
 
-fn spending(tokens: u64) -> Spent {
-    let mut spent = Spent::default();
+fn spending(tokens: u64) -> BudgetUsage {
+    let mut spent = BudgetUsage::default();
     spent.input_tokens = tokens;
     spent
 }
@@ -105,12 +105,12 @@ async fn session_gets_what_the_narrowest_scope_has() {
     // The next run begins with what the session has spent before.
     budget.settle(&SessionId::new("a"), account(90)).await;
     let mut next = request("a", 90, 50);
-    next.in_run = Spent::default();
+    next.in_run = BudgetUsage::default();
     assert_eq!(budget.more(&next).await.limits.tokens, Some(190));
 
     let mut own = request("a", 90, 50);
     own.own = tokens(120);
-    own.in_run = Spent::default();
+    own.in_run = BudgetUsage::default();
     let answer = budget.more(&own).await;
     assert_eq!((answer.limits.tokens, reached(&answer)), (Some(120), Some((BudgetScope::Session, 120, 90))));
 }

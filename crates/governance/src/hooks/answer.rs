@@ -47,7 +47,7 @@ fn contains_answer(text: &str) -> bool {
 
 /// Form of an answer. Unknown keys are ignored, since other agents define more keys.
 #[derive(Deserialize)]
-struct Form {
+struct RawAnswer {
     r#continue: Option<bool>,
     #[serde(rename = "stopReason")]
     stop_reason: Option<String>,
@@ -123,7 +123,7 @@ impl Answer {
             let context = event.takes_plain_text().then(|| for_model(text)).flatten();
             return Ok(Self { context, ..Self::default() });
         }
-        let Form { r#continue, stop_reason, system_message, decision, reason, specific } =
+        let RawAnswer { r#continue, stop_reason, system_message, decision, reason, specific } =
             serde_json::from_str(text).map_err(|_error| Garbage)?;
         let specific = specific.unwrap_or_default();
         if specific.hook_event_name.as_deref().is_some_and(|name| name != event.as_str()) {

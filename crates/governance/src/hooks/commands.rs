@@ -130,7 +130,7 @@ impl HookCommand {
     /// (`PINTLE_PROJECT_DIR`, `CLAUDE_PROJECT_DIR`) and `PWD`.
     #[must_use]
     pub fn programs(&self, workspace: &Path) -> BTreeSet<PathBuf> {
-        programs::named(&self.command, workspace)
+        programs::find_paths(&self.command, workspace)
     }
 
     fn is_for(&self, event: HookEvent, subjects: &[&str]) -> bool {
@@ -209,7 +209,7 @@ impl HookCommands {
     }
 
     /// Returns the commands that run at an event. Matchers are compared with `subjects`.
-    pub(super) fn at(&self, event: HookEvent, subjects: &[&str]) -> Vec<&HookCommand> {
+    pub(super) fn for_event(&self, event: HookEvent, subjects: &[&str]) -> Vec<&HookCommand> {
         self.commands.iter().filter(|command| command.is_for(event, subjects)).collect()
     }
 }

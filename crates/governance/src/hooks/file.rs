@@ -16,14 +16,14 @@ use crate::tool_names;
 
 /// Form of a file: known events with their commands, and unknown events.
 struct File {
-    known: Vec<(HookEvent, Entry)>,
+    known: Vec<(HookEvent, CommandEntry)>,
     unknown: Vec<Spanned<String>>,
 }
 
 /// Form of a command.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct CommandEntry {
     matcher: Option<Spanned<String>>,
     command: Spanned<String>,
     timeout: Option<Spanned<String>>,
@@ -67,7 +67,7 @@ impl HookCommands {
     }
 }
 
-fn command(source: Source<'_>, event: HookEvent, entry: Entry) -> Result<HookCommand, HooksError> {
+fn command(source: Source<'_>, event: HookEvent, entry: CommandEntry) -> Result<HookCommand, HooksError> {
     let line_at = |span: std::ops::Range<usize>| source.line_of(span.start);
     let line = line_at(entry.command.span());
     let text = entry.command.into_inner();
@@ -155,7 +155,7 @@ impl<'de> Deserialize<'de> for File {
                 while let Some(name) = map.next_key::<Spanned<String>>()? {
                     match HookEvent::from_name(name.get_ref()) {
                         Some(event) => {
-                            let entries: Vec<Entry> = map.next_value()?;
+                            let entries: Vec<CommandEntry> = map.next_value()?;
                             file.known.extend(entries.into_iter().map(|entry| (event, entry)));
                         }
                         None => {

@@ -10,7 +10,7 @@ use super::event::HookEvent;
 
 /// Facts about the session that its description does not have.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Surroundings {
+pub(super) struct SessionFacts {
     pub(super) transcript: Option<String>,
     pub(super) mode: Option<&'static str>,
 }
@@ -95,10 +95,10 @@ impl Details {
         self,
         event: HookEvent,
         session: &HookSession,
-        surroundings: Surroundings,
+        session_facts: SessionFacts,
     ) -> Vec<u8> {
         let Self(mut fields) = self;
-        let Surroundings { transcript, mode } = surroundings;
+        let SessionFacts { transcript, mode } = session_facts;
         let base = [
             ("session_id", Some(json!(session.id))),
             ("transcript_path", Some(json!(transcript))),

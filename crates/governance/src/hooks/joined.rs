@@ -20,7 +20,7 @@ pub(crate) struct JoinedHooks {
 
 impl JoinedHooks {
     /// Joins sources; `None` without one. Each judges after the sources before it.
-    pub(crate) fn of(sources: Vec<Arc<dyn Hooks>>) -> Option<Self> {
+    pub(crate) fn join(sources: Vec<Arc<dyn Hooks>>) -> Option<Self> {
         let join = |first: Option<Self>, second| {
             let first = first.map(|first| Arc::new(first) as Arc<dyn Hooks>);
             Some(Self { first, second })
@@ -177,7 +177,7 @@ mod tests {
         let session = HookSession::new(SessionId::new("s"), "/w", None);
         let named = |names: &[&'static str]| {
             let sources = names.iter().map(|name| Arc::new(Source(name)) as Arc<dyn Hooks>);
-            JoinedHooks::of(sources.collect())
+            JoinedHooks::join(sources.collect())
         };
         assert!(named(&[]).is_none());
         for (names, text, refused, context) in [
@@ -194,10 +194,10 @@ mod tests {
 
     /// Decides on calls that need approval.
     #[derive(Debug)]
-    struct Decides(Option<Decision>);
+    struct FixedDecision(Option<Decision>);
 
     #[async_trait]
-    impl Hooks for Decides {
+    impl Hooks for FixedDecision {
         async fn before_approval(&self, _: &HookSession, _: &ApprovalRequest) -> Option<Decision> {
             self.0.clone()
         }
@@ -206,8 +206,13 @@ mod tests {
     #[tokio::test]
     async fn denials_and_earlier_changes_precede_other_decisions() {
         let session = HookSession::new(SessionId::new("s"), "/w", None);
-        let request =
-            ApprovalRequest::new("call_1", "shell", Effect::Execute, json!({}), Fingerprint::of(b"call"));
+        let request = ApprovalRequest::new(
+            "call_1",
+            "shell",
+            Effect::Execute,
+            json!({}),
+            Fingerprint::from_bytes(b"call"),
+        );
         let change = |command: &str| Some(Decision::Change { arguments: json!({"command": command}) });
         let (approval, denial) = (Some(Decision::Approve), Some(Decision::Deny { reason: None }));
         for (first, second, expected) in [
@@ -222,8 +227,8 @@ mod tests {
             (denial.clone(), approval, denial),
         ] {
             let case = format!("{first:?} {second:?}");
-            let sources = [first, second].map(|decision| Arc::new(Decides(decision)) as Arc<dyn Hooks>);
-            let joined = JoinedHooks::of(sources.into()).unwrap();
+            let sources = [first, second].map(|decision| Arc::new(FixedDecision(decision)) as Arc<dyn Hooks>);
+            let joined = JoinedHooks::join(sources.into()).unwrap();
             assert_eq!(joined.before_approval(&session, &request).await, expected, "{case}");
         }
     }

@@ -7,20 +7,20 @@ use super::answer::{Answer, strictness};
 
 /// Answer of one hook, with the hook's origin.
 #[derive(Clone, Debug)]
-pub(super) struct Answered {
+pub(super) struct AttributedAnswer {
     pub(super) hook: String,
     pub(super) answer: Answer,
 }
 
 /// Merges answers before a call: the strictest permission counts, and the last arguments if no hook denies it.
-pub(super) fn call(answers: &[Answered]) -> CallAnswer {
+pub(super) fn call(answers: &[AttributedAnswer]) -> CallAnswer {
     let permission = permission(answers);
     let mut hooks: Vec<&str> = deciding(answers, permission).map(|(hook, _)| hook).collect();
     let reasons = permission.filter(|permission| *permission != Permission::Allow);
     let reason = reasons.and_then(|_| joined(deciding(answers, permission).filter_map(|(_, reason)| reason)));
     let changed = answers.iter().rev().find(|answered| answered.answer.arguments.is_some());
     let changed = changed.filter(|_| permission != Some(Permission::Deny));
-    if let Some(Answered { hook, .. }) = changed
+    if let Some(AttributedAnswer { hook, .. }) = changed
         && !hooks.contains(&hook.as_str())
     {
         hooks.push(hook);
@@ -36,7 +36,7 @@ pub(super) fn call(answers: &[Answered]) -> CallAnswer {
 }
 
 /// Merges answers to a request for approval. If a hook asks, the request goes to the approver.
-pub(super) fn approval(answers: &[Answered]) -> Option<Decision> {
+pub(super) fn approval(answers: &[AttributedAnswer]) -> Option<Decision> {
     let permission = permission(answers)?;
     match permission {
         Permission::Deny => {
@@ -58,7 +58,7 @@ pub(super) fn approval(answers: &[Answered]) -> Option<Decision> {
 }
 
 /// Merges answers to an input.
-pub(super) fn input(answers: &[Answered]) -> InputAnswer {
+pub(super) fn input(answers: &[AttributedAnswer]) -> InputAnswer {
     match blocked(answers) {
         Some(reason) => InputAnswer::refuse(reason),
         None => context(answers).0.map_or_else(InputAnswer::default, InputAnswer::add),
@@ -66,13 +66,13 @@ pub(super) fn input(answers: &[Answered]) -> InputAnswer {
 }
 
 /// Merges the texts that hooks add for the model.
-pub(super) fn context(answers: &[Answered]) -> HookContext {
+pub(super) fn context(answers: &[AttributedAnswer]) -> HookContext {
     HookContext(joined(answers.iter().filter_map(|answered| answered.answer.context.as_deref())))
 }
 
 /// Merges answers to a result. The call has run, so objections are text for the model.
-pub(super) fn result(answers: &[Answered]) -> ResultAnswer {
-    let texts = answers.iter().flat_map(|Answered { answer, .. }| {
+pub(super) fn result(answers: &[AttributedAnswer]) -> ResultAnswer {
+    let texts = answers.iter().flat_map(|AttributedAnswer { answer, .. }| {
         let objects = answer.permission == Some(Permission::Deny) && answer.stop.is_none();
         let reason = objects.then(|| answer.reason.as_deref().unwrap_or("a hook objects to it"));
         [reason, answer.context.as_deref()]
@@ -84,7 +84,7 @@ pub(super) fn result(answers: &[Answered]) -> ResultAnswer {
 }
 
 /// Merges answers at the end of a turn. If a hook stops the agent, no other hook can make it continue.
-pub(super) fn end(answers: &[Answered]) -> EndAnswer {
+pub(super) fn end(answers: &[AttributedAnswer]) -> EndAnswer {
     if stopped(answers).is_some() {
         return EndAnswer::default();
     }
@@ -92,18 +92,18 @@ pub(super) fn end(answers: &[Answered]) -> EndAnswer {
 }
 
 /// Returns the reasons of the hooks that block, if any hook blocks.
-pub(super) fn blocked(answers: &[Answered]) -> Option<String> {
+pub(super) fn blocked(answers: &[AttributedAnswer]) -> Option<String> {
     let denied = permission(answers).filter(|permission| *permission == Permission::Deny)?;
     let reasons = joined(deciding(answers, Some(denied)).filter_map(|(_, reason)| reason));
     Some(reasons.unwrap_or_else(|| "a hook blocks it".to_owned()))
 }
 
 /// Returns the reasons of the hooks that stop the agent, if any hook does.
-fn stopped(answers: &[Answered]) -> Option<String> {
+fn stopped(answers: &[AttributedAnswer]) -> Option<String> {
     joined(answers.iter().filter_map(|answered| answered.answer.stop.as_deref()))
 }
 
-fn permission(answers: &[Answered]) -> Option<Permission> {
+fn permission(answers: &[AttributedAnswer]) -> Option<Permission> {
     answers.iter().filter_map(|answered| permission_of(&answered.answer)).max_by_key(|p| strictness(*p))
 }
 
@@ -114,14 +114,16 @@ fn permission_of(answer: &Answer) -> Option<Permission> {
 
 /// Returns the hooks with this permission, and their reasons.
 fn deciding(
-    answers: &[Answered],
+    answers: &[AttributedAnswer],
     permission: Option<Permission>,
 ) -> impl Iterator<Item = (&str, Option<&str>)> {
     let decides = move |answer: &Answer| permission.is_some() && permission_of(answer) == permission;
-    answers.iter().filter(move |answered| decides(&answered.answer)).map(|Answered { hook, answer }| {
-        let reason = if answer.stop.is_some() { &answer.stop } else { &answer.reason };
-        (hook.as_str(), reason.as_deref())
-    })
+    answers.iter().filter(move |answered| decides(&answered.answer)).map(
+        |AttributedAnswer { hook, answer }| {
+            let reason = if answer.stop.is_some() { &answer.stop } else { &answer.reason };
+            (hook.as_str(), reason.as_deref())
+        },
+    )
 }
 
 fn joined<'a>(texts: impl Iterator<Item = &'a str>) -> Option<String> {

@@ -19,14 +19,18 @@ struct Word {
 }
 
 /// Returns the paths below the workspace that the words of a line may name.
-pub(super) fn named(line: &str, workspace: &Path) -> BTreeSet<PathBuf> {
+pub(super) fn find_paths(line: &str, workspace: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     collect(line, workspace, workspace, MAX_DEPTH, &mut found);
     found
 }
 
 /// Returns these paths for a program that is started with arguments in a directory, without a shell.
-pub(super) fn named_by(arguments: &[String], directory: &Path, workspace: &Path) -> BTreeSet<PathBuf> {
+pub(super) fn find_argument_paths(
+    arguments: &[String],
+    directory: &Path,
+    workspace: &Path,
+) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     collect(&line_of(arguments), directory, workspace, MAX_DEPTH, &mut found);
     found
@@ -127,7 +131,7 @@ mod tests {
     #[test]
     fn arguments_are_words_whatever_they_contain() {
         let arguments = ["./it's server.sh", "a;b", "sh -c 'sub/run x'", "--config=conf/c.json", "-y"];
-        let found = named_by(&arguments.map(str::to_owned), Path::new("/w"), Path::new("/w"));
+        let found = find_argument_paths(&arguments.map(str::to_owned), Path::new("/w"), Path::new("/w"));
         for path in ["a;b", "conf/c.json", "it's server.sh", "sub/run"] {
             assert!(found.contains(&Path::new("/w").join(path)), "{path}: {found:?}");
         }
@@ -160,7 +164,7 @@ mod tests {
         ] {
             let expected: BTreeSet<PathBuf> =
                 expected.iter().map(|name| Path::new("/w/p").join(name)).collect();
-            assert_eq!(named(line, Path::new("/w/p")), expected, "{line}");
+            assert_eq!(find_paths(line, Path::new("/w/p")), expected, "{line}");
         }
     }
 
@@ -168,7 +172,7 @@ mod tests {
         /// Whatever a line says, its files are in the workspace.
         #[test]
         fn files_are_below_the_workspace(line in r#"[ab./=$"'\\ ;&-]{0,30}"#) {
-            for path in named(&line, Path::new("/w/p")) {
+            for path in find_paths(&line, Path::new("/w/p")) {
                 prop_assert!(path.starts_with("/w/p") && path != Path::new("/w/p"), "{path:?}");
                 prop_assert!(path.components().all(|part| part != Component::ParentDir), "{path:?}");
             }

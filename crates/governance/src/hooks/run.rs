@@ -109,15 +109,15 @@ impl HookFailure {
 
 /// Result of a command.
 #[derive(Debug)]
-pub(super) struct Finished {
-    pub(super) end: End,
+pub(super) struct HookResult {
+    pub(super) end: HookEnd,
     pub(super) exit_code: Option<i32>,
     pub(super) stderr: String,
 }
 
 /// How a command ended.
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum HookEnd {
     /// It exited with 0 and wrote this.
     Answered(String),
     /// It exited with the code that blocks.
@@ -161,7 +161,7 @@ pub(super) async fn run(
     places: HookDirectories<'_>,
     command: &HookCommand,
     input: Vec<u8>,
-) -> Finished {
+) -> HookResult {
     let streams: Arc<Mutex<Streams>> = Arc::default();
     let sink: OutputSink = {
         let streams = Arc::clone(&streams);
@@ -187,22 +187,22 @@ pub(super) async fn run(
     let Streams { stdout, stderr, .. } = std::mem::take(&mut *lock(&streams));
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     let (end, exit_code) = match result {
-        None => (End::Failed(HookFailure::Flooded), None),
+        None => (HookEnd::Failed(HookFailure::Flooded), None),
         Some(Err(error)) => {
             log_lost(command, &error);
-            (End::Failed(HookFailure::Lost), None)
+            (HookEnd::Failed(HookFailure::Lost), None)
         }
-        Some(Ok(result)) if result.timed_out => (End::Failed(HookFailure::TimedOut), None),
+        Some(Ok(result)) if result.timed_out => (HookEnd::Failed(HookFailure::TimedOut), None),
         Some(Ok(result)) => {
             let end = match result.exit_code {
-                0 => End::Answered(text(stdout)),
-                BLOCKS => End::Blocked,
-                _ => End::Failed(HookFailure::Exit),
+                0 => HookEnd::Answered(text(stdout)),
+                BLOCKS => HookEnd::Blocked,
+                _ => HookEnd::Failed(HookFailure::Exit),
             };
             (end, Some(result.exit_code))
         }
     };
-    Finished { end, exit_code, stderr: text(stderr) }
+    HookResult { end, exit_code, stderr: text(stderr) }
 }
 
 fn lock(streams: &Mutex<Streams>) -> MutexGuard<'_, Streams> {

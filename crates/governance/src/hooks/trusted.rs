@@ -44,7 +44,7 @@ impl TrustedPrograms {
         directory: Option<&Path>,
         env: &dyn ExecutionEnvironment,
     ) {
-        let paths = self.named_by(arguments, directory);
+        let paths = self.find_argument_paths(arguments, directory);
         self.add(paths, env).await;
     }
 
@@ -52,7 +52,7 @@ impl TrustedPrograms {
     /// variable is expanded only after the invocation was [added](Self::add_invocation).
     #[must_use]
     pub fn covers_invocation(&self, arguments: &[String], directory: Option<&Path>) -> bool {
-        self.named_by(arguments, directory).iter().all(|path| self.contents.contains_key(path))
+        self.find_argument_paths(arguments, directory).iter().all(|path| self.contents.contains_key(path))
     }
 
     /// Returns the first file of an invocation that has changed since it was [added](Self::add_invocation).
@@ -62,12 +62,16 @@ impl TrustedPrograms {
         directory: Option<&Path>,
         env: &dyn ExecutionEnvironment,
     ) -> Option<PathBuf> {
-        self.first_changed(self.named_by(arguments, directory), env).await
+        self.first_changed(self.find_argument_paths(arguments, directory), env).await
     }
 
-    fn named_by(&self, arguments: &[String], directory: Option<&Path>) -> BTreeSet<PathBuf> {
+    fn find_argument_paths(&self, arguments: &[String], directory: Option<&Path>) -> BTreeSet<PathBuf> {
         let directory = directory.map(|directory| self.workspace.join(directory));
-        programs::named_by(arguments, directory.as_deref().unwrap_or(&self.workspace), &self.workspace)
+        programs::find_argument_paths(
+            arguments,
+            directory.as_deref().unwrap_or(&self.workspace),
+            &self.workspace,
+        )
     }
 
     async fn add(&mut self, paths: BTreeSet<PathBuf>, env: &dyn ExecutionEnvironment) {

@@ -41,7 +41,11 @@ impl Rules {
         let working_directory = working_directory.unwrap_or_else(|_| env.working_directory().to_path_buf());
         let deadline = Instant::now() + MAX_TIME;
         let mut searched: Vec<&Rule> = Vec::new();
-        for rule in self.of(Permission::Deny).map(|entry| &entry.rule).filter(|rule| rule.is_about_reads()) {
+        for rule in self
+            .with_permission(Permission::Deny)
+            .map(|entry| &entry.rule)
+            .filter(|rule| rule.is_about_reads())
+        {
             let Some(path) = rule.path() else { continue };
             if !rule.matches_path(path) {
                 searched.push(rule);
@@ -71,7 +75,7 @@ impl Rules {
     /// Links are not followed.
     #[must_use]
     pub fn denies_reading(&self, path: &Path) -> bool {
-        let mut rules = self.of(Permission::Deny).map(|entry| &entry.rule);
+        let mut rules = self.with_permission(Permission::Deny).map(|entry| &entry.rule);
         rules.any(|rule| rule.is_about_reads() && rule.matches_path(path))
     }
 }

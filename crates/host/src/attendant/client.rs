@@ -81,7 +81,7 @@ mod tests {
             "shell",
             Effect::Execute,
             json!({"command": "make"}),
-            Fingerprint::of(b"call"),
+            Fingerprint::from_bytes(b"call"),
         );
         let user = Some(Principal::new("ann"));
         let through_handle = ClientAttendant::through_handle(user.clone());

@@ -65,8 +65,13 @@ mod tests {
             ("shell", "it needs approval, but no terminal is available"),
             (PresentPlan::NAME, "no user can accept it here; give the complete plan as your final answer"),
         ] {
-            let request =
-                ApprovalRequest::new("call_1", tool, Effect::Read, Value::Null, Fingerprint::of(b"call"));
+            let request = ApprovalRequest::new(
+                "call_1",
+                tool,
+                Effect::Read,
+                Value::Null,
+                Fingerprint::from_bytes(b"call"),
+            );
             let denial = Decision::Deny { reason: Some(reason.to_owned()) };
             assert_eq!(attendant.decide(&request).await, denial, "{tool}");
         }

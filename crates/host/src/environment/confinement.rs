@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use pintle_env::{Confined, ExecutionEnvironment, LocalEnvironmentBuilder, WriteSwitch};
+use pintle_env::{ConfinedEnvironment, ExecutionEnvironment, LocalEnvironmentBuilder, WriteSwitch};
 use pintle_governance::WorkspacePolicy;
 
 #[cfg(target_os = "linux")]
@@ -271,7 +271,7 @@ pub(super) fn confine(
     }
     let roots: Vec<PathBuf> =
         std::iter::once(environment.working_directory().to_path_buf()).chain(more).collect();
-    Arc::new(Confined::new(environment, roots))
+    Arc::new(ConfinedEnvironment::new(environment, roots))
 }
 
 /// Attempt to set up a sandbox.
@@ -286,7 +286,7 @@ pub async fn without_network(
     directory: &std::path::Path,
     process_env: &ProcessEnv,
 ) -> Result<Arc<dyn ExecutionEnvironment>, Failure> {
-    use pintle_env::{Protection, Sandboxed};
+    use pintle_env::{Protection, SandboxedEnvironment};
 
     use super::machine::Machine;
 
@@ -296,12 +296,12 @@ pub async fn without_network(
     // The strongest level comes first. The last one does not change temporary directories and services' files.
     let level = support.levels().into_iter().next_back().ok_or_else(no_network_sandbox)?;
     let local = builder.build().or_failed(UNUSABLE)?;
-    let sandbox = Sandboxed::new(local).with_level(level).with_support(support).with_writable("/");
+    let sandbox = SandboxedEnvironment::new(local).with_level(level).with_support(support).with_writable("/");
     let unenforced = sandbox.unenforced().await.or_failed(UNUSABLE)?;
     if unenforced.contains(&Protection::Sockets) {
         return Err(no_network_sandbox());
     }
-    Ok(Arc::new(unenforced.into_iter().fold(sandbox, Sandboxed::accepting)))
+    Ok(Arc::new(unenforced.into_iter().fold(sandbox, SandboxedEnvironment::accepting)))
 }
 
 /// Returns an environment of this machine whose commands have the rights of the user but no network.

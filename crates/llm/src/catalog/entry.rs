@@ -11,7 +11,7 @@ use super::ModelInfo;
 ///
 /// Most programs look up a model or two, so only the names of built-in entries are parsed up front.
 #[derive(Clone)]
-pub(super) enum Entry {
+pub(super) enum CatalogEntry {
     Parsed(ModelInfo),
     Lazy(LazyEntry),
 }
@@ -32,7 +32,7 @@ struct Names<'a> {
     aliases: Vec<&'a str>,
 }
 
-impl Entry {
+impl CatalogEntry {
     /// Parses the names in a list in the format of `catalog/README.md`. Names must not contain escapes. Entries after an
     /// error are left out.
     pub(super) fn parse_list(json: &'static str) -> Vec<Self> {
@@ -89,19 +89,19 @@ impl LazyEntry {
     }
 }
 
-impl fmt::Debug for Entry {
+impl fmt::Debug for CatalogEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.model().fmt(f)
     }
 }
 
-impl PartialEq for Entry {
+impl PartialEq for CatalogEntry {
     fn eq(&self, other: &Self) -> bool {
         self.model() == other.model()
     }
 }
 
-impl From<ModelInfo> for Entry {
+impl From<ModelInfo> for CatalogEntry {
     fn from(model: ModelInfo) -> Self {
         Self::Parsed(model)
     }
@@ -113,14 +113,15 @@ mod tests {
     use crate::catalog::{Catalog, SHIPPED};
 
     /// Number of entries parsed so far.
-    fn parsed(entries: &[Entry]) -> usize {
-        let is_parsed = |entry: &&Entry| matches!(entry, Entry::Lazy(lazy) if lazy.model.get().is_some());
+    fn parsed(entries: &[CatalogEntry]) -> usize {
+        let is_parsed =
+            |entry: &&CatalogEntry| matches!(entry, CatalogEntry::Lazy(lazy) if lazy.model.get().is_some());
         entries.iter().filter(is_parsed).count()
     }
 
     #[test]
     fn only_requested_models_are_parsed() {
-        let catalog = Catalog { entries: Entry::parse_list(SHIPPED) };
+        let catalog = Catalog { entries: CatalogEntry::parse_list(SHIPPED) };
         assert_eq!(catalog.get("no-such-model"), None);
         assert_eq!(catalog.find("openai", "claude-opus-4-6"), None);
         assert_eq!(parsed(&catalog.entries), 0);
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn names_parsed_up_front_are_those_of_the_models() {
-        let entries = Entry::parse_list(SHIPPED);
+        let entries = CatalogEntry::parse_list(SHIPPED);
         let models: Vec<ModelInfo> = serde_json::from_str(SHIPPED).unwrap();
         assert_eq!(entries.len(), models.len());
         for (entry, model) in entries.iter().zip(models) {
@@ -141,7 +142,7 @@ mod tests {
             let other = ["", "no-such-model", model.provider.as_str()];
             let own = model.aliases.iter().chain([&model.id]).map(String::as_str);
             for name in own.chain(other) {
-                assert_eq!(entry.is_named(name), Entry::from(model.clone()).is_named(name), "{name}");
+                assert_eq!(entry.is_named(name), CatalogEntry::from(model.clone()).is_named(name), "{name}");
             }
             assert_eq!(entry.model(), &model);
         }

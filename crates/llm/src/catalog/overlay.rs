@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::entry::Entry;
+use super::entry::CatalogEntry;
 use super::{Catalog, ModelInfo};
 use crate::error::{Error, ErrorKind};
 
@@ -44,7 +44,7 @@ impl Catalog {
             let key = key(&entry.provider, &entry.id);
             let index = known.get(&key).copied();
             if !seen.insert(key) {
-                return Err(at(entry.line, &format!("the model `{}` is listed twice", entry.id)));
+                return Err(line_error(entry.line, &format!("the model `{}` is listed twice", entry.id)));
             }
             match index.and_then(|index| models.get_mut(index)) {
                 Some(model) => *model = entry.apply(model)?,
@@ -52,7 +52,7 @@ impl Catalog {
             }
         }
         added.append(&mut models);
-        Ok(Self { entries: added.into_iter().map(Entry::from).collect() })
+        Ok(Self { entries: added.into_iter().map(CatalogEntry::from).collect() })
     }
 }
 
@@ -60,7 +60,10 @@ impl Override {
     /// Converts to a new model.
     fn into_model(self) -> Result<ModelInfo, Error> {
         if !self.fields.iter().any(|field| field.name == "context_window") {
-            return Err(at(self.line, &format!("the new model `{}` needs `context_window`", self.id)));
+            return Err(line_error(
+                self.line,
+                &format!("the new model `{}` needs `context_window`", self.id),
+            ));
         }
         self.apply(&ModelInfo::new(&self.provider, &self.id, 1))
     }
@@ -75,7 +78,7 @@ impl Override {
 
 impl Field {
     fn apply(&self, known: &ModelInfo) -> Result<ModelInfo, Error> {
-        let refused = |error| at(self.line, &format!("invalid `{}`", self.name)).with_source(error);
+        let refused = |error| line_error(self.line, &format!("invalid `{}`", self.name)).with_source(error);
         let mut value = serde_json::to_value(known).map_err(refused)?;
         if let Some(fields) = value.as_object_mut() {
             if self.value.is_null() {
@@ -86,7 +89,7 @@ impl Field {
         }
         let mut model: ModelInfo = serde_json::from_value(value).map_err(refused)?;
         if let Some(why) = problem(&model) {
-            return Err(at(self.line, &format!("`{}` {why}", self.name)));
+            return Err(line_error(self.line, &format!("`{}` {why}", self.name)));
         }
         self.clear_source(&mut model);
         Ok(model)
@@ -141,7 +144,7 @@ fn problem(model: &ModelInfo) -> Option<&'static str> {
 fn parse_entries(json: &str) -> Result<Vec<Override>, Error> {
     let list: Vec<&RawValue> = serde_json::from_str(json).map_err(|error| {
         let line = error.line();
-        at(line, "expected a list of models").with_source(error)
+        line_error(line, "expected a list of models").with_source(error)
     })?;
     let lines = LineIndex::new(json);
     list.into_iter().map(|entry| parse_entry(&lines, entry)).collect()
@@ -150,19 +153,19 @@ fn parse_entries(json: &str) -> Result<Vec<Override>, Error> {
 fn parse_entry(lines: &LineIndex<'_>, entry: &RawValue) -> Result<Override, Error> {
     let line = lines.line_of(entry.get());
     let named: BTreeMap<String, &RawValue> = serde_json::from_str(entry.get())
-        .map_err(|error| at(line, "expected an object").with_source(error))?;
+        .map_err(|error| line_error(line, "expected an object").with_source(error))?;
     let mut fields = Vec::new();
     for (name, value) in named {
         let line = lines.line_of(value.get());
         let value = serde_json::from_str(value.get())
-            .map_err(|error| at(line, &format!("invalid `{name}`")).with_source(error))?;
+            .map_err(|error| line_error(line, &format!("invalid `{name}`")).with_source(error))?;
         fields.push(Field { line, name, value });
     }
     let text = |name: &str| {
         let field = fields.iter().find(|field| field.name == name);
         field.and_then(|field| field.value.as_str()).map(str::to_owned).ok_or_else(|| {
             let line = field.map_or(line, |field| field.line);
-            at(line, &format!("expected `{name}` with a string"))
+            line_error(line, &format!("expected `{name}` with a string"))
         })
     };
     Ok(Override { line, id: text("id")?, provider: text("provider")?, fields })
@@ -187,6 +190,6 @@ impl<'a> LineIndex<'a> {
     }
 }
 
-fn at(line: usize, what: &str) -> Error {
+fn line_error(line: usize, what: &str) -> Error {
     Error::new(ErrorKind::Configuration, format!("line {line} of the model catalog: {what}"))
 }

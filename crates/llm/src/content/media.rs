@@ -272,12 +272,12 @@ impl MediaSource {
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         match self {
-            Self::Data(bytes) => Fingerprint::of(bytes.as_bytes()),
+            Self::Data(bytes) => Fingerprint::from_bytes(bytes.as_bytes()),
             Self::Url(url) => match DataUrl::parse(url).filter(|_| DataUrl::is_one(url)) {
-                Some(decoded) => Fingerprint::of(&decoded.bytes),
-                None => Fingerprint::of(url.as_bytes()),
+                Some(decoded) => Fingerprint::from_bytes(&decoded.bytes),
+                None => Fingerprint::from_bytes(url.as_bytes()),
             },
-            Self::Path(path) => Fingerprint::of(path.as_bytes()),
+            Self::Path(path) => Fingerprint::from_bytes(path.as_bytes()),
         }
     }
 
@@ -366,7 +366,7 @@ mod tests {
         let bytes = MediaSource::Data(vec![1, 2, 255].into()).fingerprint();
         assert_eq!(MediaSource::Url("data:image/png;base64,AQL/".into()).fingerprint(), bytes);
         let url = MediaSource::Url("https://example.com/a.png".into()).fingerprint();
-        assert_eq!(url, Fingerprint::of(b"https://example.com/a.png"));
+        assert_eq!(url, Fingerprint::from_bytes(b"https://example.com/a.png"));
         assert_ne!(url, bytes);
     }
 

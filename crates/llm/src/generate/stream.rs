@@ -9,7 +9,7 @@ use futures_core::Stream;
 use tokio::sync::mpsc;
 
 use super::result::GenerateResult;
-use super::tool::Boxed;
+use super::tool::BoxFuture;
 use super::tool_loop::ToolLoop;
 use crate::accumulate::StreamAccumulator;
 use crate::error::{Error, ErrorInfo, ErrorKind};
@@ -26,7 +26,7 @@ use crate::stream::StreamEvent;
 ///
 /// The generation makes progress only while it is polled. Dropping it closes the connection and drops running handlers.
 pub struct StreamResult {
-    driver: Option<Boxed<Result<GenerateResult, Error>>>,
+    driver: Option<BoxFuture<Result<GenerateResult, Error>>>,
     events: mpsc::Receiver<StreamEvent>,
     /// Returned after the events before it.
     failure: Option<Error>,
@@ -47,7 +47,7 @@ impl StreamResult {
         // Events are read one by one: the response is read no faster than its events are consumed.
         let (sender, events) = mpsc::channel(1);
         let origin = work.origin();
-        let driver: Boxed<_> = Box::pin(drive(work, sender));
+        let driver: BoxFuture<_> = Box::pin(drive(work, sender));
         Self {
             driver: Some(driver),
             events,

@@ -19,9 +19,9 @@ use crate::history::HistoryItem;
 use crate::tool::ToolDefinition;
 
 /// Future of a handler or hook.
-pub(super) type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub(super) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Failure = Box<dyn StdError + Send + Sync>;
-type Handler = dyn Fn(Value, CallContext) -> Boxed<Result<ToolOutput, Failure>> + Send + Sync;
+type Handler = dyn Fn(Value, CallContext) -> BoxFuture<Result<ToolOutput, Failure>> + Send + Sync;
 
 /// Tool for [`generate`](crate::generate) and the related functions.
 ///
@@ -54,7 +54,7 @@ impl Tool {
         T: Into<ToolOutput>,
         E: Into<Failure>,
     {
-        let execute = move |arguments: Value, context: CallContext| -> Boxed<_> {
+        let execute = move |arguments: Value, context: CallContext| -> BoxFuture<_> {
             let running = execute(arguments, context);
             Box::pin(async move { running.await.map(Into::into).map_err(Into::into) })
         };
@@ -80,7 +80,7 @@ impl Tool {
         E: Into<Failure>,
     {
         let definition = ToolDefinition::new(name, description, schema::parameters_of::<I>())?;
-        let execute = move |arguments: Value, context: CallContext| -> Boxed<_> {
+        let execute = move |arguments: Value, context: CallContext| -> BoxFuture<_> {
             // May fail: the schema can be less strict than the type.
             match serde_json::from_value::<I>(arguments) {
                 Ok(input) => {
@@ -195,7 +195,7 @@ pub struct InvalidToolCall {
 /// Repair hook of [`GenerateOptions::with_repair_tool_call`](super::GenerateOptions::with_repair_tool_call).
 #[derive(Clone)]
 pub struct RepairToolCall {
-    repair: Arc<dyn Fn(InvalidToolCall) -> Boxed<Option<Value>> + Send + Sync>,
+    repair: Arc<dyn Fn(InvalidToolCall) -> BoxFuture<Option<Value>> + Send + Sync>,
 }
 
 impl RepairToolCall {
@@ -208,7 +208,7 @@ impl RepairToolCall {
         Self { repair: Arc::new(move |invalid| Box::pin(repair(invalid))) }
     }
 
-    pub(super) fn repair(&self, invalid: InvalidToolCall) -> Boxed<Option<Value>> {
+    pub(super) fn repair(&self, invalid: InvalidToolCall) -> BoxFuture<Option<Value>> {
         (self.repair)(invalid)
     }
 }

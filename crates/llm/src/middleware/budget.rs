@@ -24,7 +24,7 @@ use crate::usage::Usage;
 ///
 /// Prices come from a [`Catalog`]. Under a cost limit a model without a price is refused with
 /// [`ErrorKind::Configuration`] and the code [`Budget::UNPRICED`], since the limit could not be enforced. With
-/// [`UnknownPrice::Uncounted`] the call is made, and [`Spent::unpriced_calls`] shows that the cost is a lower bound.
+/// [`UnknownPrice::Uncounted`] the call is made, and [`BudgetTotals::unpriced_calls`] shows that the cost is a lower bound.
 /// If only the price of cached tokens is unknown, they are charged like the rest of the prompt.
 ///
 /// A call without a usage report (a broken or dropped stream, a time-out, a response without usage) is charged by
@@ -63,7 +63,7 @@ struct Inner {
     unknown_price: UnknownPrice,
     /// The shipped one if `None`.
     catalog: Option<Catalog>,
-    spent: Mutex<Spent>,
+    spent: Mutex<BudgetTotals>,
 }
 
 /// Builder for a [`Budget`].
@@ -89,7 +89,7 @@ pub enum UnknownPrice {
 /// Totals of a [`Budget`].
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Spent {
+pub struct BudgetTotals {
     /// Calls that were sent and not refused by the provider.
     pub calls: u64,
     /// Tokens of these calls.
@@ -121,16 +121,16 @@ impl Budget {
 
     /// Returns the totals so far.
     #[must_use]
-    pub fn spent(&self) -> Spent {
+    pub fn spent(&self) -> BudgetTotals {
         self.lock().clone()
     }
 
     /// Resets the totals, for example once a month, and returns the previous ones.
-    pub fn reset(&self) -> Spent {
+    pub fn reset(&self) -> BudgetTotals {
         std::mem::take(&mut *self.lock())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Spent> {
+    fn lock(&self) -> MutexGuard<'_, BudgetTotals> {
         self.inner.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -36,7 +36,7 @@ pub struct PartialJson {
     root: Option<Value>,
     /// Open containers, outermost first.
     open: Vec<Container>,
-    state: State,
+    state: ParserState,
     /// Incomplete token: an escape, a number or a literal.
     token: String,
     /// Incomplete key.
@@ -51,7 +51,7 @@ enum Container {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ParserState {
     /// Expects a value.
     Value,
     /// Expects a value or the end of a list.
@@ -78,7 +78,13 @@ impl PartialJson {
     /// Creates a parser.
     #[must_use]
     pub fn new() -> Self {
-        Self { root: None, open: Vec::new(), state: State::Value, token: String::new(), key: String::new() }
+        Self {
+            root: None,
+            open: Vec::new(),
+            state: ParserState::Value,
+            token: String::new(),
+            key: String::new(),
+        }
     }
 
     /// Adds text. Returns `true` if the value has grown.
@@ -87,38 +93,38 @@ impl PartialJson {
         let mut grown = false;
         while let Some(next) = rest.chars().next() {
             match self.state {
-                State::InText => {
+                ParserState::InText => {
                     let run = plain_run(rest);
                     grown |= self.extend_text(run);
                     rest = rest.get(run.len()..).unwrap_or_default();
-                    self.after_run(rest, State::EscapeInText);
+                    self.after_run(rest, ParserState::EscapeInText);
                 }
-                State::InKey => {
+                ParserState::InKey => {
                     let run = plain_run(rest);
                     self.key.push_str(run);
                     rest = rest.get(run.len()..).unwrap_or_default();
                     if self.key.len() > MAX_KEY {
-                        self.state = State::Invalid;
+                        self.state = ParserState::Invalid;
                         return grown;
                     }
-                    self.after_run(rest, State::EscapeInKey);
+                    self.after_run(rest, ParserState::EscapeInKey);
                 }
                 // The character is not consumed: the next state processes it.
-                State::InScalar if !is_scalar(next) => {
+                ParserState::InScalar if !is_scalar(next) => {
                     grown |= self.end_scalar();
                     continue;
                 }
-                State::Invalid => return grown,
-                State::Value
-                | State::FirstElement
-                | State::FirstKey
-                | State::Key
-                | State::EscapeInKey
-                | State::Colon
-                | State::EscapeInText
-                | State::InScalar
-                | State::AfterValue
-                | State::Complete => grown |= self.step(next),
+                ParserState::Invalid => return grown,
+                ParserState::Value
+                | ParserState::FirstElement
+                | ParserState::FirstKey
+                | ParserState::Key
+                | ParserState::EscapeInKey
+                | ParserState::Colon
+                | ParserState::EscapeInText
+                | ParserState::InScalar
+                | ParserState::AfterValue
+                | ParserState::Complete => grown |= self.step(next),
             }
             // The character that ended a run has been processed by `after_run`.
             rest = rest.get(rest.chars().next().map_or(0, char::len_utf8)..).unwrap_or_default();
@@ -135,64 +141,64 @@ impl PartialJson {
     /// Returns `true` after the end of the object, list or string.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.state == State::Complete
+        self.state == ParserState::Complete
     }
 
     /// Processes a character that is not part of a run.
     fn step(&mut self, next: char) -> bool {
         match (self.state, next) {
-            (State::EscapeInText, _) => return self.escape(next),
-            (State::EscapeInKey, _) => {
+            (ParserState::EscapeInText, _) => return self.escape(next),
+            (ParserState::EscapeInKey, _) => {
                 self.escape(next);
             }
-            (State::InScalar, _) => self.token.push(next),
+            (ParserState::InScalar, _) => self.token.push(next),
             (_, ' ' | '\n' | '\r' | '\t') => {}
-            (State::FirstElement, ']') => self.close(),
-            (State::Value | State::FirstElement, _) => return self.start_value(next),
-            (State::FirstKey, '}') => self.close(),
-            (State::FirstKey | State::Key, '"') => {
+            (ParserState::FirstElement, ']') => self.close(),
+            (ParserState::Value | ParserState::FirstElement, _) => return self.start_value(next),
+            (ParserState::FirstKey, '}') => self.close(),
+            (ParserState::FirstKey | ParserState::Key, '"') => {
                 self.key.clear();
-                self.state = State::InKey;
+                self.state = ParserState::InKey;
             }
-            (State::Colon, ':') => self.state = State::Value,
-            (State::AfterValue, _) => match (self.open.last(), next) {
-                (Some(Container::Object(_)), ',') => self.state = State::Key,
-                (Some(Container::List), ',') => self.state = State::Value,
+            (ParserState::Colon, ':') => self.state = ParserState::Value,
+            (ParserState::AfterValue, _) => match (self.open.last(), next) {
+                (Some(Container::Object(_)), ',') => self.state = ParserState::Key,
+                (Some(Container::List), ',') => self.state = ParserState::Value,
                 (Some(Container::Object(_)), '}') | (Some(Container::List), ']') => self.close(),
-                (Some(Container::Object(_) | Container::List) | None, _) => self.state = State::Invalid,
+                (Some(Container::Object(_) | Container::List) | None, _) => self.state = ParserState::Invalid,
             },
             (
-                State::FirstKey
-                | State::Key
-                | State::Colon
-                | State::InKey
-                | State::InText
-                | State::Complete
-                | State::Invalid,
+                ParserState::FirstKey
+                | ParserState::Key
+                | ParserState::Colon
+                | ParserState::InKey
+                | ParserState::InText
+                | ParserState::Complete
+                | ParserState::Invalid,
                 _,
-            ) => self.state = State::Invalid,
+            ) => self.state = ParserState::Invalid,
         }
         false
     }
 
     fn start_value(&mut self, next: char) -> bool {
         let (value, open, state) = match next {
-            '"' => (Value::String(String::new()), None, State::InText),
-            '{' => (Value::Object(Map::new()), Some(Container::Object(String::new())), State::FirstKey),
-            '[' => (Value::Array(Vec::new()), Some(Container::List), State::FirstElement),
+            '"' => (Value::String(String::new()), None, ParserState::InText),
+            '{' => (Value::Object(Map::new()), Some(Container::Object(String::new())), ParserState::FirstKey),
+            '[' => (Value::Array(Vec::new()), Some(Container::List), ParserState::FirstElement),
             '-' | '0'..='9' | 't' | 'f' | 'n' => {
                 self.token.clear();
                 self.token.push(next);
-                self.state = State::InScalar;
+                self.state = ParserState::InScalar;
                 return false;
             }
             _ => {
-                self.state = State::Invalid;
+                self.state = ParserState::Invalid;
                 return false;
             }
         };
         if self.open.len() >= MAX_DEPTH || !self.insert(value) {
-            self.state = State::Invalid;
+            self.state = ParserState::Invalid;
             return false;
         }
         self.open.extend(open);
@@ -201,7 +207,7 @@ impl PartialJson {
     }
 
     /// Processes the character after a run: a closing quote or the start of an escape.
-    fn after_run(&mut self, rest: &str, escape: State) {
+    fn after_run(&mut self, rest: &str, escape: ParserState) {
         match rest.chars().next() {
             None => {}
             Some('\\') => {
@@ -209,16 +215,16 @@ impl PartialJson {
                 self.token.push('\\');
                 self.state = escape;
             }
-            Some('"') if escape == State::EscapeInText => self.end_value(),
+            Some('"') if escape == ParserState::EscapeInText => self.end_value(),
             Some('"') => {
                 let key = std::mem::take(&mut self.key);
                 if let Some(Container::Object(current)) = self.open.last_mut() {
                     *current = key;
                 }
-                self.state = State::Colon;
+                self.state = ParserState::Colon;
             }
             // Control characters must be escaped.
-            Some(_) => self.state = State::Invalid,
+            Some(_) => self.state = ParserState::Invalid,
         }
     }
 
@@ -234,15 +240,15 @@ impl PartialJson {
             return false;
         }
         let Ok(decoded) = serde_json::from_str::<String>(&format!("\"{}\"", self.token)) else {
-            self.state = State::Invalid;
+            self.state = ParserState::Invalid;
             return false;
         };
-        if self.state == State::EscapeInKey {
+        if self.state == ParserState::EscapeInKey {
             self.key.push_str(&decoded);
-            self.state = State::InKey;
+            self.state = ParserState::InKey;
             return false;
         }
-        self.state = State::InText;
+        self.state = ParserState::InText;
         self.extend_text(&decoded)
     }
 
@@ -251,13 +257,13 @@ impl PartialJson {
         if placed {
             self.end_value();
         } else {
-            self.state = State::Invalid;
+            self.state = ParserState::Invalid;
         }
         placed
     }
 
     fn end_value(&mut self) {
-        self.state = if self.open.is_empty() { State::Complete } else { State::AfterValue };
+        self.state = if self.open.is_empty() { ParserState::Complete } else { ParserState::AfterValue };
     }
 
     fn close(&mut self) {

@@ -101,7 +101,7 @@ impl ToolList {
     pub fn fingerprint(&self) -> Fingerprint {
         *self.inner.fingerprint.get_or_init(|| {
             // Definitions always serialise; an empty text would only weaken the hash.
-            Fingerprint::of(&serde_json::to_vec(&self.inner.items).unwrap_or_default())
+            Fingerprint::from_bytes(&serde_json::to_vec(&self.inner.items).unwrap_or_default())
         })
     }
 
@@ -210,9 +210,9 @@ mod tests {
         let list = ToolList::from(definitions);
         assert_eq!(serde_json::to_string(&list).unwrap(), text);
         assert_eq!(serde_json::from_str::<ToolList>(&text).unwrap(), list);
-        assert_eq!(list.fingerprint(), Fingerprint::of(text.as_bytes()));
+        assert_eq!(list.fingerprint(), Fingerprint::from_bytes(text.as_bytes()));
         assert_ne!(list.fingerprint(), ToolList::from(vec![definition("a")]).fingerprint());
-        assert_eq!(ToolList::default().fingerprint(), Fingerprint::of(b"[]"));
+        assert_eq!(ToolList::default().fingerprint(), Fingerprint::from_bytes(b"[]"));
     }
 
     #[test]

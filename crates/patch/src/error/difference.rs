@@ -81,7 +81,7 @@ impl Difference {
 impl Mistake {
     /// Returns the mistake that explains the difference between `expected` and `found`, if there is one. Whitespace at
     /// both ends is ignored, as in matching.
-    pub(crate) fn of(file_line: usize, expected: &[u8], found: &[u8]) -> Option<Self> {
+    pub(crate) fn classify(file_line: usize, expected: &[u8], found: &[u8]) -> Option<Self> {
         let (expected, found) = (std::str::from_utf8(expected).ok()?, std::str::from_utf8(found).ok()?);
         let (wanted, line) = (expected.trim(), found.trim());
         if is_ellipsis(wanted) {
@@ -90,7 +90,7 @@ impl Mistake {
         if line.is_empty() || wanted == line {
             return None;
         }
-        if let Some(mut difference) = WhitespaceDifference::of(file_line, wanted, line) {
+        if let Some(mut difference) = WhitespaceDifference::compare(file_line, wanted, line) {
             difference.column += found.chars().count() - found.trim_start().chars().count();
             return Some(Self::Whitespace(Box::new(difference)));
         }
@@ -110,7 +110,7 @@ impl WhitespaceDifference {
     /// Compares `found`, line `file_line` of a file, with the expected line. `None` unless they differ only in spaces
     /// and tabs.
     #[must_use]
-    pub fn of(file_line: usize, expected: &str, found: &str) -> Option<Self> {
+    pub fn compare(file_line: usize, expected: &str, found: &str) -> Option<Self> {
         let words =
             |line: &str| line.chars().filter(|character| !is_space_or_tab(*character)).collect::<String>();
         if expected == found || words(expected) != words(found) {
@@ -258,7 +258,7 @@ mod tests {
             ("a", "", ""),
         ];
         for (expected, found, message) in cases {
-            let mistake = Mistake::of(1, expected.as_bytes(), found.as_bytes());
+            let mistake = Mistake::classify(1, expected.as_bytes(), found.as_bytes());
             assert_eq!(mistake.map_or(String::new(), |mistake| mistake.to_string()), message, "{expected:?}");
         }
     }

@@ -93,7 +93,7 @@ impl ParseError {
 
 impl Wrapper {
     /// Returns the wrapper opened by the text before a patch, whose first line is `line`.
-    pub(crate) fn of(line: &str) -> Option<Self> {
+    pub(crate) fn detect(line: &str) -> Option<Self> {
         let line = line.trim_start();
         let inner = |opening| line.strip_prefix(opening).map(str::trim_start);
         if inner('{').is_some_and(|rest| rest.is_empty() || rest.starts_with(['"', '\''])) {

@@ -18,7 +18,7 @@ pub(super) struct Envelope {
 #[derive(Debug)]
 enum Position {
     /// Before the begin marker, with the first and the last line so far that are not blank.
-    Before(Option<(Line, Line)>),
+    Before(Option<(NumberedLine, NumberedLine)>),
     /// In the body, with the lines that may be its end.
     Body(Option<IndentedEnd>),
     /// After the end marker; true if text was seen there.
@@ -26,7 +26,7 @@ enum Position {
 }
 
 #[derive(Debug, Clone)]
-struct Line {
+struct NumberedLine {
     number: usize,
     text: String,
 }
@@ -87,8 +87,8 @@ impl Envelope {
         match self.position {
             Position::Before(None) => Err(ParseError::new(1, "", ParseErrorKind::Empty)),
             Position::Before(Some((first, _))) => {
-                let kind =
-                    Wrapper::of(&first.text).map_or(ParseErrorKind::MissingBegin, ParseErrorKind::Wrapped);
+                let kind = Wrapper::detect(&first.text)
+                    .map_or(ParseErrorKind::MissingBegin, ParseErrorKind::Wrapped);
                 Err(ParseError::new(first.number, &first.text, kind))
             }
             Position::Body(Some(IndentedEnd { number, text })) => {
@@ -130,13 +130,13 @@ impl IndentedEnd {
 fn read_begin<'t>(
     number: usize,
     line: &'t str,
-    before: &mut Option<(Line, Line)>,
+    before: &mut Option<(NumberedLine, NumberedLine)>,
 ) -> Result<Option<MarkerLine<'t>>, ParseError> {
     if let Some(read) = MarkerLine::parse(line).filter(|read| read.marker == Marker::BeginPatch) {
         return Ok(Some(read));
     }
     refuse_operation(number, line)?;
-    let line = Line { number, text: line.to_owned() };
+    let line = NumberedLine { number, text: line.to_owned() };
     match before {
         Some((_, last)) => *last = line,
         None => *before = Some((line.clone(), line)),
@@ -188,12 +188,12 @@ fn refuse_operation(number: usize, line: &str) -> Result<(), ParseError> {
 /// Checks the text before the patch by its first and last line. Returns the delimiter of the
 /// here-document that it opens.
 fn check_preamble(
-    before: Option<(Line, Line)>,
+    before: Option<(NumberedLine, NumberedLine)>,
     diagnostics: &mut Diagnostics,
 ) -> Result<Option<String>, ParseError> {
     let Some((first, last)) = before else { return Ok(None) };
     for line in [&first, &last] {
-        if let Some(wrapper) = Wrapper::of(&line.text) {
+        if let Some(wrapper) = Wrapper::detect(&line.text) {
             return Err(ParseError::new(line.number, &line.text, ParseErrorKind::Wrapped(wrapper)));
         }
     }

@@ -17,7 +17,7 @@ pub(super) struct Tree<'a> {
     files: &'a BTreeMap<String, Vec<u8>>,
     options: &'a ApplyOptions,
     /// The paths in the operations, in order of first appearance.
-    entries: Vec<Entry<'a>>,
+    entries: Vec<TreeEntry<'a>>,
     /// Index of each path in `entries`.
     indices: HashMap<&'a str, usize, RandomState>,
     diagnostics: Vec<Diagnostic>,
@@ -25,7 +25,7 @@ pub(super) struct Tree<'a> {
     reread: usize,
 }
 
-struct Entry<'a> {
+struct TreeEntry<'a> {
     path: &'a str,
     /// Content before the patch.
     before: Option<&'a [u8]>,
@@ -42,7 +42,7 @@ struct StagedFile {
     line: usize,
 }
 
-impl Entry<'_> {
+impl TreeEntry<'_> {
     fn content(&self) -> Option<&[u8]> {
         match &self.staged {
             Some(staged) => staged.content.as_deref(),
@@ -141,7 +141,7 @@ impl<'a> Tree<'a> {
         let index = *self.indices.entry(path).or_insert(next);
         if index == next {
             let before = self.files.get(path).map(Vec::as_slice);
-            self.entries.push(Entry { path, before, staged: None });
+            self.entries.push(TreeEntry { path, before, staged: None });
         }
         index
     }
@@ -205,7 +205,7 @@ impl<'a> Tree<'a> {
 
     /// Returns the index of the entry from which the file of `entry` was renamed. No file remains there, and `entry`
     /// had none before.
-    fn renamed_from(&self, entry: &Entry<'_>) -> Option<usize> {
+    fn renamed_from(&self, entry: &TreeEntry<'_>) -> Option<usize> {
         let staged = entry.staged.as_ref().filter(|staged| staged.content.is_some())?;
         let origin = staged.origin?;
         (self.content(origin).is_none() && entry.before.is_none()).then_some(origin)

@@ -101,7 +101,7 @@ proptest! {
         let run: Vec<&[u8]> = run.iter().map(|line| line.as_bytes()).collect();
         let searcher = LineSearcher::new(&text.lines, run.clone(), form);
         for level in MatchLevel::ALL {
-            let equal = |window: &[Line<'_>]| {
+            let equal = |window: &[TextLine<'_>]| {
                 window.iter().zip(&run).all(|(line, wanted)| form.equal(level, line.text(), wanted))
             };
             let windows = text.lines.windows(run.len()).enumerate().skip(from);
@@ -122,7 +122,7 @@ proptest! {
         let form = LineComparison { utf8: true, canonical: true };
         let searcher = LineSearcher::new(&text.lines, Vec::new(), form).with_hints(hints.clone());
         for hint in hints {
-            let starts = |line: &Line<'_>| line.text().trim_ascii_start().starts_with(hint);
+            let starts = |line: &TextLine<'_>| line.text().trim_ascii_start().starts_with(hint);
             let all: Vec<usize> =
                 (0..).zip(&text.lines).filter(|(_, line)| starts(line)).map(|(at, _)| at).collect();
             let expected = if all.len() > MAX_PREFIX_MATCHES { &[][..] } else { &all };

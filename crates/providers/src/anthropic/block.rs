@@ -25,7 +25,7 @@ const MAX_DOCUMENT: usize = 32 * 1_000 * 1_000 / 4 * 3;
 const MAX_IMAGE: usize = 5 * 1024 * 1024 / 4 * 3;
 
 /// Memoised encoding of one history item. An item that the API does not support fails each time it is sent.
-pub(super) type Encoded = Result<Turn, Box<ErrorInfo>>;
+pub(super) type EncodedTurn = Result<Turn, Box<ErrorInfo>>;
 
 #[derive(Debug)]
 pub(super) struct Turn {
@@ -68,7 +68,7 @@ pub(super) fn encoded(
     target: &str,
     model: &str,
     unsigned_thinking: bool,
-) -> Result<Arc<Encoded>, Error> {
+) -> Result<Arc<EncodedTurn>, Error> {
     let turn = item.encoding(NAME, target, |message| {
         turn(message, model, unsigned_thinking).map_err(|error| Box::new(error.info().clone()))
     });
@@ -265,7 +265,7 @@ fn document_block(document: &DocumentData) -> Result<Value, Error> {
 /// Returns a call id in characters that the API accepts. Ids of a call and of its result map alike.
 fn wire_id(id: &str) -> String {
     let legal = !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    if legal { id.to_owned() } else { format!("toolu_{}", Fingerprint::of(id.as_bytes())) }
+    if legal { id.to_owned() } else { format!("toolu_{}", Fingerprint::from_bytes(id.as_bytes())) }
 }
 
 /// Returns a tool name in characters that the API accepts: models also call tools that do not exist.
@@ -289,7 +289,7 @@ mod tests {
         encoded(&item, "claude-x", "claude-x", false).unwrap();
         let is_memoised = |model: &str| {
             let mut fresh = false;
-            item.encoding::<Encoded>(NAME, model, |message| {
+            item.encoding::<EncodedTurn>(NAME, model, |message| {
                 fresh = true;
                 turn(message, model, false).map_err(|error| Box::new(error.info().clone()))
             });

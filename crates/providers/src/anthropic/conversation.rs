@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pintle_llm::{ContentPart, Error, HistoryItem, Request};
 
-use super::block::{Block, Encoded, Kind, Turn, WireRole, encoded};
+use super::block::{Block, EncodedTurn, Kind, Turn, WireRole, encoded};
 use super::{NAME, cache_points};
 use crate::body::Body;
 use crate::media::unsupported;
@@ -22,7 +22,7 @@ pub(super) struct Conversation {
     target: String,
     stable: StablePrefix,
     /// Turns after the stable prefix.
-    turns: Vec<Arc<Encoded>>,
+    turns: Vec<Arc<EncodedTurn>>,
 }
 
 /// Encoded start of a conversation that later messages do not change. It is memoised with the request's messages for the

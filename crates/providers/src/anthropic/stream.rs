@@ -19,7 +19,7 @@ use crate::streamed_arguments::StreamedArguments;
 /// Decoder of one streamed message.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
-    state: State,
+    state: StreamState,
     /// Warnings for the start event.
     warnings: Vec<Warning>,
     model: String,
@@ -31,7 +31,7 @@ pub(crate) struct Decoder {
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-enum State {
+enum StreamState {
     #[default]
     /// Before `message_start`.
     Waiting,
@@ -112,7 +112,7 @@ impl Delta<'_> {
 
 impl StreamDecoder for Decoder {
     fn feed(&mut self, event: SseEvent<'_>, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
-        if self.state == State::Finished {
+        if self.state == StreamState::Finished {
             return Ok(());
         }
         let data = event.data;
@@ -129,7 +129,7 @@ impl StreamDecoder for Decoder {
             "" | "ping" => Ok(()),
             "error" => Err(error::reported(data.as_bytes())),
             "message_start" => self.start(&event.message.unwrap_or_default(), out),
-            kind if self.state == State::Waiting => {
+            kind if self.state == StreamState::Waiting => {
                 if !is_event(kind) {
                     return Ok(());
                 }
@@ -164,7 +164,7 @@ impl StreamDecoder for Decoder {
     }
 
     fn end(&mut self, _out: &mut Vec<StreamEvent>) -> Result<(), Error> {
-        if self.state == State::Finished {
+        if self.state == StreamState::Finished {
             return Ok(());
         }
         Err(Error::new(ErrorKind::Stream, "the stream ended before `message_stop`").with_provider(NAME))
@@ -178,12 +178,12 @@ impl Decoder {
     }
 
     fn start(&mut self, message: &Value, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
-        if self.state != State::Waiting {
+        if self.state != StreamState::Waiting {
             let found = message.to_string();
             let source = "a second message started in the stream";
             return Err(error::unreadable("one message", found.as_bytes(), source));
         }
-        self.state = State::Started;
+        self.state = StreamState::Started;
         let text = |name: &str| message.get(name).and_then(Value::as_str).map(str::to_owned);
         self.model = text("model").unwrap_or_default();
         self.stop_reason = text("stop_reason");
@@ -362,7 +362,7 @@ impl Decoder {
             let index = open.index;
             self.stop_block(index, out);
         }
-        self.state = State::Finished;
+        self.state = StreamState::Finished;
         let finish_reason: FinishReason = response::finish_reason(self.stop_reason.as_deref());
         let usage = std::mem::take(&mut self.counts).usage();
         let empty = Message::new(Role::Assistant, Vec::new());

@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess};
 use serde_json::{Map, Value};
 
 use crate::input_tokens;
-use crate::lenient::{AnyCount, AnyText, First, FromAnyJson, List, Object, deserialize_any_json};
+use crate::lenient::{AnyCount, AnyText, FirstEntry, FromAnyJson, List, Object, deserialize_any_json};
 
 /// One chunk of a stream. Fields of an unexpected type count as absent.
 #[derive(Debug, Default, serde::Deserialize)]
@@ -21,7 +21,7 @@ pub(super) struct Chunk<'a> {
     object: AnyText<'a>,
     error: Option<IgnoredAny>,
     #[serde(borrow)]
-    pub(super) choices: First<Choice<'a>>,
+    pub(super) choices: FirstEntry<Choice<'a>>,
     usage: Option<Value>,
     x_groq: Object<GroqExtension>,
 }

@@ -291,7 +291,7 @@ fn messages_of(message: &Message, origin: &Origin, rules: MessageRules) -> Resul
     let one = match message.role {
         Role::System | Role::Developer => {
             check_parts(message, provider, |part| part.as_text().is_some())?;
-            Some(fragment(&named(json!({"role": "system", "content": message.text()}), message)))
+            Some(fragment(&add_name(json!({"role": "system", "content": message.text()}), message)))
         }
         Role::User | Role::Tool => return user_or_tool(message, provider, rules),
         Role::Assistant => {
@@ -355,13 +355,13 @@ fn user_message(message: &Message, parts: &[Value]) -> Option<Value> {
     if let [ContentPart::Text(only)] = message.content.as_slice()
         && message.role == Role::User
     {
-        return Some(named(json!({"role": "user", "content": only.text}), message));
+        return Some(add_name(json!({"role": "user", "content": only.text}), message));
     }
-    (!parts.is_empty()).then(|| named(json!({"role": "user", "content": parts}), message))
+    (!parts.is_empty()).then(|| add_name(json!({"role": "user", "content": parts}), message))
 }
 
 /// Adds the participant's name to a message. The name of a tool message is the name of the tool, which is in its call.
-fn named(mut body: Value, message: &Message) -> Value {
+fn add_name(mut body: Value, message: &Message) -> Value {
     if let (Some(fields), Some(name)) = (body.as_object_mut(), name_of(message)) {
         fields.insert("name".to_owned(), name.into());
     }

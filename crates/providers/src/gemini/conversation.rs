@@ -6,7 +6,7 @@ use bytes::Bytes;
 use pintle_llm::{Error, HistoryItem, Request};
 
 use super::NAME;
-use super::part::{Encoded, Part, Turn, WireRole, encoded};
+use super::part::{EncodedTurn, Part, Turn, WireRole, encoded};
 use crate::body::Body;
 use crate::media::unsupported;
 
@@ -20,7 +20,7 @@ pub(super) struct Conversation<'a> {
     request: &'a Request,
     stable: StablePrefix,
     /// Turns after the stable prefix.
-    turns: Vec<Arc<Encoded>>,
+    turns: Vec<Arc<EncodedTurn>>,
 }
 
 /// Encoded start of a conversation that later messages do not change. It is memoised with the request's messages for the

@@ -28,7 +28,7 @@ const MAX_DOCUMENT: usize = 50 * 1024 * 1024;
 const MAX_NAME: usize = 128;
 
 /// Memoised encoding of one history item. An item that the API does not support fails each time it is sent.
-pub(super) type Encoded = Result<Turn, Box<ErrorInfo>>;
+pub(super) type EncodedTurn = Result<Turn, Box<ErrorInfo>>;
 
 #[derive(Debug)]
 pub(super) struct Turn {
@@ -63,7 +63,7 @@ pub(super) enum Part {
 }
 
 /// Returns the parts of an item, encoded once per model.
-pub(super) fn encoded(item: &HistoryItem, model: &str) -> Result<Arc<Encoded>, Error> {
+pub(super) fn encoded(item: &HistoryItem, model: &str) -> Result<Arc<EncodedTurn>, Error> {
     let turn = item.encoding(NAME, model, |message| {
         turn(message, model).map_err(|error| Box::new(error.info().clone()))
     });
@@ -263,7 +263,7 @@ mod tests {
         encoded(&item, "gemini-x").unwrap();
         let is_memoised = |model: &str| {
             let mut fresh = false;
-            item.encoding::<Encoded>(NAME, model, |message| {
+            item.encoding::<EncodedTurn>(NAME, model, |message| {
                 fresh = true;
                 turn(message, model).map_err(|error| Box::new(error.info().clone()))
             });

@@ -16,7 +16,7 @@ pub(crate) fn wire_id(id: &str, max_length: usize) -> String {
     if !id.is_empty() && id.chars().count() <= max_length {
         return id.to_owned();
     }
-    let hash = Fingerprint::of(id.as_bytes()).to_string();
+    let hash = Fingerprint::from_bytes(id.as_bytes()).to_string();
     format!("call_{hash}").chars().take(max_length).collect()
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn nine_alphanumeric(id: &str) -> String {
     if id.len() == LENGTH && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return id.to_owned();
     }
-    let hash = Fingerprint::of(id.as_bytes()).to_string();
+    let hash = Fingerprint::from_bytes(id.as_bytes()).to_string();
     let mut rest = hash.get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or_default();
     let mut digits = String::with_capacity(LENGTH);
     for _ in 0..LENGTH {

@@ -12,7 +12,7 @@ use crate::dialect::{Decoder, SseEvent};
 pub(crate) struct ThinkDecoder<D> {
     inner: D,
     splitter: ThinkSplitter,
-    state: State,
+    state: DecoderState,
     /// Whether content of the first text was received since the last [`take_progress`](Decoder::take_progress).
     has_progressed: bool,
     /// Events of the inner decoder that are not handled yet.
@@ -20,7 +20,7 @@ pub(crate) struct ThinkDecoder<D> {
 }
 
 #[derive(Debug)]
-enum State {
+enum DecoderState {
     /// Before any content.
     Start,
     /// In the first text, which may contain reasoning.
@@ -46,7 +46,7 @@ impl<D: Decoder> ThinkDecoder<D> {
         Self {
             inner,
             splitter: ThinkSplitter::new(opened),
-            state: State::Start,
+            state: DecoderState::Start,
             has_progressed: false,
             events: Vec::new(),
         }
@@ -54,16 +54,21 @@ impl<D: Decoder> ThinkDecoder<D> {
 
     fn take_events(&mut self, out: &mut Vec<StreamEvent>) {
         for event in std::mem::take(&mut self.events) {
-            match std::mem::replace(&mut self.state, State::Done) {
-                State::Start => self.state = start(event, out),
-                State::Text(text) => self.state = self.text_event(text, event, out),
-                State::Done => out.push(event),
+            match std::mem::replace(&mut self.state, DecoderState::Done) {
+                DecoderState::Start => self.state = start(event, out),
+                DecoderState::Text(text) => self.state = self.text_event(text, event, out),
+                DecoderState::Done => out.push(event),
             }
         }
     }
 
     /// Handles an event in the first text, and returns the next state.
-    fn text_event(&mut self, mut text: FirstText, event: StreamEvent, out: &mut Vec<StreamEvent>) -> State {
+    fn text_event(
+        &mut self,
+        mut text: FirstText,
+        event: StreamEvent,
+        out: &mut Vec<StreamEvent>,
+    ) -> DecoderState {
         if let StreamEvent::TextDelta { text_id, delta } = &event
             && *text_id == text.id
         {
@@ -71,7 +76,7 @@ impl<D: Decoder> ThinkDecoder<D> {
             for piece in self.splitter.push(delta) {
                 text.push(piece, out);
             }
-            return if self.splitter.is_in_answer() { State::Done } else { State::Text(text) };
+            return if self.splitter.is_in_answer() { DecoderState::Done } else { DecoderState::Text(text) };
         }
         if let StreamEvent::TextEnd { text_id, signature } = &event
             && *text_id == text.id
@@ -80,15 +85,15 @@ impl<D: Decoder> ThinkDecoder<D> {
                 text.push(piece, out);
             }
             text.end(signature.clone(), out);
-            return State::Done;
+            return DecoderState::Done;
         }
         if begins_part(&event) || matches!(event, StreamEvent::Finish { .. }) {
             self.settle(text, out);
             out.push(event);
-            return State::Done;
+            return DecoderState::Done;
         }
         out.push(event);
-        State::Text(text)
+        DecoderState::Text(text)
     }
 
     /// Emits the held part of the first text. Its further deltas are part of the answer.
@@ -103,7 +108,7 @@ impl<D: Decoder> ThinkDecoder<D> {
 
 impl<D: Decoder> Decoder for ThinkDecoder<D> {
     fn feed(&mut self, event: SseEvent<'_>, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
-        if matches!(self.state, State::Done) {
+        if matches!(self.state, DecoderState::Done) {
             return self.inner.feed(event, out);
         }
         let fed = self.inner.feed(event, &mut self.events);
@@ -119,7 +124,7 @@ impl<D: Decoder> Decoder for ThinkDecoder<D> {
     fn end(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
         let ended = self.inner.end(&mut self.events);
         self.take_events(out);
-        if let State::Text(text) = std::mem::replace(&mut self.state, State::Done) {
+        if let DecoderState::Text(text) = std::mem::replace(&mut self.state, DecoderState::Done) {
             self.settle(text, out);
         }
         ended
@@ -180,11 +185,11 @@ impl FirstText {
 }
 
 /// Handles an event before any content, and returns the next state.
-fn start(event: StreamEvent, out: &mut Vec<StreamEvent>) -> State {
+fn start(event: StreamEvent, out: &mut Vec<StreamEvent>) -> DecoderState {
     if let StreamEvent::TextStart { text_id } = event {
-        return State::Text(FirstText::new(text_id));
+        return DecoderState::Text(FirstText::new(text_id));
     }
-    let next = if begins_part(&event) { State::Done } else { State::Start };
+    let next = if begins_part(&event) { DecoderState::Done } else { DecoderState::Start };
     out.push(event);
     next
 }

@@ -6,7 +6,7 @@ pub(super) mod unlisted;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pintle_env::{Confined, EnvError, ExecutionEnvironment};
+use pintle_env::{ConfinedEnvironment, EnvError, ExecutionEnvironment};
 
 use self::check::{CheckedStep, PlanChecks, StepVerdict};
 use super::error::CheckpointError;
@@ -102,7 +102,7 @@ async fn confine(
     root: &Path,
 ) -> Result<Arc<dyn ExecutionEnvironment>, CheckpointError> {
     match env.canonicalize(root).await {
-        Ok(_) => Ok(Arc::new(Confined::new(Arc::clone(env), [root]))),
+        Ok(_) => Ok(Arc::new(ConfinedEnvironment::new(Arc::clone(env), [root]))),
         Err(EnvError::Unsupported { .. }) => Ok(Arc::clone(env)),
         Err(error) => Err(error.into()),
     }

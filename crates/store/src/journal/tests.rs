@@ -17,13 +17,13 @@ async fn an_inbox_returns_each_input_once_and_in_order() {
     }
     store.post(&id, "odd", "what is this?".to_owned()).await.unwrap();
     let mut inbox = journal.posted().unwrap();
-    assert_eq!(inbox.next().await.unwrap(), Posted::new("b", message("first")));
+    assert_eq!(inbox.next().await.unwrap(), PostedItem::new("b", message("first")));
     inbox.take("b").await.unwrap();
-    assert_eq!(inbox.next().await.unwrap(), Posted::new("a", message("second")));
+    assert_eq!(inbox.next().await.unwrap(), PostedItem::new("a", message("second")));
     // It waits for the next one, and what cannot be read stays.
     let third = message("third");
     let (posted, next) = tokio::join!(post_input(&store, &id, "c", third.clone()), inbox.next());
-    assert_eq!((posted.unwrap(), next.unwrap()), (Posting::Accepted, Posted::new("c", third)));
+    assert_eq!((posted.unwrap(), next.unwrap()), (Posting::Accepted, PostedItem::new("c", third)));
     // In another process, what was not taken is returned again.
     let mut inbox = journal.posted().unwrap();
     assert_eq!(inbox.next().await.unwrap().input_id, "a");

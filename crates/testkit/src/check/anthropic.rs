@@ -383,7 +383,7 @@ fn collect_breakpoints<'a>(
 ) {
     if let Value::Array(elements) = value {
         for (index, element) in elements.iter().enumerate() {
-            let path = report.at(path, index);
+            let path = report.element_path(path, index);
             if let Some(control) = element.get("cache_control").filter(|control| !control.is_null()) {
                 found.push((join(&path, "cache_control"), control));
             }

@@ -68,7 +68,7 @@ impl Report {
     }
 
     /// Returns the path of an element: `messages.2` for Anthropic, `input[2]` for the others.
-    pub(super) fn at(&self, path: &str, index: usize) -> String {
+    pub(super) fn element_path(&self, path: &str, index: usize) -> String {
         match self.dialect {
             Dialect::AnthropicMessages => format!("{path}.{index}"),
             Dialect::OpenAiResponses | Dialect::Gemini | Dialect::ChatCompletions => {
@@ -146,7 +146,8 @@ impl Report {
             return Vec::new();
         };
         let list = join(path, name);
-        let paths = elements.iter().enumerate().map(|(index, element)| (self.at(&list, index), element));
+        let paths =
+            elements.iter().enumerate().map(|(index, element)| (self.element_path(&list, index), element));
         let paths: Vec<_> = paths.collect();
         paths
             .into_iter()

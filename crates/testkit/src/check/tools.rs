@@ -109,7 +109,10 @@ pub(super) fn required(path: &str, schema: &Map<String, Value>, report: &mut Rep
             schema.get("properties").and_then(Value::as_object).is_some_and(|known| known.contains_key(name))
         });
         if !known {
-            report.invalid(report.at(&path, index), format!("found {name}, expected the name of a property"));
+            report.invalid(
+                report.element_path(&path, index),
+                format!("found {name}, expected the name of a property"),
+            );
         }
     }
 }

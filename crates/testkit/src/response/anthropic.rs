@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ErrorBody, Frame, ModelResponse, event_message, pieces, with};
+use super::{ErrorBody, Frame, ModelResponse, event_message, pieces, with_members};
 use crate::script::{Call, ErrorEvent, Finish};
 
 pub(super) fn frames(response: &ModelResponse<'_>) -> Vec<Frame> {
@@ -75,11 +75,14 @@ pub(super) fn error_frame(event: ErrorEvent) -> Frame {
         ErrorEvent::RateLimit => "rate_limit_error",
         ErrorEvent::ServerError => "api_error",
     };
-    Frame::named("error", &json!({"type": "error", "error": {"type": kind, "message": event_message(event)}}))
+    Frame::with_event(
+        "error",
+        &json!({"type": "error", "error": {"type": kind, "message": event_message(event)}}),
+    )
 }
 
 fn push(frames: &mut Vec<Frame>, name: &str, data: Value) {
-    frames.push(Frame::named(name, &with(data, json!({"type": name}))));
+    frames.push(Frame::with_event(name, &with_members(data, json!({"type": name}))));
 }
 
 fn push_block(frames: &mut Vec<Frame>, index: &mut usize, open: &Value, deltas: impl Iterator<Item = Value>) {

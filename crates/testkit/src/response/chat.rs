@@ -2,12 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{CREATED, ErrorBody, Frame, ModelResponse, event_message, event_status, openai, pieces, with};
+use super::{
+    CREATED, ErrorBody, Frame, ModelResponse, event_message, event_status, openai, pieces, with_members,
+};
 use crate::dialect::Dialect;
 use crate::script::{ErrorEvent, Finish};
 
 pub(super) fn frames(response: &ModelResponse<'_>) -> Vec<Frame> {
-    let delta = |delta: Value| Frame::unnamed(&chunk(response, &delta, None));
+    let delta = |delta: Value| Frame::without_event(&chunk(response, &delta, None));
     let mut frames = vec![delta(json!({"role": "assistant", "content": ""}))];
     let thoughts = response.reasoning.as_ref().map_or("", |reasoning| reasoning.text);
     frames.extend(pieces(thoughts).into_iter().map(|piece| delta(json!({"reasoning_content": piece}))));
@@ -19,10 +21,11 @@ pub(super) fn frames(response: &ModelResponse<'_>) -> Vec<Frame> {
             frames.push(delta(json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})));
         }
     }
-    frames.push(Frame::unnamed(&chunk(response, &json!({}), Some(finish_reason(response)))));
+    frames.push(Frame::without_event(&chunk(response, &json!({}), Some(finish_reason(response)))));
     if response.stream_usage {
-        let last = with(chunk(response, &json!({}), None), json!({"choices": [], "usage": usage(response)}));
-        frames.push(Frame::unnamed(&last));
+        let last =
+            with_members(chunk(response, &json!({}), None), json!({"choices": [], "usage": usage(response)}));
+        frames.push(Frame::without_event(&last));
     }
     frames.push(Frame { event: None, data: "[DONE]".to_owned() });
     frames
@@ -33,14 +36,14 @@ pub(super) fn complete(response: &ModelResponse<'_>) -> Value {
     let mut message =
         json!({"role": "assistant", "content": if text.is_empty() { Value::Null } else { json!(text) }});
     if let Some(reasoning) = &response.reasoning {
-        message = with(message, json!({"reasoning_content": reasoning.text}));
+        message = with_members(message, json!({"reasoning_content": reasoning.text}));
     }
     if !response.calls.is_empty() {
         let calls = response.calls.iter().map(|(id, call)| {
             let function = json!({"name": call.tool, "arguments": call.input_text()});
             json!({"id": id, "type": "function", "function": function})
         });
-        message = with(message, json!({"tool_calls": calls.collect::<Value>()}));
+        message = with_members(message, json!({"tool_calls": calls.collect::<Value>()}));
     }
     json!({
         "id": format!("chatcmpl-{}", response.key),
@@ -54,7 +57,7 @@ pub(super) fn complete(response: &ModelResponse<'_>) -> Value {
 
 pub(super) fn error_frame(event: ErrorEvent) -> Frame {
     let status = event_status(Dialect::ChatCompletions, event);
-    Frame::unnamed(&openai::error(&ErrorBody {
+    Frame::without_event(&openai::error(&ErrorBody {
         status,
         message: event_message(event),
         field: None,

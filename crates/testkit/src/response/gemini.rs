@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ErrorBody, Frame, ModelResponse, event_message, event_status, pieces, with};
+use super::{ErrorBody, Frame, ModelResponse, event_message, event_status, pieces, with_members};
 use crate::dialect::Dialect;
 use crate::script::{ErrorEvent, Finish};
 use crate::seal::Seal;
@@ -18,8 +18,8 @@ pub(super) fn frames(response: &ModelResponse<'_>) -> Vec<Frame> {
         chunks.push(calls);
     }
     let mut frames: Vec<Frame> =
-        chunks.iter().map(|parts| Frame::unnamed(&chunk(response, parts, None))).collect();
-    frames.push(Frame::unnamed(&chunk(response, &closing(response), Some(finish_reason(response)))));
+        chunks.iter().map(|parts| Frame::without_event(&chunk(response, parts, None))).collect();
+    frames.push(Frame::without_event(&chunk(response, &closing(response), Some(finish_reason(response)))));
     frames
 }
 
@@ -42,7 +42,7 @@ pub(super) fn error(error: &ErrorBody<'_>) -> Value {
     if let Some(seconds) = error.retry_after {
         let retry =
             json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": format!("{seconds}s")});
-        body = with(body, json!({"details": [retry]}));
+        body = with_members(body, json!({"details": [retry]}));
     }
     json!({"error": body})
 }
@@ -64,7 +64,7 @@ pub(super) fn wrong_key() -> Value {
 
 pub(super) fn error_frame(event: ErrorEvent) -> Frame {
     let status = event_status(Dialect::Gemini, event);
-    Frame::unnamed(&error(&ErrorBody {
+    Frame::without_event(&error(&ErrorBody {
         status,
         message: event_message(event),
         field: None,
@@ -101,13 +101,13 @@ fn calls(response: &ModelResponse<'_>) -> Vec<Value> {
     let encoded = response.calls.iter().map(|(id, call)| {
         let mut function = json!({"name": call.tool, "args": call.input_object()?});
         if !id.is_empty() {
-            function = with(function, json!({"id": id}));
+            function = with_members(function, json!({"id": id}));
         }
         Some(json!({"functionCall": function}))
     });
     let mut parts: Vec<Value> = encoded.collect::<Option<_>>().unwrap_or_default();
     if let Some(first) = parts.first_mut().filter(|_| needs_signature(response)) {
-        *first = with(first.take(), json!({"thoughtSignature": signature(response)}));
+        *first = with_members(first.take(), json!({"thoughtSignature": signature(response)}));
     }
     parts
 }
@@ -116,7 +116,7 @@ fn calls(response: &ModelResponse<'_>) -> Vec<Value> {
 fn closing(response: &ModelResponse<'_>) -> Vec<Value> {
     let part = json!({"text": ""});
     if response.calls.is_empty() && needs_signature(response) {
-        return vec![with(part, json!({"thoughtSignature": signature(response)}))];
+        return vec![with_members(part, json!({"thoughtSignature": signature(response)}))];
     }
     vec![part]
 }
@@ -137,15 +137,15 @@ fn chunk(response: &ModelResponse<'_>, parts: &[Value], finish: Option<&str>) ->
         "totalTokenCount": response.input.total(),
     });
     if response.input.cached > 0 {
-        usage = with(usage, json!({"cachedContentTokenCount": response.input.cached}));
+        usage = with_members(usage, json!({"cachedContentTokenCount": response.input.cached}));
     }
     if let Some(finish) = finish {
-        candidate = with(candidate, json!({"finishReason": finish}));
+        candidate = with_members(candidate, json!({"finishReason": finish}));
         let (visible, thoughts) = (response.visible_tokens(), response.reasoning_tokens());
         let total = response.input.total() + visible + thoughts;
-        usage = with(usage, json!({"candidatesTokenCount": visible, "totalTokenCount": total}));
+        usage = with_members(usage, json!({"candidatesTokenCount": visible, "totalTokenCount": total}));
         if thoughts > 0 {
-            usage = with(usage, json!({"thoughtsTokenCount": thoughts}));
+            usage = with_members(usage, json!({"thoughtsTokenCount": thoughts}));
         }
     }
     json!({

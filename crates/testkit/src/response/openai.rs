@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{CREATED, ErrorBody, Frame, ModelResponse, event_message, pieces, with};
+use super::{CREATED, ErrorBody, Frame, ModelResponse, event_message, pieces, with_members};
 use crate::script::{Call, CallInput, ErrorEvent, Finish};
 
 pub(super) fn frames(response: &ModelResponse<'_>) -> Vec<Frame> {
@@ -49,7 +49,7 @@ pub(super) fn error_frame(event: ErrorEvent, sequence: usize) -> Frame {
     let data = json!({
         "type": "error", "sequence_number": sequence, "code": code, "message": event_message(event), "param": null,
     });
-    Frame::named("error", &data)
+    Frame::with_event("error", &data)
 }
 
 /// Events so far. The data of each contains its number and its name.
@@ -62,8 +62,8 @@ struct Stream {
 
 impl Stream {
     fn push(&mut self, name: &str, data: Value) {
-        let data = with(data, json!({"type": name, "sequence_number": self.frames.len()}));
-        self.frames.push(Frame::named(name, &data));
+        let data = with_members(data, json!({"type": name, "sequence_number": self.frames.len()}));
+        self.frames.push(Frame::with_event(name, &data));
     }
 
     fn item(&mut self, name: &str, item: &Value) {
@@ -73,9 +73,9 @@ impl Stream {
     /// Pushes the deltas of one text and its end, all with the same address.
     fn text(&mut self, names: (&str, &str), key: &str, text: &str, address: &Value) {
         for piece in pieces(text) {
-            self.push(names.0, with(address.clone(), json!({"delta": piece})));
+            self.push(names.0, with_members(address.clone(), json!({"delta": piece})));
         }
-        self.push(names.1, with(address.clone(), json!({key: text})));
+        self.push(names.1, with_members(address.clone(), json!({key: text})));
     }
 }
 
@@ -83,10 +83,11 @@ fn push_reasoning(response: &ModelResponse<'_>, stream: &mut Stream) {
     let Some(done) = reasoning_item(response) else {
         return;
     };
-    stream.item("response.output_item.added", &with(done.clone(), json!({"summary": []})));
+    stream.item("response.output_item.added", &with_members(done.clone(), json!({"summary": []})));
     let text = response.reasoning.as_ref().map_or("", |reasoning| reasoning.text);
     let address = json!({"item_id": done.get("id"), "output_index": stream.items, "summary_index": 0});
-    let part = |text: &str| with(address.clone(), json!({"part": {"type": "summary_text", "text": text}}));
+    let part =
+        |text: &str| with_members(address.clone(), json!({"part": {"type": "summary_text", "text": text}}));
     stream.push("response.reasoning_summary_part.added", part(""));
     let names = ("response.reasoning_summary_text.delta", "response.reasoning_summary_text.done");
     stream.text(names, "text", text, &address);
@@ -97,10 +98,10 @@ fn push_reasoning(response: &ModelResponse<'_>, stream: &mut Stream) {
 
 fn push_text(response: &ModelResponse<'_>, stream: &mut Stream) {
     let done = message_item(response);
-    let added = with(done.clone(), json!({"status": "in_progress", "content": []}));
+    let added = with_members(done.clone(), json!({"status": "in_progress", "content": []}));
     stream.item("response.output_item.added", &added);
     let address = json!({"item_id": done.get("id"), "output_index": stream.items, "content_index": 0});
-    let part = |text: &str| with(address.clone(), json!({"part": text_part(text)}));
+    let part = |text: &str| with_members(address.clone(), json!({"part": text_part(text)}));
     stream.push("response.content_part.added", part(""));
     stream.text(
         ("response.output_text.delta", "response.output_text.done"),
@@ -123,7 +124,7 @@ fn push_call(response: &ModelResponse<'_>, index: usize, id: &str, call: &Call, 
             ("arguments", ("response.function_call_arguments.delta", "response.function_call_arguments.done"))
         }
     };
-    let added = with(done.clone(), json!({"status": "in_progress", key: ""}));
+    let added = with_members(done.clone(), json!({"status": "in_progress", key: ""}));
     stream.item("response.output_item.added", &added);
     let address = json!({"item_id": done.get("id"), "output_index": stream.items});
     stream.text(names, key, &call.input_text(), &address);

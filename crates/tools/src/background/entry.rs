@@ -25,7 +25,7 @@ const WRITE_LIMIT: Duration = Duration::from_secs(5);
 
 type Input = Box<dyn AsyncWrite + Send + Unpin>;
 
-pub(super) struct Entry {
+pub(super) struct BackgroundCommand {
     id: u64,
     command: String,
     started: Instant,
@@ -57,7 +57,7 @@ impl Log {
 
 /// Streams output to a sink until the follower is dropped.
 pub(super) struct Follower<'a> {
-    entry: &'a Entry,
+    entry: &'a BackgroundCommand,
     number: u64,
 }
 
@@ -67,7 +67,7 @@ impl Drop for Follower<'_> {
     }
 }
 
-impl Entry {
+impl BackgroundCommand {
     /// Returns the command, and the future that drives its process. Dropping the future terminates the process.
     pub(super) fn new(
         id: u64,
@@ -217,7 +217,7 @@ impl Entry {
 }
 
 /// Reads the output until the process exits or is stopped, then terminates the remaining processes.
-async fn drive(entry: Arc<Entry>, mut process: Box<dyn Process>) {
+async fn drive(entry: Arc<BackgroundCommand>, mut process: Box<dyn Process>) {
     let mut output = process.take_output();
     let exited = loop {
         tokio::select! {
@@ -246,14 +246,14 @@ async fn drive(entry: Arc<Entry>, mut process: Box<dyn Process>) {
     });
 }
 
-async fn keep_all(entry: &Entry, output: &mut Option<Box<dyn ProcessOutput>>) {
+async fn keep_all(entry: &BackgroundCommand, output: &mut Option<Box<dyn ProcessOutput>>) {
     while output.is_some() {
         keep_next(entry, output).await;
     }
 }
 
 /// Keeps the next chunk, and sets `output` to `None` at the end. Cancel safe, like the trait's method.
-async fn keep_next(entry: &Entry, output: &mut Option<Box<dyn ProcessOutput>>) {
+async fn keep_next(entry: &BackgroundCommand, output: &mut Option<Box<dyn ProcessOutput>>) {
     let Some(open) = output else { return };
     match open.next_chunk().await {
         Ok(Some(chunk)) => entry.keep(chunk),

@@ -17,7 +17,7 @@ use pintle_patch::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub use self::error::{ApplyPlanCause, ApplyPlanError, LeftChanged, ReadFilesError};
+pub use self::error::{ApplyPlanCause, ApplyPlanError, ReadFilesError, UnrestoredFile};
 pub use self::transaction::{MAX_FILES_BYTES, apply_plan, read_files};
 use super::diff::patch_change;
 use super::path::{display_path, suggestion};

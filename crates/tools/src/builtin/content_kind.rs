@@ -46,7 +46,7 @@ const SHORT_SIGNATURES: [(&[u8], &str); 2] = [(b"MZ", "Windows program"), (b"BM"
 
 impl ContentKind {
     /// Returns the kind of a file that starts with `sample`.
-    pub(super) fn of(sample: &[u8]) -> Self {
+    pub(super) fn from_sample(sample: &[u8]) -> Self {
         if let Some((_, kind)) = SIGNATURES.iter().find(|(signature, _)| sample.starts_with(signature)) {
             return *kind;
         }
@@ -95,7 +95,7 @@ mod tests {
             (b"a\0b", ContentKind::Binary("binary data")),
         ];
         for (sample, expected) in cases {
-            assert_eq!(ContentKind::of(sample), expected, "{sample:?}");
+            assert_eq!(ContentKind::from_sample(sample), expected, "{sample:?}");
         }
     }
 }

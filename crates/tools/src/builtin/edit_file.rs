@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 pub(crate) use self::replace::keep_line_ends;
-use self::replace::{Replaced, fold, list_lines, replace};
+use self::replace::{EditedContent, fold, list_lines, replace};
 use super::diff::file_change;
 use super::path::unreadable;
 use crate::context::ToolContext;
@@ -132,7 +132,7 @@ impl<I: EditRequest> Tool for EditFile<I> {
 }
 
 /// The outcome of an edit.
-pub(crate) struct Edited {
+pub(crate) struct EditReport {
     /// The first line of each replaced text, from 1.
     pub(crate) lines: Vec<usize>,
     /// Notes for the model about a loose match.
@@ -145,16 +145,16 @@ pub(crate) async fn edit_file(
     file_path: &str,
     edit: &Edit<'_>,
     cx: &ToolContext,
-) -> Result<Edited, ToolError> {
+) -> Result<EditReport, ToolError> {
     check(edit)?;
     let path = Path::new(file_path);
     let old = match cx.env.read(path, None).await {
         Ok(bytes) => bytes,
         Err(error) => return Err(unreadable(cx.env.as_ref(), path, error).await),
     };
-    let Replaced { content, lines, notes } = replace(file_path, &old, edit)?;
+    let EditedContent { content, lines, notes } = replace(file_path, &old, edit)?;
     write_edited(cx, path, &old, &content).await?;
-    Ok(Edited { lines, notes, change: file_change(file_path, Some(old), &content) })
+    Ok(EditReport { lines, notes, change: file_change(file_path, Some(old), &content) })
 }
 
 /// Writes the content of an edited file.
@@ -176,7 +176,7 @@ pub(crate) async fn write_edited(
     Ok(())
 }
 
-impl Edited {
+impl EditReport {
     fn report(&self, path: &str) -> String {
         let count = self.lines.len();
         let noun = if count == 1 { "occurrence" } else { "occurrences" };

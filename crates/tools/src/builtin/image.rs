@@ -59,7 +59,7 @@ fn check_size(size: u64) -> Result<(), ImageError> {
 }
 
 fn media_type(sample: &[u8]) -> Option<&'static str> {
-    match ContentKind::of(sample) {
+    match ContentKind::from_sample(sample) {
         ContentKind::Image(media_type) => Some(media_type),
         ContentKind::Binary(_) | ContentKind::Text => None,
     }

@@ -114,7 +114,7 @@ pub(crate) async fn read_file(
     }
     let sample = env.read(file, Some(0..SAMPLE)).await?;
     let (first, limit) = (offset.unwrap_or(1).max(1), limit.unwrap_or(DEFAULT_LIMIT));
-    let view = match ContentKind::of(&sample) {
+    let view = match ContentKind::from_sample(&sample) {
         ContentKind::Image(media_type) => image(env, path, media_type, &metadata).await,
         ContentKind::Binary(kind) => Err(binary(path, kind, &metadata)),
         ContentKind::Text if notebook::is_notebook(path) && metadata.len <= MAX_NOTEBOOK => {
@@ -220,7 +220,7 @@ pub(crate) struct OffsetPastEnd {
 
 impl OffsetPastEnd {
     /// Returns the cause of an error, if it has this type.
-    pub(crate) fn of(error: &ToolError) -> Option<&Self> {
+    pub(crate) fn from_error(error: &ToolError) -> Option<&Self> {
         error.source()?.downcast_ref()
     }
 }

@@ -92,21 +92,21 @@ struct Sections {
 }
 
 impl Sections {
-    fn push(&mut self, entry: &Entry, view: FileView) {
+    fn push(&mut self, entry: &RequestedFile, view: FileView) {
         let (text, image) = view.into_parts();
         self.bytes += image.as_ref().map_or(0, size);
         self.images.extend(image);
         self.push_text(entry, &text);
     }
 
-    fn push_error(&mut self, entry: &Entry, error: &ToolError) {
+    fn push_error(&mut self, entry: &RequestedFile, error: &ToolError) {
         self.failed += 1;
         let mut text = ShortenedText::default();
         text.push(&format!("[Error: {}]", error.for_model()));
         self.push_text(entry, &text);
     }
 
-    fn push_text(&mut self, entry: &Entry, text: &ShortenedText) {
+    fn push_text(&mut self, entry: &RequestedFile, text: &ShortenedText) {
         let separator = if self.count == 0 { "" } else { "\n\n" };
         self.text.push(&format!("{separator}==> {} <==\n", entry.name()));
         self.text.append(text);
@@ -130,7 +130,7 @@ impl Sections {
 
 /// A file of the call, or a pattern without files.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Entry {
+enum RequestedFile {
     File(String),
     /// A file found by a name with wildcards, with the canonical path of the base.
     Found(String, PathBuf),
@@ -138,7 +138,7 @@ enum Entry {
     NoMatch(String),
 }
 
-impl Entry {
+impl RequestedFile {
     fn name(&self) -> &str {
         match self {
             Self::File(name) | Self::Found(name, _) | Self::NoMatch(name) => name,
@@ -147,7 +147,7 @@ impl Entry {
 }
 
 /// Returns each file once, in the order of the arguments; the files of a glob are sorted by path.
-async fn expand(env: &dyn ExecutionEnvironment, paths: &[String]) -> Result<Vec<Entry>, ToolError> {
+async fn expand(env: &dyn ExecutionEnvironment, paths: &[String]) -> Result<Vec<RequestedFile>, ToolError> {
     let mut entries = Vec::new();
     let mut seen = BTreeSet::new();
     for path in paths {
@@ -165,8 +165,8 @@ fn is_glob(path: &str) -> bool {
     path.contains(['*', '?', '[', '{'])
 }
 
-async fn matches(env: &dyn ExecutionEnvironment, path: &str) -> Result<Vec<Entry>, ToolError> {
-    let file = || Ok(vec![Entry::File(path.to_owned())]);
+async fn matches(env: &dyn ExecutionEnvironment, path: &str) -> Result<Vec<RequestedFile>, ToolError> {
+    let file = || Ok(vec![RequestedFile::File(path.to_owned())]);
     if !is_glob(path) {
         return file();
     }
@@ -175,7 +175,7 @@ async fn matches(env: &dyn ExecutionEnvironment, path: &str) -> Result<Vec<Entry
         // File names may contain brackets. Gates have judged only the base.
         Ok(true) => {
             let base = canonical_path(env, &search_base(None, path)).await;
-            return Ok(vec![Entry::Found(path.to_owned(), base)]);
+            return Ok(vec![RequestedFile::Found(path.to_owned(), base)]);
         }
         Err(error @ (EnvError::EnvironmentLost { .. } | EnvError::Unreachable { .. })) => {
             return Err(error.into());
@@ -192,20 +192,20 @@ async fn matches(env: &dyn ExecutionEnvironment, path: &str) -> Result<Vec<Entry
         Err(_invalid) => Vec::new(),
     };
     if found.is_empty() {
-        return Ok(vec![Entry::NoMatch(path.to_owned())]);
+        return Ok(vec![RequestedFile::NoMatch(path.to_owned())]);
     }
     let base = canonical_path(env, &search_base(None, path)).await;
-    let mut entries: Vec<Entry> =
-        found.iter().map(|path| Entry::Found(display_path(env, path), base.clone())).collect();
+    let mut entries: Vec<RequestedFile> =
+        found.iter().map(|path| RequestedFile::Found(display_path(env, path), base.clone())).collect();
     entries.sort();
     Ok(entries)
 }
 
-async fn read(cx: &ToolContext, entry: &Entry) -> Result<FileView, ToolError> {
+async fn read(cx: &ToolContext, entry: &RequestedFile) -> Result<FileView, ToolError> {
     let env = cx.env.as_ref();
     match entry {
-        Entry::File(path) => read_file(cx, path, None, None).await,
-        Entry::Found(path, base) => {
+        RequestedFile::File(path) => read_file(cx, path, None, None).await,
+        RequestedFile::Found(path, base) => {
             let target = canonical_path(env, Path::new(path)).await;
             if !target.starts_with(base) {
                 let message = format!(
@@ -216,7 +216,7 @@ async fn read(cx: &ToolContext, entry: &Entry) -> Result<FileView, ToolError> {
             }
             read_file(cx, path, None, None).await
         }
-        Entry::NoMatch(pattern) => {
+        RequestedFile::NoMatch(pattern) => {
             Err(ToolError::new(ToolErrorKind::NotFound, format!("no file matches {pattern}")))
         }
     }

@@ -203,7 +203,11 @@ fn descriptions_match_their_reviewed_hashes() {
         .iter()
         .map(|tool| {
             let ToolDefinition { name, description, .. } = tool.definition().unwrap();
-            format!("{name}: {} bytes, {}", description.len(), Fingerprint::of(description.as_bytes()))
+            format!(
+                "{name}: {} bytes, {}",
+                description.len(),
+                Fingerprint::from_bytes(description.as_bytes())
+            )
         })
         .collect();
     insta::assert_snapshot!(shown.join("\n"), @"

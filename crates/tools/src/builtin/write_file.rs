@@ -56,7 +56,7 @@ impl Tool for WriteFile {
 
     async fn call(&self, input: WriteFileInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let WriteFileInput { file_path, content } = input;
-        let Written { len, change, note } = write_file(&file_path, &content, cx).await?;
+        let WriteReport { len, change, note } = write_file(&file_path, &content, cx).await?;
         let done = if change.kind == ChangeKind::Added { "created" } else { "overwrote an existing file" };
         let noun = if len == 1 { "byte" } else { "bytes" };
         let message = format!("Wrote {len} {noun} to {file_path} ({done}){note}");
@@ -65,7 +65,7 @@ impl Tool for WriteFile {
 }
 
 /// The outcome of [`write_file`].
-pub(crate) struct Written {
+pub(crate) struct WriteReport {
     /// The size of the file, in bytes.
     pub(crate) len: usize,
     pub(crate) change: FileChange,
@@ -78,7 +78,7 @@ pub(crate) async fn write_file(
     file_path: &str,
     content: &str,
     cx: &ToolContext,
-) -> Result<Written, ToolError> {
+) -> Result<WriteReport, ToolError> {
     let (env, path) = (cx.env.as_ref(), Path::new(file_path));
     let old = match env.read(path, None).await {
         Ok(bytes) => OldContent::Bytes(bytes),
@@ -101,7 +101,7 @@ pub(crate) async fn write_file(
         Comparison::Unknown | Comparison::Current => String::new(),
         Comparison::Changed { len: seen } => lost_changes(file_path, seen, old_len, &change.diff),
     };
-    Ok(Written { len: content.len(), change, note })
+    Ok(WriteReport { len: content.len(), change, note })
 }
 
 /// The content of a file before it is written.

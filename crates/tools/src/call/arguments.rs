@@ -11,7 +11,7 @@ use crate::repair::{self, ArgumentRepair, RepairKind};
 use crate::schema;
 
 /// The outcome of [`fit`].
-pub(super) struct Fitted {
+pub(super) struct FittedArguments {
     /// The arguments as an object that fits the schema.
     pub(super) object: CallArguments,
     /// The same arguments, as a prepared call keeps them.
@@ -48,7 +48,11 @@ fn object_with(name: &str, text: &Value) -> Value {
 /// # Errors
 ///
 /// The remaining mistakes as text for the model, or a schema that cannot be compiled.
-pub(super) fn fit(tool: &RegisteredTool, call: &ToolCall, repair: bool) -> Result<Fitted, ToolError> {
+pub(super) fn fit(
+    tool: &RegisteredTool,
+    call: &ToolCall,
+    repair: bool,
+) -> Result<FittedArguments, ToolError> {
     let validator = tool.validator()?;
     let mut repairs = Vec::new();
     let mut object = object_of(tool, call, repair, &mut repairs)?;
@@ -70,7 +74,7 @@ pub(super) fn fit(tool: &RegisteredTool, call: &ToolCall, repair: bool) -> Resul
         }
         Some(_) | None => Arguments::Object(object.clone()),
     };
-    Ok(Fitted { object, arguments, repairs })
+    Ok(FittedArguments { object, arguments, repairs })
 }
 
 /// Returns the arguments as an object. Free text becomes the only required property. A string that contains an object

@@ -13,7 +13,7 @@ use crate::error::ToolErrorKind;
 use crate::tool::FileChange;
 
 #[derive(Serialize)]
-struct Stored<'e> {
+struct SerializedExecution<'e> {
     result: &'e ToolResult,
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'e Output>,
@@ -35,7 +35,7 @@ struct Stored<'e> {
 }
 
 #[derive(Deserialize)]
-struct Read {
+struct DeserializedExecution {
     result: ToolResult,
     output: Option<Output>,
     output_bytes: Option<usize>,
@@ -51,7 +51,7 @@ struct Read {
 impl Serialize for Execution {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let output_bytes = shared_bytes(&self.result, &self.output);
-        let stored = Stored {
+        let stored = SerializedExecution {
             result: &self.result,
             output: output_bytes.is_none().then_some(&self.output),
             output_bytes,
@@ -68,7 +68,7 @@ impl Serialize for Execution {
 
 impl<'de> Deserialize<'de> for Execution {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let read = Read::deserialize(deserializer)?;
+        let read = DeserializedExecution::deserialize(deserializer)?;
         let output = match (read.output, read.output_bytes) {
             (Some(output), _) => output,
             (None, Some(bytes)) => {

@@ -154,7 +154,7 @@ fn identical_tools_of_one_type_share_a_form() {
     for other in others {
         assert!(!Arc::ptr_eq(&first, &form(&other)));
         assert!(Arc::ptr_eq(&first, &form(&plain())));
-        assert!(form(&other).is_like(&ToolForm::of(&other).unwrap()));
+        assert!(form(&other).is_like(&ToolForm::from_tool(&other).unwrap()));
         assert!(!form(&other).is_like(&first), "{:?}", form(&other));
     }
 }

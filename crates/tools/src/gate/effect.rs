@@ -29,7 +29,7 @@ impl EffectGate {
 
     /// Sets the permission of calls with this effect.
     #[must_use]
-    pub fn with(mut self, effect: Effect, permission: Permission) -> Self {
+    pub fn with_permission(mut self, effect: Effect, permission: Permission) -> Self {
         *match effect {
             Effect::Read => &mut self.read,
             Effect::Write => &mut self.write,
@@ -82,8 +82,9 @@ mod tests {
 
     #[tokio::test]
     async fn each_effect_has_its_permission() {
-        let gate =
-            EffectGate::new().with(Effect::Write, Permission::Ask).with(Effect::Execute, Permission::Deny);
+        let gate = EffectGate::new()
+            .with_permission(Effect::Write, Permission::Ask)
+            .with_permission(Effect::Execute, Permission::Deny);
         let cases = [
             (Effect::Read, Verdict::ALLOW),
             (Effect::Write, Verdict::ask("the call changes files")),

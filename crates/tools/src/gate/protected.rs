@@ -44,7 +44,7 @@ impl ProtectedPathGate {
 
     /// Adds directories with this name, at any depth.
     #[must_use]
-    pub fn with(mut self, name: impl Into<String>) -> Self {
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.names.push(name.into());
         self
     }
@@ -126,7 +126,7 @@ mod tests {
         std::fs::create_dir_all(directory.path().join(".git/hooks")).unwrap();
         std::os::unix::fs::symlink(".git/hooks", directory.path().join("hooks")).unwrap();
         let env = Arc::new(LocalEnvironment::with_host_env(directory.path(), []).unwrap());
-        let gate = ProtectedPathGate::new(Arc::clone(&env) as _).with(".pintle");
+        let gate = ProtectedPathGate::new(Arc::clone(&env) as _).with_name(".pintle");
         for (path, asks) in [
             (".git/config", true),
             (".git", true),

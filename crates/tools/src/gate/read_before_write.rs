@@ -33,11 +33,11 @@ const MAX_HASHED: u64 = 64 << 20;
 pub struct ReadBeforeWrite {
     env: Arc<dyn ExecutionEnvironment>,
     /// A file that was evicted must be read again.
-    files: Mutex<RecentFiles<Known>>,
+    files: Mutex<RecentFiles<ReadStamps>>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct ReadStamps {
     /// The state that the model has read.
     read: Option<Stamp>,
     /// The state before the latest call that reads the file.
@@ -58,7 +58,7 @@ impl ReadBeforeWrite {
         Self { env, files: Mutex::default() }
     }
 
-    fn files(&self) -> MutexGuard<'_, RecentFiles<Known>> {
+    fn files(&self) -> MutexGuard<'_, RecentFiles<ReadStamps>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -72,10 +72,10 @@ impl ReadBeforeWrite {
         if metadata.len > MAX_HASHED {
             return Ok(Some(Stamp::Large { len: metadata.len, modified: metadata.modified }));
         }
-        let (mut len, mut hash) = (0, Fingerprint::of(b"file"));
+        let (mut len, mut hash) = (0, Fingerprint::from_bytes(b"file"));
         while len <= MAX_HASHED {
             let block = env.read(path, Some(len..len + BLOCK)).await?;
-            hash = hash.chain(Fingerprint::of(&block));
+            hash = hash.chain(Fingerprint::from_bytes(&block));
             len += block.len() as u64;
             if (block.len() as u64) < BLOCK {
                 break;

@@ -16,13 +16,13 @@ use crate::truncate::TruncationLimits;
 
 /// Keeps the declaration of a call, and fails if it is told to.
 #[derive(Default)]
-struct Kept {
+struct RecordingSink {
     files: Mutex<Vec<FileIntent>>,
     fails: bool,
 }
 
 #[async_trait]
-impl IntentSink for Kept {
+impl IntentSink for RecordingSink {
     async fn declare(&self, files: Vec<FileIntent>) -> Result<(), ToolError> {
         self.files.lock().unwrap().extend(files);
         if self.fails { Err(ToolError::new(ToolErrorKind::Cancelled, "not recorded")) } else { Ok(()) }
@@ -83,7 +83,7 @@ fn state(harness: &Harness) -> Vec<Option<Vec<u8>>> {
 
 /// Runs a call, with its declaration recorded or refused, and returns the declaration.
 async fn declared(harness: &Harness, case: &Case, fails: bool) -> Vec<FileIntent> {
-    let sink = Arc::new(Kept { fails, ..Kept::default() });
+    let sink = Arc::new(RecordingSink { fails, ..RecordingSink::default() });
     let cx = ToolContext::new(harness.env.clone(), "call_1").with_intents(sink.clone());
     let Case(name, registry, arguments) = case;
     let arguments = arguments.replace("DIR", harness.path("").to_str().unwrap().trim_end_matches('/'));

@@ -321,7 +321,7 @@ fn descriptions_match_their_reviewed_hashes() {
     for (family, tools) in sets() {
         for tool in tools {
             let ToolDefinition { name, description, .. } = tool.definition().unwrap();
-            let hash = Fingerprint::of(description.as_bytes());
+            let hash = Fingerprint::from_bytes(description.as_bytes());
             shown.push(format!("{family}, {name}: {} bytes, {hash}", description.len()));
         }
     }

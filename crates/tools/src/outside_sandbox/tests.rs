@@ -177,7 +177,7 @@ async fn only_a_person_lets_a_call_leave_the_sandbox() {
     let (call, _) = prepared(&env, &shell("make", Some(true))).await;
     let gates: [(Arc<dyn Gate>, Permission); 6] = [
         (Arc::new(Fixed(Verdict::ALLOW)), Permission::Ask),
-        (Arc::new(EffectGate::new().with(Effect::Execute, Permission::Allow)), Permission::Ask),
+        (Arc::new(EffectGate::new().with_permission(Effect::Execute, Permission::Allow)), Permission::Ask),
         (Arc::new(Fixed(Verdict::ask("by default").by_default())), Permission::Ask),
         (Arc::new(Fixed(Verdict::ask("by name"))), Permission::Ask),
         (Arc::new(Fixed(Verdict::ALLOW.answering())), Permission::Ask),

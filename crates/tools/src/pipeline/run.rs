@@ -93,7 +93,7 @@ impl fmt::Debug for RunOptions {
 /// builtin::register_core(&mut registry)?;
 /// let cx = ToolContext::new(Arc::new(MemoryEnvironment::new("/project")), "");
 /// let options = RunOptions::new()
-///     .with_gate(EffectGate::new().with(Effect::Write, Permission::Ask))
+///     .with_gate(EffectGate::new().with_permission(Effect::Write, Permission::Ask))
 ///     .with_approval(|call, _reason| async move { call.writes().iter().all(|path| path.starts_with("/project")) });
 ///
 /// let call = ToolCall::from_raw("call_1", "write_file", r#"{"file_path": "/etc/passwd", "content": ""}"#);
@@ -205,7 +205,8 @@ mod tests {
     async fn a_question_is_denied_or_put_to_the_callback() {
         let harness = Harness::new();
         let write = json!({"file_path": "b", "content": "new"});
-        let asking = || RunOptions::new().with_gate(EffectGate::new().with(Effect::Write, Permission::Ask));
+        let asking =
+            || RunOptions::new().with_gate(EffectGate::new().with_permission(Effect::Write, Permission::Ask));
         let denied = harness.run("write_file", write.clone(), &asking()).await;
         assert_eq!(denied.error, Some(ToolErrorKind::Denied));
         assert_eq!(denied.result.text(), "The call of write_file was denied: the call changes files");
@@ -235,7 +236,7 @@ mod tests {
         let env = harness.env.clone();
         let racing = options
             .clone()
-            .with_gate(EffectGate::new().with(Effect::Write, Permission::Ask))
+            .with_gate(EffectGate::new().with_permission(Effect::Write, Permission::Ask))
             .with_approval(move |_, _| {
                 let env = env.clone();
                 async move { env.write_file("a".as_ref(), "theirs").await.is_ok() }
@@ -258,7 +259,7 @@ mod tests {
             }
             let link = directory.path().join("project/here");
             std::os::unix::fs::symlink("inside", &link).unwrap();
-            let asks = EffectGate::new().with(Effect::Write, Permission::Ask);
+            let asks = EffectGate::new().with_permission(Effect::Write, Permission::Ask);
             let options = RunOptions::new().with_gate(asks).with_approval(move |_, _| {
                 if is_redirected {
                     std::fs::remove_file(&link).unwrap();

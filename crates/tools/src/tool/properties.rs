@@ -20,7 +20,7 @@ pub(crate) struct Properties<'t> {
 }
 
 impl<'t> Properties<'t> {
-    pub(crate) fn of(tool: &'t impl Tool) -> Self {
+    pub(crate) fn from_tool(tool: &'t impl Tool) -> Self {
         Self {
             name: tool.name(),
             description: tool.description(),

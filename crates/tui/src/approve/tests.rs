@@ -78,7 +78,7 @@ fn deny(reason: &str) -> Decision {
 }
 
 fn request(tool: &str, effect: Effect, arguments: Value) -> ApprovalRequest {
-    let request = ApprovalRequest::new("call_1", tool, effect, arguments, Fingerprint::of(b"call"));
+    let request = ApprovalRequest::new("call_1", tool, effect, arguments, Fingerprint::from_bytes(b"call"));
     request.with_reason("because")
 }
 

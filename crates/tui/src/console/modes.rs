@@ -53,7 +53,7 @@ pub(crate) fn enter() -> io::Result<()> {
 }
 
 /// Re-enters the modes. While the process was stopped, the shell has set others. Input typed since then is kept.
-pub(crate) fn enter_again() -> io::Result<()> {
+pub(crate) fn reenter() -> io::Result<()> {
     let Some(before) = lock().clone() else { return enter() };
     tcsetattr(io::stdin(), OptionalActions::Now, &raw(&before))?;
     write(POP_KEYS);

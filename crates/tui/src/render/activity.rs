@@ -10,7 +10,7 @@ use pintle_llm::{ErrorInfo, ErrorKind, Finish};
 use self::agents::Agents;
 use super::draft::Draft;
 use super::drafts::Drafts;
-use super::line::{Face, Line};
+use super::line::{Face, StyledLine};
 use super::live_region::TerminalSize;
 use super::plan::{self, Plan};
 use super::{summary, width};
@@ -93,7 +93,7 @@ struct RunningCall {
 
 /// Line before truncation, and a suffix that is shown if it leaves room for it.
 struct ActivityLine {
-    line: Line,
+    line: StyledLine,
     suffix: String,
 }
 
@@ -174,7 +174,7 @@ impl Activity {
             EventKind::ModelResponse { .. } => self.response = None,
             EventKind::ToolCallStart { tool_name, arguments, .. } => {
                 self.response = None;
-                if let Some(plan) = Plan::of(tool_name, arguments) {
+                if let Some(plan) = Plan::from_arguments(tool_name, arguments) {
                     self.plan = Some(plan).filter(|plan| !plan.is_complete());
                 }
                 self.start_call(event, None, now);
@@ -243,13 +243,13 @@ impl Activity {
     }
 
     /// Returns the plan steps around the next one, while a turn is running.
-    pub(crate) fn plan_lines(&self, most: usize) -> Vec<Line> {
+    pub(crate) fn plan_lines(&self, most: usize) -> Vec<StyledLine> {
         let plan = self.plan.as_ref().filter(|_| self.is_in_turn);
         plan.map(|plan| plan.lines_around_next(most.min(PLAN_LINES))).unwrap_or_default()
     }
 
     /// Formats the activity at `now`, truncated to the size of the terminal.
-    pub(crate) fn lines(&self, now: Duration, size: TerminalSize) -> Vec<Line> {
+    pub(crate) fn lines(&self, now: Duration, size: TerminalSize) -> Vec<StyledLine> {
         // Terminals differ in how they treat the last column; one row is left for the transcript.
         let (columns, rows) = (size.columns.saturating_sub(1), size.rows.saturating_sub(1).min(MAX_LINES));
         if !self.is_busy() || columns == 0 {
@@ -311,7 +311,7 @@ impl ActivityLine {
 
     /// Creates a line of parts separated by spaces.
     fn separated(parts: impl IntoIterator<Item = (Face, String)>) -> Self {
-        let mut line = Line::default();
+        let mut line = StyledLine::default();
         for (face, part) in parts.into_iter().filter(|(_, part)| !part.is_empty()) {
             if !line.is_empty() {
                 line.push(" ", Face::PLAIN);
@@ -323,7 +323,7 @@ impl ActivityLine {
 
     /// Puts blanks before the line.
     fn indented(self, blanks: &str) -> Self {
-        let mut line = Line::plain(blanks);
+        let mut line = StyledLine::plain(blanks);
         line.append(self.line);
         Self { line, suffix: self.suffix }
     }
@@ -359,12 +359,12 @@ impl ActivityLine {
         Self::new(now, since, [name, (Face::PLAIN, draft.subject()), (Face::DIM, counts)])
     }
 
-    fn for_diff(line: Line) -> Self {
+    fn for_diff(line: StyledLine) -> Self {
         Self { line, suffix: String::new() }.indented("    ")
     }
 
     /// Returns the line, truncated to a width.
-    fn into_line(self, columns: usize) -> Line {
+    fn into_line(self, columns: usize) -> StyledLine {
         let suffix = Some(self.suffix.as_str())
             .filter(|suffix| 3 * width::columns(suffix) <= columns)
             .unwrap_or_default();

@@ -8,7 +8,7 @@ use pintle_env::Output;
 use pintle_tools::{FileChange, ToolErrorKind};
 
 use super::image::image_labels;
-use super::line::{Face, Line};
+use super::line::{Face, StyledLine};
 use super::summary;
 
 /// Tools whose output is shown below the call.
@@ -46,7 +46,7 @@ pub(crate) struct CompletedCall<'a> {
 
 /// Result of a call.
 #[derive(Debug)]
-enum Status {
+enum CallStatus {
     Succeeded,
     /// A command exited with a non-zero code, which is not necessarily a failure.
     Exited(i32),
@@ -55,7 +55,7 @@ enum Status {
 
 impl<'a> CompletedCall<'a> {
     /// Returns the call that a `ToolCallEnd` event completes.
-    pub(crate) fn of(end: &'a EventKind, subject: &'a str) -> Option<Self> {
+    pub(crate) fn from_end(end: &'a EventKind, subject: &'a str) -> Option<Self> {
         let EventKind::ToolCallEnd {
             tool_name,
             output,
@@ -84,22 +84,23 @@ impl<'a> CompletedCall<'a> {
     }
 
     /// Returns the line of the call, with a mark or with the greppable `[tool]`.
-    pub(crate) fn head(&self, has_mark: bool) -> Line {
+    pub(crate) fn head(&self, has_mark: bool) -> StyledLine {
         let took = Duration::from_millis(self.duration_ms);
         let (face, mark, label) = match self.status(took) {
-            Status::Succeeded => (Face::SUCCESS, "✓", Cow::Borrowed("ok")),
-            Status::Exited(code) => (Face::BOLD, "•", Cow::Owned(format!("exit {code}"))),
-            Status::Failed(label) => (Face::FAILURE, "✗", label),
+            CallStatus::Succeeded => (Face::SUCCESS, "✓", Cow::Borrowed("ok")),
+            CallStatus::Exited(code) => (Face::BOLD, "•", Cow::Owned(format!("exit {code}"))),
+            CallStatus::Failed(label) => (Face::FAILURE, "✗", label),
         };
         let name = summary::one_line(self.tool_name, MAX_LINE_CHARS);
         let space = if self.subject.is_empty() { "" } else { " " };
         let subject = format!("{space}{}", self.subject);
         let took = summary::duration(took);
         if !has_mark {
-            let line = Line::new(format!("[{name}]"), Face::BOLD).and(format!("{subject} ("), Face::PLAIN);
+            let line =
+                StyledLine::new(format!("[{name}]"), Face::BOLD).and(format!("{subject} ("), Face::PLAIN);
             return line.and(label, face).and(format!(", {took})"), Face::PLAIN);
         }
-        let mut line = Line::new(mark, face).and(" ", Face::PLAIN).and(name, Face::BOLD);
+        let mut line = StyledLine::new(mark, face).and(" ", Face::PLAIN).and(name, Face::BOLD);
         line.push(format!("{subject} "), Face::PLAIN);
         if mark != "✓" {
             line.push(label, face);
@@ -108,13 +109,13 @@ impl<'a> CompletedCall<'a> {
         line.and(took, Face::DIM)
     }
 
-    fn status(&self, took: Duration) -> Status {
+    fn status(&self, took: Duration) -> CallStatus {
         match (self.error, self.exit_code) {
             (Some(kind), _) => {
-                Status::Failed(failure_label(kind, self.timeout_ms.map_or(took, Duration::from_millis)))
+                CallStatus::Failed(failure_label(kind, self.timeout_ms.map_or(took, Duration::from_millis)))
             }
-            (None, Some(code)) if code != 0 => Status::Exited(code),
-            (None, _) => Status::Succeeded,
+            (None, Some(code)) if code != 0 => CallStatus::Exited(code),
+            (None, _) => CallStatus::Succeeded,
         }
     }
 

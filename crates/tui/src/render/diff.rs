@@ -5,7 +5,7 @@ use std::ops::Range;
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices};
 use unicode_segmentation::UnicodeSegmentation as _;
 
-use super::line::{Face, Line};
+use super::line::{Face, StyledLine};
 use super::sanitize::{diff_lines, escape_hidden};
 use super::wrap::expand_tabs;
 
@@ -19,23 +19,23 @@ const MAX_PAIRS: usize = 200;
 const MIN_SAME: usize = 40;
 
 /// Returns the lines of a diff with tabs expanded.
-pub(crate) fn diff(diff: &str) -> Vec<Line> {
+pub(crate) fn diff(diff: &str) -> Vec<StyledLine> {
     lines(diff, expand_tabs)
 }
 
 /// Returns the complete lines of a diff with tabs expanded, for a user who decides on it.
-pub(super) fn complete(diff: &str) -> Vec<Line> {
+pub(super) fn complete(diff: &str) -> Vec<StyledLine> {
     lines_up_to(diff, usize::MAX, expand_tabs)
 }
 
 /// Returns the lines of a diff. Removed lines are compared with the added lines below them, in order. `with_tabs` formats
 /// the tabs of a line after its sign.
-pub(super) fn lines(diff: &str, with_tabs: impl Fn(&str) -> String) -> Vec<Line> {
+pub(super) fn lines(diff: &str, with_tabs: impl Fn(&str) -> String) -> Vec<StyledLine> {
     lines_up_to(diff, MAX_LINE_CHARS, with_tabs)
 }
 
-fn lines_up_to(diff: &str, max_chars: usize, with_tabs: impl Fn(&str) -> String) -> Vec<Line> {
-    let texts: Vec<String> = diff_lines(diff).map(|line| shown(line, max_chars, &with_tabs)).collect();
+fn lines_up_to(diff: &str, max_chars: usize, with_tabs: impl Fn(&str) -> String) -> Vec<StyledLine> {
+    let texts: Vec<String> = diff_lines(diff).map(|line| render_line(line, max_chars, &with_tabs)).collect();
     let mut lines = Vec::with_capacity(texts.len());
     let mut rest = texts.as_slice();
     let mut pairs = MAX_PAIRS;
@@ -51,7 +51,7 @@ fn lines_up_to(diff: &str, max_chars: usize, with_tabs: impl Fn(&str) -> String)
         let (new, below) = below.split_at(added);
         let compared = removed.min(added).min(pairs);
         pairs -= compared;
-        let (old_lines, new_lines): (Vec<Line>, Vec<Line>) =
+        let (old_lines, new_lines): (Vec<StyledLine>, Vec<StyledLine>) =
             old.iter().zip(new).take(compared).map(|(old, new)| pair(old, new)).unzip();
         lines.extend(old_lines);
         lines.extend(old.iter().skip(compared).map(|text| line(text)));
@@ -62,7 +62,7 @@ fn lines_up_to(diff: &str, max_chars: usize, with_tabs: impl Fn(&str) -> String)
     lines
 }
 
-fn shown(line: &str, max_chars: usize, with_tabs: impl Fn(&str) -> String) -> String {
+fn render_line(line: &str, max_chars: usize, with_tabs: impl Fn(&str) -> String) -> String {
     let line = match line.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
         None => line.to_owned(),
@@ -80,8 +80,8 @@ fn count(lines: &[String], sign: char) -> usize {
     lines.iter().take_while(|line| line.starts_with(sign) && !is_name(line)).count()
 }
 
-fn line(text: &str) -> Line {
-    Line::new(text, face(text))
+fn line(text: &str) -> StyledLine {
+    StyledLine::new(text, face(text))
 }
 
 /// Returns the face of a line of a unified diff.
@@ -100,7 +100,7 @@ pub(super) fn face(line: &str) -> Face {
 }
 
 /// Returns a removed and an added line, with the differing words marked.
-fn pair(old: &str, new: &str) -> (Line, Line) {
+fn pair(old: &str, new: &str) -> (StyledLine, StyledLine) {
     let is_cut = |line: &str| line.chars().nth(MAX_LINE_CHARS).is_some();
     if is_cut(old) || is_cut(new) {
         return (line(old), line(new));
@@ -113,8 +113,8 @@ fn pair(old: &str, new: &str) -> (Line, Line) {
     if 2 * same * 100 < (old.len() + new.len()) * MIN_SAME {
         return (line(old), line(new));
     }
-    let mut removed = Line::new("-", Face::FAILURE);
-    let mut added = Line::new("+", Face::SUCCESS);
+    let mut removed = StyledLine::new("-", Face::FAILURE);
+    let mut added = StyledLine::new("+", Face::SUCCESS);
     for change in changes {
         let mark = if change.tag() == DiffTag::Equal { Face::PLAIN } else { Face::REVERSED };
         removed.push(text(&old_words, change.old_range()), Face::FAILURE.and(mark));
@@ -197,7 +197,7 @@ mod tests {
     fn heads_and_unchanged_lines_have_no_marks() {
         let text = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n same\n--- a\n+++ b\n";
         assert_eq!(marked(text), text.lines().collect::<Vec<_>>());
-        assert_eq!(diff(""), [Line::default()]);
+        assert_eq!(diff(""), [StyledLine::default()]);
     }
 
     #[test]

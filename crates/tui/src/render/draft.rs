@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use self::diff_tail::{DiffTail, LineKind};
 use self::string_fields::StringFields;
-use super::line::Line;
+use super::line::StyledLine;
 use super::summary;
 
 /// Tool whose argument is a patch, in every toolset.
@@ -143,7 +143,7 @@ impl Draft {
     }
 
     /// Returns at most `lines` lines from the end of the diff.
-    pub(super) fn last_lines(&self, lines: usize) -> impl Iterator<Item = Line> {
+    pub(super) fn last_lines(&self, lines: usize) -> impl Iterator<Item = StyledLine> {
         self.diff.last_lines(lines)
     }
 

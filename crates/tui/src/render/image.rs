@@ -26,7 +26,7 @@ pub fn image_label(image: &ImageSummary) -> String {
 /// Returns a label for an image of a message, with its URL or path if it has one, otherwise with its type. The label
 /// includes the size.
 pub(crate) fn image_data_label(image: &ImageData) -> String {
-    let of = ImageSummary::of(image);
+    let of = ImageSummary::from_image(image);
     match &image.source {
         // A `data:` URL contains the bytes.
         MediaSource::Url(name) | MediaSource::Path(name) if !name.starts_with("data:") => {

@@ -5,7 +5,7 @@ use super::width;
 
 /// Line of styled text, without a line end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line {
+pub struct StyledLine {
     spans: Vec<Span>,
 }
 
@@ -149,7 +149,7 @@ impl Colour {
     }
 }
 
-impl Line {
+impl StyledLine {
     /// Returns a line of plain text.
     pub fn plain(text: impl Into<String>) -> Self {
         Self::new(text, Face::PLAIN)
@@ -206,7 +206,7 @@ impl Line {
     }
 
     /// Returns the line with this face added to every span.
-    pub fn with(mut self, face: Face) -> Self {
+    pub fn with_face(mut self, face: Face) -> Self {
         for span in &mut self.spans {
             span.face = span.face.and(face);
         }
@@ -259,7 +259,7 @@ fn is_showable(character: char) -> bool {
         || is_variation_selector(character)
 }
 
-impl From<&str> for Line {
+impl From<&str> for StyledLine {
     fn from(text: &str) -> Self {
         Self::plain(text)
     }
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn lines_are_shown_with_as_many_looks_as_there_are() {
-        let line = Line::new("a", Face::coloured(Colour::Red).and(Face::BOLD))
+        let line = StyledLine::new("a", Face::coloured(Colour::Red).and(Face::BOLD))
             .and("b", Face::coloured(Colour::Cyan))
             .and("c", Face::PLAIN);
         let shown = [Depth::Plain, Depth::Monochrome, Depth::Sixteen]
@@ -282,7 +282,8 @@ mod tests {
     #[test]
     fn colours_can_be_read_on_their_background() {
         let colours = [Colour::Yellow, Colour::Blue, Colour::Cyan];
-        let shown = |depth| colours.map(|colour| Line::new("a", Face::coloured(colour)).to_terminal(depth));
+        let shown =
+            |depth| colours.map(|colour| StyledLine::new("a", Face::coloured(colour)).to_terminal(depth));
         let coded = |codes: [&str; 3]| codes.map(|code| format!("\x1b[{code}ma\x1b[0m"));
         assert_eq!(shown(Depth::Sixteen), coded(["33", "34", "36"]));
         assert_eq!(shown(Depth::OnDark), coded(["33", "94", "36"]));
@@ -292,15 +293,15 @@ mod tests {
 
     #[test]
     fn nothing_in_a_line_controls_the_terminal() {
-        let line = Line::plain("a\x1b[2Jb\u{9b}2Jc\r\n\td\u{202e}e\u{7}");
+        let line = StyledLine::plain("a\x1b[2Jb\u{9b}2Jc\r\n\td\u{202e}e\u{7}");
         assert_eq!(line.to_terminal(Depth::Sixteen), "a[2Jb2Jc\tde");
-        let selected = Line::plain("❤\u{fe0f} ᠠ\u{180b} 葛\u{e0100}");
+        let selected = StyledLine::plain("❤\u{fe0f} ᠠ\u{180b} 葛\u{e0100}");
         assert_eq!(selected.to_terminal(Depth::Sixteen), selected.text());
     }
 
     #[test]
     fn lines_are_cut_by_width() {
-        let line = Line::new("ab", Face::BOLD).and("日本", Face::DIM).and("!", Face::PLAIN);
+        let line = StyledLine::new("ab", Face::BOLD).and("日本", Face::DIM).and("!", Face::PLAIN);
         let cut = [7, 6, 5, 4, 3, 2, 1, 0].map(|columns| line.clone().truncated(columns).text());
         assert_eq!(cut, ["ab日本!", "ab日…", "ab日…", "ab…", "ab…", "a…", "…", ""]);
     }

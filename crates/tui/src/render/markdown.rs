@@ -15,7 +15,7 @@ mod table;
 use self::block::{Block, Fence};
 use self::highlight::Highlighter;
 use self::table::Table;
-use super::line::{Face, Line};
+use super::line::{Face, StyledLine};
 use super::wrap::{self, Margins, expand_tabs};
 use crate::render::Sanitizer;
 
@@ -55,23 +55,23 @@ impl Code {
     }
 
     /// Appends a line and returns the rows that are final.
-    fn push(&mut self, line: &str, columns: usize) -> Vec<Line> {
+    fn push(&mut self, line: &str, columns: usize) -> Vec<StyledLine> {
         self.waiting.push(expand_tabs(line));
         let waits = self.waiting.len() <= MAX_WAITING && !self.highlighter.is_ready();
         if waits { Vec::new() } else { self.take(columns) }
     }
 
     /// Returns the rows of the waiting lines.
-    fn take(&mut self, columns: usize) -> Vec<Line> {
+    fn take(&mut self, columns: usize) -> Vec<StyledLine> {
         let lines = std::mem::take(&mut self.waiting).into_iter().map(|line| self.highlighter.line(&line));
         lines.flat_map(|line| wrap::break_anywhere(&line, columns, &Margins::default())).collect()
     }
 
     /// Returns the rows of lines that have not been printed, without colours.
-    fn preview(&self, pending: &str, columns: usize) -> Vec<Line> {
-        let waiting = self.waiting.iter().map(|line| Line::plain(line.as_str()));
-        let line = Line::plain(expand_tabs(pending));
-        let line = if self.fence.is_closed_by(pending) { line.with(Face::DIM) } else { line };
+    fn preview(&self, pending: &str, columns: usize) -> Vec<StyledLine> {
+        let waiting = self.waiting.iter().map(|line| StyledLine::plain(line.as_str()));
+        let line = StyledLine::plain(expand_tabs(pending));
+        let line = if self.fence.is_closed_by(pending) { line.with_face(Face::DIM) } else { line };
         let pending = (!pending.is_empty()).then_some(line);
         let lines = waiting.chain(pending);
         lines.flat_map(|line| wrap::break_anywhere(&line, columns, &Margins::default())).collect()
@@ -80,7 +80,7 @@ impl Code {
 
 impl Markdown {
     /// Appends the next piece and returns the rows that are final.
-    pub(crate) fn push(&mut self, piece: &str, columns: usize) -> Vec<Line> {
+    pub(crate) fn push(&mut self, piece: &str, columns: usize) -> Vec<StyledLine> {
         let mut sanitized = String::new();
         self.sanitizer.push(piece, &mut sanitized);
         let mut rows = Vec::new();
@@ -89,7 +89,7 @@ impl Markdown {
     }
 
     /// Ends the text and returns the remaining rows.
-    pub(crate) fn end(&mut self, columns: usize) -> Vec<Line> {
+    pub(crate) fn end(&mut self, columns: usize) -> Vec<StyledLine> {
         let mut sanitized = String::new();
         self.sanitizer.end(&mut sanitized);
         let mut rows = Vec::new();
@@ -104,17 +104,17 @@ impl Markdown {
     }
 
     /// Returns a preview of the rows that are not final.
-    pub(crate) fn preview(&self, columns: usize) -> Vec<Line> {
+    pub(crate) fn preview(&self, columns: usize) -> Vec<StyledLine> {
         let mut rows = self.table.as_ref().map(|table| table.rows(columns)).unwrap_or_default();
         if let Some(code) = &self.code {
             rows.extend(code.preview(&self.pending, columns));
         } else if !self.pending.is_empty() {
-            rows.extend(self.line(&Block::of(&self.pending), columns));
+            rows.extend(self.line(&Block::parse(&self.pending), columns));
         }
         rows
     }
 
-    fn take(&mut self, text: &str, columns: usize, rows: &mut Vec<Line>) {
+    fn take(&mut self, text: &str, columns: usize, rows: &mut Vec<StyledLine>) {
         let mut rest = text;
         while let Some((line, after)) = rest.split_once('\n') {
             self.append(line, columns, rows);
@@ -125,7 +125,7 @@ impl Markdown {
     }
 
     /// Appends to the incomplete line. While it is too long, its first part becomes a row.
-    fn append(&mut self, text: &str, columns: usize, rows: &mut Vec<Line>) {
+    fn append(&mut self, text: &str, columns: usize, rows: &mut Vec<StyledLine>) {
         self.pending.push_str(text);
         while self.pending.len() > MAX_LINE {
             let limit = (0..=MAX_LINE).rev().find(|end| self.pending.is_char_boundary(*end)).unwrap_or(0);
@@ -137,7 +137,7 @@ impl Markdown {
         }
     }
 
-    fn end_line(&mut self, columns: usize, rows: &mut Vec<Line>) {
+    fn end_line(&mut self, columns: usize, rows: &mut Vec<StyledLine>) {
         let line = std::mem::take(&mut self.pending);
         let is_continued = std::mem::take(&mut self.is_continued);
         if let Some(code) = &mut self.code {
@@ -146,12 +146,12 @@ impl Markdown {
                 return;
             }
             rows.extend(code.take(columns));
-            let fence = Line::new(expand_tabs(&line), Face::DIM);
+            let fence = StyledLine::new(expand_tabs(&line), Face::DIM);
             rows.extend(wrap::break_anywhere(&fence, columns, &Margins::default()));
             self.code = None;
             return;
         }
-        let block = if is_continued { Block::Words { indent: 0, text: &line } } else { Block::of(&line) };
+        let block = if is_continued { Block::Words { indent: 0, text: &line } } else { Block::parse(&line) };
         if let Block::Row(cells) = &block {
             let table = self.table.get_or_insert_default();
             table.push(cells);
@@ -169,36 +169,36 @@ impl Markdown {
     }
 
     /// Returns the rows of a line that is not in a code block.
-    fn line(&self, block: &Block<'_>, columns: usize) -> Vec<Line> {
+    fn line(&self, block: &Block<'_>, columns: usize) -> Vec<StyledLine> {
         match block {
-            Block::Blank => vec![Line::default()],
-            Block::Rule => vec![Line::new("─".repeat(columns.min(40)), Face::DIM)],
+            Block::Blank => vec![StyledLine::default()],
+            Block::Rule => vec![StyledLine::new("─".repeat(columns.min(40)), Face::DIM)],
             Block::Heading { text } => {
-                let heading = inline::line(text).with(Face { underlined: true, ..Face::BOLD });
+                let heading = inline::line(text).with_face(Face { underlined: true, ..Face::BOLD });
                 wrap::wrap(&heading, columns, &Margins::default())
             }
             Block::Fence(fence) => {
-                let line = Line::new(fence.line().to_owned(), Face::DIM);
+                let line = StyledLine::new(fence.line().to_owned(), Face::DIM);
                 wrap::break_anywhere(&line, columns, &Margins::default())
             }
             Block::Code(text) => {
-                wrap::break_anywhere(&Line::plain(expand_tabs(text)), columns, &Margins::default())
+                wrap::break_anywhere(&StyledLine::plain(expand_tabs(text)), columns, &Margins::default())
             }
             Block::Item { indent, marker, text } => {
-                let first = Line::plain(" ".repeat(*indent)).and(format!("{marker} "), Face::PLAIN);
-                let rest = Line::plain(" ".repeat(first.columns()));
+                let first = StyledLine::plain(" ".repeat(*indent)).and(format!("{marker} "), Face::PLAIN);
+                let rest = StyledLine::plain(" ".repeat(first.columns()));
                 wrap::wrap(&inline::line(text), columns, &Margins { first, rest })
             }
             Block::Quote(text) => {
-                let margin = Line::new("│ ", Face::DIM);
+                let margin = StyledLine::new("│ ", Face::DIM);
                 let inner = columns.saturating_sub(margin.columns());
                 if inner < MIN_QUOTE {
-                    return wrap::wrap(&Line::plain(format!("> {text}")), columns, &Margins::default());
+                    return wrap::wrap(&StyledLine::plain(format!("> {text}")), columns, &Margins::default());
                 }
-                let rows = self.line(&Block::of(text), inner).into_iter();
+                let rows = self.line(&Block::parse(text), inner).into_iter();
                 rows.map(|row| {
                     let mut quoted = margin.clone();
-                    quoted.append(row.with(Face::DIM));
+                    quoted.append(row.with_face(Face::DIM));
                     quoted
                 })
                 .collect()

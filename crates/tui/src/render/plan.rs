@@ -4,7 +4,7 @@ use pintle_tools::builtin::{PlanStatus, UpdatePlanInput};
 use pintle_tools::native::anthropic::{TodoStatus, TodoWriteInput};
 use serde_json::Value;
 
-use super::line::{Face, Line};
+use super::line::{Face, StyledLine};
 use super::summary;
 
 /// Maximum number of steps shown. The tools accept fewer.
@@ -28,7 +28,7 @@ struct Step {
 
 impl Plan {
     /// Returns the plan in the arguments of a call, if its tool sets a plan and the plan has steps.
-    pub(super) fn of(tool_name: &str, arguments: &Value) -> Option<Self> {
+    pub(super) fn from_arguments(tool_name: &str, arguments: &Value) -> Option<Self> {
         let steps: Vec<(String, PlanStatus)> = match tool_name {
             "update_plan" => {
                 let input: UpdatePlanInput = serde_json::from_value(arguments.clone()).ok()?;
@@ -61,14 +61,14 @@ impl Plan {
     }
 
     /// Returns a line for each step.
-    pub(super) fn lines(&self) -> Vec<Line> {
+    pub(super) fn lines(&self) -> Vec<StyledLine> {
         self.steps.iter().map(Step::line).collect()
     }
 
     /// Returns at most this many lines, for the steps around the next step.
-    pub(super) fn lines_around_next(&self, most: usize) -> Vec<Line> {
+    pub(super) fn lines_around_next(&self, most: usize) -> Vec<StyledLine> {
         let line = |step: &Step| {
-            let mut line = Line::plain(INDENT);
+            let mut line = StyledLine::plain(INDENT);
             line.append(step.line());
             line
         };
@@ -79,21 +79,21 @@ impl Plan {
         let next = self.steps.iter().position(|step| step.status != PlanStatus::Completed);
         // The step before the next one shows the progress.
         let first = next.unwrap_or(self.steps.len()).saturating_sub(1).min(self.steps.len() - shown);
-        let mut lines: Vec<Line> = self.steps.iter().skip(first).take(shown).map(line).collect();
+        let mut lines: Vec<StyledLine> = self.steps.iter().skip(first).take(shown).map(line).collect();
         let more = summary::plural((self.steps.len() - shown) as u64, "more step");
-        lines.push(Line::new(format!("{INDENT}… {more}"), Face::DIM));
+        lines.push(StyledLine::new(format!("{INDENT}… {more}"), Face::DIM));
         lines
     }
 }
 
 impl Step {
-    fn line(&self) -> Line {
+    fn line(&self) -> StyledLine {
         let (mark, mark_face, face) = match self.status {
             PlanStatus::Completed => ("✓", Face::SUCCESS, Face::DIM),
             PlanStatus::InProgress => ("▸", Face::LOCATION, Face::BOLD),
             PlanStatus::Pending => ("○", Face::DIM, Face::PLAIN),
         };
-        Line::new(mark, mark_face).and(" ", Face::PLAIN).and(self.text.as_str(), face)
+        StyledLine::new(mark, mark_face).and(" ", Face::PLAIN).and(self.text.as_str(), face)
     }
 }
 
@@ -107,7 +107,8 @@ fn status(status: TodoStatus) -> PlanStatus {
 
 /// Returns the subject of a call: the progress of its plan, or a summary of its arguments.
 pub(super) fn subject(tool_name: &str, arguments: &Value) -> String {
-    Plan::of(tool_name, arguments).map_or_else(|| summary::arguments(arguments), |plan| plan.summary())
+    Plan::from_arguments(tool_name, arguments)
+        .map_or_else(|| summary::arguments(arguments), |plan| plan.summary())
 }
 
 #[cfg(test)]
@@ -125,11 +126,11 @@ mod tests {
         };
         let steps: Vec<Value> =
             (0..steps).map(|index| json!({"step": format!("s{index}"), "status": status(index)})).collect();
-        Plan::of("update_plan", &json!({ "plan": steps })).unwrap()
+        Plan::from_arguments("update_plan", &json!({ "plan": steps })).unwrap()
     }
 
-    fn texts(lines: &[Line]) -> Vec<String> {
-        lines.iter().map(Line::text).collect()
+    fn texts(lines: &[StyledLine]) -> Vec<String> {
+        lines.iter().map(StyledLine::text).collect()
     }
 
     #[test]
@@ -141,13 +142,16 @@ mod tests {
         ]});
         let plans = [("update_plan", &steps), ("TodoWrite", &todos)];
         for (tool, arguments) in plans {
-            let plan = Plan::of(tool, arguments).unwrap();
+            let plan = Plan::from_arguments(tool, arguments).unwrap();
             assert_eq!((plan.summary().as_str(), plan.is_complete()), ("1 of 2 done: c", false));
             assert_eq!(texts(&plan.lines()), ["✓ a…", "▸ c"]);
             assert_eq!(subject(tool, arguments), "1 of 2 done: c");
         }
-        assert!(Plan::of("shell", &steps).is_none() && Plan::of("TodoWrite", &steps).is_none());
-        assert!(Plan::of("update_plan", &json!({"plan": []})).is_none());
+        assert!(
+            Plan::from_arguments("shell", &steps).is_none()
+                && Plan::from_arguments("TodoWrite", &steps).is_none()
+        );
+        assert!(Plan::from_arguments("update_plan", &json!({"plan": []})).is_none());
         assert_eq!(subject("shell", &json!({"command": "make"})), "make");
     }
 

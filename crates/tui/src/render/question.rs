@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::diff;
-use super::line::{Face, Line};
+use super::line::{Face, StyledLine};
 use super::live_region::TerminalSize;
 use super::sanitize::{Sanitizer, escape_hidden};
 use super::style::Style;
@@ -142,11 +142,11 @@ impl Section {
 
     /// Returns all lines for a window that is redrawn, with hidden characters escaped: the user must see exactly what
     /// runs.
-    pub(crate) fn to_lines(&self) -> Vec<Line> {
+    pub(crate) fn to_lines(&self) -> Vec<StyledLine> {
         if self.is_diff {
             return diff::complete(&self.lines.join("\n"));
         }
-        self.lines.iter().map(|line| Line::plain(expand_tabs(&escape_hidden(line)))).collect()
+        self.lines.iter().map(|line| StyledLine::plain(expand_tabs(&escape_hidden(line)))).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::line::{Depth, Face, Line};
+use super::line::{Depth, Face, StyledLine};
 use super::word_wrap::wrap;
 
 /// Capabilities of standard output.
@@ -27,7 +27,7 @@ impl Style {
 
     /// Formats text with one face. The text must be one line.
     pub(super) fn paint(self, text: &str, face: Face) -> String {
-        Line::new(text, face).to_terminal(self.depth())
+        StyledLine::new(text, face).to_terminal(self.depth())
     }
 
     /// Formats text that is the entire output. On a terminal it is sanitized and wrapped at `columns`; elsewhere it is

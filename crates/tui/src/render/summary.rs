@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pintle_agent::{BudgetKind, BudgetScope, Count, Grouped};
+use pintle_agent::{BudgetKind, BudgetScope, Count, GroupedNumber};
 use pintle_governance::parse_dollars;
 use pintle_llm::Usage;
 use serde_json::Value;
@@ -88,7 +88,7 @@ pub(super) fn seconds(seconds: u64) -> String {
 
 /// `12,345`.
 pub(crate) fn count(count: u64) -> String {
-    Grouped(count).to_string()
+    GroupedNumber(count).to_string()
 }
 
 /// `1 call`, `2 calls`, `2 entries`.

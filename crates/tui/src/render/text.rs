@@ -4,7 +4,7 @@ mod footer;
 
 use pintle_agent::SessionEvent;
 
-use super::line::{Face, Line};
+use super::line::{Face, StyledLine};
 use super::live_region::TerminalSize;
 use super::style::Style;
 use super::transcript::Transcript;
@@ -56,7 +56,7 @@ impl TextView {
         if self.detail == Detail::Verbose {
             let Header { session_id, provider, model, directory } = header;
             let line = format!("[session] {session_id}: {provider} {model} in {}", directory.display());
-            self.transcript.line(&Line::new(width::single_line(&line), Face::DIM));
+            self.transcript.line(&StyledLine::new(width::single_line(&line), Face::DIM));
         }
         self.take()
     }

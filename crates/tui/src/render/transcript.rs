@@ -10,13 +10,13 @@ use pintle_tools::FileChange;
 
 use super::call::{CompletedCall, MAX_LINE_CHARS};
 use super::image::image_labels;
-use super::line::{Colour, Depth, Face, Line};
+use super::line::{Colour, Depth, Face, StyledLine};
 use super::markdown::Markdown;
 use super::plan::{self, Plan};
 use super::subagent_names::{SubagentNames, call_key_of, qualified_name};
 use super::word_wrap::WordWrapper;
 use super::wrap::{self, Margins, expand_tabs};
-use super::{asked, diff, note, sanitize, summary};
+use super::{diff, model_questions, note, sanitize, summary};
 
 /// Columns before the output of a call.
 const INDENT: usize = 4;
@@ -40,7 +40,7 @@ const REASONING: &str = "[reasoning] ";
 #[derive(Debug)]
 pub(crate) struct Transcript {
     columns: usize,
-    form: Form,
+    medium: TranscriptMedium,
     /// Whether calls have marks instead of words.
     has_marks: bool,
     /// Whether reasoning, requests and token counts are shown.
@@ -59,14 +59,14 @@ pub(crate) struct Transcript {
     /// Newest plan of the session, until it is shown.
     plan: Option<Plan>,
     last: Block,
-    lines: Vec<Line>,
+    lines: Vec<StyledLine>,
     /// Incomplete line of text that is shown as written. In a run, without the part that was taken.
     open: String,
 }
 
 /// Medium of a transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum TranscriptMedium {
     /// Conversation in rows of a window.
     Rows,
     /// Conversation in lines, for screen readers and other programs. Text is shown as written, and lines are not wrapped.
@@ -93,23 +93,23 @@ enum Block {
 impl Transcript {
     /// Creates an empty transcript of this width.
     pub(crate) fn new(columns: usize) -> Self {
-        Self { has_marks: true, ..Self::with(columns, Form::Rows) }
+        Self { has_marks: true, ..Self::for_medium(columns, TranscriptMedium::Rows) }
     }
 
     /// Creates an empty transcript whose lines are not wrapped and have words instead of marks.
     pub(crate) fn plain() -> Self {
-        Self::with(UNWRAPPED_COLUMNS, Form::Plain)
+        Self::for_medium(UNWRAPPED_COLUMNS, TranscriptMedium::Plain)
     }
 
     /// Creates an empty transcript of a run.
     pub(super) fn of_run(has_marks: bool, is_verbose: bool) -> Self {
-        Self { has_marks, is_verbose, ..Self::with(UNWRAPPED_COLUMNS, Form::Run) }
+        Self { has_marks, is_verbose, ..Self::for_medium(UNWRAPPED_COLUMNS, TranscriptMedium::Run) }
     }
 
-    fn with(columns: usize, form: Form) -> Self {
+    fn for_medium(columns: usize, medium: TranscriptMedium) -> Self {
         Self {
             columns,
-            form,
+            medium,
             has_marks: false,
             is_verbose: false,
             markdown: Markdown::default(),
@@ -127,10 +127,10 @@ impl Transcript {
 
     /// Sets the width of future lines. In a run, only text has this width.
     pub(crate) fn resize(&mut self, columns: usize) {
-        match self.form {
-            Form::Rows => self.columns = columns,
-            Form::Plain => {}
-            Form::Run => self.wrapper.set_columns(Some(columns)),
+        match self.medium {
+            TranscriptMedium::Rows => self.columns = columns,
+            TranscriptMedium::Plain => {}
+            TranscriptMedium::Run => self.wrapper.set_columns(Some(columns)),
         }
     }
 
@@ -140,7 +140,7 @@ impl Transcript {
     }
 
     /// Takes the final lines.
-    pub(crate) fn take(&mut self) -> Vec<Line> {
+    pub(crate) fn take(&mut self) -> Vec<StyledLine> {
         mem::take(&mut self.lines)
     }
 
@@ -157,7 +157,7 @@ impl Transcript {
     }
 
     /// Returns a preview of the rows of incomplete text.
-    pub(crate) fn preview(&self) -> Vec<Line> {
+    pub(crate) fn preview(&self) -> Vec<StyledLine> {
         self.markdown.preview(self.columns)
     }
 
@@ -192,7 +192,7 @@ impl Transcript {
     }
 
     /// Appends the line about the result of a run, after a blank line.
-    pub(super) fn footer(&mut self, line: Line) {
+    pub(super) fn footer(&mut self, line: StyledLine) {
         self.flush_deferred();
         self.separate(Block::Ended);
         self.lines.push(line);
@@ -202,7 +202,7 @@ impl Transcript {
     pub(crate) fn note(&mut self, label: &str, text: &str) {
         let label = summary::one_line(label, MAX_LINE_CHARS);
         let text = format!("[{label}] {}", summary::one_line(text, 4 * MAX_LINE_CHARS));
-        self.line(&Line::new(text, Face::DIM));
+        self.line(&StyledLine::new(text, Face::DIM));
     }
 
     /// Appends a line about a failure.
@@ -211,24 +211,24 @@ impl Transcript {
             return self.note("failed", message);
         }
         let message = summary::one_line(message, 4 * MAX_LINE_CHARS);
-        self.line(&Line::new("✗ ", Face::FAILURE).and(message, Face::PLAIN));
+        self.line(&StyledLine::new("✗ ", Face::FAILURE).and(message, Face::PLAIN));
     }
 
     /// Appends a line, wrapped at words.
-    pub(crate) fn line(&mut self, line: &Line) {
+    pub(crate) fn line(&mut self, line: &StyledLine) {
         self.separate(Block::Lines);
-        let margins = Margins { first: Line::default(), rest: Line::plain("  ") };
+        let margins = Margins { first: StyledLine::default(), rest: StyledLine::plain("  ") };
         self.lines.extend(wrap::wrap(line, self.columns, &margins));
     }
 
     /// Appends rows that already fit the width.
-    pub(crate) fn rows(&mut self, rows: Vec<Line>) {
+    pub(crate) fn rows(&mut self, rows: Vec<StyledLine>) {
         self.separate(Block::Lines);
         self.lines.extend(rows);
     }
 
     /// Appends lines that belong to the previous line, broken between characters.
-    pub(crate) fn below(&mut self, lines: impl IntoIterator<Item = Line>) {
+    pub(crate) fn below(&mut self, lines: impl IntoIterator<Item = StyledLine>) {
         for line in lines {
             let margins = if line.is_empty() { Margins::default() } else { Margins::blank(INDENT) };
             self.lines.extend(wrap::break_anywhere(&line, self.columns, &margins));
@@ -236,7 +236,7 @@ impl Transcript {
     }
 
     fn session_event(&mut self, event: &SessionEvent) {
-        let is_run = self.form == Form::Run;
+        let is_run = self.medium == TranscriptMedium::Run;
         match &event.kind {
             EventKind::UserInput { content, images, .. } if !is_run => {
                 self.input(content, images, Face::BOLD)
@@ -276,7 +276,7 @@ impl Transcript {
                 self.subagent_lifecycle(Some(agent), &event.kind);
             }
             EventKind::ApprovalRequested { .. } => {
-                if let Some((_, text)) = note(&event.kind).filter(|_| self.form == Form::Run) {
+                if let Some((_, text)) = note(&event.kind).filter(|_| self.medium == TranscriptMedium::Run) {
                     self.note(agent, &text);
                 }
             }
@@ -320,12 +320,14 @@ impl Transcript {
     /// Appends an input of the user.
     fn input(&mut self, content: &str, images: &[ImageSummary], face: Face) {
         self.separate(Block::Input);
-        let margins =
-            Margins { first: Line::new("› ", Face::coloured(Colour::Cyan)), rest: Line::plain("  ") };
+        let margins = Margins {
+            first: StyledLine::new("› ", Face::coloured(Colour::Cyan)),
+            rest: StyledLine::plain("  "),
+        };
         let lines = sanitize(content);
         let mut rows = Vec::new();
         for (index, line) in lines.trim_end().split('\n').enumerate() {
-            let line = Line::new(expand_tabs(line), face);
+            let line = StyledLine::new(expand_tabs(line), face);
             let margins = if index == 0 { margins.clone() } else { Margins::blank(2) };
             rows.extend(wrap::wrap(&line, self.columns, &margins));
         }
@@ -333,7 +335,7 @@ impl Transcript {
         if more > 1 {
             rows.truncate(INPUT_ROWS);
             let more = summary::plural(more as u64, "more line");
-            rows.push(Line::plain("  ").and(format!("… {more}"), Face::DIM));
+            rows.push(StyledLine::plain("  ").and(format!("… {more}"), Face::DIM));
         }
         self.lines.extend(rows);
         self.images(images);
@@ -341,7 +343,7 @@ impl Transcript {
 
     /// Appends labels for the images of an input.
     pub(crate) fn images(&mut self, images: &[ImageSummary]) {
-        self.below(image_labels(images).into_iter().map(|label| Line::new(label, Face::DIM)));
+        self.below(image_labels(images).into_iter().map(|label| StyledLine::new(label, Face::DIM)));
     }
 
     fn is_in_text(&self) -> bool {
@@ -355,7 +357,7 @@ impl Transcript {
             return;
         }
         self.separate(block);
-        if self.form == Form::Rows {
+        if self.medium == TranscriptMedium::Rows {
             let rows = self.markdown.push(delta, self.columns);
             self.lines.extend(rows);
             return;
@@ -380,13 +382,13 @@ impl Transcript {
 
     fn end_line(&mut self) {
         let line = mem::take(&mut self.open);
-        self.lines.push(Line::plain(self.form.with_tabs(&line)));
+        self.lines.push(StyledLine::plain(self.medium.with_tabs(&line)));
     }
 
     fn end_of_text(&mut self, interrupted: bool) {
-        if self.form == Form::Rows {
+        if self.medium == TranscriptMedium::Rows {
             let mut rows = self.markdown.end(self.columns);
-            while rows.last().is_some_and(Line::is_empty) {
+            while rows.last().is_some_and(StyledLine::is_empty) {
                 rows.pop();
             }
             self.lines.extend(rows);
@@ -409,9 +411,9 @@ impl Transcript {
     fn start_call(&mut self, event: &SessionEvent) {
         let EventKind::ToolCallStart { call_id, tool_name, arguments, .. } = &event.kind else { return };
         let key = call_key_of(event, call_id);
-        if event.depth == 0 && self.form != Form::Run {
-            self.plan = Plan::of(tool_name, arguments).or(self.plan.take());
-            let questions = asked::questions(tool_name, arguments);
+        if event.depth == 0 && self.medium != TranscriptMedium::Run {
+            self.plan = Plan::from_arguments(tool_name, arguments).or(self.plan.take());
+            let questions = model_questions::questions(tool_name, arguments);
             if !questions.is_empty() {
                 // The questions are shown below the call.
                 self.questions.insert(key, questions);
@@ -427,37 +429,37 @@ impl Transcript {
         let subject = self.calls.remove(&key).unwrap_or_default();
         self.call(agent, &subject, &event.kind);
         let questions = self.questions.remove(&key).filter(|_| error.is_none());
-        self.below(questions.unwrap_or_default().into_iter().map(Line::plain));
+        self.below(questions.unwrap_or_default().into_iter().map(StyledLine::plain));
         if agent.is_none() && self.plan.as_ref().is_some_and(Plan::is_complete) {
             self.plan();
         }
     }
 
     fn call(&mut self, agent: Option<&str>, subject: &str, end: &EventKind) {
-        let Some(call) = CompletedCall::of(end, subject) else { return };
-        let mut head = Line::default();
+        let Some(call) = CompletedCall::from_end(end, subject) else { return };
+        let mut head = StyledLine::default();
         if let Some(agent) = agent {
             head.push(format!("[{}] ", summary::one_line(agent, MAX_LINE_CHARS)), Face::DIM);
         }
         head.append(call.head(self.has_marks));
         self.separate(Block::Lines);
         self.lines.push(head.truncated(self.columns));
-        let form = self.form;
-        self.below(call.output_lines().iter().map(|line| Line::new(form.with_tabs(line), Face::DIM)));
+        let medium = self.medium;
+        self.below(call.output_lines().iter().map(|line| StyledLine::new(medium.with_tabs(line), Face::DIM)));
         for change in call.changes {
             self.change(change);
         }
     }
 
     fn change(&mut self, change: &FileChange) {
-        let form = self.form;
-        let mut lines = diff::lines(&change.diff, |text| form.with_tabs(text));
-        let most = if form == Form::Run { RUN_DIFF_LINES } else { DIFF_LINES };
+        let medium = self.medium;
+        let mut lines = diff::lines(&change.diff, |text| medium.with_tabs(text));
+        let most = if medium == TranscriptMedium::Run { RUN_DIFF_LINES } else { DIFF_LINES };
         let more = lines.len().saturating_sub(most);
         if more > 1 {
             lines.truncate(most);
             let more = summary::plural(more as u64, "more line");
-            lines.push(Line::new(format!("… {more}"), Face::DIM));
+            lines.push(StyledLine::new(format!("… {more}"), Face::DIM));
         }
         self.below(lines);
     }
@@ -482,13 +484,13 @@ impl Transcript {
                 | (Block::Reasoning, Block::Reasoning)
         );
         if !joins {
-            self.lines.push(Line::default());
+            self.lines.push(StyledLine::default());
         }
         self.last = block;
     }
 }
 
-impl Form {
+impl TranscriptMedium {
     /// Returns a text with its tabs as the medium shows them.
     fn with_tabs(self, text: &str) -> String {
         if self == Self::Run { text.to_owned() } else { expand_tabs(text) }

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use super::line::Line;
+use super::line::StyledLine;
 use super::markdown::block::{Block, CODE_INDENT, Fence};
 use super::sanitize::Sanitizer;
 use super::width;
@@ -158,7 +158,7 @@ impl WordWrapper {
         let indent = indentation.chars().fold(0, advance);
         let is_code = indent >= CODE_INDENT && !self.is_in_list;
         let start = format!("{word} ");
-        let block = Block::of(&start);
+        let block = Block::parse(&start);
         self.is_in_list = matches!(block, Block::Item { .. }) && !is_code || self.is_in_list && indent > 0;
         let hanging = match block {
             Block::Fence(fence) => {
@@ -175,7 +175,7 @@ impl WordWrapper {
         };
         // Do not hang if that would leave less than half of the row.
         let fits = 2 * width::columns(&hanging) <= columns;
-        let margin = if fits { Line::plain(hanging) } else { Line::default() };
+        let margin = if fits { StyledLine::plain(hanging) } else { StyledLine::default() };
         LineForm::Words(Rows::streamed(columns, self.indent, indentation, margin))
     }
 }

@@ -7,7 +7,7 @@ use std::mem;
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
-use super::line::{Face, Line, Span};
+use super::line::{Face, Span, StyledLine};
 use super::width;
 
 /// Columns between two tab stops of expanded text.
@@ -23,22 +23,22 @@ const MIN_ROOM: usize = 4;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Margins {
     /// Prefix of the first row.
-    pub(crate) first: Line,
+    pub(crate) first: StyledLine,
     /// Prefix of every row but the first.
-    pub(crate) rest: Line,
+    pub(crate) rest: StyledLine,
 }
 
 impl Margins {
     /// Returns margins of blanks.
     pub(crate) fn blank(columns: usize) -> Self {
-        let blank = Line::plain(" ".repeat(columns));
+        let blank = StyledLine::plain(" ".repeat(columns));
         Self { first: blank.clone(), rest: blank }
     }
 }
 
 /// Breaks a line at words. Words that are wider than a row are broken between characters. Every row has at least one
 /// character, so that no text is lost if it does not fit.
-pub(crate) fn wrap(line: &Line, columns: usize, margins: &Margins) -> Vec<Line> {
+pub(crate) fn wrap(line: &StyledLine, columns: usize, margins: &Margins) -> Vec<StyledLine> {
     if let Some(whole) = without_room(line, columns, margins) {
         return wrap(&whole, columns, &Margins::default());
     }
@@ -50,7 +50,7 @@ pub(crate) fn wrap(line: &Line, columns: usize, margins: &Margins) -> Vec<Line> 
 }
 
 /// Breaks a line between characters, as for code.
-pub(crate) fn break_anywhere(line: &Line, columns: usize, margins: &Margins) -> Vec<Line> {
+pub(crate) fn break_anywhere(line: &StyledLine, columns: usize, margins: &Margins) -> Vec<StyledLine> {
     if let Some(whole) = without_room(line, columns, margins) {
         return break_anywhere(&whole, columns, &Margins::default());
     }
@@ -62,12 +62,12 @@ pub(crate) fn break_anywhere(line: &Line, columns: usize, margins: &Margins) -> 
 }
 
 /// Returns the line with its margin as a part of it, if there is no room for a margin.
-fn without_room(line: &Line, columns: usize, margins: &Margins) -> Option<Line> {
+fn without_room(line: &StyledLine, columns: usize, margins: &Margins) -> Option<StyledLine> {
     if margins.first.is_empty() || margins.first.columns() + MIN_ROOM <= columns {
         return None;
     }
     let is_blank = margins.first.text().trim().is_empty();
-    let mut whole = if is_blank { Line::default() } else { margins.first.clone() };
+    let mut whole = if is_blank { StyledLine::default() } else { margins.first.clone() };
     whole.append(line.clone());
     Some(whole)
 }
@@ -77,11 +77,11 @@ fn without_room(line: &Line, columns: usize, margins: &Margins) -> Option<Line> 
 pub(super) struct Rows {
     columns: usize,
     /// Prefix of every row but the first.
-    margin: Line,
+    margin: StyledLine,
     /// Whether words that are wider than a row are broken. Otherwise the terminal breaks them.
     breaks_words: bool,
-    rows: Vec<Line>,
-    row: Line,
+    rows: Vec<StyledLine>,
+    row: StyledLine,
     used: usize,
     /// Blanks that are dropped if the row ends here.
     gap: Vec<Span>,
@@ -104,13 +104,13 @@ impl Rows {
 
     /// Returns the rows of a line that is written while it arrives. It starts with blanks, in a row whose first columns
     /// are already used.
-    pub(super) fn streamed(columns: usize, used: usize, blanks: &str, margin: Line) -> Self {
+    pub(super) fn streamed(columns: usize, used: usize, blanks: &str, margin: StyledLine) -> Self {
         Self {
             columns,
             margin,
             breaks_words: false,
             rows: Vec::new(),
-            row: Line::plain(blanks),
+            row: StyledLine::plain(blanks),
             used: blanks.chars().fold(used, advance),
             gap: Vec::new(),
             is_row_empty: true,
@@ -172,7 +172,7 @@ impl Rows {
         let mut next = self.margin.clone();
         self.used = next.columns();
         if self.used + MIN_ROOM > self.columns {
-            (self.used, next) = (0, Line::default());
+            (self.used, next) = (0, StyledLine::default());
         }
         self.rows.push(mem::replace(&mut self.row, next));
         self.is_row_empty = true;
@@ -184,7 +184,7 @@ impl Rows {
         complete.chain([mem::take(&mut self.row).text()]).collect()
     }
 
-    fn finish(mut self) -> Vec<Line> {
+    fn finish(mut self) -> Vec<StyledLine> {
         self.rows.push(self.row);
         self.rows
     }
@@ -217,7 +217,7 @@ impl Word {
 }
 
 /// Splits a line into blanks and words.
-fn words(line: &Line) -> Vec<Word> {
+fn words(line: &StyledLine) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     let mut breaks = Breaks::default();
     for Span { text, face } in line.spans() {
@@ -299,8 +299,8 @@ mod tests {
     use super::*;
 
     fn rows(text: &str, columns: usize, margin: usize) -> Vec<String> {
-        let margins = Margins { first: Line::default(), rest: Line::plain(" ".repeat(margin)) };
-        wrap(&Line::plain(text), columns, &margins).iter().map(Line::text).collect()
+        let margins = Margins { first: StyledLine::default(), rest: StyledLine::plain(" ".repeat(margin)) };
+        wrap(&StyledLine::plain(text), columns, &margins).iter().map(StyledLine::text).collect()
     }
 
     #[test]
@@ -328,9 +328,9 @@ mod tests {
 
     #[test]
     fn code_is_broken_between_characters() {
-        let line = Line::plain("let x =  1;");
+        let line = StyledLine::plain("let x =  1;");
         let rows = break_anywhere(&line, 4, &Margins::default());
-        assert_eq!(rows.iter().map(Line::text).collect::<Vec<_>>(), ["let ", "x = ", " 1;"]);
+        assert_eq!(rows.iter().map(StyledLine::text).collect::<Vec<_>>(), ["let ", "x = ", " 1;"]);
     }
 
     #[test]
@@ -341,15 +341,15 @@ mod tests {
     proptest! {
         #[test]
         fn rows_fit_and_keep_all_words(text in "[ a-z日。👍é]{0,60}", columns in 2_usize..20) {
-            let wrapped = wrap(&Line::plain(text.clone()), columns, &Margins::default());
+            let wrapped = wrap(&StyledLine::plain(text.clone()), columns, &Margins::default());
             for row in &wrapped {
                 prop_assert!(row.columns() <= columns, "{:?}", row.text());
             }
             let kept: String = wrapped.iter().flat_map(|row| row.text().chars().collect::<Vec<_>>()).collect();
             let without_blanks = |text: &str| text.chars().filter(|character| *character != ' ').collect::<String>();
             prop_assert_eq!(without_blanks(&kept), without_blanks(&text));
-            let broken = break_anywhere(&Line::plain(text.clone()), columns, &Margins::default());
-            let kept: String = broken.iter().map(Line::text).collect();
+            let broken = break_anywhere(&StyledLine::plain(text.clone()), columns, &Margins::default());
+            let kept: String = broken.iter().map(StyledLine::text).collect();
             prop_assert_eq!(kept, text);
         }
     }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use pintle_agent::{ApprovalRequest, Decision};
 
 pub(crate) use self::words::Answer;
-use super::editor::{Editor, Handled};
+use super::editor::{Editor, EditorKeyEffect};
 use super::keys::{Key, KeyCode};
 use crate::approve::{self, CallDecision, Choice};
-use crate::render::{Colour, Face, Line, Margins, break_anywhere, expand_tabs, plural, wrap};
+use crate::render::{Colour, Face, Margins, StyledLine, break_anywhere, expand_tabs, plural, wrap};
 
 /// Columns before the effect of a call.
 const INDENT: usize = 4;
@@ -26,12 +26,12 @@ pub(crate) struct Approvals {
     selected: usize,
     /// Whether keys decide. Otherwise they go to the input editor.
     is_focused: bool,
-    asking: Asking,
+    asking: ApprovalInput,
 }
 
 /// Question about the call that is shown.
 #[derive(Debug, Default)]
-enum Asking {
+enum ApprovalInput {
     #[default]
     Decision,
     /// The rule to add.
@@ -42,14 +42,14 @@ enum Asking {
 
 /// Decision on a call.
 #[derive(Clone, Debug)]
-pub(crate) struct Decided {
+pub(crate) struct RequestDecision {
     pub(crate) request: Arc<ApprovalRequest>,
     pub(crate) decision: Decision,
     /// Rules to add for this session.
     pub(crate) rules: Vec<String>,
 }
 
-impl Decided {
+impl RequestDecision {
     fn new(request: &Arc<ApprovalRequest>, decision: CallDecision) -> Self {
         let CallDecision { decision, rules } = decision;
         Self { request: Arc::clone(request), decision, rules }
@@ -72,12 +72,12 @@ impl Approvals {
     ) -> Vec<Arc<ApprovalRequest>> {
         let is_known = |request: &ApprovalRequest| self.pending.iter().any(|known| is_same(known, request));
         let new: Vec<_> = pending.iter().filter(|request| !is_known(request)).cloned().collect();
-        let shown = self.shown().cloned();
+        let shown = self.selected_request().cloned();
         let had_none = self.pending.is_empty();
         self.pending = pending;
         let still = shown.and_then(|shown| self.pending.iter().position(|request| is_same(request, &shown)));
         if still.is_none() {
-            self.asking = Asking::Decision;
+            self.asking = ApprovalInput::Decision;
         }
         self.selected = still.unwrap_or_else(|| self.selected.min(self.pending.len().saturating_sub(1)));
         if self.pending.is_empty() {
@@ -105,7 +105,7 @@ impl Approvals {
 
     /// Returns whether keys decide, and no text about the call is being written.
     pub(crate) fn is_deciding(&self) -> bool {
-        self.is_focused && matches!(self.asking, Asking::Decision)
+        self.is_focused && matches!(self.asking, ApprovalInput::Decision)
     }
 
     /// Gives the keys to the pending calls, if any, or to the input editor.
@@ -114,28 +114,31 @@ impl Approvals {
     }
 
     /// Returns the call that is shown.
-    pub(crate) fn shown(&self) -> Option<&Arc<ApprovalRequest>> {
+    pub(crate) fn selected_request(&self) -> Option<&Arc<ApprovalRequest>> {
         self.pending.get(self.selected)
     }
 
     /// Inserts pasted text.
     pub(crate) fn paste(&mut self, text: &str) {
-        if let Asking::Rule(editor) | Asking::Words(editor) = &mut self.asking {
+        if let ApprovalInput::Rule(editor) | ApprovalInput::Words(editor) = &mut self.asking {
             editor.insert(text);
         }
     }
 
     /// Handles a key. Returns the decision that it makes.
-    pub(crate) fn key(&mut self, key: Key, columns: usize) -> Option<Decided> {
-        let request = self.shown()?.clone();
+    pub(crate) fn key(&mut self, key: Key, columns: usize) -> Option<RequestDecision> {
+        let request = self.selected_request()?.clone();
         match &mut self.asking {
-            Asking::Decision => self.choose(key, &request),
-            Asking::Rule(editor) | Asking::Words(editor) => {
+            ApprovalInput::Decision => self.choose(key, &request),
+            ApprovalInput::Rule(editor) | ApprovalInput::Words(editor) => {
                 match key {
-                    Key { code: KeyCode::Escape, .. } => self.asking = Asking::Decision,
+                    Key { code: KeyCode::Escape, .. } => self.asking = ApprovalInput::Decision,
                     Key { code: KeyCode::Enter, .. } => return self.enter(&request),
                     key => match editor.key(key, columns) {
-                        Handled::Yes | Handled::Above | Handled::Below | Handled::No => {}
+                        EditorKeyEffect::Yes
+                        | EditorKeyEffect::Above
+                        | EditorKeyEffect::Below
+                        | EditorKeyEffect::No => {}
                     },
                 }
                 None
@@ -143,7 +146,7 @@ impl Approvals {
         }
     }
 
-    fn choose(&mut self, key: Key, request: &Arc<ApprovalRequest>) -> Option<Decided> {
+    fn choose(&mut self, key: Key, request: &Arc<ApprovalRequest>) -> Option<RequestDecision> {
         let KeyCode::Char(character) = key.code else {
             if matches!(key.code, KeyCode::Up | KeyCode::Left) {
                 self.selected = self.selected.saturating_sub(1);
@@ -159,34 +162,34 @@ impl Approvals {
             'e' if !request.suggested_rules.is_empty() => {
                 let mut editor = Editor::default();
                 editor.set(&request.suggested_rules.join(" "));
-                self.asking = Asking::Rule(editor);
+                self.asking = ApprovalInput::Rule(editor);
                 None
             }
             'w' => {
-                self.asking = Asking::Words(Editor::default());
+                self.asking = ApprovalInput::Words(Editor::default());
                 None
             }
             _ => {
                 let choice = Choice::for_call(request).find(|choice| choice.key().starts_with(character))?;
-                Some(Decided::new(request, choice.decide(request).ok()?))
+                Some(RequestDecision::new(request, choice.decide(request).ok()?))
             }
         }
     }
 
     /// Returns the decision for the written rule or reason.
-    fn enter(&mut self, request: &Arc<ApprovalRequest>) -> Option<Decided> {
+    fn enter(&mut self, request: &Arc<ApprovalRequest>) -> Option<RequestDecision> {
         let decision = match std::mem::take(&mut self.asking) {
-            Asking::Rule(mut editor) => {
+            ApprovalInput::Rule(mut editor) => {
                 let rule = editor.take().trim().to_owned();
                 if rule.is_empty() {
                     return None;
                 }
                 CallDecision::allowed_by(vec![rule])
             }
-            Asking::Words(mut editor) => CallDecision::denied(editor.take().trim()),
-            Asking::Decision => return None,
+            ApprovalInput::Words(mut editor) => CallDecision::denied(editor.take().trim()),
+            ApprovalInput::Decision => return None,
         };
-        Some(Decided::new(request, decision))
+        Some(RequestDecision::new(request, decision))
     }
 
     /// Returns at most `height` rows about the call that is shown, and the cursor position. If the details need more than
@@ -196,8 +199,8 @@ impl Approvals {
         columns: usize,
         height: usize,
         most: usize,
-    ) -> (Vec<Line>, Option<(usize, usize)>) {
-        let Some(request) = self.shown() else { return (Vec::new(), None) };
+    ) -> (Vec<StyledLine>, Option<(usize, usize)>) {
+        let Some(request) = self.selected_request() else { return (Vec::new(), None) };
         // Keys come first. If there is little room, the details were printed above.
         let (mut keys, cursor) = self.keys(request, columns);
         keys.truncate(height);
@@ -213,7 +216,7 @@ impl Approvals {
     }
 
     /// Returns the rows that name the call and the reason for the question, after a mark.
-    fn head(&self, mark: Line, request: &ApprovalRequest, columns: usize) -> Vec<Line> {
+    fn head(&self, mark: StyledLine, request: &ApprovalRequest, columns: usize) -> Vec<StyledLine> {
         let position = match self.pending.len() {
             1 => String::new(),
             count => format!(" [{} of {count}]", self.selected + 1),
@@ -221,40 +224,44 @@ impl Approvals {
         wrap(&head(mark, request).and(position, Face::DIM), columns, &Margins::default())
     }
 
-    fn keys(&self, request: &ApprovalRequest, columns: usize) -> (Vec<Line>, Option<(usize, usize)>) {
+    fn keys(&self, request: &ApprovalRequest, columns: usize) -> (Vec<StyledLine>, Option<(usize, usize)>) {
         let (label, editor) = match &self.asking {
-            Asking::Decision => {
+            ApprovalInput::Decision => {
                 return (wrap(&choices(request, self.is_focused), columns, &Margins::blank(2)), None);
             }
-            Asking::Rule(editor) => ("  rule for this session: ", editor),
-            Asking::Words(editor) => ("  deny, and say: ", editor),
+            ApprovalInput::Rule(editor) => ("  rule for this session: ", editor),
+            ApprovalInput::Words(editor) => ("  deny, and say: ", editor),
         };
         let layout = editor.indented_layout(columns, INDENT);
-        let mut rows = vec![Line::new(label, Face::BOLD)];
+        let mut rows = vec![StyledLine::new(label, Face::BOLD)];
         rows.extend(layout.rows);
         (rows, Some((1 + layout.cursor.0, layout.cursor.1)))
     }
 }
 
 /// Returns the mark before a question.
-fn mark() -> Line {
-    Line::new("? ", Face::coloured(Colour::Yellow))
+fn mark() -> StyledLine {
+    StyledLine::new("? ", Face::coloured(Colour::Yellow))
 }
 
-fn head(mark: Line, request: &ApprovalRequest) -> Line {
+fn head(mark: StyledLine, request: &ApprovalRequest) -> StyledLine {
     let head = mark.and(in_one_line(&approve::title(request)), Face::BOLD);
     head.and(format!(" ({})", in_one_line(&request.reason)), Face::PLAIN)
 }
 
 /// Returns the complete details of a call, if they need more than `most` rows.
-pub(crate) fn long_details(request: &ApprovalRequest, columns: usize, most: usize) -> Option<Vec<Line>> {
+pub(crate) fn long_details(
+    request: &ApprovalRequest,
+    columns: usize,
+    most: usize,
+) -> Option<Vec<StyledLine>> {
     let rows = details(request, columns);
     let head = wrap(&head(mark(), request), columns, &Margins::default());
     (rows.len() > most).then(|| head.into_iter().chain(rows).collect())
 }
 
 /// Returns the rows that describe the effect of the call.
-fn details(request: &ApprovalRequest, columns: usize) -> Vec<Line> {
+fn details(request: &ApprovalRequest, columns: usize) -> Vec<StyledLine> {
     let lines = approve::effect(request).into_iter().flat_map(|section| section.to_lines());
     lines.flat_map(|line| break_anywhere(&line, columns, &Margins::blank(INDENT))).collect()
 }
@@ -270,24 +277,24 @@ fn in_one_line(text: &str) -> String {
 }
 
 /// Returns the first and the last rows, and between them the number of omitted rows.
-fn fold(rows: Vec<Line>, height: usize) -> Vec<Line> {
+fn fold(rows: Vec<StyledLine>, height: usize) -> Vec<StyledLine> {
     if rows.len() <= height.max(3) {
         return rows;
     }
     let kept = height.max(3) - 1;
     let (first, last) = (kept.div_ceil(2), kept / 2);
     let omitted = rows.len() - first - last;
-    let note = Line::new(format!("  … {}, as above", plural(omitted as u64, "more row")), Face::DIM);
+    let note = StyledLine::new(format!("  … {}, as above", plural(omitted as u64, "more row")), Face::DIM);
     let end = rows.len() - last;
     let (head, tail) = (rows.iter().take(first), rows.iter().skip(end));
     head.cloned().chain([note]).chain(tail.cloned()).collect()
 }
 
-fn choices(request: &ApprovalRequest, is_focused: bool) -> Line {
+fn choices(request: &ApprovalRequest, is_focused: bool) -> StyledLine {
     if !is_focused {
-        return Line::new("Alt+A decides", Face::BOLD);
+        return StyledLine::new("Alt+A decides", Face::BOLD);
     }
-    let mut line = Line::default();
+    let mut line = StyledLine::default();
     let mut choice = |key: &str, meaning: &str| {
         if !line.is_empty() {
             line.push("  ", Face::PLAIN);

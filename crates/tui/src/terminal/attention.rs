@@ -19,7 +19,7 @@ const WITHOUT_TITLE: [&str; 4] = ["screen", "tmux", "linux", "dumb"];
 
 /// Activity of the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Doing {
+pub(crate) struct SessionActivity {
     /// Whether a turn is running.
     pub(crate) is_running: bool,
     /// Number of calls that wait for approval.
@@ -36,7 +36,7 @@ pub(super) struct Attention {
     shown: Option<String>,
     /// Time of the newest key press.
     typed_at: Duration,
-    doing: Doing,
+    activity: SessionActivity,
     /// Whether to query the background of the terminal.
     asks: bool,
 }
@@ -88,7 +88,7 @@ impl Attention {
             title: title.map(one_line),
             shown: None,
             typed_at: Duration::ZERO,
-            doing: Doing::default(),
+            activity: SessionActivity::default(),
             asks: false,
         }
     }
@@ -115,12 +115,12 @@ impl Attention {
     }
 
     /// Returns the output for the current activity of the session.
-    pub(super) fn update(&mut self, doing: Doing, now: Duration) -> String {
-        let before = std::mem::replace(&mut self.doing, doing);
-        let state = match doing {
-            Doing { waiting: 1.., .. } => "waits for approval",
-            Doing { is_running: true, .. } => "works",
-            Doing { .. } => "ready",
+    pub(super) fn update(&mut self, activity: SessionActivity, now: Duration) -> String {
+        let before = std::mem::replace(&mut self.activity, activity);
+        let state = match activity {
+            SessionActivity { waiting: 1.., .. } => "waits for approval",
+            SessionActivity { is_running: true, .. } => "works",
+            SessionActivity { .. } => "ready",
         };
         let mut out = String::new();
         if let Some(directory) = &self.title {
@@ -130,7 +130,7 @@ impl Attention {
                 self.shown = Some(title);
             }
         }
-        let has_news = doing.waiting > before.waiting || before.is_running && !doing.is_running;
+        let has_news = activity.waiting > before.waiting || before.is_running && !activity.is_running;
         if has_news && now.saturating_sub(self.typed_at) >= QUIET_TIME {
             out.push_str(&match self.notify {
                 NotifyChoice::None => String::new(),
@@ -153,13 +153,14 @@ fn one_line(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const READY: Doing = Doing { is_running: false, waiting: 0 };
-    const WORKS: Doing = Doing { is_running: true, waiting: 0 };
-    const WAITS: Doing = Doing { is_running: true, waiting: 1 };
+    const READY: SessionActivity = SessionActivity { is_running: false, waiting: 0 };
+    const WORKS: SessionActivity = SessionActivity { is_running: true, waiting: 0 };
+    const WAITS: SessionActivity = SessionActivity { is_running: true, waiting: 1 };
 
     /// Returns the outputs for states at these seconds.
-    fn outputs(mut attention: Attention, states: &[(u64, Doing)]) -> Vec<String> {
-        let update = |(at, doing): &(u64, Doing)| attention.update(*doing, Duration::from_secs(*at));
+    fn outputs(mut attention: Attention, states: &[(u64, SessionActivity)]) -> Vec<String> {
+        let update =
+            |(at, activity): &(u64, SessionActivity)| attention.update(*activity, Duration::from_secs(*at));
         states.iter().map(update).collect()
     }
 

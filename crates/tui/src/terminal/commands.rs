@@ -63,7 +63,7 @@ pub enum Command {
 
 /// Command with its arguments, as typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Called {
+pub struct CommandInvocation {
     /// The command.
     pub command: Command,
     /// Its arguments. Empty without arguments.
@@ -102,7 +102,7 @@ pub const COMMANDS: [(Command, &str, &str, &str); 28] = [
     (Command::Undo, "undo", "", "go back to before the newest input, which can be edited"),
 ];
 
-impl Called {
+impl CommandInvocation {
     /// Parses a line that starts with a slash.
     ///
     /// The error is a message with the nearest name, or with all names that start with the given name.
@@ -117,7 +117,7 @@ impl Called {
             return Ok(Self { command: *command, arguments });
         }
         let beginning: Vec<String> =
-            beginning_with(name).filter(|_| !name.is_empty()).map(|(name, _)| format!("/{name}")).collect();
+            by_prefix(name).filter(|_| !name.is_empty()).map(|(name, _)| format!("/{name}")).collect();
         if beginning.len() > 1 {
             let choices = beginning.join(", ");
             return Err(format!("more than one command begins with /{name}: {choices}"));
@@ -145,7 +145,7 @@ pub(crate) fn split(line: &str) -> (&str, &str) {
 }
 
 /// Returns the names of the commands that start with a prefix, with their meanings.
-pub(crate) fn beginning_with(prefix: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+pub(crate) fn by_prefix(prefix: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let matching = COMMANDS.iter().filter(move |(_, name, ..)| name.starts_with(prefix));
     matching.map(|(_, name, _, meaning)| (*name, *meaning))
 }
@@ -156,7 +156,8 @@ mod tests {
 
     #[test]
     fn commands_are_parsed() {
-        let parsed = |line: &str| Called::parse(line).map(|called| (called.command, called.arguments));
+        let parsed =
+            |line: &str| CommandInvocation::parse(line).map(|called| (called.command, called.arguments));
         let cases = [
             ("/help", Ok((Command::Help, String::new()))),
             ("/mode  edit ", Ok((Command::Mode, "edit".to_owned()))),

@@ -3,7 +3,7 @@
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use super::commands;
-use crate::render::{Colour, Face, Line};
+use crate::render::{Colour, Face, StyledLine};
 
 /// Maximum number of choices shown.
 const MAX_SHOWN: usize = 8;
@@ -65,12 +65,12 @@ pub(crate) fn names_file(before_cursor: &str) -> bool {
 impl Menu {
     /// Returns the choices for the word before the cursor, or `None` if it cannot be completed. Commands are the built-in
     /// ones and `more`, which contains names with their meanings.
-    pub(crate) fn of(before_cursor: &str, files: &Files, more: &[(String, String)]) -> Option<Self> {
+    pub(crate) fn complete(before_cursor: &str, files: &Files, more: &[(String, String)]) -> Option<Self> {
         let word = Word::before(before_cursor)?;
         let choices: Vec<(String, String)> = match (word.kind, files) {
             (Kind::Command, _) => {
                 let more = more.iter().filter(|(name, _)| name.starts_with(word.text)).cloned();
-                let known = commands::beginning_with(word.text);
+                let known = commands::by_prefix(word.text);
                 known.map(|(name, meaning)| (name.to_owned(), meaning.to_owned())).chain(more).collect()
             }
             (Kind::File, Files::Known(files)) => {
@@ -108,7 +108,7 @@ impl Menu {
     }
 
     /// Returns at most `most` rows of the menu.
-    pub(crate) fn rows(&self, most: usize) -> Vec<Line> {
+    pub(crate) fn rows(&self, most: usize) -> Vec<StyledLine> {
         let most = most.min(MAX_SHOWN);
         let first = (self.selected + 1).saturating_sub(most);
         let sign = match self.kind {
@@ -124,7 +124,7 @@ impl Menu {
                     Face::PLAIN
                 };
                 let gap = if meaning.is_empty() { "" } else { "  " };
-                Line::new(format!("  {sign}{choice}"), face).and(format!("{gap}{meaning}"), Face::DIM)
+                StyledLine::new(format!("  {sign}{choice}"), face).and(format!("{gap}{meaning}"), Face::DIM)
             })
             .collect()
     }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     fn choices(before_cursor: &str) -> Vec<String> {
-        let menu = Menu::of(before_cursor, &files(), &[]);
+        let menu = Menu::complete(before_cursor, &files(), &[]);
         menu.map(|menu| menu.choices.into_iter().map(|(choice, _)| choice).collect()).unwrap_or_default()
     }
 
@@ -188,20 +188,20 @@ mod tests {
             assert_eq!(choices(before_cursor), *expected, "{before_cursor:?}");
         }
         assert_eq!(choices("@").len(), 5, "all, as far as they fit");
-        assert_eq!(Menu::of("@x", &Files::Asked, &[]), None);
+        assert_eq!(Menu::complete("@x", &Files::Asked, &[]), None);
     }
 
     #[test]
     fn a_choice_takes_the_place_of_what_was_typed() {
-        let mut menu = Menu::of("/co", &Files::Unknown, &[]).unwrap();
+        let mut menu = Menu::complete("/co", &Files::Unknown, &[]).unwrap();
         menu.select(true);
         assert_eq!(menu.accept(), Some((2, "config ".to_owned())));
         menu.select(false);
         menu.select(false);
         assert_eq!(menu.accept(), Some((2, "cost ".to_owned())), "the last one comes before the first");
-        let page = Menu::of("@page", &files(), &[]).and_then(|menu| menu.accept());
+        let page = Menu::complete("@page", &files(), &[]).and_then(|menu| menu.accept());
         assert_eq!(page, Some((4, "\"docs/Main page.md\" ".to_owned())), "a name with blanks is quoted");
-        let rows: Vec<String> = menu.rows(2).iter().map(Line::text).collect();
+        let rows: Vec<String> = menu.rows(2).iter().map(StyledLine::text).collect();
         assert_eq!(
             rows,
             ["  /copy  copy the last response to the clipboard", "  /cost  show tokens and cost"]

@@ -1,10 +1,10 @@
 //! State of the conversation. Pure: keys, events and time go in, lines to print, the live region and effects come out.
 
-mod asked;
+mod attachments;
 mod more_commands;
 mod plain;
 mod region;
-mod said;
+mod server_questions;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,21 +14,21 @@ use pintle_host::prompt_commands::{CalledPrompt, PromptCommand};
 use pintle_tools::ToolErrorKind;
 
 use self::plain::Plain;
-use super::approvals::{self, Approvals, Decided};
-use super::attention::Doing;
-use super::commands::Called;
+use super::approvals::{self, Approvals, RequestDecision};
+use super::attention::SessionActivity;
+use super::commands::CommandInvocation;
 use super::completion::{self, Files, Kind, Menu};
-use super::editor::{Editor, Handled};
+use super::editor::{Editor, EditorKeyEffect};
 use super::history::History;
-use super::images::{PastedImages, Said, dropped_paths};
+use super::images::{OutgoingMessage, PastedImages, dropped_paths};
 use super::keys::{Input, Key, KeyCode, MAX_PASTE, Paste};
 use super::memory::MemoryFile;
 use super::painter::Region;
 use super::questions::Questions;
-use super::search::{Search, Searched};
-use super::status::Status;
+use super::search::{Search, SearchKeyEffect};
+use super::status::StatusLine;
 use super::user_commands::UserCommand;
-use crate::render::{Activity, Face, Line, TICK, TerminalSize, Transcript, count, plural};
+use crate::render::{Activity, Face, StyledLine, TICK, TerminalSize, Transcript, count, plural};
 
 /// How long a hint is shown, and a first Ctrl+C counts.
 const HINT_TIME: Duration = Duration::from_secs(3);
@@ -43,13 +43,13 @@ pub(crate) const FRAME: Duration = Duration::from_millis(33);
 #[derive(Clone, Debug)]
 pub(crate) enum Effect {
     /// Send this message. It steers a running turn, and otherwise starts one.
-    Say(Said),
+    Say(OutgoingMessage),
     /// Queue this message for the end of the turn.
-    FollowUp(Said),
+    FollowUp(OutgoingMessage),
     /// Interrupt the turn.
     Interrupt,
-    Decide(Decided),
-    Call(Called),
+    Decide(RequestDecision),
+    Call(CommandInvocation),
     /// Get this prompt from its server, and send it as a message.
     CallPrompt(CalledPrompt),
     /// Add this to the input history.
@@ -105,13 +105,13 @@ pub(crate) struct Conversation {
     pasted: PastedImages,
     /// Outputs of the user's commands, for the next message.
     outputs: Vec<String>,
-    pub(crate) status: Status,
+    pub(crate) status: StatusLine,
     /// Hint and the time at which it disappears.
     hint: Option<(String, Duration)>,
     /// Whether a turn is running.
     is_running: bool,
     /// Whether the user has interrupted the turn, and the screen does not show it yet.
-    is_interrupt_untold: bool,
+    interrupt_unreported: bool,
     /// Time until which another Ctrl+C leaves.
     leaving: Option<Duration>,
     /// Present in plain mode, which has no region.
@@ -120,7 +120,7 @@ pub(crate) struct Conversation {
 
 impl Conversation {
     /// Creates a conversation without events, with an input history.
-    pub(crate) fn new(size: TerminalSize, history: History, status: Status) -> Self {
+    pub(crate) fn new(size: TerminalSize, history: History, status: StatusLine) -> Self {
         Self {
             size,
             transcript: Transcript::new(region::columns(size)),
@@ -142,20 +142,20 @@ impl Conversation {
             status,
             hint: None,
             is_running: false,
-            is_interrupt_untold: false,
+            interrupt_unreported: false,
             leaving: None,
             plain: None,
         }
     }
 
     /// Resets the transcript, because all events follow again. Text that is being written stays.
-    pub(crate) fn begin_again(&mut self) {
+    pub(crate) fn reset_transcript(&mut self) {
         self.transcript = match self.is_plain() {
             true => Transcript::plain(),
             false => Transcript::new(region::columns(self.size)),
         };
         self.activity = Activity::default();
-        (self.is_running, self.is_interrupt_untold) = (false, false);
+        (self.is_running, self.interrupt_unreported) = (false, false);
     }
 
     /// Handles a change of the window size.
@@ -185,9 +185,9 @@ impl Conversation {
         if let EventKind::AssistantTextEnd { interrupted: true, .. }
         | EventKind::ToolCallEnd { error: Some(ToolErrorKind::Cancelled), .. } = kind
         {
-            self.is_interrupt_untold = false;
+            self.interrupt_unreported = false;
         } else if let EventKind::ProcessingEnd { .. } = kind
-            && std::mem::take(&mut self.is_interrupt_untold)
+            && std::mem::take(&mut self.interrupt_unreported)
         {
             self.transcript.note("interrupted", "before the model had answered");
         }
@@ -251,7 +251,7 @@ impl Conversation {
     /// Sets the files for completion.
     pub(crate) fn set_files(&mut self, files: Vec<String>) {
         self.files = Files::Known(files);
-        self.menu = Menu::of(&self.editor.before_cursor(), &self.files, &self.more_commands);
+        self.menu = Menu::complete(&self.editor.before_cursor(), &self.files, &self.more_commands);
     }
 
     /// Returns the files of instructions of the project, with their sizes in bytes.
@@ -277,7 +277,7 @@ impl Conversation {
     }
 
     /// Prints lines, such as the result of a command.
-    pub(crate) fn answer(&mut self, lines: impl IntoIterator<Item = Line>) {
+    pub(crate) fn answer(&mut self, lines: impl IntoIterator<Item = StyledLine>) {
         for line in lines {
             self.transcript.line(&line);
         }
@@ -351,9 +351,9 @@ impl Conversation {
         }
         if let Some(search) = &mut self.search {
             match search.key(key, &self.history) {
-                Searched::On => {}
-                Searched::Left => self.search = None,
-                Searched::Taken(found) => {
+                SearchKeyEffect::On => {}
+                SearchKeyEffect::Left => self.search = None,
+                SearchKeyEffect::Taken(found) => {
                     self.search = None;
                     if !found.is_empty() {
                         self.editor.set(&found);
@@ -443,7 +443,7 @@ impl Conversation {
     /// Shows the choices for the word before the cursor.
     fn complete(&mut self) -> Vec<Effect> {
         let before = self.editor.before_cursor();
-        self.menu = Menu::of(&before, &self.files, &self.more_commands);
+        self.menu = Menu::complete(&before, &self.files, &self.more_commands);
         if !completion::names_file(&before) {
             // The next name is completed from a new list of files.
             if self.files != Files::Asked {
@@ -460,7 +460,7 @@ impl Conversation {
     fn memorize(&mut self, line: String, key: Key) -> Vec<Effect> {
         let file = match key {
             Key { code: KeyCode::Char(character), .. } if key == Key::plain(key.code) => {
-                MemoryFile::named(character.encode_utf8(&mut [0; 4]))
+                MemoryFile::by_name(character.encode_utf8(&mut [0; 4]))
             }
             _ => None,
         };
@@ -475,25 +475,25 @@ impl Conversation {
 
     fn edit(&mut self, key: Key, columns: usize) {
         match self.editor.key(key, columns) {
-            Handled::Above => {
+            EditorKeyEffect::Above => {
                 let written = self.editor.text();
                 if let Some(entry) = self.history.back(&written) {
                     let entry = entry.to_owned();
                     self.editor.set(&entry);
                 }
             }
-            Handled::Below => {
+            EditorKeyEffect::Below => {
                 if let Some(entry) = self.history.forward() {
                     let entry = entry.to_owned();
                     self.editor.set(&entry);
                 }
             }
-            Handled::Yes => {
+            EditorKeyEffect::Yes => {
                 if matches!(key.code, KeyCode::Char(_) | KeyCode::Backspace | KeyCode::Delete) {
                     self.history.leave();
                 }
             }
-            Handled::No => {}
+            EditorKeyEffect::No => {}
         }
     }
 
@@ -515,7 +515,7 @@ impl Conversation {
 
     fn interrupt(&mut self) -> Vec<Effect> {
         self.hint = None;
-        self.is_interrupt_untold |= self.is_running;
+        self.interrupt_unreported |= self.is_running;
         if self.can_interrupt() { vec![Effect::Interrupt] } else { Vec::new() }
     }
 
@@ -559,7 +559,7 @@ impl Conversation {
             return vec![Effect::Leave];
         }
         if written.trim_start().starts_with('/') && !written.trim().contains('\n') {
-            match Called::parse(&written) {
+            match CommandInvocation::parse(&written) {
                 Ok(called) => {
                     self.menu = None;
                     let text = self.editor.take();
@@ -595,7 +595,7 @@ impl Conversation {
                 return Vec::new();
             }
             Some(command) => Effect::Run(command.to_owned()),
-            None => Effect::Say(self.said(&text)),
+            None => Effect::Say(self.compose_message(&text)),
         };
         vec![Effect::Remember(text), effect]
     }
@@ -603,14 +603,14 @@ impl Conversation {
     fn follow_up(&mut self) -> Vec<Effect> {
         let is_running = self.is_running;
         let Some(text) = self.take() else { return Vec::new() };
-        let said = self.said(&text);
+        let said = self.compose_message(&text);
         let said = if is_running { Effect::FollowUp(said) } else { Effect::Say(said) };
         vec![Effect::Remember(text), said]
     }
 
     /// Returns the activity of the session.
-    pub(crate) fn doing(&self) -> Doing {
-        Doing { is_running: self.is_running, waiting: self.approvals.len() + self.questions.len() }
+    pub(crate) fn session_activity(&self) -> SessionActivity {
+        SessionActivity { is_running: self.is_running, waiting: self.approvals.len() + self.questions.len() }
     }
 
     /// Returns the time until the region changes without input, or `None` if it does not change.
@@ -621,7 +621,7 @@ impl Conversation {
     }
 
     /// Returns the lines to print and the region below them.
-    pub(crate) fn frame(&mut self, now: Duration) -> (Vec<Line>, Region) {
+    pub(crate) fn frame(&mut self, now: Duration) -> (Vec<StyledLine>, Region) {
         if self.hint.as_ref().is_some_and(|(_, until)| *until <= now) {
             self.hint = None;
         }
@@ -630,7 +630,7 @@ impl Conversation {
     }
 
     /// Returns the current hint about keys.
-    fn hint_line(&self) -> Option<Line> {
+    fn hint_line(&self) -> Option<StyledLine> {
         let text = match &self.hint {
             Some((text, _)) => text.as_str(),
             None if self.memory.is_some() => "add to: p instructions of the project · u yours · Esc back",
@@ -641,7 +641,7 @@ impl Conversation {
             None if self.can_interrupt() => "Esc interrupts",
             None => return None,
         };
-        Some(Line::new(text, Face::DIM))
+        Some(StyledLine::new(text, Face::DIM))
     }
 }
 

@@ -24,7 +24,7 @@ const PIECES: usize = 16;
 
 /// Input or signal for a conversation from its terminal.
 #[derive(Debug)]
-pub(super) enum Sent {
+pub(super) enum DeviceInput {
     Bytes(Vec<u8>),
     /// The process is requested to stop, by a signal rather than a key.
     Stop,
@@ -38,7 +38,7 @@ pub struct Device {
     input: mpsc::Receiver<Vec<u8>>,
     reader: Option<(OwnedFd, JoinHandle<()>)>,
     /// Job control signals. In plain mode they have their default effects.
-    signals: mpsc::UnboundedReceiver<Sent>,
+    signals: mpsc::UnboundedReceiver<DeviceInput>,
     _listener: JoinSet<()>,
     /// Input that a conversation has left for the next conversation.
     pub(super) unread: Vec<Input>,
@@ -113,11 +113,11 @@ impl Device {
     }
 
     /// Returns the next input or signal, or `None` once the terminal is gone. Cancel safe.
-    pub(super) async fn next(&mut self) -> Option<Sent> {
+    pub(super) async fn next(&mut self) -> Option<DeviceInput> {
         tokio::select! {
             biased;
             Some(sent) = self.signals.recv() => Some(sent),
-            piece = self.input.recv() => piece.map(Sent::Bytes),
+            piece = self.input.recv() => piece.map(DeviceInput::Bytes),
         }
     }
 }
@@ -145,14 +145,14 @@ pub(super) fn stop_job() {
 
 /// Forwards job control signals. While another program such as an editor has the terminal, the conversation waits and
 /// cannot handle them: the process then stops immediately.
-async fn listen(mut stops: Arrivals, mut continues: Arrivals, sender: mpsc::UnboundedSender<Sent>) {
+async fn listen(mut stops: Arrivals, mut continues: Arrivals, sender: mpsc::UnboundedSender<DeviceInput>) {
     loop {
         let sent = tokio::select! {
-            Some(()) = stops.recv() => Sent::Stop,
-            Some(()) = continues.recv() => Sent::Continued(Instant::now()),
+            Some(()) = stops.recv() => DeviceInput::Stop,
+            Some(()) = continues.recv() => DeviceInput::Continued(Instant::now()),
             else => return,
         };
-        if matches!(sent, Sent::Stop) && !modes::are_entered() {
+        if matches!(sent, DeviceInput::Stop) && !modes::are_entered() {
             stop_job();
         } else if sender.send(sent).is_err() {
             return;

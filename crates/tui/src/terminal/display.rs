@@ -14,18 +14,18 @@ use super::attention::Attention;
 use super::clipboard;
 use super::conversation::{Conversation, Effect, FRAME};
 use super::device::Device;
+use super::external_editor;
 use super::keys::{Background, Decoder, ESCAPE_DELAY, Input};
 use super::lines::LineReader;
-use super::outside;
 use super::pager::Pager;
 use super::painter::{Painter, Region, Screen};
 use crate::console::{self, Console, modes};
 use crate::interrupt::Interrupts;
-use crate::render::Line;
+use crate::render::StyledLine;
 
 /// Typed keys or lines.
 #[derive(Debug)]
-pub(super) enum Typed {
+pub(super) enum TypedInput {
     Inputs(Vec<Input>),
     /// In plain mode.
     Lines(Vec<String>),
@@ -95,14 +95,14 @@ impl Display {
     }
 
     /// Decodes typed bytes.
-    pub(super) fn typed(&mut self, piece: &[u8]) -> Typed {
+    pub(super) fn typed(&mut self, piece: &[u8]) -> TypedInput {
         self.attention.typed(self.elapsed());
         if self.conversation.is_plain() {
-            return Typed::Lines(self.lines.push(piece));
+            return TypedInput::Lines(self.lines.push(piece));
         }
         let inputs = self.decode(piece);
         self.escape_at = self.decoder.is_within_sequence().then(|| Instant::now() + ESCAPE_DELAY);
-        Typed::Inputs(inputs)
+        TypedInput::Inputs(inputs)
     }
 
     /// Returns the time at which an open escape sequence becomes a key.
@@ -164,7 +164,7 @@ impl Display {
     ) -> Result<(), Failure> {
         self.clear().await?;
         let mut edited = Ok(String::new());
-        device.suspend(|| edited = outside::edit(text, process_env))?;
+        device.suspend(|| edited = external_editor::edit(text, process_env))?;
         match edited {
             Ok(edited) => self.conversation.set_text(&edited),
             Err(failure) => self.hint(failure.message()),
@@ -173,7 +173,7 @@ impl Display {
     }
 
     /// Shows lines on the alternate screen until the user closes the pager.
-    pub(super) async fn look(&mut self, lines: impl FnOnce(usize) -> Vec<Line>) -> Result<(), Failure> {
+    pub(super) async fn look(&mut self, lines: impl FnOnce(usize) -> Vec<StyledLine>) -> Result<(), Failure> {
         let size = console::size();
         self.pager = Some(Pager::new(lines(size.columns.saturating_sub(1).max(1)), size));
         self.console.write(modes::show_other_screen(true)).await
@@ -221,7 +221,7 @@ impl Display {
         self.survive_panic()?;
         if let Some(pager) = &self.pager {
             let rows: Vec<String> =
-                pager.shown().iter().map(|row| row.to_terminal(self.painter.depth())).collect();
+                pager.visible_rows().iter().map(|row| row.to_terminal(self.painter.depth())).collect();
             return self.console.write(&format!("\x1b[H{}\x1b[K", rows.join("\x1b[K\r\n"))).await;
         }
         let (lines, region) = self.conversation.frame(self.elapsed());
@@ -229,7 +229,7 @@ impl Display {
         if let Some(text) = self.clipboard.take() {
             output.push_str(&clipboard::put(&text));
         }
-        output.push_str(&self.attention.update(self.conversation.doing(), self.elapsed()));
+        output.push_str(&self.attention.update(self.conversation.session_activity(), self.elapsed()));
         self.console.write(&output).await
     }
 

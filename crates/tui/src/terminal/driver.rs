@@ -21,16 +21,16 @@ use tokio::time::Instant;
 
 use super::attention::Attention;
 use super::conversation::{Conversation, Effect};
-use super::device::{Device, Sent};
-use super::display::{Display, Typed};
+use super::conversation_end::ConversationEnd;
+use super::device::{Device, DeviceInput};
+use super::display::{Display, TypedInput};
 use super::history_file::HistoryFile;
-use super::images::Said;
+use super::history_lines::render_history;
+use super::images::OutgoingMessage;
 use super::keys::Input;
 use super::memory::MemoryFile;
-use super::next::Next;
 use super::painter::Screen;
 use super::port::{Operation, PortCommand, PortEvent, PortReply, PortResult, SessionPort};
-use super::whole::whole;
 use crate::interrupt::Interrupts;
 
 /// Maximum number of events handled before keys are checked again.
@@ -75,7 +75,7 @@ pub(super) struct Driver<'a> {
     /// Whether another session is being looked up. Input typed meanwhile is for that session.
     is_finding: bool,
     /// Successor of the conversation, once the user has left.
-    next: Option<Next>,
+    next: Option<ConversationEnd>,
 }
 
 impl<'a> Driver<'a> {
@@ -109,7 +109,7 @@ impl<'a> Driver<'a> {
         device: &mut Device,
         prompt: Option<String>,
         interrupts: &Interrupts,
-    ) -> Result<Next, Failure> {
+    ) -> Result<ConversationEnd, Failure> {
         // Outside plain mode, keys arrive as bytes, including Ctrl+C.
         let mut signals = self.display.conversation.is_plain().then(|| interrupts.take_over());
         self.display.ask().await?;
@@ -128,7 +128,7 @@ impl<'a> Driver<'a> {
         }
         // From now on, another signal ends the process.
         drop(signals);
-        let next = self.next.get_or_insert(Next::Leave).clone();
+        let next = self.next.get_or_insert(ConversationEnd::Leave).clone();
         self.leave(interrupts).await?;
         Ok(next)
     }
@@ -137,7 +137,7 @@ impl<'a> Driver<'a> {
     fn begin_conversation(&mut self, prompt: Option<String>) {
         self.refresh();
         if let Some(prompt) = prompt {
-            let said = self.display.conversation.said(&prompt);
+            let said = self.display.conversation.compose_message(&prompt);
             self.submit(said);
         }
         if self.supports(Operation::UserCommands) {
@@ -171,18 +171,18 @@ impl<'a> Driver<'a> {
                     self.display.draw().await?;
                 }
                 piece = device.next() => match piece {
-                    Some(Sent::Bytes(piece)) => self.typed(&piece, device).await?,
-                    Some(Sent::Stop) => self.display.stop(device).await?,
-                    Some(Sent::Continued(at)) => self.display.continued(at).await?,
+                    Some(DeviceInput::Bytes(piece)) => self.typed(&piece, device).await?,
+                    Some(DeviceInput::Stop) => self.display.stop(device).await?,
+                    Some(DeviceInput::Continued(at)) => self.display.continued(at).await?,
                     None => break,
                 },
-                () = at(self.display.escape_at()) => {
+                () = sleep_until(self.display.escape_at()) => {
                     let inputs = self.display.flush_keys();
                     self.take_inputs(inputs, device).await?;
                 },
-                () = at(self.display.paste_hint_at()) => self.display.hint_at_paste(),
+                () = sleep_until(self.display.paste_hint_at()) => self.display.hint_at_paste(),
                 _ = resized.recv() => self.display.resize().await?,
-                () = at(self.display.next_drawing()) => self.display.draw().await?,
+                () = sleep_until(self.display.next_drawing()) => self.display.draw().await?,
                 Some(result) = self.pending.next(), if !self.pending.is_empty() => self.finished(result),
                 event = self.port.next() => match event {
                     Some(event) => {
@@ -229,8 +229,8 @@ impl<'a> Driver<'a> {
 
     async fn typed(&mut self, piece: &[u8], device: &mut Device) -> Result<(), Failure> {
         match self.display.typed(piece) {
-            Typed::Lines(lines) => self.take_lines(lines, device).await,
-            Typed::Inputs(inputs) => self.take_inputs(inputs, device).await,
+            TypedInput::Lines(lines) => self.take_lines(lines, device).await,
+            TypedInput::Inputs(inputs) => self.take_inputs(inputs, device).await,
         }
     }
 
@@ -291,7 +291,7 @@ impl<'a> Driver<'a> {
             Effect::Stop => self.display.stop(device).await?,
             Effect::Redraw => self.display.clear().await?,
             Effect::Look => self.look().await?,
-            Effect::Leave => self.next = Some(Next::Leave),
+            Effect::Leave => self.next = Some(ConversationEnd::Leave),
         }
         Ok(())
     }
@@ -302,7 +302,9 @@ impl<'a> Driver<'a> {
             return Ok(());
         }
         match self.port.command(PortCommand::ReadHistory).await {
-            Ok(PortReply::History(history)) => self.display.look(|columns| whole(&history, columns)).await,
+            Ok(PortReply::History(history)) => {
+                self.display.look(|columns| render_history(&history, columns)).await
+            }
             Ok(_) => Ok(()),
             Err(problem) => {
                 self.display.hint(problem);
@@ -312,7 +314,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Sends a message to a running turn, or starts a turn with it.
-    fn submit(&mut self, said: Said) {
+    fn submit(&mut self, said: OutgoingMessage) {
         self.request(Request::Message(said.text.clone()), PortCommand::Submit(said));
     }
 
@@ -410,7 +412,7 @@ impl<'a> Driver<'a> {
             PortReply::UserCommands(commands) => conversation.set_user_commands(commands),
             PortReply::Prompts(prompts) => conversation.set_prompts(prompts),
             PortReply::Prompt(prompt) => {
-                let said = conversation.said_by_prompt(prompt);
+                let said = conversation.message_from_prompt(prompt);
                 self.submit(said);
             }
             PortReply::History(history) => self.copy(&history),
@@ -436,7 +438,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Switches to another session, unless a turn is running.
-    fn switch_to(&mut self, next: Next) {
+    fn switch_to(&mut self, next: ConversationEnd) {
         if self.port.state().is_processing {
             return self.display.hint("a turn is running: interrupt it first, with Esc");
         }
@@ -458,7 +460,7 @@ impl<'a> Driver<'a> {
             }
             PortEvent::Back => conversation.note(CONNECTION, "connected again"),
             PortEvent::Reset(reason) => {
-                conversation.begin_again();
+                conversation.reset_transcript();
                 let text = format!("the conversation follows from its beginning: {reason}");
                 conversation.note(CONNECTION, &text);
             }
@@ -513,7 +515,7 @@ async fn interrupted(signals: &mut Option<mpsc::UnboundedReceiver<()>>) {
 }
 
 /// Waits until a time, or forever.
-async fn at(time: Option<Instant>) {
+async fn sleep_until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,
         None => std::future::pending().await,

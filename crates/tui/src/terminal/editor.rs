@@ -59,7 +59,7 @@ enum LastEdit {
 
 /// Effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Handled {
+pub(crate) enum EditorKeyEffect {
     /// It moved or changed something, or could have.
     Yes,
     /// It moves up beyond the first row.
@@ -197,7 +197,7 @@ impl Editor {
     }
 
     /// Handles a key. `columns` is the width in which the text is shown.
-    pub(crate) fn key(&mut self, key: Key, columns: usize) -> Handled {
+    pub(crate) fn key(&mut self, key: Key, columns: usize) -> EditorKeyEffect {
         let Key { code, modifiers } = key;
         let Modifiers { shift, alt, ctrl } = modifiers;
         match (code, ctrl, alt) {
@@ -225,23 +225,23 @@ impl Editor {
             (KeyCode::Char('k'), true, false) => self.cut_to_line_end(),
             (KeyCode::Char('y'), true, false) => self.yank(),
             (KeyCode::Char('_' | '/'), true, false) => self.undo(),
-            _ => return Handled::No,
+            _ => return EditorKeyEffect::No,
         }
-        Handled::Yes
+        EditorKeyEffect::Yes
     }
 
     /// Moves the cursor one row up or down.
-    fn move_rows(&mut self, columns: usize, down: bool) -> Handled {
+    fn move_rows(&mut self, columns: usize, down: bool) -> EditorKeyEffect {
         let layout = self.layout(columns);
         let column = self.column.unwrap_or(layout.cursor.1);
         match layout.cursor_in_next_row(down, column) {
             Some(cursor) => {
                 self.set_cursor(cursor);
                 self.column = Some(column);
-                Handled::Yes
+                EditorKeyEffect::Yes
             }
-            None if down => Handled::Below,
-            None => Handled::Above,
+            None if down => EditorKeyEffect::Below,
+            None => EditorKeyEffect::Above,
         }
     }
 

@@ -20,7 +20,7 @@ pub struct HistoryFile {
 
 impl HistoryFile {
     /// Returns the file for a directory of an environment, or `None` if there is no directory for state.
-    pub fn of(environment: &str, directory: &str, process_env: &ProcessEnv) -> Option<Self> {
+    pub fn locate(environment: &str, directory: &str, process_env: &ProcessEnv) -> Option<Self> {
         let state = process_env.state_directory().ok()?;
         let hash = Hash::of(format!("{environment}\0{directory}").as_bytes()).to_string();
         let path = state.join("history").join(format!("{}.jsonl", hash.get(..16)?));
@@ -59,7 +59,7 @@ mod tests {
     fn inputs_of_a_directory_are_kept() {
         let state = tempfile::tempdir().unwrap();
         let process_env = ProcessEnv::with([("PINTLE_STATE_DIR", state.path().as_os_str())]);
-        let file = |directory| HistoryFile::of("local", directory, &process_env).unwrap();
+        let file = |directory| HistoryFile::locate("local", directory, &process_env).unwrap();
         for entry in ["one", "two\nlines", "\u{1b}[2J \"three\""] {
             file("/a").append(entry).unwrap();
         }

@@ -27,7 +27,7 @@ const BRACKETS: [char; 6] = ['(', '[', '{', '"', '\'', '`'];
 
 /// Message of the user, with the images that it names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct OutgoingMessage {
     pub(crate) text: String,
     pub(crate) images: Vec<NamedImage>,
     /// Text appended to the message, which is not the user's.
@@ -51,7 +51,7 @@ pub(crate) struct PastedImages {
     unnamed: u64,
 }
 
-impl Said {
+impl OutgoingMessage {
     /// Returns a message that names no images.
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }

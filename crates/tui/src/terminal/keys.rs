@@ -99,12 +99,12 @@ pub(crate) struct Decoder {
     pending: Vec<u8>,
     paste: Option<RawPaste>,
     /// Sequence that is too long. The rest of it is dropped.
-    skipped: Option<Skipped>,
+    skipped: Option<SkippedSequence>,
 }
 
 /// Kind of a sequence, which determines how it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Skipped {
+enum SkippedSequence {
     String,
     Control,
 }
@@ -124,7 +124,7 @@ enum Step {
     /// This many bytes are decoded.
     Decoded(usize, Option<Input>),
     /// This many bytes start a sequence that is too long. It is dropped up to its end.
-    TooLong(usize, Skipped),
+    TooLong(usize, SkippedSequence),
 }
 
 impl Key {

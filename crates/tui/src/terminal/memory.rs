@@ -20,7 +20,7 @@ pub(crate) enum MemoryFile {
 
 impl MemoryFile {
     /// Returns the file that a word or its first letter names.
-    pub(crate) fn named(word: &str) -> Option<Self> {
+    pub(crate) fn by_name(word: &str) -> Option<Self> {
         match word {
             "p" | "project" => Some(Self::Project),
             "u" | "user" => Some(Self::User),

@@ -1,14 +1,14 @@
 //! Pager for text that is too long for the conversation, on the alternate screen.
 
 use super::keys::{Input, Key, KeyCode};
-use crate::render::{Face, Line, Margins, TerminalSize, break_anywhere};
+use crate::render::{Face, Margins, StyledLine, TerminalSize, break_anywhere};
 
 /// Lines to look through.
 #[derive(Clone, Debug)]
 pub(crate) struct Pager {
-    lines: Vec<Line>,
+    lines: Vec<StyledLine>,
     /// Rows of the lines at the current width.
-    rows: Vec<Line>,
+    rows: Vec<StyledLine>,
     size: TerminalSize,
     /// Row at the top.
     top: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Pager {
 
 impl Pager {
     /// Creates a pager that shows the end of the lines.
-    pub(crate) fn new(lines: Vec<Line>, size: TerminalSize) -> Self {
+    pub(crate) fn new(lines: Vec<StyledLine>, size: TerminalSize) -> Self {
         let mut pager = Self {
             lines,
             rows: Vec::new(),
@@ -40,7 +40,7 @@ impl Pager {
     pub(crate) fn resize(&mut self, size: TerminalSize) {
         let share = self.top as u64 * self.lines.len() as u64 / self.rows.len().max(1) as u64;
         let columns = size.columns.saturating_sub(1).max(1);
-        let line_rows = |line: &Line| break_anywhere(line, columns, &Margins::default());
+        let line_rows = |line: &StyledLine| break_anywhere(line, columns, &Margins::default());
         let before = self.lines.iter().take(usize::try_from(share).unwrap_or(0));
         let top = before.map(|line| line_rows(line).len()).sum();
         self.rows = self.lines.iter().flat_map(line_rows).collect();
@@ -143,11 +143,11 @@ impl Pager {
     }
 
     /// Returns the rows of the screen.
-    pub(crate) fn shown(&self) -> Vec<Line> {
+    pub(crate) fn visible_rows(&self) -> Vec<StyledLine> {
         let columns = self.size.columns.saturating_sub(1).max(1);
         let height = self.height();
-        let mut rows: Vec<Line> = self.rows.iter().skip(self.top).take(height).cloned().collect();
-        rows.resize(height, Line::default());
+        let mut rows: Vec<StyledLine> = self.rows.iter().skip(self.top).take(height).cloned().collect();
+        rows.resize(height, StyledLine::default());
         let end = self.rows.len().min(self.top + height);
         let text = if self.is_writing {
             format!("/{}", self.search)
@@ -156,7 +156,7 @@ impl Pager {
         } else {
             format!("q closes · / searches · rows {} to {end} of {}", self.top + 1, self.rows.len())
         };
-        rows.push(Line::new(text, Face::REVERSED).truncated(columns));
+        rows.push(StyledLine::new(text, Face::REVERSED).truncated(columns));
         rows
     }
 }
@@ -167,7 +167,7 @@ mod tests {
     use crate::terminal::keys::Decoder;
 
     fn pager(count: usize) -> Pager {
-        let lines = (0..count).map(|number| Line::plain(format!("line {number}"))).collect();
+        let lines = (0..count).map(|number| StyledLine::plain(format!("line {number}"))).collect();
         Pager::new(lines, TerminalSize { columns: 20, rows: 5 })
     }
 
@@ -179,7 +179,7 @@ mod tests {
     }
 
     fn first(pager: &Pager) -> String {
-        pager.shown()[0].text()
+        pager.visible_rows()[0].text()
     }
 
     #[test]
@@ -209,13 +209,14 @@ mod tests {
     #[test]
     fn few_lines_and_small_windows_are_shown() {
         let few = pager(2);
-        let shown: Vec<String> = few.shown().iter().map(Line::text).collect();
+        let shown: Vec<String> = few.visible_rows().iter().map(StyledLine::text).collect();
         assert_eq!(shown, ["line 0", "line 1", "", "", "q closes · / searc…"]);
         let mut none = pager(0);
         assert!(press(&mut none, "jk /x\rnN"));
         none.resize(TerminalSize { columns: 1, rows: 1 });
-        assert_eq!(none.shown().len(), 2);
-        let mut long = Pager::new(vec![Line::plain("x".repeat(100))], TerminalSize { columns: 11, rows: 4 });
+        assert_eq!(none.visible_rows().len(), 2);
+        let mut long =
+            Pager::new(vec![StyledLine::plain("x".repeat(100))], TerminalSize { columns: 11, rows: 4 });
         assert_eq!(long.rows.len(), 10);
         long.resize(TerminalSize { columns: 51, rows: 4 });
         assert_eq!((long.rows.len(), long.top), (2, 0));

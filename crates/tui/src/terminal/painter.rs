@@ -11,7 +11,7 @@
 use std::fmt::Write as _;
 
 use crate::render::TerminalSize;
-use crate::render::{Depth, Line};
+use crate::render::{Depth, StyledLine};
 use crate::terminal::keys::Background;
 
 /// Size and capabilities of a terminal.
@@ -29,7 +29,7 @@ pub(crate) struct Screen {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Region {
     /// Each row is narrower than the screen.
-    pub(crate) rows: Vec<Line>,
+    pub(crate) rows: Vec<StyledLine>,
     /// Row and column. Without it, the cursor is hidden.
     pub(crate) cursor: Option<(usize, usize)>,
 }
@@ -91,7 +91,7 @@ impl Painter {
 
     /// Returns the output that prints lines above the region and draws the new region. Both must be narrower than the
     /// screen, and the region less tall.
-    pub(crate) fn paint(&mut self, printed: &[Line], region: &Region) -> String {
+    pub(crate) fn paint(&mut self, printed: &[StyledLine], region: &Region) -> String {
         if !self.screen.moves {
             return printed.iter().map(|line| line.to_terminal(Depth::Plain) + "\n").collect();
         }
@@ -147,7 +147,7 @@ impl Painter {
     }
 
     /// Prints lines, which must fit on the screen beside the region.
-    fn print(&mut self, lines: &[Line], out: &mut String) {
+    fn print(&mut self, lines: &[StyledLine], out: &mut String) {
         self.show_cursor(false, out);
         if let Some(last) = self.rows.len().checked_sub(1) {
             self.move_to(last, 0, out);
@@ -164,7 +164,7 @@ impl Painter {
     }
 
     /// Draws the rows that differ from those on the screen.
-    fn draw(&mut self, rows: &[Line], out: &mut String) {
+    fn draw(&mut self, rows: &[StyledLine], out: &mut String) {
         for (index, line) in rows.iter().enumerate() {
             let row = Row { shown: line.to_terminal(self.screen.depth), columns: line.columns() };
             let previous = self.rows.get(index);

@@ -18,16 +18,16 @@ use pintle_host::failure::Failure;
 use pintle_host::prompt_commands::{CalledPrompt, PromptCommand, PromptText};
 
 pub(super) use self::local::LocalPort;
-pub use self::local::{ReportConfiguration, Surroundings};
+pub use self::local::{ConversationContext, ReportConfiguration};
 #[cfg(feature = "client")]
 pub(super) use self::remote::RemotePort;
-use super::approvals::Decided;
-use super::images::Said;
+use super::approvals::RequestDecision;
+use super::conversation_end::ConversationEnd;
+use super::images::OutgoingMessage;
 use super::memory::MemoryFile;
-use super::next::Next;
 use super::user_commands::UserCommand;
 use crate::approve::Question;
-use crate::render::Line;
+use crate::render::StyledLine;
 
 /// A session: [commands](Self::command) for it, and the stream of its [events](PortEvent).
 ///
@@ -186,12 +186,12 @@ pub(super) struct PortState {
 #[derive(Clone, Debug)]
 pub(super) enum PortCommand {
     /// Send this message to a running turn, or start a turn with it. The reply is [`PortReply::Sent`].
-    Submit(Said),
+    Submit(OutgoingMessage),
     /// Queue this message for the end of the turn. The reply is [`PortReply::Sent`].
-    FollowUp(Said),
+    FollowUp(OutgoingMessage),
     /// Change to mode plan, and send this message if there is one.
-    Plan(Option<Said>),
-    Decide(Decided),
+    Plan(Option<OutgoingMessage>),
+    Decide(RequestDecision),
     Interrupt,
     Compact,
     /// The reply is [`PortReply::ModelSet`].
@@ -271,10 +271,10 @@ pub(super) enum PortReply {
     /// The model was set, with the size of its context window if it is known.
     ModelSet {
         window: Option<u64>,
-        lines: Vec<Line>,
+        lines: Vec<StyledLine>,
     },
     /// Lines for the user.
-    Lines(Vec<Line>),
+    Lines(Vec<StyledLine>),
     /// A command of the user has ended, with this status and output.
     Ran {
         command: String,
@@ -288,7 +288,7 @@ pub(super) enum PortReply {
     Prompt(PromptText),
     History(Vec<Turn>),
     /// The conversation ends, and this one follows.
-    Next(Next),
+    Next(ConversationEnd),
 }
 
 /// Event of a session or of the connection to it.

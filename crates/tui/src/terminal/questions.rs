@@ -1,9 +1,9 @@
 //! Questions of MCP servers that wait for an answer.
 
-use super::editor::{Editor, Handled};
+use super::editor::{Editor, EditorKeyEffect};
 use super::keys::{Key, KeyCode};
 use crate::approve::Question;
-use crate::render::{Colour, Face, Line, Margins, expand_tabs, wrap};
+use crate::render::{Colour, Face, Margins, StyledLine, expand_tabs, wrap};
 
 /// Columns before details and the answer.
 const INDENT: usize = 4;
@@ -68,17 +68,17 @@ impl Questions {
 
     /// Handles a key. Enter answers the question that is shown, Escape refuses it. Returns a line about that for the
     /// transcript.
-    pub(crate) fn key(&mut self, key: Key, columns: usize) -> Option<Line> {
+    pub(crate) fn key(&mut self, key: Key, columns: usize) -> Option<StyledLine> {
         if key.code == KeyCode::Escape {
             let question = self.remove(self.selected)?;
-            let told = told(&question, "refused");
+            let told = transcript_line(&question, "refused");
             question.refuse();
             return Some(told);
         }
         if key.code == KeyCode::Enter {
             let answer = self.answer.take();
             let question = self.remove(self.selected)?;
-            let told = told(&question, "answered");
+            let told = transcript_line(&question, "answered");
             question.answer(answer);
             return Some(told);
         }
@@ -89,7 +89,10 @@ impl Questions {
             self.selected = (self.selected + 1).min(self.pending.len().saturating_sub(1));
         } else {
             match self.answer.key(key, columns) {
-                Handled::Yes | Handled::Above | Handled::Below | Handled::No => {}
+                EditorKeyEffect::Yes
+                | EditorKeyEffect::Above
+                | EditorKeyEffect::Below
+                | EditorKeyEffect::No => {}
             }
         }
         None
@@ -97,25 +100,25 @@ impl Questions {
 
     /// Handles a line in plain mode as an answer to the first question. Returns a line about that for the transcript, or
     /// `None` if the line is not an answer.
-    pub(crate) fn line(&mut self, line: &str) -> Option<Line> {
+    pub(crate) fn line(&mut self, line: &str) -> Option<StyledLine> {
         let answer = line.trim().strip_prefix(ANSWER)?;
         if !answer.is_empty() && !answer.starts_with(char::is_whitespace) {
             return None;
         }
         let question = self.remove(0)?;
-        let told = told(&question, "answered");
+        let told = transcript_line(&question, "answered");
         question.answer(answer.trim());
         Some(told)
     }
 
     /// Returns the rows about the newest question, for the transcript. In plain mode they show how to answer.
-    pub(crate) fn newest(&self, columns: usize, is_in_lines: bool) -> Vec<Line> {
+    pub(crate) fn newest(&self, columns: usize, is_in_lines: bool) -> Vec<StyledLine> {
         let Some(question) = self.pending.last() else { return Vec::new() };
         let mut rows = head(question, None, columns);
         rows.extend(details(question, columns));
         if is_in_lines {
-            rows.push(Line::new(format!("  {}", question.prompt.trim_end()), Face::PLAIN));
-            rows.push(Line::new(format!("  {IN_LINES}"), Face::BOLD));
+            rows.push(StyledLine::new(format!("  {}", question.prompt.trim_end()), Face::PLAIN));
+            rows.push(StyledLine::new(format!("  {IN_LINES}"), Face::BOLD));
         }
         rows
     }
@@ -126,7 +129,7 @@ impl Questions {
     }
 
     /// Returns at most `height` rows about the question that is shown, and the cursor position.
-    pub(crate) fn rows(&self, columns: usize, height: usize) -> (Vec<Line>, Option<(usize, usize)>) {
+    pub(crate) fn rows(&self, columns: usize, height: usize) -> (Vec<StyledLine>, Option<(usize, usize)>) {
         let Some(question) = self.pending.get(self.selected) else { return (Vec::new(), None) };
         // If there is little room, the rest was printed above.
         let (mut keys, cursor) = self.keys(question, columns);
@@ -140,11 +143,11 @@ impl Questions {
         (rows, cursor)
     }
 
-    fn keys(&self, question: &Question, columns: usize) -> (Vec<Line>, Option<(usize, usize)>) {
+    fn keys(&self, question: &Question, columns: usize) -> (Vec<StyledLine>, Option<(usize, usize)>) {
         if !self.is_focused {
-            return (vec![Line::new("  Alt+A answers", Face::BOLD)], None);
+            return (vec![StyledLine::new("  Alt+A answers", Face::BOLD)], None);
         }
-        let label = Line::new(format!("{} · Esc refuses", question.prompt.trim_end()), Face::BOLD);
+        let label = StyledLine::new(format!("{} · Esc refuses", question.prompt.trim_end()), Face::BOLD);
         let mut rows = wrap(&label, columns, &Margins::blank(2));
         let layout = self.answer.indented_layout(columns, INDENT);
         let first = rows.len();
@@ -169,12 +172,12 @@ impl Questions {
     }
 }
 
-fn head(question: &Question, position: Option<(usize, usize)>, columns: usize) -> Vec<Line> {
+fn head(question: &Question, position: Option<(usize, usize)>, columns: usize) -> Vec<StyledLine> {
     let mut rows = Vec::new();
     for (index, text) in question.text.lines().enumerate() {
         let mut line = match index {
-            0 => Line::new("? ", Face::coloured(Colour::Yellow)),
-            _ => Line::plain("  "),
+            0 => StyledLine::new("? ", Face::coloured(Colour::Yellow)),
+            _ => StyledLine::plain("  "),
         };
         line.push(expand_tabs(text), Face::BOLD);
         if let (0, Some((number, count))) = (index, position) {
@@ -185,15 +188,17 @@ fn head(question: &Question, position: Option<(usize, usize)>, columns: usize) -
     rows
 }
 
-fn details(question: &Question, columns: usize) -> Vec<Line> {
+fn details(question: &Question, columns: usize) -> Vec<StyledLine> {
     let lines = question.details.iter().flat_map(|text| text.lines());
-    lines.flat_map(|line| wrap(&Line::plain(expand_tabs(line)), columns, &Margins::blank(INDENT))).collect()
+    lines
+        .flat_map(|line| wrap(&StyledLine::plain(expand_tabs(line)), columns, &Margins::blank(INDENT)))
+        .collect()
 }
 
 /// Returns the line about a question for the transcript, without the answer, which may be a secret.
-fn told(question: &Question, what: &str) -> Line {
+fn transcript_line(question: &Question, what: &str) -> StyledLine {
     let first = question.text.lines().next().unwrap_or_default();
-    Line::new(format!("{what}: "), Face::BOLD).and(expand_tabs(first), Face::DIM)
+    StyledLine::new(format!("{what}: "), Face::BOLD).and(expand_tabs(first), Face::DIM)
 }
 
 #[cfg(test)]
@@ -216,7 +221,7 @@ mod tests {
     }
 
     fn shown(questions: &Questions) -> Vec<String> {
-        questions.rows(40, 10).0.iter().map(Line::text).collect()
+        questions.rows(40, 10).0.iter().map(StyledLine::text).collect()
     }
 
     #[test]

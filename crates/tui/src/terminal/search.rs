@@ -2,7 +2,7 @@
 
 use super::history::History;
 use super::keys::{Key, KeyCode};
-use crate::render::{Face, Line};
+use crate::render::{Face, StyledLine};
 
 /// Active search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(crate) struct Search {
 
 /// Effect of a key on a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Searched {
+pub(crate) enum SearchKeyEffect {
     /// It continues.
     On,
     /// It ends with this entry.
@@ -27,11 +27,11 @@ pub(crate) enum Searched {
 
 impl Search {
     /// Handles a key.
-    pub(crate) fn key(&mut self, key: Key, history: &History) -> Searched {
+    pub(crate) fn key(&mut self, key: Key, history: &History) -> SearchKeyEffect {
         match key {
             key if key == Key::ctrl('r') => self.find(history, self.at),
-            Key { code: KeyCode::Escape, .. } => return Searched::Left,
-            key if key == Key::ctrl('c') || key == Key::ctrl('g') => return Searched::Left,
+            Key { code: KeyCode::Escape, .. } => return SearchKeyEffect::Left,
+            key if key == Key::ctrl('c') || key == Key::ctrl('g') => return SearchKeyEffect::Left,
             Key { code: KeyCode::Backspace, .. } => {
                 self.text.pop();
                 self.find(history, None);
@@ -41,9 +41,9 @@ impl Search {
                 self.find(history, None);
             }
             // Any other key accepts the match.
-            _ => return Searched::Taken(self.found.clone()),
+            _ => return SearchKeyEffect::Taken(self.found.clone()),
         }
-        Searched::On
+        SearchKeyEffect::On
     }
 
     fn find(&mut self, history: &History, before: Option<usize>) {
@@ -62,12 +62,12 @@ impl Search {
     }
 
     /// Returns the rows that show the search, and the cursor position.
-    pub(crate) fn rows(&self) -> (Vec<Line>, (usize, usize)) {
+    pub(crate) fn rows(&self) -> (Vec<StyledLine>, (usize, usize)) {
         let label = if self.has_failed { "no other input has: " } else { "search inputs: " };
-        let line = Line::new(label, Face::DIM).and(self.text.clone(), Face::BOLD);
+        let line = StyledLine::new(label, Face::DIM).and(self.text.clone(), Face::BOLD);
         let cursor = (0, line.columns());
         let found = self.found.lines().next().unwrap_or_default();
         let more = if self.found.lines().count() > 1 { " …" } else { "" };
-        (vec![line, Line::plain(format!("  {found}{more}"))], cursor)
+        (vec![line, StyledLine::plain(format!("  {found}{more}"))], cursor)
     }
 }

@@ -1,13 +1,13 @@
 //! The status line: model, effort, mode, environment, context, cost and queue.
 
-use crate::render::{Face, Line};
+use crate::render::{Face, StyledLine};
 
 /// Separator between two parts.
 const SEPARATOR: &str = " · ";
 
 /// State that is always visible.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Status {
+pub(crate) struct StatusLine {
     pub(crate) model: String,
     pub(crate) effort: Option<String>,
     pub(crate) mode: String,
@@ -21,9 +21,9 @@ pub(crate) struct Status {
     pub(crate) queued: usize,
 }
 
-impl Status {
+impl StatusLine {
     /// Returns the line in at most this many columns. Parts that do not fit are omitted, the least important first.
-    pub(crate) fn line(&self, columns: usize) -> Line {
+    pub(crate) fn line(&self, columns: usize) -> StyledLine {
         let context = self.context.filter(|(used, window)| *used > 0 && *window > 0).map(|(used, window)| {
             let left = 100 - (used.min(window) * 100).div_ceil(window);
             format!("{left}% context left")
@@ -46,7 +46,7 @@ impl Status {
         .collect();
         loop {
             let texts: Vec<&str> = parts.iter().map(|(_, part)| part.as_str()).collect();
-            let line = Line::new(texts.join(SEPARATOR), Face::DIM);
+            let line = StyledLine::new(texts.join(SEPARATOR), Face::DIM);
             if line.columns() <= columns || parts.len() <= 1 {
                 return line.truncated(columns);
             }
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn what_matters_most_is_kept_in_a_narrow_window() {
-        let status = Status {
+        let status = StatusLine {
             model: "claude-opus".into(),
             effort: Some("high".into()),
             mode: "auto".into(),
@@ -80,7 +80,7 @@ mod tests {
             "2 que…",
         ];
         assert_eq!(shown, expected);
-        let empty = Status { mode: "ask".into(), cost: Some(0.0), ..Status::default() };
+        let empty = StatusLine { mode: "ask".into(), cost: Some(0.0), ..StatusLine::default() };
         assert_eq!(empty.line(80).text(), "ask");
     }
 }

@@ -115,7 +115,7 @@ async fn a_denied_call_is_not_asked_about_again_until_something_changes() {
     let adapter = FakeAdapter::new("anthropic").message(again()).answer("done").message(again());
     let client = Client::builder().provider(adapter.answer("done")).build().unwrap();
     let profile = ProviderProfile::anthropic("claude-opus-4-6");
-    let gate = EffectGate::new().with(Effect::Execute, Permission::Ask);
+    let gate = EffectGate::new().with_permission(Effect::Execute, Permission::Ask);
     let builder = Session::builder(client, profile, env as Arc<dyn ExecutionEnvironment>).gate(gate);
     let session = builder.approver(approver.clone()).build().unwrap();
     session.submit("go").await.unwrap();

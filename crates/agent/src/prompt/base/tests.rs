@@ -62,7 +62,11 @@ fn prompts_match_their_reviewed_hashes() {
             let text = complete(prompt);
             let headings = text.lines().filter_map(|line| line.strip_prefix("# "));
             let headings = headings.collect::<Vec<_>>().join(" / ");
-            format!("{name}: {} bytes, {}\n  {headings}", text.len(), Fingerprint::of(text.as_bytes()))
+            format!(
+                "{name}: {} bytes, {}\n  {headings}",
+                text.len(),
+                Fingerprint::from_bytes(text.as_bytes())
+            )
         })
         .collect();
     insta::assert_snapshot!(shown.join("\n"), @"
@@ -146,7 +150,7 @@ fn prompts_are_clean_markdown() {
 #[test]
 fn placeholders_are_counted_by_kind() {
     let count = |text: &str| {
-        let found = Placeholders::of(text);
+        let found = Placeholders::scan(text);
         (found.all, found.tools, found.ifs, found.ends, found.paired)
     };
     for (text, expected) in [

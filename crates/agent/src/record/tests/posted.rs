@@ -6,7 +6,7 @@ use std::io;
 use tokio::sync::Notify;
 
 use super::*;
-use crate::protocol::{Posted, PostedInput};
+use crate::protocol::{PostedInput, PostedItem};
 use crate::record::{Barrier, Journal, PostedInputs, RecordEntry, RecordHeader};
 
 /// Inbox and record that survive the processes of a test.
@@ -79,13 +79,13 @@ impl Journal for KeptJournal {
 
 #[async_trait]
 impl PostedInputs for KeptInbox {
-    async fn next(&mut self) -> io::Result<Posted> {
+    async fn next(&mut self) -> io::Result<PostedItem> {
         loop {
             let waiting = self.kept.waiting.lock().unwrap().clone();
             let new = waiting.into_iter().find(|(input_id, _)| !self.returned.contains(input_id));
             if let Some((input_id, input)) = new {
                 self.returned.push(input_id.clone());
-                return Ok(Posted::new(input_id, input));
+                return Ok(PostedItem::new(input_id, input));
             }
             self.kept.posted.notified().await;
         }
@@ -247,7 +247,7 @@ async fn decisions_while_nobody_runs_the_session_apply_once() {
         let record = record.before(cut.unwrap_or(record.entries.len()));
         let [pending] = &record.replay().unwrap().pending_approvals()[..] else { unreachable!() };
         let mut changed = pending.clone();
-        changed.fingerprint = Fingerprint::of(b"other arguments");
+        changed.fingerprint = Fingerprint::from_bytes(b"other arguments");
         kept.post("0", decision(&changed, Decision::Approve));
         kept.post("1", decision(pending, first.clone()));
         kept.post("2", decision(pending, Decision::Approve));

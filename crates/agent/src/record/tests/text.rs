@@ -83,10 +83,10 @@ fn lines_are_as_documented() {
     assert_eq!(header, json!({"version": 6, "made_by": "x", "session_id": "s", "start": {"limits": null}}));
     let input = Input::new(crate::Timestamp::from_millis(0), InputKind::Steer { message: "hello".into() });
     let mut entry = RecordEntry::alone(input);
-    entry.request = Some(Fingerprint::of(b"r"));
+    entry.request = Some(Fingerprint::from_bytes(b"r"));
     let line = serde_json::to_value(entry).unwrap();
     let expected = json!({
-        "at": "1970-01-01T00:00:00.000Z", "input": "steer", "text": "hello", "request": Fingerprint::of(b"r"),
+        "at": "1970-01-01T00:00:00.000Z", "input": "steer", "text": "hello", "request": Fingerprint::from_bytes(b"r"),
     });
     assert_eq!(line, expected);
 }

@@ -260,7 +260,7 @@ async fn a_denial_names_its_hook_once() {
 
 #[tokio::test]
 async fn a_hook_cannot_rewrite_a_call_past_a_gate() {
-    let deny_writes = || EffectGate::new().with(Effect::Execute, Permission::Deny);
+    let deny_writes = || EffectGate::new().with_permission(Effect::Execute, Permission::Deny);
     let cases = [
         (write("b"), None),
         (json!({"file_path": 7}), Some(ToolErrorKind::InvalidArguments)),

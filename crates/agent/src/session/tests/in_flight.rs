@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pintle_env::{LocalEnvironment, ReadOnly};
+use pintle_env::{LocalEnvironment, ReadOnlyEnvironment};
 
 use super::*;
 use crate::protocol::{Budget, BudgetKind};
@@ -158,7 +158,7 @@ async fn environment_wrappers_change_and_the_prompt_stays() {
     let mut run = harness.session.submit("go");
     until(&mut run, "APPROVAL_REQUESTED").await;
     let place = Arc::clone(&harness.env) as Arc<dyn ExecutionEnvironment>;
-    harness.session.handle().set_environment(Arc::new(ReadOnly::new(place))).unwrap();
+    harness.session.handle().set_environment(Arc::new(ReadOnlyEnvironment::new(place))).unwrap();
     harness.session.handle().decide("call_0_write_file", crate::Decision::Approve).unwrap();
     assert_eq!(run.await.unwrap().text, "Not b.");
     let names: Vec<_> = harness.env.files().into_keys().collect();

@@ -1,6 +1,6 @@
 //! Configuration changes while a subagent is being spawned.
 
-use pintle_env::ReadOnly;
+use pintle_env::ReadOnlyEnvironment;
 use pintle_tools::pipeline::{Gate, PreparedCall, Verdict};
 
 use super::*;
@@ -37,7 +37,7 @@ async fn a_subagent_uses_the_configuration_at_spawn_time() {
     };
     let handle = harness.session.handle();
     let env = Arc::clone(&harness.env) as Arc<dyn ExecutionEnvironment>;
-    handle.set_environment(Arc::new(ReadOnly::new(env))).unwrap();
+    handle.set_environment(Arc::new(ReadOnlyEnvironment::new(env))).unwrap();
     handle.set_model("claude-sonnet-4-5").unwrap();
     handle.decide(&call_id, Decision::Approve).unwrap();
     assert_eq!(run.await.unwrap().text, "ok");

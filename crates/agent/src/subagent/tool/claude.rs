@@ -10,7 +10,7 @@ use super::{BuiltInTools, Roster, SpawnRequest, output_of, send, spawn_and_wait,
 use crate::protocol::SubagentRole;
 
 pub(super) fn tools(roster: &Arc<Roster>) -> BuiltInTools {
-    BuiltInTools::new().with(Task(Arc::clone(roster)))
+    BuiltInTools::new().with_tool(Task(Arc::clone(roster)))
 }
 
 struct Task(Arc<Roster>);

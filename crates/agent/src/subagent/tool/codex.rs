@@ -23,10 +23,10 @@ const WAIT_MS: (f64, f64) = (10_000.0, 300_000.0);
 
 pub(super) fn tools(roster: &Arc<Roster>) -> BuiltInTools {
     BuiltInTools::new()
-        .with(SpawnAgent(Arc::clone(roster)))
-        .with(SendInput(Arc::clone(roster)))
-        .with(Wait(Arc::clone(roster)))
-        .with(CloseAgent(Arc::clone(roster)))
+        .with_tool(SpawnAgent(Arc::clone(roster)))
+        .with_tool(SendInput(Arc::clone(roster)))
+        .with_tool(Wait(Arc::clone(roster)))
+        .with_tool(CloseAgent(Arc::clone(roster)))
 }
 
 /// Status of an agent in the JSON of codex.

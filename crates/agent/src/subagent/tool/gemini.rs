@@ -11,7 +11,7 @@ use super::{BuiltInTools, Roster, SpawnRequest, output_of, spawn_and_wait};
 use crate::protocol::SubagentRole;
 
 pub(super) fn tools(roster: &Arc<Roster>) -> BuiltInTools {
-    BuiltInTools::new().with(InvokeAgent(Arc::clone(roster)))
+    BuiltInTools::new().with_tool(InvokeAgent(Arc::clone(roster)))
 }
 
 struct InvokeAgent(Arc<Roster>);

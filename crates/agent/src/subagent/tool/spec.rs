@@ -12,10 +12,10 @@ use super::{BuiltInTools, Roster, SpawnRequest, send, wait_until_idle};
 
 pub(super) fn tools(roster: &Arc<Roster>) -> BuiltInTools {
     BuiltInTools::new()
-        .with(SpawnAgent(Arc::clone(roster)))
-        .with(SendInput(Arc::clone(roster)))
-        .with(Wait(Arc::clone(roster)))
-        .with(CloseAgent(Arc::clone(roster)))
+        .with_tool(SpawnAgent(Arc::clone(roster)))
+        .with_tool(SendInput(Arc::clone(roster)))
+        .with_tool(Wait(Arc::clone(roster)))
+        .with_tool(CloseAgent(Arc::clone(roster)))
 }
 
 struct SpawnAgent(Arc<Roster>);

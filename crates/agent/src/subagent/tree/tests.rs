@@ -14,7 +14,7 @@ struct Harness {
     tree: Arc<Tree>,
     client: Client,
     commands: mpsc::Sender<SentCommand>,
-    shared: watch::Sender<Shared>,
+    shared: watch::Sender<PublishedState>,
     _inbox: mpsc::Receiver<SentCommand>,
 }
 

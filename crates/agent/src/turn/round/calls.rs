@@ -8,7 +8,7 @@ use pintle_tools::gate::Judgement;
 use pintle_tools::pipeline::Execution;
 use serde_json::Value;
 
-use super::{CallState, Judged, LOST, NotRun, Stage, failure_event, start_event};
+use super::{CallState, Judged, LOST, NotRunReason, Stage, failure_event, start_event};
 use crate::protocol::{
     Action, ApprovalEnding, CallKey, CallPlan, EventKind, HookAdditions, ImageSummary, Preparation, Timer,
     Turn, add_context,
@@ -168,7 +168,7 @@ impl Machine {
         }
         // The result belongs to this call, whatever id the tool returned.
         result.tool_call_id.clone_from(&state.call.id);
-        let images = result.images.iter().map(ImageSummary::of).collect();
+        let images = result.images.iter().map(ImageSummary::from_image).collect();
         state.stage = Stage::Done(result);
         out.push(Action::emit(EventKind::ToolCallEnd {
             call_id: state.call.id.clone(),
@@ -200,7 +200,7 @@ impl Machine {
             let ran = now.since(*since);
             state.lose(LOST, ran, out);
         } else {
-            state.refuse(ToolErrorKind::Cancelled, NotRun::Stopped.for_model(), out);
+            state.refuse(ToolErrorKind::Cancelled, NotRunReason::Stopped.for_model(), out);
         }
         true
     }
@@ -282,7 +282,12 @@ impl Machine {
     }
 
     /// Answers calls that will not run, so that providers accept the history.
-    pub(in crate::turn) fn settle_unrun(&mut self, calls: Vec<ToolCall>, why: NotRun, out: &mut Vec<Action>) {
+    pub(in crate::turn) fn settle_unrun(
+        &mut self,
+        calls: Vec<ToolCall>,
+        why: NotRunReason,
+        out: &mut Vec<Action>,
+    ) {
         if calls.is_empty() {
             return;
         }

@@ -287,12 +287,12 @@ fn subagent_gets_the_remaining_budget() {
         .with_cost_micros(100)
         .with_tool_calls(1)
         .with_wall_time(Duration::from_secs(1));
-    let mut spent = Spent { input_tokens: 20, output_tokens: 5, cost_micros: Some(120), tool_calls: 1 };
+    let mut spent = BudgetUsage { input_tokens: 20, output_tokens: 5, cost_micros: Some(120), tool_calls: 1 };
     let expected = Budget::default().with_tokens(75).with_cost_micros(0).with_tool_calls(0);
-    assert_eq!(budget.left(&spent), expected, "time is not inherited");
+    assert_eq!(budget.remaining(&spent), expected, "time is not inherited");
     spent.cost_micros = None;
-    assert_eq!(budget.left(&spent).cost_micros, Some(0), "an unknown cost leaves no budget");
-    assert_eq!(Budget::default().left(&spent), Budget::default());
+    assert_eq!(budget.remaining(&spent).cost_micros, Some(0), "an unknown cost leaves no budget");
+    assert_eq!(Budget::default().remaining(&spent), Budget::default());
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn spawn(harness: &mut Harness, agent: &str) {
 }
 
 fn spend(harness: &mut Harness, agent: &str, tokens: u64) {
-    let spent = Spent { input_tokens: tokens, output_tokens: 0, cost_micros: Some(0), tool_calls: 1 };
+    let spent = BudgetUsage { input_tokens: tokens, output_tokens: 0, cost_micros: Some(0), tool_calls: 1 };
     harness.tell(InputKind::ChildSpent { agent: agent.into(), spent });
 }
 

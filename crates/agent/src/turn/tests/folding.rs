@@ -5,27 +5,28 @@ use proptest::prelude::*;
 
 use super::properties::{Step, limits, limits_of_a_change, step, take};
 use super::*;
-use crate::turn::round::NotRun;
+use crate::turn::round::NotRunReason;
 
 /// State that has to be the same.
 #[derive(Debug, PartialEq)]
-struct Kept {
+struct FoldedState {
     history: Vec<(TurnKind, String)>,
-    spent: Spent,
+    spent: BudgetUsage,
     state: SessionState,
     steering: Vec<String>,
     follow_ups: Vec<String>,
     /// Calls that have begun and have no result, by id.
     open: Vec<String>,
     run: Option<RunId>,
-    subagents: Spent,
+    subagents: BudgetUsage,
 }
 
-impl Kept {
-    fn of(machine: &Machine) -> Self {
+impl FoldedState {
+    fn from_machine(machine: &Machine) -> Self {
         let turn = |turn: &Turn| {
             // Why a call was not run is on no record.
-            let whys = [NotRun::Stopped, NotRun::OverBudget, NotRun::CutOff].map(NotRun::for_model);
+            let whys = [NotRunReason::Stopped, NotRunReason::OverBudget, NotRunReason::CutOff]
+                .map(NotRunReason::for_model);
             let text = format!("{:?}", turn.item.content);
             (turn.kind, whys.iter().fold(text, |text, why| text.replace(why, "Not run")))
         };
@@ -46,7 +47,7 @@ impl Kept {
     }
 }
 
-fn fold(start: Machine, log: &[(Input, Followed)]) -> Machine {
+fn fold(start: Machine, log: &[(Input, InputConsequences)]) -> Machine {
     let mut machine = start;
     for (input, followed) in log {
         machine.fold(input.clone(), followed);
@@ -112,7 +113,7 @@ fn folding_awaits_another_request_after_a_resume() {
         take(&mut harness, &step);
     }
     let folded = fold(Machine::new(TurnLimits::default(), None), &harness.log);
-    assert_eq!(Kept::of(&folded), Kept::of(&harness.machine));
+    assert_eq!(FoldedState::from_machine(&folded), FoldedState::from_machine(&harness.machine));
     assert_eq!(folded.history.len(), 1, "only the input");
 }
 
@@ -132,7 +133,7 @@ fn folding_ends_a_session_that_was_summarising_between_runs() {
         let folded = fold(Machine::new(TurnLimits::default(), None), &harness.log);
         assert!(matches!(harness.machine.phase, Phase::CleaningUp), "after {stop:?} and {last:?}");
         assert!(matches!(folded.phase, Phase::CleaningUp), "after {stop:?} and {last:?}");
-        assert_eq!(Kept::of(&folded), Kept::of(&harness.machine));
+        assert_eq!(FoldedState::from_machine(&folded), FoldedState::from_machine(&harness.machine));
     }
 }
 
@@ -147,7 +148,7 @@ fn folding_leaves_out_what_a_provider_refused() {
         take(&mut harness, &step);
     }
     let folded = fold(Machine::new(TurnLimits::default(), None), &harness.log);
-    assert_eq!(Kept::of(&folded), Kept::of(&harness.machine));
+    assert_eq!(FoldedState::from_machine(&folded), FoldedState::from_machine(&harness.machine));
     assert!(folded.history[0].item.text().contains("is left out"), "{:?}", folded.history);
 }
 
@@ -161,7 +162,11 @@ fn folding_continues_a_response_that_was_cut_off() {
         for step in steps.into_iter().chain([cut_off(), Step::Load(true), cut_off(), cut_off()]) {
             take(&mut harness, &step);
             let folded = fold(Machine::new(TurnLimits::default(), None), &harness.log);
-            assert_eq!(Kept::of(&folded), Kept::of(&harness.machine), "after {step:?}");
+            assert_eq!(
+                FoldedState::from_machine(&folded),
+                FoldedState::from_machine(&harness.machine),
+                "after {step:?}"
+            );
         }
         let notices = harness.machine.history.iter().filter(|turn| turn.notice);
         assert_eq!(notices.count(), 2, "{:?}", harness.machine.history);
@@ -178,7 +183,11 @@ fn folding_leaves_a_follow_up_waiting_behind_an_empty_response() {
     for step in steps {
         take(&mut harness, &step);
         let folded = fold(Machine::new(TurnLimits::default(), None), &harness.log);
-        assert_eq!(Kept::of(&folded), Kept::of(&harness.machine), "after {step:?}");
+        assert_eq!(
+            FoldedState::from_machine(&folded),
+            FoldedState::from_machine(&harness.machine),
+            "after {step:?}"
+        );
         waiting.push(folded.follow_ups().count());
     }
     assert_eq!(waiting, [0, 0, 1, 1, 1]);
@@ -192,7 +201,11 @@ fn folding_continues_a_response_that_was_cut_off_at_a_limit() {
     for step in [Step::Submit, Step::Load(true), Step::Say("text", Finish::Length, None)] {
         take(&mut harness, &step);
         let folded = fold(Machine::new(limits.clone(), None), &harness.log);
-        assert_eq!(Kept::of(&folded), Kept::of(&harness.machine), "after {step:?}");
+        assert_eq!(
+            FoldedState::from_machine(&folded),
+            FoldedState::from_machine(&harness.machine),
+            "after {step:?}"
+        );
     }
     assert_eq!(harness.last_outcome().0, OutcomeStatus::TurnLimit);
 }
@@ -202,9 +215,9 @@ fn folding_continues_a_response_that_was_cut_off_at_a_limit() {
 fn folding_keeps_a_closed_session_closed() {
     let mut machine = Machine::new(TurnLimits::default(), None);
     for kind in [InputKind::Close, InputKind::CleanedUp] {
-        machine.fold(Input::new(Timestamp::from_millis(1), kind), &Followed::default());
+        machine.fold(Input::new(Timestamp::from_millis(1), kind), &InputConsequences::default());
     }
-    let request = Followed { request: true, ..Followed::default() };
+    let request = InputConsequences { request: true, ..InputConsequences::default() };
     machine.fold(Input::new(Timestamp::from_millis(2), InputKind::Compact), &request);
     assert_eq!(machine.state, SessionState::Closed);
 }
@@ -226,7 +239,8 @@ proptest! {
             take(&mut harness, step);
             record_starts(&mut harness);
             let folded = fold(Machine::new(limits.clone(), None), &harness.log);
-            prop_assert_eq!(Kept::of(&folded), Kept::of(&harness.machine), "after {:?}", harness.log.last());
+            let (found, expected) = (FoldedState::from_machine(&folded), FoldedState::from_machine(&harness.machine));
+            prop_assert_eq!(found, expected, "after {:?}", harness.log.last());
         }
     }
     /// Records before version 4 do not say what followed. The conversation is complete nevertheless.
@@ -240,7 +254,7 @@ proptest! {
         steps.iter().for_each(|step| take(&mut harness, step));
         let mut machine = Machine::new(limits, None);
         for (input, followed) in &harness.log {
-            let old = Followed { request: followed.request, summarized: true, ..Followed::default() };
+            let old = InputConsequences { request: followed.request, summarized: true, ..InputConsequences::default() };
             machine.fold(input.clone(), &old);
             prop_assert_eq!(well_formed(&machine), Ok(()), "after {:?}", input);
         }

@@ -23,13 +23,13 @@ pub(super) struct Harness {
     /// Open subagents.
     pub(super) children: Vec<String>,
     /// All inputs, and what followed from each.
-    pub(super) log: Vec<(Input, Followed)>,
+    pub(super) log: Vec<(Input, InputConsequences)>,
     /// Newest request for more of the budget: its number, what there is, and what is needed.
     pub(super) asked: Option<(u64, Budget, Budget)>,
     /// Budgets of subagents.
     pub(super) granted: BTreeMap<String, Budget>,
     /// Amounts that they spent.
-    pub(super) spent_by: BTreeMap<String, Spent>,
+    pub(super) spent_by: BTreeMap<String, BudgetUsage>,
     /// Indices of the calls that were run.
     pub(super) ran: Vec<usize>,
     /// All other actions, as text.
@@ -47,7 +47,10 @@ impl Harness {
 
     /// A subagent with these limits, which can ask for more.
     pub(super) fn subagent(limits: TurnLimits) -> Self {
-        Self::of(Machine::starting(Start { asks: Some(AsksFor::default()), ..Start::new(limits, None) }))
+        Self::of(Machine::starting(Start {
+            asks: Some(OnDemandBudget::default()),
+            ..Start::new(limits, None)
+        }))
     }
 
     fn of(machine: Machine) -> Self {
@@ -88,7 +91,7 @@ impl Harness {
             self.machine = serde_json::from_str(&stored).unwrap();
         }
         let actions = self.machine.step(input.clone());
-        self.log.push((input, Followed::of(&actions)));
+        self.log.push((input, InputConsequences::from_actions(&actions)));
         for action in actions {
             self.note(action);
         }
@@ -226,7 +229,7 @@ impl Harness {
             plan,
             arguments: serde_json::json!({}),
             reason: "it runs a command".into(),
-            fingerprint: pintle_llm::Fingerprint::of(b"a call"),
+            fingerprint: pintle_llm::Fingerprint::from_bytes(b"a call"),
             sandbox: None,
         };
         self.judged(self.key(index), preparation);

@@ -82,13 +82,13 @@ fn named_image_is_replaced_instead_of_the_newest() {
     for text in ["first", "second", "third"] {
         look(&mut harness, text);
     }
-    refuse(&mut harness, "messages.2: too wide", Some(Fingerprint::of(b"first")));
+    refuse(&mut harness, "messages.2: too wide", Some(Fingerprint::from_bytes(b"first")));
     assert_eq!((images_sent(&harness), repairs(&harness)), (vec![0, 1, 1], 1));
     assert_eq!(harness.sent()[2], format!("results a0:first\n{NOTE}"));
 
     look(&mut harness, "fourth");
     assert_eq!(images_sent(&harness), [0, 1, 1, 1], "later images are sent");
-    refuse(&mut harness, "messages.4: too wide", Some(Fingerprint::of(b"second")));
+    refuse(&mut harness, "messages.4: too wide", Some(Fingerprint::from_bytes(b"second")));
     assert_eq!((images_sent(&harness), repairs(&harness)), (vec![0, 0, 1, 1], 2));
 
     // The same refusal again: its cause is not the newest image.
@@ -109,7 +109,7 @@ fn named_media_that_are_not_in_the_history_are_those_that_no_response_followed()
     harness.submit("go");
     look(&mut harness, "first");
     look(&mut harness, "second");
-    refuse(&mut harness, "too wide", Some(Fingerprint::of(b"unknown")));
+    refuse(&mut harness, "too wide", Some(Fingerprint::from_bytes(b"unknown")));
     assert_eq!((images_sent(&harness), repairs(&harness)), (vec![1, 0], 1));
 }
 

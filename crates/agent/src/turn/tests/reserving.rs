@@ -238,7 +238,7 @@ fn ask(harness: &mut Harness, agent: &str, has: u64, wants: u64) -> Option<u64> 
 }
 
 fn account(harness: &mut Harness, agent: &str, spent: u64, held: u64, rests: bool) {
-    let of = |tokens| Spent { input_tokens: tokens, ..Spent::default() };
+    let of = |tokens| BudgetUsage { input_tokens: tokens, ..BudgetUsage::default() };
     let account = Account { spent: of(spent), held: of(held), rests };
     harness.tell(InputKind::ChildAccount { agent: agent.into(), account });
 }

@@ -2,7 +2,7 @@
 
 use super::super::compaction::{INTRODUCTION, PIECE, USER_MESSAGES};
 use super::super::rewind::REWOUND;
-use super::super::round::{HOST_GONE, LOST, NotRun};
+use super::super::round::{HOST_GONE, LOST, NotRunReason};
 use super::super::start::FORKED;
 
 #[test]
@@ -17,14 +17,14 @@ fn texts_are_those_of_earlier_sessions() {
         (FORKED, "Not run here: the session was forked before this call had a result."),
         (REWOUND, "Not run here: the session was rewound to before this call had a result."),
         (
-            NotRun::CutOff.for_model(),
+            NotRunReason::CutOff.for_model(),
             "Not run: the answer was cut off by the output limit, so this call may be incomplete. Make it again, in \
              smaller pieces if it is long.",
         ),
-        (NotRun::Blocked.for_model(), "Not run: the answer was blocked by a content filter."),
-        (NotRun::Stopped.for_model(), "Not run: the turn was stopped before this call started."),
+        (NotRunReason::Blocked.for_model(), "Not run: the answer was blocked by a content filter."),
+        (NotRunReason::Stopped.for_model(), "Not run: the turn was stopped before this call started."),
         (
-            NotRun::OverBudget.for_model(),
+            NotRunReason::OverBudget.for_model(),
             "Not run: the session has reached a limit on what it may spend, and is paused until the user raises it.",
         ),
         (INTRODUCTION, "Summary of the conversation so far, which it replaces:\n\n"),

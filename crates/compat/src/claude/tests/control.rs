@@ -34,7 +34,7 @@ fn question(input: Value) -> PermissionRequest {
         "shell",
         pintle_tools::Effect::Execute,
         input,
-        pintle_llm::Fingerprint::of(b""),
+        pintle_llm::Fingerprint::from_bytes(b""),
     ));
     question.reason = Some("it runs a command".to_owned());
     question

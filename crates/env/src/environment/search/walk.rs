@@ -20,7 +20,7 @@ use crate::{
 
 /// A file or link visited by a walk.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FoundFile {
     pub(super) path: PathBuf,
     pub(super) is_symlink: bool,
 }
@@ -31,7 +31,7 @@ pub(super) struct Walk<'a, E: ?Sized> {
     max_depth: usize,
     scope: SearchScope,
     pending: Vec<Directory>,
-    found: Vec<Found>,
+    found: Vec<FoundFile>,
     /// Number of entries that were left out because they are ignored.
     ignored: usize,
 }
@@ -69,7 +69,7 @@ impl<'a, E: ExecutionEnvironment + ?Sized> Walk<'a, E> {
     }
 
     /// Returns the next file, in no particular order.
-    pub(super) async fn next(&mut self) -> Result<Option<Found>, EnvError> {
+    pub(super) async fn next(&mut self) -> Result<Option<FoundFile>, EnvError> {
         loop {
             if let Some(found) = self.found.pop() {
                 return Ok(Some(found));
@@ -102,7 +102,7 @@ impl<'a, E: ExecutionEnvironment + ?Sized> Walk<'a, E> {
             if !entry.is_dir {
                 if entry.is_symlink || entry.size.is_some() {
                     let is_symlink = entry.is_symlink;
-                    self.found.push(Found { path, is_symlink });
+                    self.found.push(FoundFile { path, is_symlink });
                 }
             } else if directory.depth < self.max_depth {
                 self.pending.push(Directory {

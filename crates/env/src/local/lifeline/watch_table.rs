@@ -13,13 +13,13 @@ const LINE: usize = 48;
 pub(super) struct WatchTable {
     file: File,
     /// Blank lines below `len`.
-    blank: Vec<Line>,
+    blank: Vec<LineNumber>,
     len: u64,
 }
 
 /// Line number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Line(u64);
+pub(super) struct LineNumber(u64);
 
 impl WatchTable {
     pub(super) fn new() -> io::Result<Self> {
@@ -32,8 +32,8 @@ impl WatchTable {
     }
 
     /// Writes `entry` to a blank line.
-    pub(super) fn write(&mut self, entry: &str) -> io::Result<Line> {
-        let line = self.blank.last().copied().unwrap_or(Line(self.len));
+    pub(super) fn write(&mut self, entry: &str) -> io::Result<LineNumber> {
+        let line = self.blank.last().copied().unwrap_or(LineNumber(self.len));
         self.put(line, entry)?;
         if self.blank.pop().is_none() {
             self.len += 1;
@@ -42,13 +42,13 @@ impl WatchTable {
     }
 
     /// Blanks a line.
-    pub(super) fn clear(&mut self, line: Line) -> io::Result<()> {
+    pub(super) fn clear(&mut self, line: LineNumber) -> io::Result<()> {
         self.put(line, "")?;
         self.blank.push(line);
         Ok(())
     }
 
-    fn put(&self, Line(number): Line, entry: &str) -> io::Result<()> {
+    fn put(&self, LineNumber(number): LineNumber, entry: &str) -> io::Result<()> {
         if entry.len() >= LINE || entry.contains('\n') {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the entry does not fit into a line"));
         }
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(table.write(&longest).unwrap(), one);
         assert_eq!(entries(&table), [longest.as_str(), "4:40", "3:30"]);
         let next = table.write("5:50").unwrap();
-        assert_eq!(next, Line(3));
+        assert_eq!(next, LineNumber(3));
         assert_eq!(table.file.metadata().unwrap().len(), 4 * LINE as u64);
     }
 
@@ -111,7 +111,7 @@ mod tests {
         let mut table = WatchTable::new().unwrap();
         table.write(&"x".repeat(LINE)).unwrap_err();
         table.write("1\n2").unwrap_err();
-        assert_eq!(table.write("1:10").unwrap(), Line(0));
+        assert_eq!(table.write("1:10").unwrap(), LineNumber(0));
         assert_eq!(entries(&table), ["1:10"]);
     }
 }

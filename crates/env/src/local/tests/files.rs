@@ -196,7 +196,8 @@ async fn place_is_the_directory_and_not_its_path() {
 async fn environments(environment: &LocalEnvironment, path: &Path) -> Vec<Arc<dyn ExecutionEnvironment>> {
     let root = environment.working_directory().to_path_buf();
     let local: Arc<dyn ExecutionEnvironment> = Arc::new(environment.clone());
-    let confined: Arc<dyn ExecutionEnvironment> = Arc::new(crate::Confined::new(Arc::clone(&local), [root]));
+    let confined: Arc<dyn ExecutionEnvironment> =
+        Arc::new(crate::ConfinedEnvironment::new(Arc::clone(&local), [root]));
     let mut all = vec![Arc::clone(&local), Arc::clone(&confined)];
     for environment in [local, confined] {
         all.extend(environment.hold(&[path.to_path_buf()]).await.unwrap());

@@ -3,7 +3,7 @@
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use super::*;
-use crate::{Confined, ReadOnly, WriteSwitch, contract::logging_environment::Logging};
+use crate::{ConfinedEnvironment, ReadOnlyEnvironment, WriteSwitch, contract::logging_environment::Logging};
 
 /// A project beside a directory that it must not reach.
 struct Places {
@@ -90,12 +90,12 @@ impl Places {
         vec![
             ("local", Arc::clone(&local)),
             ("logging", Arc::new(Logging::new(Arc::clone(&local)))),
-            ("read only", Arc::new(ReadOnly::new(Arc::clone(&local)).unless(&writes))),
-            ("confined", Arc::new(Confined::new(Arc::clone(&local), [self.at("project")]))),
+            ("read only", Arc::new(ReadOnlyEnvironment::new(Arc::clone(&local)).unless(&writes))),
+            ("confined", Arc::new(ConfinedEnvironment::new(Arc::clone(&local), [self.at("project")]))),
             #[cfg(all(target_os = "linux", feature = "sandbox"))]
             (
                 "sandboxed",
-                Arc::new(crate::Sandboxed::new(
+                Arc::new(crate::SandboxedEnvironment::new(
                     LocalEnvironment::builder(self.at("project")).build().unwrap(),
                 )),
             ),

@@ -10,7 +10,9 @@ use tokio::{
     time::{Instant, Interval, MissedTickBehavior, interval_at, timeout},
 };
 
-use super::{ENDING_LIMIT, LINGER, Loss, Message, ProcessIdentity, Released, RetainedClient, lost_error};
+use super::{
+    DroppedProcess, ENDING_LIMIT, LINGER, Loss, Message, ProcessIdentity, RetainedClient, lost_error,
+};
 use crate::{
     error::EnvError,
     remote::{
@@ -138,7 +140,7 @@ impl<T: Transport> Driver<T> {
             }
             self.messages.close();
             while let Ok(message) = self.messages.try_recv() {
-                if let Message::Release(Released { client, slot, .. }) = message {
+                if let Message::Release(DroppedProcess { client, slot, .. }) = message {
                     connection.kill(client, slot);
                 }
             }
@@ -306,15 +308,15 @@ impl Connection {
         match message {
             Message::Ask { request, reply } => self.request(&request, Pending::Reply(reply)).await,
             Message::Tell(request) => self.write(0, &request).await,
-            Message::Release(Released { client, slot, request: Some(request), has_started: true }) => {
+            Message::Release(DroppedProcess { client, slot, request: Some(request), has_started: true }) => {
                 self.request(&request, Pending::Terminated { slot, client }).await
             }
-            Message::Release(Released { client, slot, request: Some(request), has_started: false }) => {
+            Message::Release(DroppedProcess { client, slot, request: Some(request), has_started: false }) => {
                 // Without its client the command may not start at all.
                 self.kill(client, None);
                 self.request(&request, Pending::Terminated { slot, client: None }).await
             }
-            Message::Release(Released { client, slot, request: None, .. }) => {
+            Message::Release(DroppedProcess { client, slot, request: None, .. }) => {
                 self.kill(client, slot);
                 Ok(())
             }

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     file::FileKind,
-    remote::files::Entry,
+    remote::files::RemoteEntry,
     search::{
         SearchScope,
         ignore_rules::{
@@ -26,16 +26,16 @@ pub(in crate::remote) type Rules = BTreeMap<PathBuf, Option<Vec<u8>>>;
 pub(in crate::remote) struct Listing {
     root: PathBuf,
     /// Entries with full paths, each directory before its entries.
-    entries: Vec<Entry>,
+    entries: Vec<RemoteEntry>,
     /// Rules in effect in the parent of the root.
     above: Option<Arc<IgnoreRules>>,
     /// Entries that were removed because they are ignored, without those below them.
-    ignored: Vec<Entry>,
+    ignored: Vec<RemoteEntry>,
 }
 
 impl Listing {
     /// Creates a listing from entries with paths relative to `root`.
-    pub(in crate::remote) fn new(root: &Path, mut entries: Vec<Entry>) -> Self {
+    pub(in crate::remote) fn new(root: &Path, mut entries: Vec<RemoteEntry>) -> Self {
         for entry in &mut entries {
             entry.path = root.join(&entry.path);
         }
@@ -132,17 +132,17 @@ impl Listing {
     }
 
     /// Returns the entries, each directory before its own.
-    pub(in crate::remote) fn into_entries(self) -> Vec<Entry> {
+    pub(in crate::remote) fn into_entries(self) -> Vec<RemoteEntry> {
         self.entries
     }
 
     /// Returns the entries that were removed because they are ignored, without those below them.
-    pub(in crate::remote) fn ignored(&self) -> &[Entry] {
+    pub(in crate::remote) fn ignored(&self) -> &[RemoteEntry] {
         &self.ignored
     }
 
     /// Returns files and links.
-    pub(in crate::remote) fn files(&self) -> impl Iterator<Item = &Entry> {
+    pub(in crate::remote) fn files(&self) -> impl Iterator<Item = &RemoteEntry> {
         self.entries.iter().filter(|entry| entry.stat.is_link() || entry.stat.kind() == FileKind::File)
     }
 }

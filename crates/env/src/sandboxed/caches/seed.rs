@@ -25,7 +25,7 @@ use nix::{
     unistd::{UnlinkatFlags, symlinkat, unlinkat},
 };
 
-use crate::{blocking::Cancelled, error::EnvError, file::TEMPORARY_PREFIX};
+use crate::{blocking::CancelFlag, error::EnvError, file::TEMPORARY_PREFIX};
 
 /// Maximum number of entries that are linked or copied in all.
 const MAX_ENTRIES: usize = 500_000;
@@ -40,14 +40,14 @@ static WRITTEN: AtomicU64 = AtomicU64::new(0);
 pub(super) struct Seed<'a> {
     descriptor: OwnedFd,
     path: PathBuf,
-    cancelled: &'a Cancelled,
+    cancelled: &'a CancelFlag,
     /// Entries so far, shared by all directories.
     entries: Rc<Cell<usize>>,
 }
 
 impl<'a> Seed<'a> {
     /// Opens the first directory, whose parents no command can write to.
-    pub(super) fn open(path: &Path, cancelled: &'a Cancelled) -> Result<Self, EnvError> {
+    pub(super) fn open(path: &Path, cancelled: &'a CancelFlag) -> Result<Self, EnvError> {
         let opened = open(path, DIRECTORY, Mode::empty());
         let descriptor = opened.map_err(|error| EnvError::from_io("open", path, error.into()))?;
         Ok(Self { descriptor, path: path.to_path_buf(), cancelled, entries: Rc::default() })

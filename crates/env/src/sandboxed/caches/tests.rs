@@ -123,7 +123,7 @@ fn caches_that_cannot_be_read_are_left_out() {
         sets.effective.remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
         set_capabilities(None, sets)?;
         let user = CacheVariables::new([("HOME", home.path())]);
-        super::prepare(state.path(), &user, &Cancelled::default()).map_err(std::io::Error::other)
+        super::prepare(state.path(), &user, &CancelFlag::default()).map_err(std::io::Error::other)
     });
     set_modes(0o700);
     assert!(variables.unwrap().contains_key(OsStr::new("CARGO_HOME")));

@@ -123,7 +123,11 @@ fn request(harness: &Harness, line: &str, victim: &Victim) -> ExecRequest {
 }
 
 /// Checks that an attack succeeds without a sandbox, and not within.
-async fn holds(attack: &Attack, level: SandboxLevel, rules: fn(Sandboxed) -> Sandboxed) {
+async fn holds(
+    attack: &Attack,
+    level: SandboxLevel,
+    rules: fn(SandboxedEnvironment) -> SandboxedEnvironment,
+) {
     if attack.needs_root && !pintle_test_conditions::ROOT.is_present() {
         return;
     }

@@ -68,7 +68,7 @@ impl Project {
                 builder = builder.variable(name, value);
             }
             let before = listing(&self.harness.at("home"));
-            let environment = Sandboxed::new(builder.build().unwrap())
+            let environment = SandboxedEnvironment::new(builder.build().unwrap())
                 .with_level(level)
                 .with_writable(&project)
                 .with_writable(caches.directory())
@@ -238,8 +238,9 @@ async fn git_commits_with_protected_settings() {
     let harness = &project.harness;
     assert!(project.outside("git init -q . && rm -rf .git/info"));
     let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
-    let environment =
-        [".git/config", ".git/hooks", ".git/info"].into_iter().fold(environment, Sandboxed::with_protected);
+    let environment = [".git/config", ".git/hooks", ".git/info"]
+        .into_iter()
+        .fold(environment, SandboxedEnvironment::with_protected);
     environment.initialize().await.unwrap();
     let line = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b && \
         echo x >file && git add file && git commit -qm one && echo y >file && git commit -qam two && \

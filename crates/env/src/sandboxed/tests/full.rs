@@ -9,7 +9,7 @@ use crate::{ExecutionEnvironmentExt as _, contract::logging_environment::Logging
 async fn keeps_the_contract_at_level_full() {
     let harness = Harness::new();
     let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
-    let environment = Confined::new(Arc::new(environment), [harness.at("root")]);
+    let environment = ConfinedEnvironment::new(Arc::new(environment), [harness.at("root")]);
     environment.initialize().await.unwrap();
     contract::files(&environment, &harness.at("root/files")).await.unwrap();
     contract::search(&environment, &harness.at("root/search")).await.unwrap();
@@ -145,7 +145,8 @@ async fn file_operations_have_the_temporary_files_of_commands() {
     let machine = TempDir::new_in("/tmp").unwrap();
     fs::write(machine.path().join("file"), "machine").unwrap();
     let environment = environment.with_temporary(temporary.path()).leavable(true);
-    let confined = Confined::new(environment.clone(), [harness.at("root"), temporary.path().to_path_buf()]);
+    let confined =
+        ConfinedEnvironment::new(environment.clone(), [harness.at("root"), temporary.path().to_path_buf()]);
     let wrappers: [Arc<dyn ExecutionEnvironment>; 3] =
         [Arc::new(environment.clone()), Arc::new(confined), Arc::new(Logging::new(environment.clone()))];
     environment.initialize().await.unwrap();
@@ -296,7 +297,7 @@ async fn run_until_killed(directory: &std::path::Path) {
     let level = if read("level") == "full" { SandboxLevel::Full } else { SandboxLevel::Writes };
     let path = std::env::var_os("PATH").unwrap();
     let local = LocalEnvironment::builder(directory.join("root")).variable("PATH", path).build().unwrap();
-    let environment = Sandboxed::new(local).with_level(level);
+    let environment = SandboxedEnvironment::new(local).with_level(level);
     let mut processes = Vec::new();
     for job in JOBS {
         let command = Command::shell(job.replace("NAME", &read("name")));

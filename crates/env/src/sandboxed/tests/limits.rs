@@ -59,9 +59,10 @@ async fn an_unavailable_level_starts_nothing() {
         let support = support.clone().without(level, reason.clone());
         assert!(!support.levels().contains(&level));
         assert_eq!(support.unavailable(level), Some(&reason));
-        let environment = Sandboxed::new(harness.local()).with_level(level).with_support(support);
+        let environment = SandboxedEnvironment::new(harness.local()).with_level(level).with_support(support);
         for accepted in [Protection::Writes, Protection::Signals] {
-            let environment = Sandboxed { inner: harness.local().into(), ..environment_like(&environment) };
+            let environment =
+                SandboxedEnvironment { inner: harness.local().into(), ..environment_like(&environment) };
             let environment = environment.accepting(accepted);
             let error = environment.initialize().await.unwrap_err();
             assert!(unsupported(&error).contains(expected), "{error}");
@@ -92,7 +93,7 @@ async fn an_older_landlock_is_refused_or_accepted_by_what_it_lacks() {
         (7, Some(vec![])),
     ] {
         let sandbox = || {
-            let environment = Sandboxed::new(harness.local()).with_level(SandboxLevel::Writes);
+            let environment = SandboxedEnvironment::new(harness.local()).with_level(SandboxLevel::Writes);
             environment.with_support(support.clone().with_landlock(version))
         };
         let Some(missing) = missing else {
@@ -118,8 +119,8 @@ async fn an_older_landlock_is_refused_or_accepted_by_what_it_lacks() {
 }
 
 /// Returns a sandbox with the same rules.
-fn environment_like(environment: &Sandboxed) -> Sandboxed {
-    Sandboxed {
+fn environment_like(environment: &SandboxedEnvironment) -> SandboxedEnvironment {
+    SandboxedEnvironment {
         inner: LocalEnvironment::builder("/").build().unwrap().into(),
         can_be_left: false,
         rules: Arc::clone(&environment.rules),
@@ -235,7 +236,7 @@ fn descriptors_are_inherited_only_if_accepted() {
         refuse_unshare();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let environment = Sandboxed::new(harness.local()).with_writable(harness.at("root"));
+            let environment = SandboxedEnvironment::new(harness.local()).with_writable(harness.at("root"));
             assert!(environment.unenforced().await.unwrap().contains(&Protection::Descriptors));
             let error = environment.initialize().await.unwrap_err();
             assert!(unsupported(&error).contains("inherited file descriptors"), "{error}");

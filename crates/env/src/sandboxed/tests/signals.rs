@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nix::sys::signal::{SigSet, Signal};
 
 use super::{
-    thread::{self, Inheritance, Prepared},
+    thread::{self, Inheritance, PreparedProgram},
     *,
 };
 use crate::{
@@ -31,7 +31,7 @@ async fn no_handler_runs_while_descriptors_are_private() {
     let mut launched = thread::spawn(&invocation, Inheritance::Nothing, |_| {
         during = SigSet::thread_get_mask()?;
         let program = Program { name: invocation.program.clone(), ..Program::default() };
-        Ok(Prepared { program, inherited: Vec::new() })
+        Ok(PreparedProgram { program, inherited: Vec::new() })
     })
     .unwrap();
     for signal in [Signal::SIGCHLD, Signal::SIGINT, Signal::SIGTERM, Signal::SIGWINCH] {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::{ReadOnly, WriteSwitch, contract::logging_environment::Logging};
+use crate::{ReadOnlyEnvironment, WriteSwitch, contract::logging_environment::Logging};
 
 const LEVELS: [SandboxLevel; 2] = [SandboxLevel::Full, SandboxLevel::Writes];
 
@@ -73,7 +73,7 @@ async fn caches_follow_the_switch_and_stay_inside() {
             continue;
         }
         let (switch, copies) = (WriteSwitch::new(false), harness.at("root/copies"));
-        let sandbox = Sandboxed::new(local).with_level(level).with_writable(harness.at("root"));
+        let sandbox = SandboxedEnvironment::new(local).with_level(level).with_writable(harness.at("root"));
         let sandbox = sandbox.with_caches(caches, &copies, &switch).leavable(true);
         sandbox.initialize().await.unwrap();
         assert!(!copies.exists(), "{level}: nothing is copied before it is used");
@@ -113,8 +113,8 @@ async fn wrappers_keep_their_own_limits_outside() {
     let sandbox: Arc<dyn ExecutionEnvironment> = Arc::new(sandbox.leavable(true));
     let wrappers: [Arc<dyn ExecutionEnvironment>; 3] = [
         Arc::new(Logging::new(Arc::clone(&sandbox))),
-        Arc::new(ReadOnly::new(Arc::clone(&sandbox)).allow_commands()),
-        Arc::new(Confined::new(Arc::clone(&sandbox), [harness.at("root")])),
+        Arc::new(ReadOnlyEnvironment::new(Arc::clone(&sandbox)).allow_commands()),
+        Arc::new(ConfinedEnvironment::new(Arc::clone(&sandbox), [harness.at("root")])),
     ];
     let target = harness.at("outside/file");
     for wrapper in wrappers {

@@ -9,7 +9,7 @@ use pintle_tools::pipeline::PreparedCall;
 use super::*;
 
 fn kinds(call: &CallHistory) -> Vec<&str> {
-    let moments: Vec<Moment> = call.events.iter().map(|event| event.moment).collect();
+    let moments: Vec<EventStamp> = call.events.iter().map(|event| event.moment).collect();
     assert!(moments.is_sorted(), "{moments:?}");
     call.events.iter().map(|event| event.kind.as_str()).collect()
 }

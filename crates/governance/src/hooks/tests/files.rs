@@ -311,7 +311,7 @@ fn a_matcher_names_a_built_in_tool_by_its_name_in_any_toolset() {
         let files =
             [HookCommands::parse("hooks.toml", &toml), HookCommands::parse_json("settings.json", &json)];
         let is_selected =
-            files.map(|file| !file.unwrap().at(HookEvent::PreToolUse, &[tool, kind]).is_empty());
+            files.map(|file| !file.unwrap().for_event(HookEvent::PreToolUse, &[tool, kind]).is_empty());
         assert_eq!(is_selected, [expected; 2], "{matcher} for {tool}");
     }
 }

@@ -227,7 +227,8 @@ fn texts_match_their_reviewed_hashes() {
     let tool = PresentPlan::new(Policy::new(Mode::Plan, Rules::new(), "/w"), Mode::Edit);
     let texts =
         [PresentPlan::INSTRUCTIONS, PresentPlan::INSTRUCTIONS_WITHOUT_A_PERSON, Tool::description(&tool)];
-    let shown = texts.map(|text| format!("{} bytes, {}", text.len(), Fingerprint::of(text.as_bytes())));
+    let shown =
+        texts.map(|text| format!("{} bytes, {}", text.len(), Fingerprint::from_bytes(text.as_bytes())));
     assert_eq!(
         shown,
         [

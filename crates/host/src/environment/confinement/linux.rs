@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pintle_env::{
-    ExecutionEnvironment, LocalEnvironment, LocalEnvironmentBuilder, ProjectCaches, Protection, ReadOnly,
-    SandboxLevel, SandboxSupport, Sandboxed,
+    ExecutionEnvironment, LocalEnvironment, LocalEnvironmentBuilder, ProjectCaches, Protection,
+    ReadOnlyEnvironment, SandboxLevel, SandboxSupport, SandboxedEnvironment,
 };
 use pintle_governance::{ProtectedPaths, protected_paths};
 
@@ -49,7 +49,7 @@ pub(super) async fn sandboxed(
         SandboxLevel::Writes => builder,
     };
     let local = builder.build().or_failed(UNUSABLE)?;
-    let mut sandbox = Sandboxed::new(local)
+    let mut sandbox = SandboxedEnvironment::new(local)
         .with_level(level)
         .with_support(support.clone())
         .with_network(confinement.has_network())
@@ -83,9 +83,9 @@ pub(super) async fn sandboxed(
             let denied = denied_reads(files.denials, &plain, process_env).await?;
             let hidden = || policy.hidden.iter().chain(&denied);
             process_env.notices().report_all(other_names(hidden(), process_env));
-            sandbox = hidden().fold(sandbox, Sandboxed::with_hidden);
+            sandbox = hidden().fold(sandbox, SandboxedEnvironment::with_hidden);
             files.record.note(&found.found);
-            sandbox = found.paths.iter().fold(sandbox, Sandboxed::with_protected);
+            sandbox = found.paths.iter().fold(sandbox, SandboxedEnvironment::with_protected);
             policy.protected = found.paths;
         }
         SandboxLevel::Writes => {
@@ -103,7 +103,7 @@ pub(super) async fn sandboxed(
     let environment: Arc<dyn ExecutionEnvironment> = if use_of.writes.is_on() {
         sandbox
     } else {
-        Arc::new(ReadOnly::new(sandbox).allow_commands().unless(&use_of.writes))
+        Arc::new(ReadOnlyEnvironment::new(sandbox).allow_commands().unless(&use_of.writes))
     };
     Ok(Sandbox::Built(Box::new(ConfinedLocal {
         environment: confine(confinement, environment, [temporary.path().to_path_buf()]),
@@ -173,7 +173,10 @@ async fn prepare_caches(
 }
 
 /// Accepts that the machine lacks optional protections. A notice names each that it lacks.
-async fn accept_missing(mut sandbox: Sandboxed, notices: &Notices) -> Result<Sandboxed, Failure> {
+async fn accept_missing(
+    mut sandbox: SandboxedEnvironment,
+    notices: &Notices,
+) -> Result<SandboxedEnvironment, Failure> {
     let unenforced = sandbox.unenforced().await.or_failed(UNUSABLE)?;
     for protection in OPTIONAL {
         if unenforced.contains(&protection) {

@@ -20,11 +20,11 @@ pub(super) struct Item {
     pub(super) done: bool,
     /// Position among the items of the response, used in segment ids.
     position: usize,
-    state: State,
+    state: ItemState,
 }
 
 #[derive(Debug)]
-enum State {
+enum ItemState {
     Message { segments: Vec<Segment>, refused: bool },
     Reasoning { text: String, part: Option<(Option<u64>, Option<u64>)> },
     Call(Call),
@@ -68,18 +68,18 @@ impl Item {
         let text = |name: &str| raw.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let kind = text("type");
         let state = match kind.as_str() {
-            "message" => State::Message { segments: Vec::new(), refused: false },
+            "message" => ItemState::Message { segments: Vec::new(), refused: false },
             "reasoning" => {
                 out.push(StreamEvent::ReasoningStart { reasoning_id: position.to_string() });
-                State::Reasoning { text: String::new(), part: None }
+                ItemState::Reasoning { text: String::new(), part: None }
             }
             "function_call" | "custom_tool_call" => {
                 let id = call_id(raw, seed, position);
                 let mut call = Call::new(id, text("name"), kind == "custom_tool_call");
                 call.start(out);
-                State::Call(call)
+                ItemState::Call(call)
             }
-            _ => State::Other,
+            _ => ItemState::Other,
         };
         Self { index, id: text("id"), done: false, position, state }
     }
@@ -103,7 +103,7 @@ impl Item {
         delta: &str,
         out: &mut Vec<StreamEvent>,
     ) {
-        let State::Reasoning { text, part } = &mut self.state else { return };
+        let ItemState::Reasoning { text, part } = &mut self.state else { return };
         let before = part.replace(from);
         let is_new_part = before.is_some_and(|before| before != from);
         let delta = if is_new_part { format!("\n\n{delta}") } else { delta.to_owned() };
@@ -111,14 +111,14 @@ impl Item {
     }
 
     pub(super) fn call_delta(&mut self, delta: &str, out: &mut Vec<StreamEvent>) {
-        if let State::Call(call) = &mut self.state {
+        if let ItemState::Call(call) = &mut self.state {
             call.push(delta, out);
         }
     }
 
     /// Handles the complete arguments of a call.
     pub(super) fn arguments_done(&mut self, full: String, out: &mut Vec<StreamEvent>) {
-        if let State::Call(call) = &mut self.state {
+        if let ItemState::Call(call) = &mut self.state {
             call.complete_arguments(full, out);
         }
     }
@@ -129,17 +129,17 @@ impl Item {
             return;
         }
         match &mut self.state {
-            State::Message { .. } => self.close_message(&raw, out),
-            State::Reasoning { text, .. } => {
+            ItemState::Message { .. } => self.close_message(&raw, out),
+            ItemState::Reasoning { text, .. } => {
                 if text.is_empty() {
                     push_reasoning(self.position, text, reasoning_text(&raw), out);
                 }
                 let thinking = thinking(&raw, std::mem::take(text));
                 out.push(StreamEvent::ReasoningEnd { reasoning_id: self.position.to_string(), thinking });
             }
-            State::Call(call) => call.close(raw, out),
-            State::Other if raw.is_null() => {}
-            State::Other => {
+            ItemState::Call(call) => call.close(raw, out),
+            ItemState::Other if raw.is_null() => {}
+            ItemState::Other => {
                 let part = Some(Box::new(opaque(&raw)));
                 out.push(StreamEvent::ProviderEvent { raw, part });
             }
@@ -148,18 +148,18 @@ impl Item {
 
     /// Returns whether `json` is the minimal JSON encoding of the streamed arguments.
     pub(super) fn has_streamed(&self, json: &str) -> bool {
-        let State::Call(call) = &self.state else { return false };
+        let ItemState::Call(call) = &self.state else { return false };
         let mut rest = ExpectBytes(json.as_bytes());
         let streamed = call.arguments.text();
         !streamed.is_empty() && serde_json::to_writer(&mut rest, streamed).is_ok() && rest.0.is_empty()
     }
 
     pub(super) fn is_call(&self) -> bool {
-        matches!(self.state, State::Call(_))
+        matches!(self.state, ItemState::Call(_))
     }
 
     pub(super) fn is_refusal(&self) -> bool {
-        matches!(self.state, State::Message { refused: true, .. })
+        matches!(self.state, ItemState::Message { refused: true, .. })
     }
 
     fn close_message(&mut self, raw: &Value, out: &mut Vec<StreamEvent>) {
@@ -168,7 +168,7 @@ impl Item {
             match content_part(part) {
                 Some(ContentPart::Text(data)) => self.text_done(index, &data.text, out),
                 Some(other) => {
-                    if let (State::Message { refused, .. }, "refusal") = (&mut self.state, other.kind()) {
+                    if let (ItemState::Message { refused, .. }, "refusal") = (&mut self.state, other.kind()) {
                         *refused = true;
                     }
                     out.push(StreamEvent::ProviderEvent { raw: part.clone(), part: Some(Box::new(other)) });
@@ -176,7 +176,7 @@ impl Item {
                 None => {}
             }
         }
-        if let State::Message { segments, .. } = &mut self.state {
+        if let ItemState::Message { segments, .. } = &mut self.state {
             for segment in segments {
                 segment.close("", out);
             }
@@ -184,7 +184,7 @@ impl Item {
     }
 
     fn segment(&mut self, content_index: u64, out: &mut Vec<StreamEvent>) -> Option<&mut Segment> {
-        let State::Message { segments, .. } = &mut self.state else { return None };
+        let ItemState::Message { segments, .. } = &mut self.state else { return None };
         let known = segments.iter().position(|segment| segment.content_index == content_index);
         let position = known.unwrap_or_else(|| {
             let id = format!("{}.{content_index}", self.position);

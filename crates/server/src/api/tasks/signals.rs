@@ -215,7 +215,7 @@ async fn decide(
         return Err(Problem::new(INVALID, detail));
     }
     // The gate stays open until a process applies the decision.
-    let ticket = Fingerprint::of_text(format_args!("{gate:?} at {place}"));
+    let ticket = Fingerprint::from_display(format_args!("{gate:?} at {place}"));
     if !app.hub.decides_first(&id, GATE, ticket, &key.input_id()) {
         return Err(Problem::new(CONFLICT, "another request has decided on this gate"));
     }

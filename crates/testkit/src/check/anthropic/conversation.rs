@@ -69,7 +69,7 @@ fn check_results(path: &str, message: &Map<String, Value>, open: &[&str], report
             other_before = true;
             continue;
         }
-        let path = report.at(&join(path, "content"), index);
+        let path = report.element_path(&join(path, "content"), index);
         let id = text(block, "tool_use_id");
         if !open.contains(&id) {
             report.invalid(
@@ -97,7 +97,7 @@ fn check_server_tools(messages: &Messages<'_>, report: &mut Report) {
     for (index, (path, message)) in messages.iter().enumerate() {
         let waits = index + 1 == messages.len() || ids(message, "tool_use", "id").next().is_some();
         for (position, block) in blocks(message).enumerate() {
-            let path = report.at(&join(path, "content"), position);
+            let path = report.element_path(&join(path, "content"), position);
             match text(block, "type") {
                 "server_tool_use" | "mcp_tool_use" => open.push((path, text(block, "id"))),
                 "tool_result" => {}
@@ -167,7 +167,7 @@ fn check_leading_thinking(body: &Map<String, Value>, messages: &Messages<'_>, re
     };
     let leads = blocks(first).next().map_or("", |block| text(block, "type"));
     if !matches!(leads, "thinking" | "redacted_thinking") {
-        let path = report.at(&join(path, "content"), 0);
+        let path = report.element_path(&join(path, "content"), 0);
         report.invalid(
             join(&path, "type"),
             format!("expected `thinking` or `redacted_thinking`, but found {leads:?}"),

@@ -17,7 +17,7 @@ pub struct ApplyPlanError {
     /// The file that could not be written.
     pub path: String,
     /// The files that could not be restored; empty if no file is changed.
-    pub left_changed: Vec<LeftChanged>,
+    pub left_changed: Vec<UnrestoredFile>,
     /// The cause.
     #[source]
     pub cause: ApplyPlanCause,
@@ -26,7 +26,7 @@ pub struct ApplyPlanError {
 /// A file that could not be restored. `Display` shows its path and the path of its old content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct LeftChanged {
+pub struct UnrestoredFile {
     /// The file.
     pub path: String,
     /// The path that now has its old content, if any.
@@ -83,12 +83,12 @@ impl From<ReadFilesError> for ToolError {
 }
 
 impl ApplyPlanError {
-    pub(super) fn new(path: &str, cause: ApplyPlanCause, left_changed: Vec<LeftChanged>) -> Self {
+    pub(super) fn new(path: &str, cause: ApplyPlanCause, left_changed: Vec<UnrestoredFile>) -> Self {
         Self { path: path.to_owned(), left_changed, cause }
     }
 }
 
-impl fmt::Display for LeftChanged {
+impl fmt::Display for UnrestoredFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.path)?;
         match &self.kept_at {
@@ -127,11 +127,11 @@ impl From<ApplyPlanError> for ToolError {
     }
 }
 
-fn outcome(left_changed: &[LeftChanged]) -> String {
+fn outcome(left_changed: &[UnrestoredFile]) -> String {
     if left_changed.is_empty() {
         return "no file is changed".to_owned();
     }
-    let files: Vec<String> = left_changed.iter().map(LeftChanged::to_string).collect();
+    let files: Vec<String> = left_changed.iter().map(UnrestoredFile::to_string).collect();
     format!("the changes before it were taken back, but for {}: look at them", files.join(", "))
 }
 
@@ -157,8 +157,8 @@ mod tests {
                     "b",
                     lost.into(),
                     vec![
-                        LeftChanged { path: "a".into(), kept_at: None },
-                        LeftChanged { path: "c".into(), kept_at: Some(".pintle-1".into()) },
+                        UnrestoredFile { path: "a".into(), kept_at: None },
+                        UnrestoredFile { path: "c".into(), kept_at: Some(".pintle-1".into()) },
                     ],
                 ),
                 "b cannot be written, and the changes before it were taken back, but for a, c (kept as .pintle-1): look at them",

@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use pintle_env::{EnvError, ExecutionEnvironment};
 
-use super::error::{ApplyPlanCause, LeftChanged};
+use super::error::{ApplyPlanCause, UnrestoredFile};
 use super::step::Step;
 
 /// Maximum number of concurrent steps. Writes wait for a disk or a remote host rather than a processor, and disks flush
@@ -22,12 +22,12 @@ pub(super) struct Stage<'a> {
 
 /// A stage that failed.
 #[derive(Debug)]
-pub(super) struct Stopped<'s> {
+pub(super) struct StageFailure<'s> {
     /// The file that failed.
     pub(super) path: &'s str,
     pub(super) cause: ApplyPlanCause,
     /// The effects of failed steps that could not be undone.
-    pub(super) left_changed: Vec<LeftChanged>,
+    pub(super) left_changed: Vec<UnrestoredFile>,
 }
 
 impl<'a> Stage<'a> {
@@ -48,7 +48,7 @@ impl<'a> Stage<'a> {
         &'s self,
         env: &dyn ExecutionEnvironment,
         done: &mut Vec<&'s Step<'a>>,
-    ) -> Result<(), Stopped<'s>> {
+    ) -> Result<(), StageFailure<'s>> {
         let before = done.len();
         let mut failures = Vec::new();
         for (step, outcome) in self.steps.iter().zip(self.attempt_each(env).await) {
@@ -70,7 +70,7 @@ impl<'a> Stage<'a> {
         };
         match other {
             Some(other) => Err(self.same_file(step, other, left_changed)),
-            None => Err(Stopped { path: step.path(), cause, left_changed }),
+            None => Err(StageFailure { path: step.path(), cause, left_changed }),
         }
     }
 
@@ -93,7 +93,7 @@ impl<'a> Stage<'a> {
     /// Checks that no file was written under two names, which is possible through links.
     ///
     /// Concurrent steps cannot detect this themselves, since each finds the file as it was before both.
-    async fn check_distinct<'s>(&'s self, env: &dyn ExecutionEnvironment) -> Result<(), Stopped<'s>> {
+    async fn check_distinct<'s>(&'s self, env: &dyn ExecutionEnvironment) -> Result<(), StageFailure<'s>> {
         if self.steps.len() < 2 || self.max_concurrent == 1 {
             return Ok(());
         }
@@ -128,12 +128,12 @@ impl<'a> Stage<'a> {
         &'s self,
         one: &'s Step<'a>,
         other: &'s Step<'a>,
-        left_changed: Vec<LeftChanged>,
-    ) -> Stopped<'s> {
+        left_changed: Vec<UnrestoredFile>,
+    ) -> StageFailure<'s> {
         let position = |step: &Step<'a>| self.steps.iter().position(|candidate| candidate == step);
         let (earlier, later) = if position(one) < position(other) { (one, other) } else { (other, one) };
         let cause = ApplyPlanCause::SameFile { other: earlier.path().to_owned() };
-        Stopped { path: later.path(), cause, left_changed }
+        StageFailure { path: later.path(), cause, left_changed }
     }
 }
 
@@ -141,7 +141,7 @@ impl<'a> Stage<'a> {
 pub(super) async fn undo(
     env: &dyn ExecutionEnvironment,
     done: &[&Step<'_>],
-    left_changed: &mut Vec<LeftChanged>,
+    left_changed: &mut Vec<UnrestoredFile>,
 ) {
     for step in done.iter().rev() {
         if let Err(error) = step.undo(env).await {
@@ -154,7 +154,7 @@ pub(super) async fn undo(
 async fn retract(
     env: &dyn ExecutionEnvironment,
     failures: &[(&Step<'_>, ApplyPlanCause)],
-) -> Vec<LeftChanged> {
+) -> Vec<UnrestoredFile> {
     let mut left_changed = Vec::new();
     for (step, cause) in failures {
         if let ApplyPlanCause::Environment(_) = cause
@@ -166,7 +166,7 @@ async fn retract(
     left_changed
 }
 
-fn record_left_changed(left_changed: &mut Vec<LeftChanged>, step: &Step<'_>, error: &EnvError) {
+fn record_left_changed(left_changed: &mut Vec<UnrestoredFile>, step: &Step<'_>, error: &EnvError) {
     tracing::warn!(path = step.path(), %error, "a change of a failed patch cannot be undone");
     if let Some(left) = step.left_changed()
         && !left_changed.iter().any(|other| other.path == left.path)

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pintle_env::{EnvError, ExecutionEnvironment};
 
-use super::error::{ApplyPlanCause, LeftChanged};
+use super::error::{ApplyPlanCause, UnrestoredFile};
 
 /// The block size of most file systems, in bytes.
 pub(super) const BLOCK: usize = 4096;
@@ -111,7 +111,7 @@ impl Step<'_> {
 
     /// Returns the file that stays changed if the step cannot be undone, with the path of its old content if it was
     /// only renamed.
-    pub(super) fn left_changed(&self) -> Option<LeftChanged> {
+    pub(super) fn left_changed(&self) -> Option<UnrestoredFile> {
         let (path, kept_at) = match self {
             Self::Reserve { .. } | Self::Release { .. } | Self::Compare { .. } | Self::Directory { .. } => {
                 return None;
@@ -122,7 +122,7 @@ impl Step<'_> {
             Self::Rename { from, to, .. } => (from, Some(PathBuf::from(to))),
             Self::Write { path, .. } | Self::Remove { path, .. } => (path, None),
         };
-        Some(LeftChanged { path: (*path).to_owned(), kept_at })
+        Some(UnrestoredFile { path: (*path).to_owned(), kept_at })
     }
 
     /// Returns the content that the step writes.

@@ -47,7 +47,7 @@ impl<'a> Steps<'a> {
     /// # Errors
     ///
     /// Conflicts that are detectable before any change.
-    pub(super) async fn of(
+    pub(super) async fn plan_stages(
         env: &'a dyn ExecutionEnvironment,
         plan: &'a Plan,
     ) -> Result<Vec<Stage<'a>>, ApplyPlanError> {

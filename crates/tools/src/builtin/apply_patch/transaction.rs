@@ -41,7 +41,7 @@ pub async fn read_files(
 ///
 /// [`ApplyPlanError`] with the file that failed, the cause, and the files that could not be restored.
 pub async fn apply_plan(env: &dyn ExecutionEnvironment, plan: &Plan) -> Result<(), ApplyPlanError> {
-    let stages = Steps::of(env, plan).await?;
+    let stages = Steps::plan_stages(env, plan).await?;
     let mut done = Vec::new();
     for stage in &stages {
         if let Err(stopped) = stage.run(env, &mut done).await {

@@ -21,7 +21,7 @@ const MIN_SIGN: usize = 8;
 
 /// A file after an edit.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Replaced {
+pub(super) struct EditedContent {
     pub(super) content: Vec<u8>,
     /// The first line of each replaced text, from 1.
     pub(super) lines: Vec<usize>,
@@ -30,7 +30,7 @@ pub(super) struct Replaced {
 }
 
 /// Replaces exact occurrences, or the only loose one.
-pub(super) fn replace(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced, ToolError> {
+pub(super) fn replace(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<EditedContent, ToolError> {
     let text = Text::new(file);
     let old = fold(edit.old);
     let offsets = occurrences(&text.folded, &old);
@@ -106,7 +106,7 @@ impl<'a> Text<'a> {
     }
 
     /// Replaces `old` by `new` at ascending offsets, with the line ends of the file at these offsets.
-    fn replaced(&self, offsets: &[usize], old: &str, new: &str) -> Replaced {
+    fn replaced(&self, offsets: &[usize], old: &str, new: &str) -> EditedContent {
         let lf = fold(new);
         let crlf = lf.replace('\n', "\r\n");
         let mut feeds = self.line_feeds().peekable();
@@ -126,7 +126,7 @@ impl<'a> Text<'a> {
             done = end;
         }
         content.extend_from_slice(self.file.get(done..).unwrap_or_default());
-        Replaced { content, lines: self.lines_at(offsets), notes: Vec::new() }
+        EditedContent { content, lines: self.lines_at(offsets), notes: Vec::new() }
     }
 
     /// Returns the line of the new text if the edit seems to be applied already: the text occurs once, starts or ends
@@ -195,7 +195,7 @@ fn occurrences(haystack: &[u8], needle: &str) -> Vec<usize> {
 }
 
 /// Replaces whole lines by the rules of `apply_patch`: the loose match must be the only one.
-fn replace_loosely(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced, ToolError> {
+fn replace_loosely(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<EditedContent, ToolError> {
     let update = UpdateFile::new(path, vec![Hunk::new(hunk_lines(edit))]);
     let patch = Patch::new(vec![Operation::Update(update)]);
     let files = BTreeMap::from([(path.to_owned(), file.to_vec())]);
@@ -227,7 +227,7 @@ fn replace_loosely(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced,
             notes.push(diagnostic.kind.to_string());
         }
     }
-    Ok(Replaced { content, lines, notes })
+    Ok(EditedContent { content, lines, notes })
 }
 
 /// Describes a difference in whitespace.

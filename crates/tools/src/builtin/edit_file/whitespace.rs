@@ -85,7 +85,7 @@ fn difference(file: &str, old: &str, start: usize, length: usize) -> Option<Whit
     let first_line = file.get(..leading)?.matches('\n').count() + 1;
     let pairs = old.split('\n').zip(found.split('\n')).enumerate();
     let mut differences = pairs.filter_map(|(at, (old, found))| {
-        let mut difference = WhitespaceDifference::of(first_line + at, old, found)?;
+        let mut difference = WhitespaceDifference::compare(first_line + at, old, found)?;
         if at == 0 {
             difference.column += file.get(line_start..leading)?.chars().count();
         }

@@ -60,7 +60,7 @@ impl Tool for Read {
             }
             Ok(FileView::Empty(path)) => Ok(ToolOutput::new(reminder(&empty_file(&path)))),
             Ok(view @ (FileView::Notebook(_) | FileView::Image(..))) => Ok(view.into_output()),
-            Err(error) if OffsetPastEnd::of(&error).is_some() => {
+            Err(error) if OffsetPastEnd::from_error(&error).is_some() => {
                 Ok(ToolOutput::new(reminder(error.for_model())))
             }
             Err(error) => Err(error),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::{Written, write_file};
+use crate::builtin::{WriteReport, write_file};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
@@ -46,7 +46,7 @@ impl Tool for Write {
 
     async fn call(&self, input: WriteInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let WriteInput { file_path, content } = input;
-        let Written { change, note, .. } = write_file(&file_path, &content, cx).await?;
+        let WriteReport { change, note, .. } = write_file(&file_path, &content, cx).await?;
         let report = if change.kind == ChangeKind::Added {
             format!("File created successfully at: {file_path}")
         } else {

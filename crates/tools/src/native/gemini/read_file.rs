@@ -62,7 +62,7 @@ impl Tool for ReadFile {
 
 /// Reports an offset past the end with offsets counted from 0, as in this tool.
 fn with_zero_based_offset(error: ToolError, path: &str, skipped: usize) -> ToolError {
-    let Some(OffsetPastEnd { lines }) = OffsetPastEnd::of(&error) else { return error };
+    let Some(OffsetPastEnd { lines }) = OffsetPastEnd::from_error(&error) else { return error };
     let message = format!(
         "offset {skipped} is past the end of {path}, which has {lines} lines; the first is at offset 0"
     );

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::{self, Written};
+use crate::builtin::{self, WriteReport};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
@@ -46,7 +46,7 @@ impl Tool for WriteFile {
 
     async fn call(&self, input: WriteFileInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let WriteFileInput { file_path, content } = input;
-        let Written { change, note, .. } = builtin::write_file(&file_path, &content, cx).await?;
+        let WriteReport { change, note, .. } = builtin::write_file(&file_path, &content, cx).await?;
         let report = if change.kind == ChangeKind::Added {
             format!("Successfully created and wrote to new file: {file_path}.")
         } else {

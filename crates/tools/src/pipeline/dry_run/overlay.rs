@@ -16,11 +16,11 @@ const MAX_BYTES: usize = 64 << 20;
 #[derive(Debug)]
 pub(super) struct Overlay {
     inner: Arc<dyn ExecutionEnvironment>,
-    layer: Mutex<BTreeMap<PathBuf, Entry>>,
+    layer: Mutex<BTreeMap<PathBuf, OverlayEntry>>,
 }
 
 #[derive(Clone, Debug)]
-enum Entry {
+enum OverlayEntry {
     Written(Vec<u8>),
     Directory,
     Removed,
@@ -31,11 +31,11 @@ impl Overlay {
         Self { inner, layer: Mutex::default() }
     }
 
-    fn layer(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Entry>> {
+    fn layer(&self) -> MutexGuard<'_, BTreeMap<PathBuf, OverlayEntry>> {
         self.layer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn entry(&self, path: &Path) -> Option<Entry> {
+    fn entry(&self, path: &Path) -> Option<OverlayEntry> {
         self.layer().get(path).cloned()
     }
 
@@ -43,19 +43,21 @@ impl Overlay {
     fn is_directory_above(&self, path: &Path) -> bool {
         let layer = self.layer();
         let mut below = layer.range(path.to_owned()..).filter(|(file, _)| file.starts_with(path));
-        below.any(|(file, entry)| file != path && matches!(entry, Entry::Written(_) | Entry::Directory))
+        below.any(|(file, entry)| {
+            file != path && matches!(entry, OverlayEntry::Written(_) | OverlayEntry::Directory)
+        })
     }
 
     fn keep(&self, path: PathBuf, bytes: Vec<u8>) -> Result<(), EnvError> {
         let mut layer = self.layer();
         let held = layer.values().map(|entry| match entry {
-            Entry::Written(bytes) => bytes.len(),
-            Entry::Directory | Entry::Removed => 0,
+            OverlayEntry::Written(bytes) => bytes.len(),
+            OverlayEntry::Directory | OverlayEntry::Removed => 0,
         });
         if held.sum::<usize>().saturating_add(bytes.len()) > MAX_BYTES {
             return Err(refused(&path, "it is too large to be shown beforehand"));
         }
-        layer.insert(path, Entry::Written(bytes));
+        layer.insert(path, OverlayEntry::Written(bytes));
         Ok(())
     }
 }
@@ -83,9 +85,9 @@ impl ExecutionEnvironment for Overlay {
         let path = self.resolve(path);
         match self.entry(&path) {
             None => self.inner.read(&path, range).await,
-            Some(Entry::Removed) => Err(not_found(path)),
-            Some(Entry::Directory) => Err(EnvError::IsADirectory { path }),
-            Some(Entry::Written(bytes)) => {
+            Some(OverlayEntry::Removed) => Err(not_found(path)),
+            Some(OverlayEntry::Directory) => Err(EnvError::IsADirectory { path }),
+            Some(OverlayEntry::Written(bytes)) => {
                 let Range { start, end } = range.unwrap_or(0..u64::MAX);
                 let index = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
                 Ok(bytes.get(index(start)..index(end)).unwrap_or_default().to_vec())
@@ -114,10 +116,10 @@ impl ExecutionEnvironment for Overlay {
     async fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
         let path = self.resolve(path);
         match self.entry(&path) {
-            Some(Entry::Written(bytes)) => Ok(Metadata::new(FileKind::File, bytes.len() as u64)),
-            Some(Entry::Directory) => Ok(Metadata::new(FileKind::Directory, 0)),
+            Some(OverlayEntry::Written(bytes)) => Ok(Metadata::new(FileKind::File, bytes.len() as u64)),
+            Some(OverlayEntry::Directory) => Ok(Metadata::new(FileKind::Directory, 0)),
             _ if self.is_directory_above(&path) => Ok(Metadata::new(FileKind::Directory, 0)),
-            Some(Entry::Removed) => Err(not_found(path)),
+            Some(OverlayEntry::Removed) => Err(not_found(path)),
             None => self.inner.metadata(&path).await,
         }
     }
@@ -135,17 +137,17 @@ impl ExecutionEnvironment for Overlay {
             let mut names = inside.components();
             let Some(name) = names.next().map(|name| PathBuf::from(name.as_os_str())) else { continue };
             match (entry, names.next()) {
-                (Entry::Written(_) | Entry::Directory, Some(_below)) => {
+                (OverlayEntry::Written(_) | OverlayEntry::Directory, Some(_below)) => {
                     entries.entry(name.clone()).or_insert_with(|| DirEntry::directory(name));
                 }
-                (Entry::Written(bytes), None) => {
+                (OverlayEntry::Written(bytes), None) => {
                     entries.insert(name.clone(), DirEntry::file(name, bytes.len() as u64));
                 }
-                (Entry::Directory, None) => {
+                (OverlayEntry::Directory, None) => {
                     entries.insert(name.clone(), DirEntry::directory(name));
                 }
-                (Entry::Removed, None) => drop(entries.remove(&name)),
-                (Entry::Removed, Some(_below)) => {}
+                (OverlayEntry::Removed, None) => drop(entries.remove(&name)),
+                (OverlayEntry::Removed, Some(_below)) => {}
             }
         }
         Ok(entries.into_values().collect())
@@ -157,7 +159,7 @@ impl ExecutionEnvironment for Overlay {
             Ok(metadata) if metadata.is_dir() => Ok(()),
             Ok(_) => Err(EnvError::NotADirectory { path }),
             Err(EnvError::NotFound { .. }) => {
-                self.layer().insert(path, Entry::Directory);
+                self.layer().insert(path, OverlayEntry::Directory);
                 Ok(())
             }
             Err(error) => Err(error),
@@ -169,7 +171,7 @@ impl ExecutionEnvironment for Overlay {
         if self.metadata(&path).await?.is_dir() && !self.list(&path).await?.is_empty() {
             return Err(EnvError::IsADirectory { path });
         }
-        self.layer().insert(path, Entry::Removed);
+        self.layer().insert(path, OverlayEntry::Removed);
         Ok(())
     }
 
@@ -178,7 +180,7 @@ impl ExecutionEnvironment for Overlay {
         let bytes = self.read(&from, None).await?;
         self.write(&to, &bytes).await?;
         if from != to {
-            self.layer().insert(from, Entry::Removed);
+            self.layer().insert(from, OverlayEntry::Removed);
         }
         Ok(())
     }

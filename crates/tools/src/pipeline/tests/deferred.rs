@@ -4,7 +4,7 @@ use pintle_llm::ToolDefinition;
 
 use super::*;
 use crate::registry::{DeferredTools, RegisteredTool};
-use crate::tool::StandsFor;
+use crate::tool::RepresentedCall;
 
 /// Tools that no request defines.
 struct Deferred(Vec<Arc<RegisteredTool>>);
@@ -34,9 +34,9 @@ impl DynTool for Relay {
         Effect::Execute
     }
 
-    fn stands_for(&self, arguments: &Value) -> Option<StandsFor> {
+    fn represented_call(&self, arguments: &Value) -> Option<RepresentedCall> {
         let text = arguments.get("text").cloned().unwrap_or_default();
-        Some(StandsFor::new(arguments.get("name")?.as_str()?, json!({"text": text})))
+        Some(RepresentedCall::new(arguments.get("name")?.as_str()?, json!({"text": text})))
     }
 
     async fn call_json(&self, _arguments: Value, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -24,13 +24,13 @@ struct Agent {
     task: String,
     /// Depth of the parent session.
     depth: u32,
-    state: State,
+    state: AgentState,
     /// Time at which the state started.
     since: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum AgentState {
     Working,
     /// Has ended its work and waits for more input.
     Answered,
@@ -44,19 +44,19 @@ impl Agents {
         if let EventKind::SubagentSpawned { agent_id, child, task } = &event.kind {
             self.add(event, agent_id, child, task, now);
         } else if let EventKind::SubagentEnded { child, status, .. } = &event.kind {
-            self.set(child, State::Closed(*status), now);
+            self.set(child, AgentState::Closed(*status), now);
         } else if event.depth == 0 {
             if let EventKind::UserInput { .. } | EventKind::ProcessingEnd { .. } = &event.kind {
-                self.agents.retain(|agent| agent.state == State::Working);
+                self.agents.retain(|agent| agent.state == AgentState::Working);
             } else if let EventKind::SessionEnd { .. } = &event.kind {
                 self.agents.clear();
             }
         } else if let EventKind::UserInput { .. } | EventKind::RequestPrepared { .. } = &event.kind {
-            self.set(&event.session_id, State::Working, now);
+            self.set(&event.session_id, AgentState::Working, now);
         } else if let EventKind::Error { .. } = &event.kind {
-            self.set(&event.session_id, State::Failed, now);
+            self.set(&event.session_id, AgentState::Failed, now);
         } else if let EventKind::ProcessingEnd { .. } | EventKind::SessionEnd { .. } = &event.kind {
-            self.set_if_working(&event.session_id, State::Answered, now);
+            self.set_if_working(&event.session_id, AgentState::Answered, now);
         }
     }
 
@@ -71,29 +71,29 @@ impl Agents {
             name: summary::one_line(agent_id, summary::MAX_CHARS),
             task: summary::one_line(task, summary::MAX_CHARS),
             depth: event.depth,
-            state: State::Working,
+            state: AgentState::Working,
             since: now,
         };
         self.agents.insert(place, agent);
     }
 
-    fn set(&mut self, session: &SessionId, state: State, now: Duration) {
+    fn set(&mut self, session: &SessionId, state: AgentState, now: Duration) {
         let agent = self.agents.iter_mut().find(|agent| agent.session == *session);
         if let Some(agent) = agent.filter(|agent| agent.state != state) {
             (agent.state, agent.since) = (state, now);
         }
     }
 
-    fn set_if_working(&mut self, session: &SessionId, state: State, now: Duration) {
+    fn set_if_working(&mut self, session: &SessionId, state: AgentState, now: Duration) {
         let agent = self.agents.iter().find(|agent| agent.session == *session);
-        if agent.is_some_and(|agent| agent.state == State::Working) {
+        if agent.is_some_and(|agent| agent.state == AgentState::Working) {
             self.set(session, state, now);
         }
     }
 
     /// Returns whether any subagent is working.
     pub(super) fn is_busy(&self) -> bool {
-        self.agents.iter().any(|agent| agent.state == State::Working)
+        self.agents.iter().any(|agent| agent.state == AgentState::Working)
     }
 
     /// Returns whether the tree contains a subagent with this session.
@@ -105,7 +105,7 @@ impl Agents {
     pub(super) fn lines(&self, calls: &[RunningCall], now: Duration) -> Vec<ActivityLine> {
         let mut shown: Vec<&Agent> = self.agents.iter().collect();
         if shown.len() > MAX_SHOWN {
-            shown.retain(|agent| agent.state == State::Working);
+            shown.retain(|agent| agent.state == AgentState::Working);
             shown.truncate(MAX_SHOWN);
         }
         let mut lines: Vec<ActivityLine> = shown.iter().map(|agent| agent.line(calls, now)).collect();
@@ -123,11 +123,11 @@ impl Agent {
         let indent = "  ".repeat(usize::try_from(self.depth).unwrap_or_default());
         let name = (Face::DIM, self.name.clone());
         let (face, mark, state) = match self.state {
-            State::Working => return self.at_work(calls, now).indented(&indent),
-            State::Answered => (Face::SUCCESS, "✓", "answered"),
-            State::Failed | State::Closed(SubagentStatus::Failed) => (Face::FAILURE, "✗", "failed"),
-            State::Closed(SubagentStatus::Completed) => (Face::SUCCESS, "✓", "completed"),
-            State::Closed(SubagentStatus::Running | _) => (Face::BOLD, "•", "closed"),
+            AgentState::Working => return self.at_work(calls, now).indented(&indent),
+            AgentState::Answered => (Face::SUCCESS, "✓", "answered"),
+            AgentState::Failed | AgentState::Closed(SubagentStatus::Failed) => (Face::FAILURE, "✗", "failed"),
+            AgentState::Closed(SubagentStatus::Completed) => (Face::SUCCESS, "✓", "completed"),
+            AgentState::Closed(SubagentStatus::Running | _) => (Face::BOLD, "•", "closed"),
         };
         let mark = (face, mark.to_owned());
         let parts = [mark, name, (Face::PLAIN, state.to_owned()), (Face::DIM, self.task.clone())];

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::super::line::{Face, Line};
+use super::super::line::{Face, StyledLine};
 use super::super::sanitize::escape_hidden;
 use super::super::wrap::expand_tabs;
 
@@ -27,7 +27,7 @@ pub(super) enum LineKind {
 /// Last lines of a diff, with counts of all added and removed lines.
 #[derive(Debug, Default)]
 pub(super) struct DiffTail {
-    lines: VecDeque<Line>,
+    lines: VecDeque<StyledLine>,
     /// Incomplete last line.
     partial: Option<(LineKind, String)>,
     added: u64,
@@ -75,7 +75,7 @@ impl DiffTail {
     }
 
     /// Returns at most `lines` lines from the end, including an incomplete one.
-    pub(super) fn last_lines(&self, lines: usize) -> impl Iterator<Item = Line> {
+    pub(super) fn last_lines(&self, lines: usize) -> impl Iterator<Item = StyledLine> {
         let partial = self.partial.as_ref().map(|(kind, text)| format_line(*kind, text));
         let complete = lines.saturating_sub(usize::from(partial.is_some()));
         let skipped = self.lines.len().saturating_sub(complete);
@@ -84,7 +84,7 @@ impl DiffTail {
 }
 
 /// Formats a line with its sign, tabs expanded and hidden characters escaped.
-fn format_line(kind: LineKind, text: &str) -> Line {
+fn format_line(kind: LineKind, text: &str) -> StyledLine {
     let text = expand_tabs(&escape_hidden(text.strip_suffix('\r').unwrap_or(text)));
     let (sign, face) = match kind {
         LineKind::Added => ("+", Face::SUCCESS),
@@ -94,7 +94,7 @@ fn format_line(kind: LineKind, text: &str) -> Line {
         LineKind::Hunk => ("@@ ", Face::LOCATION),
         LineKind::File => ("", Face::BOLD),
     };
-    Line::new(format!("{sign}{text}"), face)
+    StyledLine::new(format!("{sign}{text}"), face)
 }
 
 /// Truncates a line to [`MAX_LINE_BYTES`].

@@ -87,7 +87,7 @@ fn drafts_are_bounded() {
     }
     draft.push(&"\\nshort".repeat(1_000));
     assert!(draft.subject().chars().count() <= summary::MAX_CHARS + 1);
-    let lines: Vec<Line> = draft.last_lines(1_000).collect();
+    let lines: Vec<StyledLine> = draft.last_lines(1_000).collect();
     assert!(lines.len() <= 17, "{}", lines.len());
     assert_eq!(draft.counts(), (1_001, 0));
 }

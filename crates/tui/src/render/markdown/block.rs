@@ -40,7 +40,7 @@ pub(in crate::render) struct Fence {
 
 impl<'a> Block<'a> {
     /// Returns the form of a line.
-    pub(in crate::render) fn of(line: &'a str) -> Self {
+    pub(in crate::render) fn parse(line: &'a str) -> Self {
         let text = line.trim_start_matches([' ', '\t']);
         let blanks = line.get(..line.len() - text.len()).unwrap_or_default();
         let indent = blanks.chars().map(|blank| if blank == '\t' { CODE_INDENT } else { 1 }).sum();

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
 
-use crate::render::line::{Colour, Face, Line};
+use crate::render::line::{Colour, Face, StyledLine};
 
 /// Maximum number of highlighted lines of a block. Further lines are plain.
 const MAX_LINES: usize = 5_000;
@@ -71,7 +71,7 @@ impl Highlighter {
     }
 
     /// Highlights the next line. Blocks until the highlighter [is ready](Self::is_ready).
-    pub(super) fn line(&mut self, text: &str) -> Line {
+    pub(super) fn line(&mut self, text: &str) -> StyledLine {
         if let Some(compiling) = self.compiling.take() {
             // An error of the thread recurs when the line is parsed.
             let _ = compiling.join();
@@ -80,10 +80,10 @@ impl Highlighter {
         if self.lines > MAX_LINES || text.len() > MAX_LINE {
             self.parser = None;
         }
-        let Some((state, stack)) = &mut self.parser else { return Line::plain(text) };
+        let Some((state, stack)) = &mut self.parser else { return StyledLine::plain(text) };
         let Some(line) = coloured(text, state, stack) else {
             self.parser = None;
-            return Line::plain(text);
+            return StyledLine::plain(text);
         };
         line
     }
@@ -121,9 +121,9 @@ fn syntax(language: &str) -> Option<&'static SyntaxReference> {
 }
 
 /// Returns a line with the faces of its scopes, or `None` if the grammar fails on it.
-fn coloured(text: &str, state: &mut ParseState, stack: &mut ScopeStack) -> Option<Line> {
+fn coloured(text: &str, state: &mut ParseState, stack: &mut ScopeStack) -> Option<StyledLine> {
     let operations = state.parse_line(&format!("{text}\n"), &SYNTAXES).ok()?;
-    let mut line = Line::default();
+    let mut line = StyledLine::default();
     let mut from = 0;
     for (index, operation) in operations {
         let index = index.min(text.len());

@@ -2,16 +2,16 @@
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-use crate::render::line::{Colour, Face, Line};
+use crate::render::line::{Colour, Face, StyledLine};
 use crate::render::wrap::expand_tabs;
 
 /// Prefix that makes every line a paragraph, whatever it starts with.
 const MARK: char = '\u{fffc}';
 
 /// Returns a line with its inline markup converted to faces.
-pub(super) fn line(text: &str) -> Line {
+pub(super) fn line(text: &str) -> StyledLine {
     let marked = format!("{MARK}{}", text.trim_end());
-    let mut line = Line::default();
+    let mut line = StyledLine::default();
     let mut faces = vec![Face::PLAIN];
     let mut targets = Vec::new();
     for event in Parser::new_ext(&marked, Options::ENABLE_STRIKETHROUGH) {
@@ -73,7 +73,7 @@ fn start(tag: &Tag<'_>) -> (Face, Option<String>) {
     }
 }
 
-fn push(line: &mut Line, text: &str, face: Face) {
+fn push(line: &mut StyledLine, text: &str, face: Face) {
     // Entities may encode control characters.
     let text: String = text.chars().filter(|character| *character != MARK).collect();
     let text = crate::render::sanitize(&text).replace('\n', " ");

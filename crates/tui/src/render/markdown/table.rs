@@ -1,7 +1,7 @@
 //! Tables.
 
 use super::inline;
-use crate::render::line::{Face, Line};
+use crate::render::line::{Face, StyledLine};
 use crate::render::wrap::{self, Margins};
 
 /// Number of rows after which a table is shown before it ends.
@@ -16,7 +16,7 @@ const GAP: &str = "  ";
 /// Rows of a table.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    rows: Vec<Vec<Line>>,
+    rows: Vec<Vec<StyledLine>>,
     /// Whether the first row is the header.
     has_head: bool,
 }
@@ -44,7 +44,7 @@ impl Table {
     }
 
     /// Returns the rows of the table in at most this many columns.
-    pub(super) fn rows(&self, columns: usize) -> Vec<Line> {
+    pub(super) fn rows(&self, columns: usize) -> Vec<StyledLine> {
         let widths = self.widths(columns);
         let mut shown = Vec::new();
         for (index, cells) in self.rows.iter().enumerate() {
@@ -52,7 +52,7 @@ impl Table {
             shown.extend(row(cells, &widths, is_head));
             if is_head {
                 let rules: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
-                shown.push(Line::new(rules.join(GAP), Face::DIM));
+                shown.push(StyledLine::new(rules.join(GAP), Face::DIM));
             }
         }
         // If even the narrowest columns do not fit, rows are broken at the width.
@@ -63,7 +63,7 @@ impl Table {
     fn widths(&self, columns: usize) -> Vec<usize> {
         let count = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let widest = |index: usize| {
-            self.rows.iter().filter_map(|row| row.get(index)).map(Line::columns).max().unwrap_or(0)
+            self.rows.iter().filter_map(|row| row.get(index)).map(StyledLine::columns).max().unwrap_or(0)
         };
         let mut widths: Vec<usize> = (0..count).map(widest).collect();
         let gaps = GAP.len() * count.saturating_sub(1);
@@ -78,18 +78,18 @@ impl Table {
 }
 
 /// Returns the lines of a row.
-fn row(cells: &[Line], widths: &[usize], is_head: bool) -> Vec<Line> {
-    let wrapped: Vec<Vec<Line>> = cells
+fn row(cells: &[StyledLine], widths: &[usize], is_head: bool) -> Vec<StyledLine> {
+    let wrapped: Vec<Vec<StyledLine>> = cells
         .iter()
         .zip(widths)
         .map(|(cell, width)| {
-            let cell = if is_head { cell.clone().with(Face::BOLD) } else { cell.clone() };
+            let cell = if is_head { cell.clone().with_face(Face::BOLD) } else { cell.clone() };
             wrap::wrap(&cell, *width, &Margins::default())
         })
         .collect();
     let height = wrapped.iter().map(Vec::len).max().unwrap_or(1);
     let line = |number: usize| {
-        let mut line = Line::default();
+        let mut line = StyledLine::default();
         let mut blanks = 0;
         for (index, (cell, width)) in wrapped.iter().zip(widths).enumerate() {
             blanks += if index == 0 { 0 } else { GAP.len() };

@@ -5,7 +5,7 @@ use crate::render::line::Colour;
 
 const COLUMNS: usize = 40;
 
-fn rows(text: &str) -> Vec<Line> {
+fn rows(text: &str) -> Vec<StyledLine> {
     let mut markdown = Markdown::default();
     let mut rows = markdown.push(text, COLUMNS);
     rows.extend(markdown.end(COLUMNS));
@@ -94,7 +94,7 @@ fn tables_are_laid_out() {
 fn code_is_coloured() {
     let rows = rows("```rust\n// note\nlet x = \"a\";\n```\n");
     let faces =
-        |row: &Line| row.spans().iter().map(|span| (span.text.clone(), span.face)).collect::<Vec<_>>();
+        |row: &StyledLine| row.spans().iter().map(|span| (span.text.clone(), span.face)).collect::<Vec<_>>();
     assert_eq!(faces(&rows[1]), [("// note".to_owned(), Face::DIM)]);
     let coloured = faces(&rows[2]);
     assert!(coloured.contains(&("let".to_owned(), Face::coloured(Colour::Magenta))), "{coloured:?}");
@@ -110,10 +110,10 @@ fn code_that_waits_for_its_grammar_is_shown_without_colours() {
     markdown.code.as_mut().unwrap().waiting = vec!["local a = 1".to_owned()];
     markdown.push("local b", COLUMNS);
     let preview = markdown.preview(COLUMNS);
-    assert_eq!(preview.iter().map(Line::text).collect::<Vec<_>>(), ["local a = 1", "local b"]);
+    assert_eq!(preview.iter().map(StyledLine::text).collect::<Vec<_>>(), ["local a = 1", "local b"]);
     assert_eq!(preview[0].spans().len(), 1);
     let rows = markdown.end(COLUMNS);
-    assert_eq!(rows.iter().map(Line::text).collect::<Vec<_>>(), ["local a = 1", "local b"]);
+    assert_eq!(rows.iter().map(StyledLine::text).collect::<Vec<_>>(), ["local a = 1", "local b"]);
     assert!(rows.iter().all(|row| row.spans().len() > 1), "{rows:?}");
     assert!(Highlighter::new("lua").is_ready());
 }
@@ -128,7 +128,7 @@ fn what_has_not_ended_is_shown_as_it_would_look() {
     assert_eq!(markdown.end(COLUMNS)[0].text(), "two three four");
     assert_eq!(markdown.preview(COLUMNS), []);
     markdown.push("| a |\n|---|\n| b", COLUMNS);
-    assert_eq!(markdown.preview(COLUMNS).iter().map(Line::text).collect::<Vec<_>>(), ["a", "─", "b"]);
+    assert_eq!(markdown.preview(COLUMNS).iter().map(StyledLine::text).collect::<Vec<_>>(), ["a", "─", "b"]);
 }
 
 #[test]
@@ -136,10 +136,10 @@ fn a_line_without_an_end_takes_no_more_than_its_limit() {
     let mut markdown = Markdown::default();
     let mut text = String::new();
     for _ in 0..10_000 {
-        text.extend(markdown.push("word ", COLUMNS).iter().map(Line::text));
+        text.extend(markdown.push("word ", COLUMNS).iter().map(StyledLine::text));
         assert!(markdown.pending.len() <= MAX_LINE);
     }
-    text.extend(markdown.end(COLUMNS).iter().map(Line::text));
+    text.extend(markdown.end(COLUMNS).iter().map(StyledLine::text));
     assert_eq!(text.matches("word").count(), 10_000);
 }
 
@@ -165,7 +165,7 @@ proptest! {
         let text = lines.join("\n");
         let formatted = |pieces: &mut dyn Iterator<Item = String>| {
             let mut markdown = Markdown::default();
-            let mut rows: Vec<Line> =
+            let mut rows: Vec<StyledLine> =
                 pieces.flat_map(|piece| {
                     let rows = markdown.push(&piece, columns);
                     markdown.preview(columns);

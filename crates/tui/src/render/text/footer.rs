@@ -3,7 +3,7 @@
 use pintle_agent::OutcomeStatus;
 
 use super::super::call::MAX_LINE_CHARS;
-use super::super::line::{Face, Line};
+use super::super::line::{Face, StyledLine};
 use super::super::{DemoResult, diff, summary};
 use super::{Detail, Footer, TextView};
 
@@ -18,7 +18,7 @@ impl TextView {
             let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
             return format!("{}{end}", self.style.body(text, self.columns));
         }
-        self.transcript.footer(Line::new(totals(footer), Face::DIM));
+        self.transcript.footer(StyledLine::new(totals(footer), Face::DIM));
         let out = self.take();
         out + &footer.demo.map(|demo| self.demo_result(demo)).unwrap_or_default()
     }

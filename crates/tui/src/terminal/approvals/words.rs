@@ -2,14 +2,14 @@
 
 use pintle_agent::ApprovalRequest;
 
-use super::{Approvals, Decided, details, rules};
+use super::{Approvals, RequestDecision, details, rules};
 use crate::approve::{self, CallDecision, Choice};
-use crate::render::{Face, Line, UNWRAPPED_COLUMNS};
+use crate::render::{Face, StyledLine, UNWRAPPED_COLUMNS};
 
 /// Meaning of a line while a call is pending.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    Decided(Box<Decided>),
+    Decided(Box<RequestDecision>),
     /// The word is known, but it cannot decide this call. Contains the reason.
     Unfit(&'static str),
     /// The line is not a decision.
@@ -18,17 +18,17 @@ pub(crate) enum Answer {
 
 impl Approvals {
     /// Returns the question about the shown call.
-    pub(crate) fn question(&self) -> Vec<Line> {
-        let Some(request) = self.shown() else { return Vec::new() };
-        let mut lines = self.head(Line::plain("approval: "), request, UNWRAPPED_COLUMNS);
+    pub(crate) fn question(&self) -> Vec<StyledLine> {
+        let Some(request) = self.selected_request() else { return Vec::new() };
+        let mut lines = self.head(StyledLine::plain("approval: "), request, UNWRAPPED_COLUMNS);
         lines.extend(details(request, UNWRAPPED_COLUMNS));
-        lines.push(Line::new(choices(request), Face::BOLD));
+        lines.push(StyledLine::new(choices(request), Face::BOLD));
         lines
     }
 
     /// Parses a line as an answer to the question.
     pub(crate) fn answer(&self, line: &str) -> Answer {
-        let Some(request) = self.shown() else { return Answer::Other };
+        let Some(request) = self.selected_request() else { return Answer::Other };
         let line = line.trim();
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let decision = match (Choice::by_name(word.trim_end_matches(',')), rest.trim()) {
@@ -41,7 +41,7 @@ impl Approvals {
             },
         };
         match decision {
-            Ok(decision) => Answer::Decided(Box::new(Decided::new(request, decision))),
+            Ok(decision) => Answer::Decided(Box::new(RequestDecision::new(request, decision))),
             Err(reason) => Answer::Unfit(reason),
         }
     }

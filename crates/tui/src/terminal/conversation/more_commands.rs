@@ -28,7 +28,7 @@ impl Conversation {
         let own = self.user_commands.iter().map(|command| (command.name.clone(), command.meaning.clone()));
         let prompts = self.prompts.iter().map(|prompt| (prompt.command.clone(), prompt.meaning()));
         self.more_commands = own.chain(prompts).collect();
-        self.menu = Menu::of(&self.editor.before_cursor(), &self.files, &self.more_commands);
+        self.menu = Menu::complete(&self.editor.before_cursor(), &self.files, &self.more_commands);
     }
 
     /// Returns the effects of a command of the user, or `None` if no command has this name.
@@ -36,7 +36,7 @@ impl Conversation {
         let (name, arguments) = commands::split(written);
         let said = self.user_commands.iter().find(|command| command.name == name)?.say(arguments);
         let text = self.take()?;
-        Some(vec![Effect::Remember(text), Effect::Say(self.said(&said))])
+        Some(vec![Effect::Remember(text), Effect::Say(self.compose_message(&said))])
     }
 
     /// Returns the effects of a prompt of a server, or `None` if no prompt has this name.

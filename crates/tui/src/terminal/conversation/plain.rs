@@ -7,11 +7,11 @@ use pintle_agent::{ApprovalRequest, EventKind};
 
 use super::{Conversation, Effect, HINT_TIME};
 use crate::render::TerminalSize;
-use crate::render::{Line, Transcript};
+use crate::render::{StyledLine, Transcript};
 use crate::terminal::approvals::{self, Answer};
 use crate::terminal::history::History;
 use crate::terminal::memory::MemoryFile;
-use crate::terminal::status::Status;
+use crate::terminal::status::StatusLine;
 
 /// Printed when the conversation is ready for input.
 const READY: &str = "— ready";
@@ -30,7 +30,7 @@ pub(super) struct Plain {
 
 impl Conversation {
     /// Creates a conversation in plain mode.
-    pub(crate) fn in_lines(size: TerminalSize, history: History, status: Status) -> Self {
+    pub(crate) fn in_lines(size: TerminalSize, history: History, status: StatusLine) -> Self {
         let mut conversation = Self::new(size, history, status);
         conversation.transcript = Transcript::plain();
         conversation.plain = Some(Plain::default());
@@ -48,7 +48,7 @@ impl Conversation {
     pub(crate) fn line(&mut self, text: &str, now: Duration) -> Vec<Effect> {
         self.leaving = None;
         if let Some(line) = self.memory.take() {
-            let Some(file) = MemoryFile::named(text.trim()) else {
+            let Some(file) = MemoryFile::by_name(text.trim()) else {
                 self.hint("nothing was added", now);
                 return Vec::new();
             };
@@ -90,7 +90,7 @@ impl Conversation {
         let interrupts = self.can_interrupt();
         self.leaving = Some(now + HINT_TIME);
         self.hint("press Ctrl+C again to leave", now);
-        self.is_interrupt_untold |= self.is_running;
+        self.interrupt_unreported |= self.is_running;
         if interrupts { vec![Effect::Interrupt] } else { Vec::new() }
     }
 
@@ -118,7 +118,7 @@ impl Conversation {
     /// Asks about the next pending call, once.
     pub(super) fn ask(&mut self) {
         let Some(plain) = &mut self.plain else { return };
-        let next = self.approvals.shown();
+        let next = self.approvals.selected_request();
         let is_asked = match (&plain.asked, next) {
             (Some(asked), Some(next)) => approvals::is_same(asked, next),
             (None, None) => true,
@@ -137,7 +137,7 @@ impl Conversation {
     /// In plain mode, prints that the conversation is ready for input.
     pub(crate) fn say_ready(&mut self) {
         if self.is_plain() {
-            self.transcript.line(&Line::plain(READY));
+            self.transcript.line(&StyledLine::plain(READY));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Conversation;
-use crate::render::{Colour, Face, Line, TerminalSize};
+use crate::render::{Colour, Face, StyledLine, TerminalSize};
 use crate::terminal::painter::Region;
 
 /// Prefix of the first row of the editor.
@@ -45,7 +45,7 @@ impl Conversation {
             return Region::default();
         }
         let columns = columns(size);
-        let mut below: Vec<Line> = self.hint_line().into_iter().collect();
+        let mut below: Vec<StyledLine> = self.hint_line().into_iter().collect();
         below.push(self.status.line(columns));
         // The editor has priority, then the status line, then the hint.
         while !below.is_empty() && below.len() >= most {
@@ -60,7 +60,7 @@ impl Conversation {
         let menu = self.menu.as_ref().map(|menu| menu.rows(room)).unwrap_or_default();
         let room = room - menu.len();
         let (approvals, approval_cursor) = self.approvals.rows(columns, room, most_details(size));
-        let mut asked: Vec<Line> = approvals.into_iter().take(room).collect();
+        let mut asked: Vec<StyledLine> = approvals.into_iter().take(room).collect();
         let (questions, answer_cursor) = self.questions.rows(columns, room - asked.len());
         let before_questions = asked.len();
         asked.extend(questions.into_iter().take(room - before_questions));
@@ -77,30 +77,30 @@ impl Conversation {
         rows.extend(editor);
         rows.extend(menu);
         rows.extend(below);
-        let rows: Vec<Line> = rows.into_iter().map(|row| row.truncated(columns)).collect();
+        let rows: Vec<StyledLine> = rows.into_iter().map(|row| row.truncated(columns)).collect();
         let cursor = cursor.map(|(row, column)| (row.min(rows.len().saturating_sub(1)), column.min(columns)));
         Region { rows, cursor }
     }
 
     /// Returns the newest rows of incomplete text and of activity, each followed by a blank row.
-    fn activity_rows(&self, now: Duration, most: usize) -> Vec<Line> {
+    fn activity_rows(&self, now: Duration, most: usize) -> Vec<StyledLine> {
         let size = TerminalSize { rows: most.max(1), ..self.size };
         let mut rows = self.transcript.preview();
         if !rows.is_empty() || !self.transcript.is_empty() {
-            rows.push(Line::default());
+            rows.push(StyledLine::default());
         }
         let mut activity = self.activity.lines(now, size);
         activity.extend(self.activity.plan_lines(most / 2));
         if !activity.is_empty() {
             rows.extend(activity);
-            rows.push(Line::default());
+            rows.push(StyledLine::default());
         }
         let first = rows.len().saturating_sub(most);
         rows.split_off(first)
     }
 
     /// Returns the rows of the editor around the cursor, and the position of the cursor in them.
-    fn editor_rows(&self, most: usize) -> (Vec<Line>, (usize, usize)) {
+    fn editor_rows(&self, most: usize) -> (Vec<StyledLine>, (usize, usize)) {
         if let Some(search) = &self.search {
             let (mut rows, cursor) = search.rows();
             rows.truncate(most);
@@ -109,14 +109,14 @@ impl Conversation {
         let indent = PROMPT.chars().count();
         let face = Face::coloured(Colour::Cyan).and(Face::BOLD);
         if self.editor.is_empty() {
-            let row = Line::new(PROMPT, face).and(PLACEHOLDER, Face::DIM);
+            let row = StyledLine::new(PROMPT, face).and(PLACEHOLDER, Face::DIM);
             return (vec![row], (0, indent));
         }
         let layout = self.editor.layout(editor_columns(self.size));
         let (row, column) = layout.cursor;
         let first = (row + 1).saturating_sub(most);
         let rows = layout.rows.into_iter().enumerate().skip(first).take(most).map(|(index, row)| {
-            let mut line = if index == 0 { Line::new(PROMPT, face) } else { Line::plain("  ") };
+            let mut line = if index == 0 { StyledLine::new(PROMPT, face) } else { StyledLine::plain("  ") };
             line.append(row);
             line
         });

@@ -25,7 +25,7 @@ struct Harness {
 }
 
 /// Returns the text that is said, with the images of which the driver knows nothing but the name in brackets.
-fn said(Said { text, images, .. }: &Said) -> String {
+fn said(OutgoingMessage { text, images, .. }: &OutgoingMessage) -> String {
     let names: String = images
         .iter()
         .map(|image| match &image.pasted {
@@ -43,7 +43,7 @@ impl Harness {
 
     fn of_size(rows: u16, columns: u16) -> Self {
         let size = TerminalSize { columns: columns.into(), rows: rows.into() };
-        let status = Status { model: "m".into(), mode: "auto".into(), ..Status::default() };
+        let status = StatusLine { model: "m".into(), mode: "auto".into(), ..StatusLine::default() };
         let cells = |count| NonZero::new(count).unwrap();
         Self {
             conversation: Conversation::new(size, History::default(), status),
@@ -125,7 +125,7 @@ impl Harness {
 
 fn request(call_id: &str, command: &str) -> Arc<ApprovalRequest> {
     let arguments = json!({ "command": command });
-    let fingerprint = pintle_llm::Fingerprint::of(call_id.as_bytes());
+    let fingerprint = pintle_llm::Fingerprint::from_bytes(call_id.as_bytes());
     let mut request = ApprovalRequest::new(call_id, "shell", ToolEffect::Execute, arguments, fingerprint);
     request.reason = "mode ask".into();
     request.suggested_rules = vec![format!("shell({command})")];
@@ -252,9 +252,12 @@ fn enter_steers_a_turn_and_tab_queues() {
 #[test]
 fn enter_completes_the_only_command_of_the_menu() {
     let mut harness = Harness::new();
-    assert_eq!(harness.types("/comp\r").done(), r#"Call(Called { command: Compact, arguments: "" })"#);
+    assert_eq!(
+        harness.types("/comp\r").done(),
+        r#"Call(CommandInvocation { command: Compact, arguments: "" })"#
+    );
     assert_eq!(harness.types("/co\r").done(), "", "several commands begin like this");
-    assert_eq!(harness.types("py\r").done(), r#"Call(Called { command: Copy, arguments: "" })"#);
+    assert_eq!(harness.types("py\r").done(), r#"Call(CommandInvocation { command: Copy, arguments: "" })"#);
     assert_eq!(harness.types("/frob\r").done(), "", "no command begins like this");
 }
 
@@ -375,7 +378,7 @@ fn commands_are_completed_called_and_corrected() {
     ");
     harness.types("\x1b[B\x1b[B\t");
     assert!(harness.shown().contains("› /context"), "{}", harness.shown());
-    assert!(harness.types("\r").done().starts_with("Call(Called { command: Context"));
+    assert!(harness.types("\r").done().starts_with("Call(CommandInvocation { command: Context"));
     harness.types("/hepl\r");
     assert!(harness.shown().contains("did you mean /help?"), "{}", harness.shown());
     assert!(harness.shown().contains("› /hepl"), "it can be mended");
@@ -442,7 +445,7 @@ fn keys_of_a_question_are_shown_in_the_smallest_window() {
         harness.conversation.resize(TerminalSize { columns, rows });
         harness.conversation.set_approvals(vec![request("1", "make\nmake install\nmake clean")]);
         let (printed, region) = harness.conversation.frame(harness.now);
-        let text = |lines: &[Line]| lines.iter().map(|line| line.text() + "\n").collect::<String>();
+        let text = |lines: &[StyledLine]| lines.iter().map(|line| line.text() + "\n").collect::<String>();
         let (printed, shown) = (text(&printed), text(&region.rows));
         assert!(printed.contains("    make install"), "{columns}x{rows}: {printed}");
         assert!(shown.contains("y once") && shown.contains("n no"), "{columns}x{rows}: {shown}");

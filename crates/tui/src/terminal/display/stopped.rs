@@ -43,7 +43,7 @@ impl Display {
         if self.came_back.is_some_and(|came_back| at <= came_back + REPORT_TIME) {
             return Ok(());
         }
-        modes::enter_again().or_failed("cannot use the terminal")?;
+        modes::reenter().or_failed("cannot use the terminal")?;
         if device::has_shell() {
             return self.draw_below().await;
         }

@@ -3,12 +3,12 @@
 use pintle_agent::{Turn, TurnKind};
 
 use super::{Driver, Request};
-use crate::render::{Face, Line, plural};
+use crate::render::{Face, StyledLine, plural};
 use crate::reports::{self, INIT, PLAN_FIRST, labelled};
-use crate::terminal::commands::{COMMANDS, Called, Command};
-use crate::terminal::images::Said;
+use crate::terminal::commands::{COMMANDS, Command, CommandInvocation};
+use crate::terminal::conversation_end::ConversationEnd;
+use crate::terminal::images::OutgoingMessage;
 use crate::terminal::keys::Background;
-use crate::terminal::next::Next;
 use crate::terminal::port::{Capabilities, Operation, PortCommand, Report, Switch};
 
 /// Maximum size of a text that is copied to the clipboard, in bytes. Terminals ignore much longer texts.
@@ -55,8 +55,8 @@ const LEAVE_IT_RUNNING: &str = "clear the input; twice, leave: the session conti
 
 impl Driver<'_> {
     /// Carries out a command.
-    pub(super) fn call(&mut self, called: &Called) {
-        let Called { command, arguments } = called;
+    pub(super) fn call(&mut self, called: &CommandInvocation) {
+        let CommandInvocation { command, arguments } = called;
         if let Some(needed) = operation(*command)
             && self.refuses(needed, &format!("/{}", name(*command)))
         {
@@ -82,7 +82,7 @@ impl Driver<'_> {
                 let is_plain = self.display.conversation.is_plain();
                 return self.answer(help(is_plain, self.port.capabilities()));
             }
-            Command::Init => return self.submit(Said::text(INIT)),
+            Command::Init => return self.submit(OutgoingMessage::text(INIT)),
             Command::Jobs => PortCommand::Report(Report::Jobs),
             Command::Login => return self.answer(reports::login()),
             Command::Memory => {
@@ -101,7 +101,7 @@ impl Driver<'_> {
             Command::Permissions => PortCommand::Report(Report::Rules),
             Command::Plan => return self.plan(arguments),
             Command::Quit => {
-                self.next = Some(Next::Leave);
+                self.next = Some(ConversationEnd::Leave);
                 return;
             }
             Command::Resume if arguments.is_empty() => PortCommand::Report(Report::Sessions),
@@ -116,7 +116,7 @@ impl Driver<'_> {
         self.request(Request::Other, command);
     }
 
-    fn answer(&mut self, lines: Vec<Line>) {
+    fn answer(&mut self, lines: Vec<StyledLine>) {
         self.display.conversation.answer(lines);
         self.display.draw_soon();
     }
@@ -132,7 +132,10 @@ impl Driver<'_> {
         if task.is_empty() {
             return self.request(Request::Other, PortCommand::Plan(None));
         }
-        let said = Said { instruction: Some(PLAN_FIRST), ..self.display.conversation.said(task) };
+        let said = OutgoingMessage {
+            instruction: Some(PLAN_FIRST),
+            ..self.display.conversation.compose_message(task)
+        };
         self.request(Request::Message(said.text.clone()), PortCommand::Plan(Some(said)));
     }
 
@@ -194,7 +197,7 @@ fn name(command: Command) -> &'static str {
     COMMANDS.iter().find(|(known, ..)| *known == command).map_or("", |(_, name, ..)| name)
 }
 
-fn help(is_plain: bool, capabilities: &Capabilities) -> Vec<Line> {
+fn help(is_plain: bool, capabilities: &Capabilities) -> Vec<StyledLine> {
     let is_offered =
         |needed: Option<Operation>| needed.is_none_or(|operation| capabilities.supports(operation));
     let keys: &[(&str, &str, Option<Operation>)] = if is_plain { &LINES } else { &KEYS };
@@ -207,7 +210,7 @@ fn help(is_plain: bool, capabilities: &Capabilities) -> Vec<Line> {
         (format!("  /{name} {arguments}").trim_end().to_owned(), (*meaning).to_owned())
     });
     let row = |(names, meaning): (String, String)| {
-        Line::new(format!("{names:<34}"), Face::BOLD).and(meaning, Face::PLAIN)
+        StyledLine::new(format!("{names:<34}"), Face::BOLD).and(meaning, Face::PLAIN)
     };
     keys.chain(leave).chain(commands).map(row).collect()
 }

@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::render::{Depth, TerminalSize};
-use crate::terminal::approvals::Decided;
-use crate::terminal::attention::Doing;
+use crate::terminal::approvals::RequestDecision;
+use crate::terminal::attention::SessionActivity;
 use crate::terminal::history::History;
 use crate::terminal::port::{Capabilities, PortState};
-use crate::terminal::status::Status;
+use crate::terminal::status::StatusLine;
 
 /// A session that supports everything.
 const WHOLE: Capabilities =
@@ -95,7 +95,7 @@ impl<'a> Harness<'a> {
         let script = Arc::<Mutex<Script>>::default();
         let port = ScriptedPort { capabilities, script: Arc::clone(&script), events };
         let size = TerminalSize { columns: 80, rows: 24 };
-        let conversation = Conversation::in_lines(size, History::new(Vec::new()), Status::default());
+        let conversation = Conversation::in_lines(size, History::new(Vec::new()), StatusLine::default());
         let screen = Screen { size, depth: Depth::Monochrome, reflows: false, moves: false };
         let attention = Attention::new(Default::default(), None);
         let mut driver = Driver::new(Box::new(port), conversation, screen, attention, None, process_env);
@@ -152,7 +152,7 @@ fn description(command: &PortCommand) -> String {
     if let PortCommand::Submit(said) = command {
         return format!("submit {}", said.text);
     }
-    if let PortCommand::Decide(Decided { decision, request, .. }) = command {
+    if let PortCommand::Decide(RequestDecision { decision, request, .. }) = command {
         let is_approved = matches!(decision, Decision::Approve);
         return format!("decide {} {is_approved}", request.call_id);
     }
@@ -165,7 +165,7 @@ fn process_env() -> ProcessEnv {
 
 fn call() -> Arc<ApprovalRequest> {
     let arguments = json!({"command": "touch a"});
-    let fingerprint = Fingerprint::of(b"touch a");
+    let fingerprint = Fingerprint::from_bytes(b"touch a");
     Arc::new(ApprovalRequest::new("c1", "shell", pintle_tools::Effect::Execute, arguments, fingerprint))
 }
 
@@ -202,7 +202,7 @@ async fn lines_become_commands_of_the_port() {
     assert_eq!(harness.commands(), ["Interrupt"]);
     harness.state(|state| state.approvals.clear());
     harness.event("PROCESSING_END", &json!({"state": "IDLE"})).await;
-    assert_eq!(harness.driver.display.conversation.doing(), Doing::default());
+    assert_eq!(harness.driver.display.conversation.session_activity(), SessionActivity::default());
 
     harness.replies(Err("the session has ended".to_owned()));
     harness.types("more").await;
@@ -278,7 +278,7 @@ async fn operations_that_a_session_lacks_are_refused() {
 async fn sessions_are_switched_between_turns() {
     let process_env = process_env();
     let mut harness = Harness::new(&WHOLE, &process_env);
-    let next = Next::Resume("0a".to_owned());
+    let next = ConversationEnd::Resume("0a".to_owned());
     harness.state(|state| state.is_processing = true);
     harness.replies(Ok(PortReply::Next(next.clone())));
     harness.types("/resume 0").await;

@@ -48,7 +48,7 @@ impl Element {
     }
 
     /// Returns the displayed text at a column.
-    pub(super) fn shown(&self, column: usize) -> String {
+    pub(super) fn render(&self, column: usize) -> String {
         const TAB: usize = 8;
         match (&self.label, &*self.text) {
             (Some(label), _) => label.clone(),

@@ -2,12 +2,12 @@
 
 use super::buffer::Element;
 use crate::render::width;
-use crate::render::{Face, Line};
+use crate::render::{Face, StyledLine};
 
 /// Rows that show a text at some width. After a full row, the cursor is in the next column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    pub(crate) rows: Vec<Line>,
+    pub(crate) rows: Vec<StyledLine>,
     /// Row and column of the cursor.
     pub(crate) cursor: (usize, usize),
     /// Row and column of each element, and of the end.
@@ -17,22 +17,22 @@ pub(crate) struct Layout {
 impl Layout {
     pub(super) fn new(elements: &[Element], cursor: usize, columns: usize) -> Self {
         let columns = columns.max(1);
-        let mut rows = vec![Line::default()];
+        let mut rows = vec![StyledLine::default()];
         let mut used = 0;
         let mut places = Vec::with_capacity(elements.len() + 1);
         for element in elements {
-            let is_full = used + width::columns(&element.shown(used)) > columns;
+            let is_full = used + width::columns(&element.render(used)) > columns;
             if used > 0 && is_full && !element.is_line_end() {
-                rows.push(Line::default());
+                rows.push(StyledLine::default());
                 used = 0;
             }
             places.push((rows.len() - 1, used));
             if element.is_line_end() {
-                rows.push(Line::default());
+                rows.push(StyledLine::default());
                 used = 0;
                 continue;
             }
-            let shown = width::truncate(&element.shown(used), columns);
+            let shown = width::truncate(&element.render(used), columns);
             used += width::columns(&shown);
             let face = if element.is_fold() { Face::DIM } else { Face::PLAIN };
             if let Some(row) = rows.last_mut() {
@@ -47,7 +47,7 @@ impl Layout {
     /// Returns the layout with blanks before each row.
     pub(super) fn indented(mut self, columns: usize) -> Self {
         for row in &mut self.rows {
-            let text = std::mem::replace(row, Line::plain(" ".repeat(columns)));
+            let text = std::mem::replace(row, StyledLine::plain(" ".repeat(columns)));
             row.append(text);
         }
         self.cursor.1 += columns;

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::render::Line;
+use crate::render::StyledLine;
 
 const COLUMNS: usize = 20;
 
@@ -18,7 +18,7 @@ fn typed(text: &str) -> Editor {
 
 fn press(editor: &mut Editor, keys: &[Key]) {
     for key in keys {
-        assert_eq!(editor.key(*key, COLUMNS), Handled::Yes, "{key:?}");
+        assert_eq!(editor.key(*key, COLUMNS), EditorKeyEffect::Yes, "{key:?}");
     }
 }
 
@@ -73,22 +73,22 @@ fn rows_are_moved_between_at_the_same_column() {
     let mut editor = typed("one two\nx\nthree four");
     press(&mut editor, &[plain(KeyCode::Up), plain(KeyCode::Up)]);
     assert_eq!(shown(&editor), "one two|\nx\nthree four");
-    assert_eq!(editor.key(plain(KeyCode::Up), COLUMNS), Handled::Above);
+    assert_eq!(editor.key(plain(KeyCode::Up), COLUMNS), EditorKeyEffect::Above);
     press(&mut editor, &[plain(KeyCode::Down), plain(KeyCode::Down)]);
     assert_eq!(shown(&editor), "one two\nx\nthree f|our".replace("three f|our", "three four|"));
-    assert_eq!(editor.key(plain(KeyCode::Down), COLUMNS), Handled::Below);
+    assert_eq!(editor.key(plain(KeyCode::Down), COLUMNS), EditorKeyEffect::Below);
 }
 
 #[test]
 fn long_lines_are_broken_into_rows() {
     let layout = typed("0123456789abcdefghijKLM\nend").layout(COLUMNS);
-    let rows: Vec<String> = layout.rows.iter().map(Line::text).collect();
+    let rows: Vec<String> = layout.rows.iter().map(StyledLine::text).collect();
     assert_eq!(rows, ["0123456789abcdefghij", "KLM", "end"]);
     assert_eq!(layout.cursor, (2, 3));
     let full = typed("0123456789abcdefghij").layout(COLUMNS);
     assert_eq!((full.rows.len(), full.cursor), (1, (0, 20)), "the cursor is behind the full row");
     let wide = typed("日本語").layout(5);
-    assert_eq!(wide.rows.iter().map(Line::text).collect::<Vec<_>>(), ["日本", "語"]);
+    assert_eq!(wide.rows.iter().map(StyledLine::text).collect::<Vec<_>>(), ["日本", "語"]);
     assert_eq!(wide.cursor, (1, 2));
 }
 

@@ -1,6 +1,6 @@
 //! Control sequences that terminals send for keys (ECMA-48).
 
-use super::{Background, ESCAPE, Input, Key, KeyCode, MAX_SEQUENCE, Modifiers, Skipped, Step};
+use super::{Background, ESCAPE, Input, Key, KeyCode, MAX_SEQUENCE, Modifiers, SkippedSequence, Step};
 
 /// Start of the answer to the query for the background colour.
 pub(super) const BACKGROUND: &[u8] = b"\x1b]11;";
@@ -21,7 +21,7 @@ pub(super) fn control_sequence(bytes: &[u8]) -> Step {
     let is_inner = |byte: &&u8| matches!(byte, 0x20..=0x3f);
     let length = body.iter().take(MAX_SEQUENCE).take_while(is_inner).count();
     if length == MAX_SEQUENCE {
-        return Step::TooLong(2 + length, Skipped::Control);
+        return Step::TooLong(2 + length, SkippedSequence::Control);
     }
     let Some(last) = body.get(length) else { return Step::Incomplete };
     if !matches!(last, 0x40..=0x7e) {
@@ -58,14 +58,14 @@ pub(super) fn string(bytes: &[u8]) -> Step {
             (0x07, _) => return Step::Decoded(3 + index, background(bytes, 2 + index)),
             (&ESCAPE, Some(b'\\')) => return Step::Decoded(4 + index, background(bytes, 2 + index)),
             (&ESCAPE, None) if index + 1 < MAX_SEQUENCE => return Step::Incomplete,
-            (&ESCAPE, None) => return Step::TooLong(2 + index, Skipped::String),
+            (&ESCAPE, None) => return Step::TooLong(2 + index, SkippedSequence::String),
             // The sequence is not a string.
             (&ESCAPE, Some(_)) => return Step::Decoded(2 + index, None),
             _ => {}
         }
     }
     if body.len() > MAX_SEQUENCE {
-        Step::TooLong(2 + MAX_SEQUENCE, Skipped::String)
+        Step::TooLong(2 + MAX_SEQUENCE, SkippedSequence::String)
     } else {
         Step::Incomplete
     }
@@ -92,10 +92,10 @@ fn channel(digits: &str) -> Option<u32> {
 
 /// Returns how many of these bytes belong to a sequence of this kind, and whether it ends there. `None` if more bytes are
 /// needed.
-pub(super) fn rest(skipped: Skipped, bytes: &[u8]) -> Option<(usize, bool)> {
+pub(super) fn rest(skipped: SkippedSequence, bytes: &[u8]) -> Option<(usize, bool)> {
     match skipped {
-        Skipped::String => rest_of_string(bytes),
-        Skipped::Control => Some(rest_of_control_sequence(bytes)),
+        SkippedSequence::String => rest_of_string(bytes),
+        SkippedSequence::Control => Some(rest_of_control_sequence(bytes)),
     }
 }
 

@@ -24,8 +24,8 @@ impl Terminal {
     }
 
     fn paint(&mut self, printed: &[&str], rows: &[&str], cursor: Option<(usize, usize)>) {
-        let printed: Vec<Line> = printed.iter().map(|line| Line::plain(*line)).collect();
-        let rows = rows.iter().map(|line| Line::plain(*line)).collect();
+        let printed: Vec<StyledLine> = printed.iter().map(|line| StyledLine::plain(*line)).collect();
+        let rows = rows.iter().map(|line| StyledLine::plain(*line)).collect();
         self.newest = self.painter.paint(&printed, &Region { rows, cursor });
         self.parser.process(self.newest.as_bytes());
     }
@@ -131,9 +131,9 @@ fn a_reflowing_terminal_is_erased_from_where_the_region_begins() {
     let size = TerminalSize { columns: 40, rows: 10 };
     let mut painter = Painter::new(Screen { size, depth: Depth::Sixteen, reflows: true, moves: true });
     let rows = vec![
-        Line::plain("x".repeat(35)),
-        Line::plain("short"),
-        Line::plain("> ".to_owned() + &"y".repeat(30)),
+        StyledLine::plain("x".repeat(35)),
+        StyledLine::plain("short"),
+        StyledLine::plain("> ".to_owned() + &"y".repeat(30)),
     ];
     painter.paint(&[], &Region { rows, cursor: Some((2, 32)) });
     // The first row takes four rows of ten columns, the second one, and the cursor is in the fourth row of the third.
@@ -177,8 +177,8 @@ proptest! {
             let printed: Vec<String> = printed.iter().map(|line| format!("p{line}")).collect();
             let region: Vec<String> = region.iter().map(|line| format!("r{line}")).collect();
             let face = if *bold { Face::BOLD } else { Face::PLAIN };
-            let lines: Vec<Line> = printed.iter().map(|line| Line::new(line.clone(), face)).collect();
-            let rows: Vec<Line> = region.iter().map(|line| Line::new(line.clone(), face)).collect();
+            let lines: Vec<StyledLine> = printed.iter().map(|line| StyledLine::new(line.clone(), face)).collect();
+            let rows: Vec<StyledLine> = region.iter().map(|line| StyledLine::new(line.clone(), face)).collect();
             let cursor = Some((number % rows.len(), 1));
             let out = terminal.painter.paint(&lines, &Region { rows, cursor });
             terminal.parser.process(out.as_bytes());

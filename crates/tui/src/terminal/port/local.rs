@@ -36,10 +36,10 @@ use super::{
     carried_out,
 };
 use crate::approve::Question;
-use crate::render::{Face, Line, sanitize};
+use crate::render::{Face, StyledLine, sanitize};
 use crate::reports::labelled;
-use crate::terminal::approvals::Decided;
-use crate::terminal::images::Said;
+use crate::terminal::approvals::RequestDecision;
+use crate::terminal::images::OutgoingMessage;
 use crate::terminal::memory::{self, MemoryFile};
 use crate::terminal::stored_session::StoredSession;
 use crate::terminal::user_commands::discover;
@@ -68,7 +68,7 @@ pub type ReportConfiguration = fn(ProcessEnv) -> BoxFuture<'static, Result<Strin
 
 /// Resources of a conversation besides its session.
 #[derive(Debug)]
-pub struct Surroundings<'a> {
+pub struct ConversationContext<'a> {
     /// Model of the session.
     pub model: &'a Model,
     /// Policy of the session.
@@ -101,7 +101,7 @@ pub struct Surroundings<'a> {
 pub(in crate::terminal) struct LocalPort<'a> {
     session: Session,
     handle: SessionHandle,
-    surroundings: Surroundings<'a>,
+    resources: ConversationContext<'a>,
     outbox: Outbox,
     events: TreeEvents,
     /// Events to return before those of the session.
@@ -122,7 +122,7 @@ impl<'a> LocalPort<'a> {
     /// Creates the port of a session, which may have a turn that an earlier process left unfinished.
     pub(in crate::terminal) fn new(
         session: Session,
-        surroundings: Surroundings<'a>,
+        resources: ConversationContext<'a>,
         unfinished: Option<Run>,
         effort: Option<String>,
         is_kept: bool,
@@ -134,30 +134,30 @@ impl<'a> LocalPort<'a> {
         }
         let handle = session.handle();
         Self {
-            outbox: Outbox::new(handle.clone(), Arc::clone(&surroundings.tools)),
+            outbox: Outbox::new(handle.clone(), Arc::clone(&resources.tools)),
             events,
             unread: VecDeque::new(),
-            cost: Costs::new(surroundings.model.catalog_entry()),
-            model: surroundings.model.route.model.clone(),
+            cost: Costs::new(resources.model.catalog_entry()),
+            model: resources.model.route.model.clone(),
             effort,
             is_kept,
             is_caught_up: session.first_new_event() == 0,
             failure: None,
             session,
             handle,
-            surroundings,
+            resources,
         }
     }
 
     /// Returns the model, if it is known to accept no images.
     fn blind_model(&self) -> Option<String> {
-        let known = self.surroundings.model.find(&self.model)?;
+        let known = self.resources.model.find(&self.model)?;
         (!known.supports_vision).then(|| self.model.clone())
     }
 
     /// Processes an event of the session or of a subagent.
     fn receive(&mut self, event: SessionEvent) {
-        let model = self.surroundings.model;
+        let model = self.resources.model;
         self.cost.add(&event, model.find(&self.model), model.catalog());
         if event.depth == 0 {
             self.is_caught_up = event.seq >= self.session.first_new_event();
@@ -183,13 +183,13 @@ impl<'a> LocalPort<'a> {
     }
 
     fn set_model(&mut self, name: &str) -> PortResult {
-        let ResolvedModel { name, warning } = match self.surroundings.model.resolve(name) {
+        let ResolvedModel { name, warning } = match self.resources.model.resolve(name) {
             Ok(resolved) => resolved,
             // A hint would be truncated at the end of its line.
             Err(problem) => return Ok(PortReply::Lines(vec![labelled("model", problem)])),
         };
         self.handle.set_model(&name).map_err(|error| error.to_string())?;
-        let window = self.surroundings.model.find(&name).map(|known| known.context_window);
+        let window = self.resources.model.find(&name).map(|known| known.context_window);
         let set = format!("{name}, from the next request on");
         let lines = [set].into_iter().chain(warning).map(|text| labelled("model", text)).collect();
         self.model = name;
@@ -208,11 +208,11 @@ impl<'a> LocalPort<'a> {
         let Ok(mode) = mode.parse::<Mode>() else {
             return carried_out(Err("expected plan, ask, edit or auto".to_owned()));
         };
-        if mode == Mode::Auto && !self.surroundings.has_sandbox {
+        if mode == Mode::Auto && !self.resources.has_sandbox {
             let problem = "mode auto needs a sandbox, and there is none here";
             return carried_out(Err(problem.to_owned()));
         }
-        let policy = self.surroundings.policy.clone();
+        let policy = self.resources.policy.clone();
         Box::pin(async move {
             policy.set_mode(mode).await.map_err(|error| error.to_string())?;
             Ok(PortReply::Lines(vec![labelled("mode", mode.to_string())]))
@@ -220,9 +220,9 @@ impl<'a> LocalPort<'a> {
     }
 
     /// Requests a plan. Nothing changes until the user has accepted it.
-    fn plan(&self, task: Option<Said>) -> BoxFuture<'static, PortResult> {
+    fn plan(&self, task: Option<OutgoingMessage>) -> BoxFuture<'static, PortResult> {
         let (policy, outbox, blind) =
-            (self.surroundings.policy.clone(), self.outbox.clone(), self.blind_model());
+            (self.resources.policy.clone(), self.outbox.clone(), self.blind_model());
         Box::pin(async move {
             policy.set_mode(Mode::Plan).await.map_err(|error| error.to_string())?;
             match task {
@@ -234,7 +234,7 @@ impl<'a> LocalPort<'a> {
 
     /// Runs a command of the user in the environment of the tools.
     fn run_shell(&self, command: String) -> BoxFuture<'static, PortResult> {
-        let environment = Arc::clone(&self.surroundings.tools);
+        let environment = Arc::clone(&self.resources.tools);
         Box::pin(async move {
             let request = ExecRequest::new(&command).with_timeout(COMMAND_TIME);
             let (ended, output) = match environment.exec_command(request).await {
@@ -255,25 +255,25 @@ impl<'a> LocalPort<'a> {
 
     /// Adds a line to a file of instructions.
     fn add_instruction(&self, file: MemoryFile, line: String) -> BoxFuture<'static, PortResult> {
-        let environment = Arc::clone(&self.surroundings.tools);
-        let process_env = self.surroundings.process_env.clone();
+        let environment = Arc::clone(&self.resources.tools);
+        let process_env = self.resources.process_env.clone();
         Box::pin(async move {
             let name = memory::add(file, &line, environment.as_ref(), &process_env).await?;
             let added = format!("added to {}, for sessions to come", sanitize(&name));
-            Ok(PortReply::Lines(vec![Line::new("memory: ", Face::BOLD).and(added, Face::PLAIN)]))
+            Ok(PortReply::Lines(vec![StyledLine::new("memory: ", Face::BOLD).and(added, Face::PLAIN)]))
         })
     }
 
     fn find_user_commands(&self) -> BoxFuture<'static, PortResult> {
-        let environment = Arc::clone(&self.surroundings.tools);
-        let process_env = self.surroundings.process_env.clone();
+        let environment = Arc::clone(&self.resources.tools);
+        let process_env = self.resources.process_env.clone();
         Box::pin(
             async move { Ok(PortReply::UserCommands(discover(environment.as_ref(), &process_env).await)) },
         )
     }
 
     fn refresh_servers(&self) -> BoxFuture<'static, PortResult> {
-        let (servers, handle) = (self.surroundings.servers.clone(), self.handle.clone());
+        let (servers, handle) = (self.resources.servers.clone(), self.handle.clone());
         Box::pin(async move {
             servers.clone().refresh(handle).await;
             Ok(PortReply::Prompts(servers.prompts()))
@@ -295,7 +295,7 @@ impl SessionPort for LocalPort<'_> {
             cost: self.cost.total(),
             model: self.model.clone(),
             effort: self.effort.clone(),
-            mode: self.surroundings.policy.mode().to_string(),
+            mode: self.resources.policy.mode().to_string(),
             is_processing: self.session.state() == SessionState::Processing,
         }
     }
@@ -306,30 +306,28 @@ impl SessionPort for LocalPort<'_> {
             PortCommand::FollowUp(said) => Box::pin(self.outbox.clone().follow_up(said, self.blind_model())),
             PortCommand::Plan(task) => self.plan(task),
             PortCommand::Decide(decided) => {
-                let (handle, policy) = (self.handle.clone(), self.surroundings.policy.clone());
+                let (handle, policy) = (self.handle.clone(), self.resources.policy.clone());
                 Box::pin(async move {
                     decide(&handle, &policy, decided).await?;
                     Ok(PortReply::Done)
                 })
             }
-            PortCommand::Interrupt => carried_out(done(self.handle.interrupt())),
-            PortCommand::Compact => carried_out(done(self.handle.compact())),
+            PortCommand::Interrupt => carried_out(into_port_result(self.handle.interrupt())),
+            PortCommand::Compact => carried_out(into_port_result(self.handle.compact())),
             PortCommand::SetModel(name) => carried_out(self.set_model(&name)),
             PortCommand::SetMode(mode) => self.set_mode(&mode),
             PortCommand::SetEffort(effort) => carried_out(self.set_effort(effort)),
             PortCommand::RunShell(command) => self.run_shell(command),
             PortCommand::ListFiles => {
-                let environment = Arc::clone(&self.surroundings.tools);
+                let environment = Arc::clone(&self.resources.tools);
                 Box::pin(async move { Ok(PortReply::Files(list_files(environment.as_ref()).await)) })
             }
             PortCommand::AddInstruction(file, line) => self.add_instruction(file, line),
             PortCommand::FindUserCommands => self.find_user_commands(),
-            PortCommand::ListPrompts => {
-                carried_out(Ok(PortReply::Prompts(self.surroundings.servers.prompts())))
-            }
+            PortCommand::ListPrompts => carried_out(Ok(PortReply::Prompts(self.resources.servers.prompts()))),
             PortCommand::RefreshServers => self.refresh_servers(),
             PortCommand::GetPrompt(called) => {
-                let servers = self.surroundings.servers.clone();
+                let servers = self.resources.servers.clone();
                 Box::pin(async move { servers.prompt(&called).await.map(PortReply::Prompt) })
             }
             PortCommand::ReadHistory => carried_out(Ok(PortReply::History(self.session.history()))),
@@ -340,9 +338,9 @@ impl SessionPort for LocalPort<'_> {
     }
 
     async fn close(self: Box<Self>) -> Result<(), Failure> {
-        let Self { session, handle, surroundings, outbox, events, failure, is_kept, .. } = *self;
+        let Self { session, handle, resources, outbox, events, failure, is_kept, .. } = *self;
         // Later notices of the process are not for the conversation.
-        drop((handle, surroundings, outbox, events));
+        drop((handle, resources, outbox, events));
         let failure = failure.filter(|_| session.state() == SessionState::Closed);
         if is_kept {
             session.suspend().await;
@@ -362,10 +360,10 @@ impl Stream for LocalPort<'_> {
         if let Some(event) = port.unread.pop_front() {
             return Poll::Ready(Some(event));
         }
-        if let Poll::Ready(Some(text)) = port.surroundings.notices.poll_recv(context) {
+        if let Poll::Ready(Some(text)) = port.resources.notices.poll_recv(context) {
             return Poll::Ready(Some(PortEvent::Note { label: NOTICE, text }));
         }
-        if let Poll::Ready(Some(question)) = port.surroundings.questions.poll_recv(context) {
+        if let Poll::Ready(Some(question)) = port.resources.questions.poll_recv(context) {
             return Poll::Ready(Some(PortEvent::Question(question)));
         }
         let Some(event) = ready!(port.events.poll_next_unpin(context)) else { return Poll::Ready(None) };
@@ -374,13 +372,13 @@ impl Stream for LocalPort<'_> {
     }
 }
 
-fn done(result: Result<(), SessionError>) -> PortResult {
+fn into_port_result(result: Result<(), SessionError>) -> PortResult {
     result.map(|()| PortReply::Done).map_err(|error| error.to_string())
 }
 
 /// Adds the rules of a decision, and decides.
-async fn decide(handle: &SessionHandle, policy: &Policy, decided: Decided) -> Result<(), String> {
-    let Decided { request, decision, rules } = decided;
+async fn decide(handle: &SessionHandle, policy: &Policy, decided: RequestDecision) -> Result<(), String> {
+    let RequestDecision { request, decision, rules } = decided;
     for rule in &rules {
         let source = format!("{APPROVAL_SOURCE}{}", request.call_id);
         let added = policy.add_rule(Permission::Allow, rule, source).await;

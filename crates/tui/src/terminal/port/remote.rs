@@ -28,9 +28,9 @@ use super::{
     carried_out,
 };
 use crate::client_failure::explain;
-use crate::render::{Line, sanitize};
+use crate::render::{StyledLine, sanitize};
 use crate::reports::labelled;
-use crate::terminal::images::Said;
+use crate::terminal::images::OutgoingMessage;
 
 /// Operations of a session of a server. The others are about files, rules or settings of the server's machine, or start
 /// another session.
@@ -121,7 +121,7 @@ impl RemotePort {
     }
 
     /// Sends a message after all earlier messages, to a running turn or for its end.
-    fn send(&mut self, said: &Said, at_once: bool) -> BoxFuture<'static, PortResult> {
+    fn send(&mut self, said: &OutgoingMessage, at_once: bool) -> BoxFuture<'static, PortResult> {
         let text = said.message_text();
         let (mut message, mut left_out) = (UserMessage::from(&text), Vec::new());
         for image in &said.images {
@@ -158,7 +158,7 @@ impl RemotePort {
         })
     }
 
-    fn status(&self) -> Vec<Line> {
+    fn status(&self) -> Vec<StyledLine> {
         vec![
             labelled("session", self.id.to_string()),
             labelled("directory", sanitize(&self.directory)),
@@ -323,8 +323,8 @@ impl SessionPort for RemotePort {
                     result.map(|()| PortReply::Done)
                 })
             }
-            PortCommand::Interrupt => Box::pin(async move { done(client.interrupt(&id).await) }),
-            PortCommand::Compact => Box::pin(async move { done(client.compact(&id).await) }),
+            PortCommand::Interrupt => Box::pin(async move { into_port_result(client.interrupt(&id).await) }),
+            PortCommand::Compact => Box::pin(async move { into_port_result(client.compact(&id).await) }),
             PortCommand::SetModel(model) => {
                 self.set(SettingsChange { model: Some(model), ..SettingsChange::default() })
             }
@@ -374,6 +374,6 @@ impl Stream for RemotePort {
     }
 }
 
-fn done(result: Result<(), ClientError>) -> PortResult {
+fn into_port_result(result: Result<(), ClientError>) -> PortResult {
     result.map(|()| PortReply::Done).map_err(|error| error.to_string())
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pintle_agent::SessionId;
 use pintle_env::{
-    ExecRequest, ExecutionEnvironment, LocalEnvironment, SandboxLevel, SandboxSupport, Sandboxed,
+    ExecRequest, ExecutionEnvironment, LocalEnvironment, SandboxLevel, SandboxSupport, SandboxedEnvironment,
 };
 use pintle_store::{MemoryStore, SessionStore};
 use pintle_test_conditions::{BUBBLEWRAP, LANDLOCK};
@@ -154,7 +154,7 @@ impl WorkspaceFactory for SandboxedWorkspaces {
         let environment: Arc<dyn ExecutionEnvironment> = match level {
             None => Arc::new(local),
             Some(level) => Arc::new(
-                Sandboxed::new(local)
+                SandboxedEnvironment::new(local)
                     .with_level(*level)
                     .with_support(support.clone())
                     .with_writable(&workspace.root)

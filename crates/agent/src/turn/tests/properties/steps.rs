@@ -381,9 +381,9 @@ fn child(harness: &mut Harness, step: &Step) {
             let has = limited;
             harness.tell(InputKind::ChildAsked { agent: agent.clone(), ask: 1, has, wants, unpriced: None });
             let Some(slice) = harness.granted.get(&agent).copied() else { return };
-            let left = slice.left(&spent);
+            let left = slice.remaining(&spent);
             let tokens = left.tokens.unwrap_or(*tokens).min(*tokens);
-            let now = Spent {
+            let now = BudgetUsage {
                 input_tokens: tokens,
                 output_tokens: 0,
                 cost_micros: Some(left.cost_micros.unwrap_or(tokens).min(tokens)),

@@ -19,7 +19,7 @@ impl Page {
     }
 
     /// Returns the results on the page, and whether others were left out.
-    fn of(self, mut results: Vec<String>, found: &GrepOutput) -> (Vec<String>, bool) {
+    fn paginate(self, mut results: Vec<String>, found: &GrepOutput) -> (Vec<String>, bool) {
         let all = results.len();
         results.truncate(self.end().unwrap_or(usize::MAX));
         results.drain(..self.offset.min(results.len()));
@@ -54,7 +54,7 @@ pub(super) fn content(
             last = Some(line.number);
         }
     }
-    let (lines, partial) = page.of(lines, found);
+    let (lines, partial) = page.paginate(lines, found);
     let text = if lines.is_empty() { nothing("No matches found", found) } else { lines.join("\n") };
     with_note(text, partial, page)
 }
@@ -72,7 +72,7 @@ fn match_line(path: &str, line: &GrepLine, numbers: bool) -> String {
 /// Shows `Found N files` and their paths.
 pub(super) fn files(env: &dyn ExecutionEnvironment, found: &GrepOutput, page: Page) -> String {
     let paths: Vec<String> = found.files.iter().map(|file| display_path(env, &file.path)).collect();
-    let (paths, partial) = page.of(paths, found);
+    let (paths, partial) = page.paginate(paths, found);
     if paths.is_empty() {
         return with_note(nothing("No files found", found), partial, page);
     }
@@ -83,7 +83,7 @@ pub(super) fn files(env: &dyn ExecutionEnvironment, found: &GrepOutput, page: Pa
 /// Shows `path:N` for each file, and the sum.
 pub(super) fn counts(env: &dyn ExecutionEnvironment, found: &GrepOutput, page: Page) -> String {
     let counted = |file: &GrepFile| format!("{}:{}", display_path(env, &file.path), file.matches);
-    let (lines, partial) = page.of(found.files.iter().map(counted).collect(), found);
+    let (lines, partial) = page.paginate(found.files.iter().map(counted).collect(), found);
     if lines.is_empty() {
         return with_note(nothing("No matches found", found), partial, page);
     }

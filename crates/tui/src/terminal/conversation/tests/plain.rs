@@ -11,7 +11,7 @@ impl Lines {
     fn new() -> Self {
         let mut harness = Harness::new();
         let size = TerminalSize { columns: 40, rows: 12 };
-        let status = Status { model: "m".into(), mode: "auto".into(), ..Status::default() };
+        let status = StatusLine { model: "m".into(), mode: "auto".into(), ..StatusLine::default() };
         harness.conversation = Conversation::in_lines(size, History::default(), status);
         harness.painter = Painter::new(Screen { size, depth: Depth::Sixteen, reflows: false, moves: false });
         Self { harness }
@@ -137,7 +137,7 @@ fn other_lines_do_not_decide() {
 #[test]
 fn commands_work_in_lines() {
     let mut lines = Lines::running();
-    assert!(lines.line("/help").starts_with("Call(Called { command: Help"));
+    assert!(lines.line("/help").starts_with("Call(CommandInvocation { command: Help"));
     assert_eq!(lines.line("!make test"), r#"Run("make test")"#);
     assert_eq!(lines.line("/hepl"), "");
     assert!(lines.printed().contains("[pintle] there is no command /hepl: did you mean /help?\n"));

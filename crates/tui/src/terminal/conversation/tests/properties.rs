@@ -110,7 +110,7 @@ fn without_blanks(rows: Vec<String>) -> Vec<String> {
 }
 
 /// Returns a line as a terminal shows it, which may drop marks that combine with nothing.
-fn as_shown(line: &Line, columns: u16) -> String {
+fn as_shown(line: &StyledLine, columns: u16) -> String {
     let cells = |count| NonZero::new(count).unwrap();
     let mut parser = vt100::Parser::new(cells(1), cells(columns), 0);
     parser.process(line.to_terminal(Depth::Sixteen).as_bytes());
@@ -190,7 +190,7 @@ proptest! {
         if is_plain {
             let size = TerminalSize { columns: 80, rows: 24 };
             let screen = Screen { size, depth: Depth::Sixteen, reflows: false, moves: false };
-            harness.conversation = Conversation::in_lines(size, History::default(), Status::default());
+            harness.conversation = Conversation::in_lines(size, History::default(), StatusLine::default());
             harness.painter = Painter::new(screen);
         }
         for (step, rows, columns, resizes) in &steps {

@@ -10,7 +10,7 @@ use pintle_tools::builtin::read_image;
 use tokio::sync::Mutex;
 
 use crate::render::sanitize;
-use crate::terminal::images::{MAX_IMAGES, NamedImage, READ_TIME, SLOW, Said};
+use crate::terminal::images::{MAX_IMAGES, NamedImage, OutgoingMessage, READ_TIME, SLOW};
 use crate::terminal::port::{PortReply, PortResult};
 
 /// Sender of messages to the session. It keeps the order in which they were entered, however long their images take to
@@ -37,21 +37,21 @@ impl Outbox {
     }
 
     /// Sends a message to a running turn, or starts a turn with it. A `blind` model gets no images.
-    pub(super) async fn say(self, said: Said, blind: Option<String>) -> PortResult {
+    pub(super) async fn say(self, said: OutgoingMessage, blind: Option<String>) -> PortResult {
         let _turn = self.turnstile.lock().await;
         let (message, left_out) = self.message(&said, blind).await;
         sent(self.handle.say(message).await, left_out)
     }
 
     /// Queues a message for the end of the turn. A `blind` model gets no images.
-    pub(super) async fn follow_up(self, said: Said, blind: Option<String>) -> PortResult {
+    pub(super) async fn follow_up(self, said: OutgoingMessage, blind: Option<String>) -> PortResult {
         let _turn = self.turnstile.lock().await;
         let (message, left_out) = self.message(&said, blind).await;
         sent(self.handle.follow_up(message).await, left_out)
     }
 
     /// Returns the message, and reports for the user about images that are not in it.
-    async fn message(&self, said: &Said, blind: Option<String>) -> (UserMessage, Vec<String>) {
+    async fn message(&self, said: &OutgoingMessage, blind: Option<String>) -> (UserMessage, Vec<String>) {
         let (mut message, mut left_out) = (UserMessage::from(said.message_text()), Vec::new());
         for (index, named) in said.images.iter().enumerate() {
             let image = match &blind {

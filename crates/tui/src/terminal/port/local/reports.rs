@@ -4,8 +4,8 @@ use futures_util::future::BoxFuture;
 use pintle_host::{instructions, process_env};
 
 use super::LocalPort;
-use crate::render::{Face, Line, expand_tabs, sanitize};
-use crate::reports::{self, Status, labelled};
+use crate::render::{Face, StyledLine, expand_tabs, sanitize};
+use crate::reports::{self, StatusReport, labelled};
 use crate::terminal::port::{PortReply, PortResult, Report, carried_out};
 
 impl LocalPort<'_> {
@@ -16,32 +16,32 @@ impl LocalPort<'_> {
             Report::Configuration => return self.configuration(),
             Report::Instructions { project } => self.instructions(&project),
             Report::Jobs => self.jobs(),
-            Report::Rules => reports::permissions(self.surroundings.policy),
+            Report::Rules => reports::permissions(self.resources.policy),
             Report::Sessions => return self.list_sessions(),
             Report::Status => self.status(),
-            Report::Tools => reports::tools(&self.surroundings.offered),
+            Report::Tools => reports::tools(&self.resources.offered),
         };
         carried_out(Ok(PortReply::Lines(lines)))
     }
 
-    fn agents(&self) -> Vec<Line> {
+    fn agents(&self) -> Vec<StyledLine> {
         let agents = self.session.subagents();
         let line = |agent: &pintle_agent::SubagentHandle| {
             let state = if agent.is_closed() { "closed".to_owned() } else { agent.status().to_string() };
             labelled(&sanitize(agent.id()), state)
         };
-        let lines: Vec<Line> = agents.iter().map(line).collect();
+        let lines: Vec<StyledLine> = agents.iter().map(line).collect();
         if lines.is_empty() { vec![labelled("agents", "none was started")] } else { lines }
     }
 
-    fn jobs(&self) -> Vec<Line> {
+    fn jobs(&self) -> Vec<StyledLine> {
         let jobs = self.session.background_commands();
         let line = |job: &pintle_tools::builtin::BackgroundStatus| {
             let command: String = sanitize(&job.command).split_whitespace().collect::<Vec<_>>().join(" ");
             let state = format!("{command} ({}, {} s)", job.state, job.age.as_secs());
             labelled(&job.id.to_string(), state)
         };
-        let lines: Vec<Line> = jobs.iter().map(line).collect();
+        let lines: Vec<StyledLine> = jobs.iter().map(line).collect();
         if lines.is_empty() {
             vec![labelled("jobs", "no command was started in the background")]
         } else {
@@ -51,24 +51,25 @@ impl LocalPort<'_> {
 
     /// Shows the configuration for new sessions.
     fn configuration(&self) -> BoxFuture<'static, PortResult> {
-        let report = (self.surroundings.report_configuration)(self.surroundings.process_env.clone());
+        let report = (self.resources.report_configuration)(self.resources.process_env.clone());
         Box::pin(async move {
             let text = report.await.map_err(|failure| failure.message())?;
-            let mut lines: Vec<Line> = text.lines().map(|line| Line::plain(expand_tabs(line))).collect();
-            lines.push(Line::new("`pintle config edit` changes it, for sessions to come", Face::DIM));
+            let mut lines: Vec<StyledLine> =
+                text.lines().map(|line| StyledLine::plain(expand_tabs(line))).collect();
+            lines.push(StyledLine::new("`pintle config edit` changes it, for sessions to come", Face::DIM));
             Ok(PortReply::Lines(lines))
         })
     }
 
     /// Lists the instruction files of the project, and those in the user's configuration.
-    fn instructions(&self, project: &[(String, usize)]) -> Vec<Line> {
-        let mut lines: Vec<Line> = project
+    fn instructions(&self, project: &[(String, usize)]) -> Vec<StyledLine> {
+        let mut lines: Vec<StyledLine> = project
             .iter()
             .map(|(path, bytes)| labelled("project", format!("{path}, {bytes} bytes")))
             .collect();
-        let surroundings = &self.surroundings;
-        let provider = surroundings.model.route.provider.name();
-        for path in instructions::files(provider, surroundings.process_env) {
+        let resources = &self.resources;
+        let provider = resources.model.route.provider.name();
+        for path in instructions::files(provider, resources.process_env) {
             let size = process_env::read_text_if_there("instructions", &path).ok().flatten();
             if let Some(text) = size {
                 lines.push(labelled("yours", format!("{}, {} bytes", path.display(), text.len())));
@@ -80,14 +81,14 @@ impl LocalPort<'_> {
         lines
     }
 
-    fn status(&self) -> Vec<Line> {
-        let surroundings = &self.surroundings;
-        let status = Status {
+    fn status(&self) -> Vec<StyledLine> {
+        let resources = &self.resources;
+        let status = StatusReport {
             session: self.session.id(),
             model: &self.model,
-            directory: surroundings.directory,
-            environment: &surroundings.environment,
-            policy: surroundings.policy,
+            directory: resources.directory,
+            environment: &resources.environment,
+            policy: resources.policy,
         };
         status.lines()
     }

@@ -8,9 +8,9 @@ use pintle_agent::{Turn, TurnKind};
 use pintle_host::failure::Failure;
 
 use super::LocalPort;
-use crate::render::{Face, Line, diff, expand_tabs, plural, sanitize};
+use crate::render::{Face, StyledLine, diff, expand_tabs, plural, sanitize};
 use crate::reports::labelled;
-use crate::terminal::next::{Next, Settings};
+use crate::terminal::conversation_end::{ConversationEnd, ConversationSettings};
 use crate::terminal::port::{PortReply, PortResult, Switch, carried_out};
 use crate::terminal::stored_session::StoredSession;
 
@@ -26,7 +26,7 @@ const INPUT_CHARS: usize = 60;
 impl LocalPort<'_> {
     pub(super) fn switch(&self, switch: Switch) -> BoxFuture<'static, PortResult> {
         match switch {
-            Switch::New => carried_out(Ok(PortReply::Next(Next::New(self.settings())))),
+            Switch::New => carried_out(Ok(PortReply::Next(ConversationEnd::New(self.settings())))),
             Switch::Fork(entries) => carried_out(self.fork(&entries)),
             Switch::Undo => carried_out(self.undo()),
             Switch::Rewind(arguments) => self.rewind(&arguments),
@@ -35,16 +35,16 @@ impl LocalPort<'_> {
     }
 
     /// Returns the settings that a new session adopts from this one.
-    fn settings(&self) -> Settings {
-        Settings {
+    fn settings(&self) -> ConversationSettings {
+        ConversationSettings {
             model: self.model.clone(),
             effort: self.effort.clone(),
-            mode: self.surroundings.policy.mode(),
+            mode: self.resources.policy.mode(),
         }
     }
 
     /// Returns the successor of a session that is kept.
-    fn successor(&self, next: Next) -> PortResult {
+    fn successor(&self, next: ConversationEnd) -> PortResult {
         self.stored()?;
         Ok(PortReply::Next(next))
     }
@@ -57,7 +57,7 @@ impl LocalPort<'_> {
         };
         Box::pin(async move {
             let id = stored.find(&prefix).await.map_err(|failure| failure.message())?;
-            Ok(PortReply::Next(Next::Resume(id.to_string())))
+            Ok(PortReply::Next(ConversationEnd::Resume(id.to_string())))
         })
     }
 
@@ -66,7 +66,11 @@ impl LocalPort<'_> {
             "" => None,
             entries => Some(entry_number(entries, &self.session.history())?),
         };
-        self.successor(Next::Fork { id: self.session.id().clone(), turns, settings: self.settings() })
+        self.successor(ConversationEnd::Fork {
+            id: self.session.id().clone(),
+            turns,
+            settings: self.settings(),
+        })
     }
 
     /// Rewinds to before the newest input, which becomes a draft.
@@ -80,7 +84,7 @@ impl LocalPort<'_> {
 
     fn rewind_to(&self, turns: usize, draft: String, forced: bool) -> PortResult {
         let (id, settings) = (self.session.id().clone(), self.settings());
-        self.successor(Next::Rewind { id, turns, forced, draft, settings })
+        self.successor(ConversationEnd::Rewind { id, turns, forced, draft, settings })
     }
 
     /// Lists the inputs, previews a rewind, or carries it out.
@@ -103,9 +107,10 @@ impl LocalPort<'_> {
     fn preview_rewind(&self, turns: usize) -> BoxFuture<'static, PortResult> {
         self.ask_store(move |stored| async move {
             let text = stored.preview_rewind(turns).await?;
-            let mut lines: Vec<Line> = text.lines().map(|line| Line::plain(sanitize(line))).collect();
+            let mut lines: Vec<StyledLine> =
+                text.lines().map(|line| StyledLine::plain(sanitize(line))).collect();
             let hint = "add `now` to do that; `force` also reverts files that others changed";
-            lines.push(Line::new(hint, Face::DIM));
+            lines.push(StyledLine::new(hint, Face::DIM));
             Ok(lines)
         })
     }
@@ -122,7 +127,7 @@ impl LocalPort<'_> {
             if more > 1 {
                 lines.truncate(DIFF_ROWS);
                 let more = plural(more as u64, "more line");
-                lines.push(Line::new(format!("… {more}; `pintle sessions diff` shows all"), Face::DIM));
+                lines.push(StyledLine::new(format!("… {more}; `pintle sessions diff` shows all"), Face::DIM));
             }
             Ok(lines)
         })
@@ -131,8 +136,9 @@ impl LocalPort<'_> {
     pub(super) fn list_sessions(&self) -> BoxFuture<'static, PortResult> {
         self.ask_store(|stored| async move {
             let found = stored.neighbours().await?;
-            let mut lines: Vec<Line> = found.iter().map(|line| Line::plain(expand_tabs(line))).collect();
-            lines.push(Line::new("/resume ID resumes one; the start of its id is enough", Face::DIM));
+            let mut lines: Vec<StyledLine> =
+                found.iter().map(|line| StyledLine::plain(expand_tabs(line))).collect();
+            lines.push(StyledLine::new("/resume ID resumes one; the start of its id is enough", Face::DIM));
             Ok(lines)
         })
     }
@@ -141,7 +147,7 @@ impl LocalPort<'_> {
     pub(super) fn export(&self, name: String) -> BoxFuture<'static, PortResult> {
         let short: String = self.session.id().as_str().chars().take(18).collect();
         let name = if name.is_empty() { format!("pintle-{short}.md") } else { name };
-        let process_env = self.surroundings.process_env.clone();
+        let process_env = self.resources.process_env.clone();
         self.ask_store(move |stored| async move {
             let text = stored.export(&name).await?;
             let path = process_env.write_new(Path::new(&name), &text)?;
@@ -152,7 +158,7 @@ impl LocalPort<'_> {
     /// Queries the store and shows the result.
     fn ask_store<F>(&self, work: impl FnOnce(Arc<dyn StoredSession>) -> F) -> BoxFuture<'static, PortResult>
     where
-        F: Future<Output = Result<Vec<Line>, Failure>> + Send + 'static,
+        F: Future<Output = Result<Vec<StyledLine>, Failure>> + Send + 'static,
     {
         match self.stored() {
             Ok(stored) => {
@@ -166,7 +172,7 @@ impl LocalPort<'_> {
     }
 
     fn stored(&self) -> Result<&Arc<dyn StoredSession>, String> {
-        self.surroundings.stored.as_ref().ok_or_else(|| "this session is not kept".to_owned())
+        self.resources.stored.as_ref().ok_or_else(|| "this session is not kept".to_owned())
     }
 }
 
@@ -179,7 +185,7 @@ fn inputs(history: &[Turn]) -> Vec<(usize, String)> {
         .collect()
 }
 
-fn listed(inputs: &[(usize, String)]) -> Vec<Line> {
+fn listed(inputs: &[(usize, String)]) -> Vec<StyledLine> {
     let first = inputs.len().saturating_sub(LISTED_INPUTS);
     let numbered = inputs.iter().enumerate().skip(first);
     let line = |(index, (_, text)): (usize, &(usize, String))| {
@@ -188,10 +194,10 @@ fn listed(inputs: &[(usize, String)]) -> Vec<Line> {
         if shown.len() < line.len() {
             shown.push('…');
         }
-        Line::new(format!("{:>4} ", index + 1), Face::BOLD).and(sanitize(&shown), Face::PLAIN)
+        StyledLine::new(format!("{:>4} ", index + 1), Face::BOLD).and(sanitize(&shown), Face::PLAIN)
     };
-    let mut lines: Vec<Line> = numbered.map(line).collect();
-    lines.push(Line::new("/rewind N shows what going back to before that input would do", Face::DIM));
+    let mut lines: Vec<StyledLine> = numbered.map(line).collect();
+    lines.push(StyledLine::new("/rewind N shows what going back to before that input would do", Face::DIM));
     lines
 }
 
@@ -226,7 +232,7 @@ mod tests {
             let problem = chosen(wrong, &inputs).unwrap_err();
             assert_eq!(problem, format!("expected the number of an input, 1 to 2, found {wrong}"));
         }
-        let rows: Vec<String> = listed(&inputs).iter().map(Line::text).collect();
+        let rows: Vec<String> = listed(&inputs).iter().map(StyledLine::text).collect();
         assert_eq!(rows[..2], ["   1 one", "   2 two lines"]);
     }
 

@@ -6,7 +6,7 @@ use pintle_tools::pipeline::DryRun;
 use pintle_tools::{ChangeKind, Effect, FileChange, SandboxSide};
 use serde_json::{Value, json};
 
-use crate::terminal::approvals::Decided;
+use crate::terminal::approvals::RequestDecision;
 
 /// Returns a call for the conversation. Rules for the session cannot be added remotely, so none are offered.
 pub(super) fn request(approval: Approval, session: &SessionId) -> ApprovalRequest {
@@ -43,8 +43,12 @@ fn origin(subagent: &SessionId, parent: &SessionId) -> Option<SubagentOrigin> {
 /// Decides on a call on the server.
 ///
 /// The error is the reason why the decision was rejected, for the user.
-pub(super) async fn decide(client: &Client, session: &SessionId, decided: Decided) -> Result<(), String> {
-    let Decided { request, decision, rules } = decided;
+pub(super) async fn decide(
+    client: &Client,
+    session: &SessionId,
+    decided: RequestDecision,
+) -> Result<(), String> {
+    let RequestDecision { request, decision, rules } = decided;
     if !rules.is_empty() {
         return Err("rules cannot be added to a session of a server: answer yes or no".to_owned());
     }

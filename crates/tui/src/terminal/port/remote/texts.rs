@@ -23,12 +23,12 @@ impl Texts {
                 let Some(new) = new.filter(|new| !new.is_empty()) else { return Vec::new() };
                 self.shown = offset + delta.len();
                 let kind = EventKind::AssistantTextDelta { delta: new.to_owned() };
-                return vec![with(&event, kind)];
+                return vec![with_kind(&event, kind)];
             }
             EventKind::AssistantTextEnd { text, .. } => {
                 let rest = text.get(self.shown..).filter(|rest| !rest.is_empty());
                 let rest = rest.map(|rest| EventKind::AssistantTextDelta { delta: rest.to_owned() });
-                let rest = rest.map(|kind| with(&event, kind));
+                let rest = rest.map(|kind| with_kind(&event, kind));
                 self.shown = 0;
                 return rest.into_iter().chain([event]).collect();
             }
@@ -43,7 +43,7 @@ impl Texts {
     }
 }
 
-fn with(event: &SessionEvent, kind: EventKind) -> SessionEvent {
+fn with_kind(event: &SessionEvent, kind: EventKind) -> SessionEvent {
     let mut event = event.clone();
     event.kind = kind;
     event

@@ -4,14 +4,14 @@ use pintle_llm::{Finish, Response};
 use pintle_tools::ToolErrorKind;
 use serde::{Deserialize, Serialize};
 
-use super::{Action, EventKind, OutcomeStatus, Spent};
+use super::{Action, BudgetUsage, EventKind, OutcomeStatus};
 
 /// Consequences of an input besides the fingerprint of a request, in a record: the decisions that another version needs
 /// to reconstruct runs and conversations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct Followed {
+pub struct InputConsequences {
     /// Number of history entries to summarise, if the request was for a summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compaction: Option<u64>,
@@ -20,7 +20,7 @@ pub struct Followed {
     pub summarized: bool,
     /// Reservation for each attempt of the request, under a limit on tokens or cost.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reserved: Option<Spent>,
+    pub reserved: Option<BudgetUsage>,
     /// Whether a model call was cancelled.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cancelled: bool,
@@ -49,9 +49,9 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-impl Followed {
+impl InputConsequences {
     /// Returns the consequences that these actions contain.
-    pub(crate) fn of(actions: &[Action]) -> Self {
+    pub(crate) fn from_actions(actions: &[Action]) -> Self {
         let mut followed = Self { is_complete: true, ..Self::default() };
         let mut rests = false;
         for action in actions {
@@ -88,6 +88,12 @@ impl Followed {
             }
         }
         followed
+    }
+
+    /// Returns the next recorded end of a run, after the ends in these actions.
+    pub(crate) fn next_end(&self, actions: &[Action]) -> Option<OutcomeStatus> {
+        let is_end = |action: &&Action| matches!(action, Action::Emit(event) if matches!(event.as_ref(), EventKind::ProcessingEnd { .. }));
+        self.ended.get(actions.iter().filter(is_end).count()).copied()
     }
 
     /// Returns whether neither the run nor the input ended.

@@ -3,17 +3,17 @@
 use pintle_agent::{Turn, TurnKind};
 use pintle_llm::ContentPart;
 
-use crate::render::{Colour, Face, Line, Markdown, expand_tabs, image_data_label, sanitize};
+use crate::render::{Colour, Face, Markdown, StyledLine, expand_tabs, image_data_label, sanitize};
 
 /// Indentation of arguments and results.
 const INDENT: &str = "    ";
 
 /// Returns the lines of a history. Markdown is laid out in this many columns.
-pub(crate) fn whole(history: &[Turn], columns: usize) -> Vec<Line> {
+pub(crate) fn render_history(history: &[Turn], columns: usize) -> Vec<StyledLine> {
     let mut lines = Vec::new();
     for turn in history {
         if !lines.is_empty() {
-            lines.push(Line::default());
+            lines.push(StyledLine::default());
         }
         turn_lines(turn, columns, &mut lines);
     }
@@ -21,23 +21,23 @@ pub(crate) fn whole(history: &[Turn], columns: usize) -> Vec<Line> {
 }
 
 /// Returns the lines of the messages in a history, without calls and results.
-pub(crate) fn said(history: &[Turn], columns: usize) -> Vec<Line> {
+pub(crate) fn render_messages(history: &[Turn], columns: usize) -> Vec<StyledLine> {
     let mut lines = Vec::new();
     for turn in history {
         let before = lines.len();
         text_lines(turn, columns, &mut lines);
         if lines.len() > before {
-            lines.push(Line::default());
+            lines.push(StyledLine::default());
         }
     }
     lines
 }
 
-fn turn_lines(turn: &Turn, columns: usize, lines: &mut Vec<Line>) {
+fn turn_lines(turn: &Turn, columns: usize, lines: &mut Vec<StyledLine>) {
     text_lines(turn, columns, lines);
     for call in turn.item.tool_calls() {
         lines.push(
-            Line::new("→ ", Face::coloured(Colour::Cyan))
+            StyledLine::new("→ ", Face::coloured(Colour::Cyan))
                 .and(sanitize(&call.name).replace('\n', " "), Face::BOLD),
         );
         let arguments = serde_json::to_string_pretty(&call.arguments).unwrap_or_default();
@@ -45,19 +45,19 @@ fn turn_lines(turn: &Turn, columns: usize, lines: &mut Vec<Line>) {
     }
     for result in turn.item.results() {
         let face = if result.is_error { Face::FAILURE } else { Face::SUCCESS };
-        lines.push(Line::new(if result.is_error { "✗" } else { "✓" }, face));
+        lines.push(StyledLine::new(if result.is_error { "✗" } else { "✓" }, face));
         lines.extend(indented(&result.text()));
         lines.extend(result.images.iter().flat_map(|image| indented(&image_data_label(image))));
     }
 }
 
-fn text_lines(turn: &Turn, columns: usize, lines: &mut Vec<Line>) {
+fn text_lines(turn: &Turn, columns: usize, lines: &mut Vec<StyledLine>) {
     if matches!(turn.kind, TurnKind::User | TurnKind::Steering) {
         let text = turn.item.text();
         let said = sanitize(&text);
         for (index, line) in said.lines().enumerate() {
             let sign = if index == 0 { "› " } else { "  " };
-            let sign = Line::new(sign, Face::coloured(Colour::Cyan));
+            let sign = StyledLine::new(sign, Face::coloured(Colour::Cyan));
             lines.push(sign.and(expand_tabs(line), Face::BOLD));
         }
         for part in &turn.item.content {
@@ -75,7 +75,7 @@ fn text_lines(turn: &Turn, columns: usize, lines: &mut Vec<Line>) {
     }
 }
 
-fn indented(text: &str) -> Vec<Line> {
-    let line = |line: &str| Line::plain(format!("{INDENT}{}", expand_tabs(line)));
+fn indented(text: &str) -> Vec<StyledLine> {
+    let line = |line: &str| StyledLine::plain(format!("{INDENT}{}", expand_tabs(line)));
     sanitize(text).lines().map(line).collect()
 }

@@ -5,8 +5,8 @@ use pintle_host::prompt_commands::PromptText;
 use pintle_llm::ImageData;
 
 use super::Conversation;
-use crate::render::{Face, Line, expand_tabs, one_line, plural, sanitize};
-use crate::terminal::images::{NamedImage, Said, mention};
+use crate::render::{Face, StyledLine, expand_tabs, one_line, plural, sanitize};
+use crate::terminal::images::{NamedImage, OutgoingMessage, mention};
 
 /// Maximum number of output lines of a command shown.
 const SHOWN_OUTPUT: usize = 20;
@@ -30,26 +30,27 @@ impl Conversation {
     }
 
     /// Returns the message of a prompt, with its images.
-    pub(crate) fn said_by_prompt(&mut self, prompt: PromptText) -> Said {
+    pub(crate) fn message_from_prompt(&mut self, prompt: PromptText) -> OutgoingMessage {
         let names = prompt.images.into_iter().map(|image| (self.pasted.keep(None, image.clone()), image));
         let images = names.map(|(name, image)| NamedImage { name, pasted: Some(image) });
-        Said { text: prompt.text, images: images.collect(), instruction: None }
+        OutgoingMessage { text: prompt.text, images: images.collect(), instruction: None }
     }
 
     /// Shows the output of a command of the user, and keeps it for the next message.
     pub(crate) fn ran(&mut self, command: &str, ended: &str, output: &str) {
         self.transcript.line(
-            &Line::new("! ", Face::BOLD)
+            &StyledLine::new("! ", Face::BOLD)
                 .and(summary_of(command), Face::BOLD)
                 .and(format!(" {ended}"), Face::DIM),
         );
         let lines: Vec<&str> = output.lines().collect();
         let first = lines.len().saturating_sub(SHOWN_OUTPUT);
         let shown = lines.get(first..).unwrap_or_default().iter();
-        let shown: Vec<Line> = shown.map(|line| Line::new(expand_tabs(&sanitize(line)), Face::DIM)).collect();
+        let shown: Vec<StyledLine> =
+            shown.map(|line| StyledLine::new(expand_tabs(&sanitize(line)), Face::DIM)).collect();
         if first > 0 {
             let more = plural(first as u64, "more line");
-            self.transcript.below([Line::new(format!("… {more} before"), Face::DIM)]);
+            self.transcript.below([StyledLine::new(format!("… {more} before"), Face::DIM)]);
         }
         self.transcript.below(shown);
         self.outputs.push(format!("I ran `{command}` ({ended}):\n\n```\n{}\n```\n\n", output.trim_end()));
@@ -57,16 +58,16 @@ impl Conversation {
 
     /// Returns a message with the images that it names, and with the outputs of the user's commands since the previous
     /// message.
-    pub(crate) fn said(&mut self, text: &str) -> Said {
+    pub(crate) fn compose_message(&mut self, text: &str) -> OutgoingMessage {
         let images = self.pasted.named_in(text);
         let outputs: String = self.outputs.drain(..).collect();
-        Said { text: format!("{outputs}{text}"), images, instruction: None }
+        OutgoingMessage { text: format!("{outputs}{text}"), images, instruction: None }
     }
 }
 
 /// Returns the label that represents an image in the editor.
 fn attachment_label(path: Option<&str>, image: &ImageData) -> String {
-    let size = ImageSummary::of(image).bytes.unwrap_or_default();
+    let size = ImageSummary::from_image(image).bytes.unwrap_or_default();
     let size = format!("{} KB", size.div_ceil(1_000));
     let name = path.and_then(|path| path.rsplit('/').next()).unwrap_or("from the clipboard");
     format!("[image {}, {size}]", one_line(name, MAX_NAME))

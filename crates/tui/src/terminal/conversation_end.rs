@@ -5,11 +5,11 @@ use pintle_governance::Mode;
 
 /// Successor of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum ConversationEnd {
     /// None: the user has left.
     Leave,
     /// A new session with the same settings.
-    New(Settings),
+    New(ConversationSettings),
     /// The session with this id or id prefix.
     Resume(String),
     /// A new session with the history of this one, or with its first entries.
@@ -19,7 +19,7 @@ pub enum Next {
         /// Number of entries to copy. All entries if not set.
         turns: Option<usize>,
         /// Settings of the new session.
-        settings: Settings,
+        settings: ConversationSettings,
     },
     /// The same session, rewound to an earlier entry with its files.
     Rewind {
@@ -32,13 +32,13 @@ pub enum Next {
         /// Input that is not sent yet.
         draft: String,
         /// Settings of the session.
-        settings: Settings,
+        settings: ConversationSettings,
     },
 }
 
 /// Settings that the user may have changed, and that another session adopts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct ConversationSettings {
     /// Name of the model.
     pub model: String,
     /// Reasoning effort, if it is set.

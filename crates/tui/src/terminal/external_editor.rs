@@ -14,7 +14,7 @@ const DEFAULT: &str = "vi";
 ///
 /// If the editor cannot be started or fails, the text is not lost.
 pub(super) fn edit(text: &str, process_env: &ProcessEnv) -> Result<String, Failure> {
-    let editor = user_editor::named(process_env).unwrap_or_else(|| DEFAULT.to_owned());
+    let editor = user_editor::from_env(process_env).unwrap_or_else(|| DEFAULT.to_owned());
     // Editors choose the file type by the name.
     let file = tempfile::Builder::new().prefix("pintle-").suffix(".md").tempfile();
     let mut file = file.or_failed("cannot write the text for the editor")?;
