@@ -25,8 +25,8 @@ const GENERATORS: &[Generator] = &[
         package: "pintle-cli",
         features: "",
         target: "--bins",
-        source: "crates/cli/src/config/schema/tests.rs",
-        test: "config::schema::tests::the_",
+        source: "crates/cli/src/commands/config/schema/tests.rs",
+        test: "commands::config::schema::tests::the_",
         variable: "WRITE_CONFIG_REFERENCE",
     },
     Generator {

@@ -3,12 +3,10 @@
 //! The settings of a command are merged from the layers of these sources, of its flags, and of its session.
 
 mod commands;
-mod edit;
+pub(crate) mod file;
 mod layers;
-mod list;
-mod load;
-mod schema;
-mod settings;
+pub(crate) mod load;
+pub(crate) mod settings;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,34 +17,14 @@ use pintle_host::{BoundedValue, KeptSpec, LayerSpec, Origin, PartialSpec, Profil
 
 pub(crate) use self::commands::complete;
 use self::load::Configuration;
-use crate::args::{ConfigArgs, ConfigCommand, ConfigurationArgs, RunArgs};
-use crate::config_file::{keys, problem};
-use crate::console;
+use crate::arguments::{ConfigurationArgs, RunArgs};
+use crate::config::file::{keys, problem};
 use crate::env_spec::EnvSpec;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::notice::Notice;
 use crate::process_env::{self, ProcessEnv};
 use crate::provider::{Provider, ProviderName};
 use crate::sessions::{RememberedSettings, Selected};
-
-/// Runs `pintle config`.
-pub(crate) async fn command(args: ConfigArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    match args.command.unwrap_or(ConfigCommand::List(args.list)) {
-        ConfigCommand::List(args) => list::list(&args, process_env).await,
-        ConfigCommand::Edit(args) => edit::edit(&args, process_env).await,
-        ConfigCommand::Path => list::paths(process_env).await,
-        ConfigCommand::Schema => {
-            let text = format!("{:#}\n", schema::schema());
-            console::print(&text).await.map(|()| Exit::Done)
-        }
-    }
-}
-
-/// Returns the effective value of each key in the current directory and its source, as a table.
-pub(crate) async fn effective(process_env: &ProcessEnv) -> Result<String, Failure> {
-    list::effective(process_env).await
-}
 
 /// Path of the field for the mode.
 const MODE: &str = "policy.mode";
@@ -214,7 +192,7 @@ async fn load_checked(
 }
 
 /// Rejects a value of `--profile` that is neither a profile nor a file.
-fn require_file(name: &str, loaded: &Configuration) -> Result<(), Failure> {
+pub(crate) fn require_file(name: &str, loaded: &Configuration) -> Result<(), Failure> {
     if keys::is_profile_file(name) || process_env::read_text_if_there("profile", Path::new(name))?.is_some() {
         return Ok(());
     }
@@ -223,7 +201,7 @@ fn require_file(name: &str, loaded: &Configuration) -> Result<(), Failure> {
 
 /// Returns the variable with the base URL of the provider that flags or the configuration name, or else that has a key, and
 /// its value.
-fn url_variable(
+pub(crate) fn url_variable(
     given: Option<ProviderName>,
     configured: impl FnOnce() -> Option<Provider>,
     process_env: &ProcessEnv,

@@ -1,5 +1,7 @@
 //! Exit codes, which scripts rely on.
 
+pub(crate) mod command_failure;
+
 use std::process::ExitCode;
 
 use crate::failure::FailureKind;

@@ -8,7 +8,7 @@
 use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt as _;
 
-use crate::args::Command;
+use crate::arguments::Command;
 use crate::env_spec::EnvSpec;
 use crate::process_env::ProcessEnv;
 use crate::process_secrets::{is_provider_key, is_withheld};

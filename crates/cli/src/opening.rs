@@ -18,7 +18,7 @@ use pintle_llm::ToolList;
 use pintle_tools::RegisteredTool;
 use pintle_tools::gate::ReadBeforeWrite;
 
-use crate::args::RunArgs;
+use crate::arguments::RunArgs;
 use crate::attendant::{Attendant, AttendantApprover};
 use crate::budget;
 use crate::environment::{EnvSession, SANDBOX_HINT, SandboxState, UNUSABLE, without_network};

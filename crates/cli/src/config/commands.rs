@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use pintle_host::{Layer, LayerSpec, Origin, PartialSpec, Resolved};
 
 use super::{layers, load_checked, merge_layers, report_bounded};
-use crate::args::{
+use crate::arguments::{
     AskArgs, CatalogArgs, Command, ConfigurationArgs, EnvArgs, ModelArgs, ModelsArgs, RulesScope,
     ShowPromptArgs, ToolsArgs, name_profile, parsed, profile_file,
 };
 #[cfg(feature = "mcp")]
-use crate::args::{ConfinementArgs, McpCommand, ServeToolsArgs, ServerToolsArgs};
+use crate::arguments::{ConfinementArgs, McpCommand, ServeToolsArgs, ServerToolsArgs};
 use crate::env_spec::EnvSpec;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;

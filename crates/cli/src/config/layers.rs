@@ -6,8 +6,8 @@ use pintle_host::{BaseUrl, CountLimit, FIELDS, Layer, LayerSpec, Origin, Partial
 use super::load::Configuration;
 use super::settings::{self, Settings, Source};
 use super::{SessionSources, require_file, url_variable};
-use crate::args::RunArgs;
-use crate::config_file::keys;
+use crate::arguments::RunArgs;
+use crate::config::file::keys;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 use crate::provider::{Provider, ProviderName};
@@ -116,7 +116,7 @@ impl Configuration {
     }
 
     /// Returns the effective values of the keys without flags. `profile` is the value of `--profile`.
-    pub(super) fn settings(&self, profile: Option<&str>) -> Settings {
+    pub(crate) fn settings(&self, profile: Option<&str>) -> Settings {
         let selected = self.sources(profile).profile();
         let name = selected.as_ref().map(|value| value.text.as_str());
         let mut layers = self.layers(name);

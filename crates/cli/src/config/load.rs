@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use pintle_host::{Access, ValueKind};
 
 use super::settings::{Layer, Source, Sources, Value};
-use crate::config_file::keys::{self, KEY_COMMAND, PROFILE};
-use crate::config_file::problem::Problem;
-use crate::config_file::{File, Setting, user_file};
+use crate::config::file::keys::{self, KEY_COMMAND, PROFILE};
+use crate::config::file::problem::Problem;
+use crate::config::file::{File, Setting, user_file};
 use crate::failure::Failure;
 use crate::named_value;
 use crate::notice::Notice;
@@ -22,32 +22,32 @@ const LOCAL: &str = "local";
 
 /// Content of both files and of the variables.
 #[derive(Debug, Default)]
-pub(super) struct Configuration {
-    pub(super) user: File,
+pub(crate) struct Configuration {
+    pub(crate) user: File,
     pub(super) project: File,
     pub(super) variables: Layer,
     /// Whether the user trusts the project with the keys that need it.
     pub(super) is_project_trusted: bool,
     /// Mistakes of all sources.
-    pub(super) problems: Vec<Problem>,
+    pub(crate) problems: Vec<Problem>,
     /// Notices about keys of the project that have no effect.
-    pub(super) notices: Vec<Notice>,
+    pub(crate) notices: Vec<Notice>,
 }
 
 /// Returns the root of the project that the current directory is in: the directory that has its files, or else the root of
 /// the repository, or else the current directory.
-pub(super) async fn project_root(process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
+pub(crate) async fn project_root(process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
     let environment = process_env.local_environment(&process_env.directory(None)?)?;
     Project::root(&environment).await
 }
 
 /// Returns whether a project's file has keys that count only if the project is trusted.
-pub(super) fn needs_trust(file: &File) -> bool {
+pub(crate) fn needs_trust(file: &File) -> bool {
     has(file, is_trusted)
 }
 
 /// Loads the configuration for a command that works in `directory`; without one, no project counts.
-pub(super) async fn load(
+pub(crate) async fn load(
     directory: Option<&Path>,
     process_env: &ProcessEnv,
 ) -> Result<Configuration, Failure> {
@@ -64,7 +64,7 @@ pub(super) async fn load(
 
 impl Configuration {
     /// Returns the sources that count.
-    pub(super) fn sources(&self, profile_flag: Option<&str>) -> Sources<'_> {
+    pub(crate) fn sources(&self, profile_flag: Option<&str>) -> Sources<'_> {
         Sources {
             files: vec![&self.user, &self.project],
             variables: self.variables.clone(),

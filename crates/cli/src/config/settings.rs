@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::config_file::keys::{self, PROFILE};
-use crate::config_file::{File, Setting};
+use crate::config::file::keys::{self, PROFILE};
+use crate::config::file::{File, Setting};
 
 /// Source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(crate) enum Source {
     File {
         name: String,
         line: usize,
@@ -22,9 +22,9 @@ pub(super) enum Source {
 
 /// Value of a key, with its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Value {
-    pub(super) text: String,
-    pub(super) source: Source,
+pub(crate) struct Value {
+    pub(crate) text: String,
+    pub(crate) source: Source,
 }
 
 /// Values of one source.
@@ -32,7 +32,7 @@ pub(super) type Layer = BTreeMap<&'static str, Value>;
 
 /// Sources, from the weakest to the strongest.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sources<'f> {
+pub(crate) struct Sources<'f> {
     /// The user's file, then the project's.
     pub(super) files: Vec<&'f File>,
     pub(super) variables: Layer,
@@ -42,15 +42,15 @@ pub(super) struct Sources<'f> {
 
 /// Effective values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Settings {
-    pub(super) values: Layer,
+pub(crate) struct Settings {
+    pub(crate) values: Layer,
     /// Name of the selected profile.
-    pub(super) profile: Option<Value>,
+    pub(crate) profile: Option<Value>,
 }
 
 impl Sources<'_> {
     /// Returns the names of all profiles.
-    pub(super) fn profiles(&self) -> BTreeSet<&str> {
+    pub(crate) fn profiles(&self) -> BTreeSet<&str> {
         self.files.iter().flat_map(|file| file.profiles.keys()).map(String::as_str).collect()
     }
 

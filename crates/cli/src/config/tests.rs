@@ -12,8 +12,8 @@ use serde_json::Value as Json;
 use self::case::Case;
 use super::Configuration;
 use super::settings::{Source, Value};
-use crate::config_file::File;
-use crate::config_file::keys::{self, Key};
+use crate::config::file::File;
+use crate::config::file::keys::{self, Key};
 
 /// An intended difference from earlier versions.
 struct Difference {

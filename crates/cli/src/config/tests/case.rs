@@ -11,8 +11,8 @@ use serde_json::Value as Json;
 use super::super::load::{is_of_user, is_trusted, remove};
 use super::super::{Configuration, SessionSources, layers};
 use super::projection;
-use crate::command_line::session_of;
-use crate::config_file::File;
+use crate::arguments::command_line::session_of;
+use crate::config::file::File;
 use crate::process_env::ProcessEnv;
 use crate::sessions::{Flags, RememberedSettings};
 

@@ -8,7 +8,7 @@ use pintle_host::SessionSpec;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use crate::args::RunArgs;
+use crate::arguments::RunArgs;
 use crate::budget::BudgetChoice;
 use crate::environment::Confinement;
 use crate::named_value::NamedValue as _;

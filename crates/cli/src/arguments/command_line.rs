@@ -1,0 +1,148 @@
+//! Parses a command line and reports usage errors.
+
+#[cfg(feature = "compat")]
+mod claude;
+mod conversation;
+#[cfg(feature = "compat")]
+mod exec;
+mod given;
+mod hint;
+
+use std::ffi::OsString;
+use std::io;
+
+use clap::error::ErrorKind;
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
+
+#[cfg(feature = "compat")]
+pub(crate) use self::claude::{options as stream_options, own_mode};
+use crate::arguments::{Arguments, ErrorFormat};
+use crate::console;
+use crate::exit::Exit;
+use crate::exit::command_failure::error_object;
+use crate::failure::Failure;
+use crate::render;
+
+/// Parses the words of this process.
+///
+/// Writes help and version to standard output and usage errors to standard error. With a JSON output format, a usage
+/// error is also written to standard output as an object.
+///
+/// The error is the exit status, also if the arguments ask for help. Help that cannot be written is a failure.
+pub(crate) fn parse(passed: Vec<OsString>) -> Result<Arguments, Exit> {
+    #[cfg(feature = "compat")]
+    if let Some(text) = exec::information(&passed) {
+        console::write_object(text);
+        return Err(Exit::Done);
+    }
+    #[cfg(feature = "compat")]
+    let words = passed.clone();
+    let own = own_words(passed).map_err(|failure| {
+        console::report(&failure);
+        Exit::from(failure.kind())
+    })?;
+    let parsed = arguments(&own).map_err(|error| {
+        let kind = error.kind();
+        let is_help = matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+        if !is_help && kind != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            return report_usage_error(&error, &own);
+        }
+        let written = error.print();
+        if !is_help {
+            return Exit::Usage;
+        }
+        match written {
+            // A reader may close the pipe early.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                let failure = console::unwritten(&error);
+                console::report(&failure);
+                Exit::from(failure.kind())
+            }
+            Ok(()) | Err(_) => Exit::Done,
+        }
+    })?;
+    #[cfg(feature = "compat")]
+    let parsed = with_words(parsed, words);
+    Ok(parsed)
+}
+
+/// Adds the words of the process to the flags of a session.
+#[cfg(feature = "compat")]
+fn with_words(mut arguments: Arguments, words: Vec<OsString>) -> Arguments {
+    if let Some(run) = arguments.command.session_mut() {
+        run.passed = words.into();
+    }
+    arguments
+}
+
+/// Returns the words of a command line, with the command's own flags in place of the flags of other agents, and with the
+/// subcommand of a conversation if the caller omitted it.
+fn own_words(passed: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+    #[cfg(feature = "compat")]
+    let translated = match exec::translated(&passed)? {
+        None => claude::translated(&passed)?,
+        translated => translated,
+    };
+    #[cfg(feature = "compat")]
+    if let Some(exec::Translated { arguments, warnings }) = translated {
+        warnings.iter().for_each(|warning| console::notice(warning));
+        return Ok(arguments);
+    }
+    Ok(conversation::named(passed))
+}
+
+fn arguments(args: &[OsString]) -> Result<Arguments, clap::Error> {
+    from_matches(&Arguments::command().try_get_matches_from(args)?)
+}
+
+fn from_matches(matches: &ArgMatches) -> Result<Arguments, clap::Error> {
+    let mut arguments = Arguments::from_arg_matches(matches)?;
+    let mut innermost = matches;
+    while let Some((_, matches)) = innermost.subcommand() {
+        innermost = matches;
+    }
+    arguments.typed = given::typed(innermost);
+    if let Some(run) = arguments.command.session_mut() {
+        run.session.given = given::remember(innermost);
+        run.typed.clone_from(&arguments.typed);
+    }
+    Ok(arguments)
+}
+
+fn report_usage_error(error: &clap::Error, args: &[OsString]) -> Exit {
+    let failure = usage_failure(error);
+    let failure = match hint::for_error(error, args) {
+        Some(hint) => failure.with_hint(&hint),
+        None => failure,
+    };
+    if let Some(format) = ErrorFormat::from_args(args)
+        && let Ok(line) = render::failure_line(format.error_type, &error_object(&failure))
+    {
+        console::write_object(&line);
+    }
+    console::report(&failure);
+    Exit::from(failure.kind())
+}
+
+/// Returns the parser's error on one line, without its usage and help paragraphs.
+fn usage_failure(error: &clap::Error) -> Failure {
+    let text = error.render().to_string();
+    let paragraphs = text.split("\n\n").map(|paragraph| {
+        let words = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        words.strip_prefix("error: ").unwrap_or(&words).to_owned()
+    });
+    let before_usage = paragraphs.take_while(|paragraph| !paragraph.starts_with("Usage:"));
+    let misleads = hint::misleads(error);
+    let is_detail = |paragraph: &String| {
+        let is_misleading = misleads && paragraph.starts_with("tip:");
+        !paragraph.starts_with("For more information") && !is_misleading
+    };
+    let details: Vec<String> = before_usage.filter(is_detail).collect();
+    Failure::usage(details.join("; ")).with_hint("see `pintle --help`")
+}
+
+#[cfg(test)]
+pub(crate) use self::tests::session_of;
+
+#[cfg(test)]
+mod tests;

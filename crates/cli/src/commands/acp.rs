@@ -1,0 +1,343 @@
+//! `pintle acp`: an ACP agent for an editor, on standard input and output. Its sessions are in the store, so a
+//! conversation can move to a terminal and back.
+
+mod commands;
+mod controls;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pintle_acp::{
+    AcpAgent, AgentHost, AgentInfo, Client, EditorEnvironment, HostError, McpServerSpec, McpTransport,
+    NamedChoice, NewSession, OpenSession, SessionPage, SessionQuery, SessionSummary, TerminalSwitch,
+};
+use pintle_agent::SessionId;
+use pintle_governance::Mode;
+use pintle_host::{LayerSpec, PartialSpec};
+use pintle_mcp::{HttpServer, ServerName, ServerSpec, ServerTransport, StdioServer};
+use pintle_store::{Page, Summary};
+
+use self::controls::{AcpControls, EditorSessionContext};
+use crate::arguments::{RunArgs, SessionArgs};
+use crate::attendant::{Attendant, ClientAttendant};
+use crate::commands::login::{self, LoggedOut};
+use crate::commands::run::keep;
+use crate::commands::sessions::conversed::Conversed;
+use crate::config::{self, SessionSources};
+use crate::env_spec::EnvSpec;
+use crate::environment::{EnvTarget, SandboxUse};
+use crate::exit::Exit;
+use crate::failure::{Failure, FailureKind, OrFailure as _};
+use crate::interrupt::Interrupts;
+use crate::model::Model;
+use crate::opening::{Beside, Opened, Opening};
+use crate::process_env::ProcessEnv;
+use crate::sessions::delete::delete_one;
+use crate::sessions::{Place, Selected, Sessions};
+use crate::terminal::user_commands::discover;
+
+/// The authentication method.
+const KEY: &str = "api-key";
+
+/// Ways for a user to provide a key.
+const KEY_DESCRIPTION: &str = "Store the key of a provider with `pintle login` in a terminal, or set ANTHROPIC_API_KEY, \
+                               OPENAI_API_KEY or GEMINI_API_KEY in the environment of the editor's agent";
+
+/// Failure of that method.
+const NO_KEY: &str = "no key was found: store one with `pintle login`, or set ANTHROPIC_API_KEY, OPENAI_API_KEY or \
+                      GEMINI_API_KEY";
+
+/// Mode of sessions by default.
+const MODE: Mode = Mode::Edit;
+
+/// Sessions of a page.
+const PAGE: usize = 50;
+
+/// Serves an editor until it closes its end.
+pub(crate) async fn acp(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    refuse(&args)?;
+    let interrupts = Interrupts::listen()?;
+    let host = EditorHost { process_env: process_env.clone(), typed: args };
+    let agent = AcpAgent::new(host);
+    let serving =
+        async { agent.serve(tokio::io::stdin(), tokio::io::stdout()).await.or_failed("the editor is gone") };
+    let served = interrupts.race(serving).await;
+    served.map(|()| Exit::Done).map_err(|failure| interrupts.reclassify(failure))
+}
+
+/// Rejects flags for a single task: the editor sends the task and the directory.
+fn refuse(args: &RunArgs) -> Result<(), Failure> {
+    let place =
+        [("--dir", args.environment.dir.is_some()), ("--env", args.environment.env != EnvSpec::Local)];
+    args.refuse_hosted(&place, |flag| format!("`pintle acp` takes no {flag}: the editor decides on that"))
+}
+
+/// Opens the sessions of an editor.
+#[derive(Clone, Debug)]
+struct EditorHost {
+    process_env: ProcessEnv,
+    /// Flags of this process, as they were typed. They precede the settings that a session remembers.
+    typed: RunArgs,
+}
+
+impl EditorHost {
+    /// Opens a new or stored session in a directory.
+    async fn open(
+        &self,
+        selected: Option<Selected>,
+        request: &NewSession,
+        client: &Client,
+    ) -> Result<OpenSession, Failure> {
+        let process_env = &self.process_env;
+        let is_new = selected.is_none();
+        let title = selected.as_ref().map(Selected::title).filter(|title| !title.is_empty());
+        let sources = sources(selected.as_ref(), request)?;
+        let completed = config::resolve_run(&self.typed, sources, process_env).await?;
+        let SessionArgs { given, spec, .. } = completed.session;
+        let mut args =
+            RunArgs { session: SessionArgs { given, spec, ..SessionArgs::default() }, ..completed };
+        let process_env = &process_env.clone().with_workspace(args.environment.dir.as_deref());
+        let mode = *args.policy.mode.get_or_insert(MODE);
+        let model = Model::choose(&(&args.model).into(), process_env).await?;
+        process_env.notices().report_all(model.unknown_model());
+        let target = EnvTarget::new((&args.environment).into(), (&args.confinement).into(), process_env)?
+            .with_denials(&args.policy.deny)
+            .for_use(SandboxUse::of_hosted(mode, !args.session.no_session));
+        let kept = keep(&args, selected, &model, None, process_env).await?;
+        let id = kept.as_ref().map_or_else(SessionId::generate, |kept| kept.id.clone());
+        let terminals = TerminalSwitch::new(false);
+        let env_session = target.connect().await?.through(
+            |environment| {
+                Arc::new(EditorEnvironment::new(environment, client.clone(), id.as_str(), terminals.clone()))
+            },
+            (&args.confinement).into(),
+        );
+        let attendant: Arc<dyn Attendant> =
+            Arc::new(ClientAttendant::through_handle(process_env.principal()));
+        let opening = Opening {
+            args: &args,
+            is_mode_given: is_new,
+            is_effort_given: is_new && args.model.reasoning_effort.is_some(),
+            can_turn_to_plan: true,
+            id: Some(id),
+            servers: servers_of(request)?,
+            kept,
+            model: &model,
+            beside: Beside::default(),
+        };
+        let opened = match opening.open(&env_session, &attendant, process_env).await {
+            Ok(opened) => opened,
+            Err(failure) => {
+                // The first failure is the one to report.
+                env_session.close_with_notice().await;
+                return Err(failure);
+            }
+        };
+        let Opened { session, policy, servers, effort, offered, is_kept, .. } = opened;
+        let environment = env_session.environment();
+        let conversed = match is_kept {
+            true => Some(Conversed::open(session.id().clone(), &env_session, process_env).await?),
+            false => None,
+        };
+        let context = EditorSessionContext {
+            id: session.id().clone(),
+            handle: session.handle(),
+            policy,
+            servers,
+            model,
+            env_session,
+            terminals,
+            directory: request.directory.clone(),
+            offered,
+            conversed,
+            user_commands: discover(environment.as_ref(), process_env).await,
+        };
+        let controls = AcpControls::new(context, effort, title);
+        Ok(OpenSession::new(session, Arc::new(controls), &request.directory))
+    }
+
+    /// Returns the model of a new session. Fails without a key.
+    async fn model(&self) -> Result<Model, Failure> {
+        let completed =
+            config::resolve_run(&self.typed, SessionSources::default(), &self.process_env).await?;
+        Model::choose(&(&completed.model).into(), &self.process_env).await
+    }
+
+    /// Opens the store and finds a session that no process has open.
+    async fn find(&self, id: &str) -> Result<(Sessions, Summary), HostError> {
+        let sessions = Sessions::open(&self.process_env).await.map_err(|failure| host_error(&failure))?;
+        let session_id = SessionId::new(id);
+        let summary = sessions.store().summary(&session_id).await;
+        let summary = summary.map_err(|error| HostError::failed("cannot read the session", error))?;
+        let Some(summary) = summary else { return Err(HostError::NoSuchSession(id.to_owned())) };
+        if let Ok(Some(holder)) = sessions.store().holder(&session_id).await {
+            let holder = format!("pintle with process id {} on {}", holder.pid, holder.host);
+            return Err(HostError::Held { id: id.to_owned(), holder });
+        }
+        Ok((sessions, summary))
+    }
+
+    async fn load(&self, id: &str, request: &NewSession, client: &Client) -> Result<OpenSession, HostError> {
+        let (sessions, summary) = self.find(id).await?;
+        let selected = Selected::of(sessions, summary).await.map_err(|failure| host_error(&failure))?;
+        let place = selected.environment().map_err(|failure| host_error(&failure))?;
+        let directory = place.directory.clone().unwrap_or_default();
+        if place.spec != EnvSpec::Local {
+            return Err(HostError::Unsupported(format!(
+                "sessions elsewhere than on this machine, such as {id}"
+            )));
+        }
+        if !self.process_env.is_same_path(&directory, &request.directory) {
+            return Err(HostError::OtherDirectory { id: id.to_owned(), directory });
+        }
+        self.open(Some(selected), request, client).await.map_err(|failure| host_error(&failure))
+    }
+}
+
+#[async_trait]
+impl AgentHost for EditorHost {
+    fn info(&self) -> AgentInfo {
+        AgentInfo::new("pintle", env!("CARGO_PKG_VERSION"))
+            .with_title("Pintle")
+            .with_loading(true)
+            .with_lists(true)
+            .with_deletion(true)
+            .with_logout(true)
+            .with_auth_methods([NamedChoice::new(KEY, "API key").with_description(KEY_DESCRIPTION)])
+            .with_mcp_http(true)
+    }
+
+    async fn authenticate(&self, method: &str) -> Result<(), HostError> {
+        if method != KEY {
+            return Err(HostError::Invalid(format!(
+                "there is no authentication method `{method}`: expected `{KEY}`"
+            )));
+        }
+        let model = self.model().await;
+        model.map(drop).map_err(|failure| {
+            if failure.kind() == FailureKind::Credentials {
+                HostError::failed(NO_KEY, failure.message())
+            } else {
+                host_error(&failure)
+            }
+        })
+    }
+
+    async fn logout(&self) -> Result<(), HostError> {
+        let model = self.model().await;
+        let model =
+            model.map_err(|failure| HostError::failed("there is no key to remove", failure.message()))?;
+        let provider = model.route.provider;
+        let removed = login::remove_key(provider, &self.process_env);
+        let LoggedOut { was_stored, other } = removed.map_err(|failure| host_error(&failure))?;
+        let name = provider.name();
+        match other {
+            Some(other) => Err(HostError::Invalid(format!("the key of {name} in {other} is still used"))),
+            None if was_stored => Ok(()),
+            None => Err(HostError::Invalid(format!("no key of {name} is stored"))),
+        }
+    }
+
+    async fn delete_session(&self, id: &str) -> Result<(), HostError> {
+        let (sessions, summary) = self.find(id).await?;
+        let deleted = delete_one(&sessions, &summary, &self.process_env).await;
+        deleted.map_err(|failure| HostError::failed("the session cannot be deleted", failure.message()))
+    }
+
+    async fn new_session(&self, request: NewSession, client: &Client) -> Result<OpenSession, HostError> {
+        let opened = self.open(None, &request, client).await;
+        opened.map_err(|failure| host_error(&failure))
+    }
+
+    async fn load_session(
+        &self,
+        id: &str,
+        request: NewSession,
+        client: &Client,
+    ) -> Result<OpenSession, HostError> {
+        self.load(id, &request, client).await
+    }
+
+    async fn list_sessions(&self, request: SessionQuery) -> Result<SessionPage, HostError> {
+        let sessions = Sessions::open(&self.process_env).await.map_err(|failure| host_error(&failure))?;
+        let first: usize = match &request.cursor {
+            None => 0,
+            Some(cursor) => cursor.parse().map_err(|_no_number| {
+                HostError::Invalid(format!(
+                    "there is no page `{cursor}`: expected a cursor of an earlier page"
+                ))
+            })?,
+        };
+        let all = sessions.list(&pintle_store::Filter::default(), &Page::default()).await;
+        let all = all.map_err(|failure| host_error(&failure))?;
+        let mut rows = Vec::new();
+        for summary in all.into_iter().filter(|summary| summary.parent.is_none()) {
+            let Ok(place) = Place::of_summary(&summary).to_choice(&summary.id) else { continue };
+            let directory = place.directory.filter(|_| place.spec == EnvSpec::Local).unwrap_or_default();
+            let is_wanted = request.directory.as_deref();
+            if directory.as_os_str().is_empty()
+                || is_wanted.is_some_and(|wanted| !self.process_env.is_same_path(&directory, wanted))
+            {
+                continue;
+            }
+            let title = Some(summary.title.clone()).filter(|title| !title.is_empty());
+            let row = SessionSummary::new(summary.id.as_str(), directory).with_title(title);
+            rows.push(row.with_updated_at(Some(summary.updated_at.to_string())));
+        }
+        let next = (rows.len() > first + PAGE).then(|| (first + PAGE).to_string());
+        let page = rows.into_iter().skip(first).take(PAGE).collect();
+        Ok(SessionPage::new(page).with_next(next))
+    }
+}
+
+/// Returns the settings of a session besides the flags of this process.
+fn sources(selected: Option<&Selected>, request: &NewSession) -> Result<SessionSources, Failure> {
+    let mut requested = PartialSpec::default();
+    requested.environment.dir = Some(request.directory.clone());
+    let mut sources = SessionSources::of_selected(selected)?;
+    // The user can be asked.
+    sources.defaults.policy.mode = Some(MODE);
+    sources.request = Some(LayerSpec::from_request(pintle_host::Client::Editor, true, requested));
+    Ok(sources)
+}
+
+/// Returns the servers that the editor declares. They always run in the sandbox.
+fn servers_of(request: &NewSession) -> Result<Vec<ServerSpec>, Failure> {
+    request.mcp_servers.iter().map(server_of).collect()
+}
+
+fn server_of(declared: &McpServerSpec) -> Result<ServerSpec, Failure> {
+    let wrong = format!("the editor's MCP server `{}` is wrong", declared.name);
+    // Editors use display names.
+    let name: String =
+        declared.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let name: ServerName = name.parse().or_usage(&wrong)?;
+    let transport = match &declared.transport {
+        McpTransport::Stdio { command, arguments, variables } => {
+            let server = StdioServer::new(command, arguments);
+            let with = |server: StdioServer, (name, value): &(String, String)| server.with_env(name, value);
+            ServerTransport::Stdio(variables.iter().fold(server, with))
+        }
+        McpTransport::Http { url, headers } => {
+            let server = HttpServer::new(url).or_usage(&wrong)?;
+            let mut with_headers = server;
+            for (name, value) in headers {
+                with_headers = with_headers.with_header(name, value).or_usage(&wrong)?;
+            }
+            ServerTransport::Http(with_headers)
+        }
+    };
+    Ok(ServerSpec::new(name, transport))
+}
+
+fn host_error(failure: &Failure) -> HostError {
+    match failure.kind() {
+        FailureKind::Credentials => HostError::AuthenticationRequired,
+        FailureKind::Usage => HostError::Invalid(failure.message()),
+        FailureKind::LimitReached
+        | FailureKind::Denied
+        | FailureKind::UnmatchedAnswer
+        | FailureKind::Interrupted
+        | FailureKind::Other => HostError::failed("the session cannot be opened", failure.message()),
+    }
+}

@@ -1,0 +1,41 @@
+//! `pintle demo --interactive`: a conversation with a scripted model, in a copy of the example project.
+#![expect(clippy::disallowed_methods, reason = "the command replaces itself by a conversation")]
+
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use super::{fill, temporary_directory};
+use crate::console;
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::process_env::{self, ProcessEnv, STATE_VARIABLE};
+use crate::terminal::{self, PresentationChoice};
+
+/// Script of the model. It answers any message.
+const SCRIPT: &str = include_str!("../../../demo/conversation.toml");
+
+/// Flags of the conversation besides its files. Each call requires approval, so that the user can try its keys.
+const FLAGS: [&str; 9] =
+    ["--provider", "scripted", "--dialect", "anthropic", "--toolset", "spec", "--mode", "ask", "--script"];
+
+/// Replaces this process with `pintle chat` with the scripted model. Project, script and sessions are in a temporary
+/// directory, which is not removed.
+pub(super) async fn converse(dir: Option<&Path>, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    terminal::require(process_env, PresentationChoice::default())?;
+    let place = temporary_directory()?;
+    let directory = match dir {
+        Some(dir) => process_env::absolute(dir)?,
+        None => place.join("roman"),
+    };
+    process_env.create_directory(&directory)?;
+    fill(&process_env.local_environment(&directory)?, &directory).await?;
+    let script = process_env.write_new(&place.join("script.toml"), SCRIPT)?;
+    console::notice(&format!("the project is in {}", directory.display()));
+    let program = std::env::current_exe().or_failed("cannot begin the conversation")?;
+    let mut chat = Command::new(program);
+    chat.arg("chat").args(FLAGS).arg(script).arg("--dir").arg(&directory);
+    // Sessions of the demonstration do not appear in the user's list.
+    let error = chat.env(STATE_VARIABLE, place.join("state")).exec();
+    Err(Failure::failed("cannot begin the conversation").caused_by(&error))
+}

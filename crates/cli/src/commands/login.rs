@@ -1,0 +1,153 @@
+//! `pintle login` and `pintle logout`: stored keys of providers.
+
+mod hidden_input;
+
+use serde::Serialize;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+use self::hidden_input::HiddenInput;
+use crate::arguments::{ListFormat, LoginArgs, LogoutArgs};
+use crate::console;
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::interrupt::Interrupts;
+use crate::keys::{self, ConfiguredKeys, Credentials, Secret};
+use crate::process_env::{self, ProcessEnv};
+use crate::provider::Provider;
+use crate::render;
+
+/// Maximum size of standard input, in bytes.
+const MAX_INPUT: u64 = 1 << 20;
+
+/// Provider and where its key comes from.
+#[derive(Debug, Serialize)]
+struct Row {
+    provider: &'static str,
+    /// A variable, `key_command` or `credentials.toml`; `None` without a key.
+    source: Option<&'static str>,
+}
+
+/// Stores the key of a provider, or lists where keys come from.
+pub(crate) async fn login(args: LoginArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    if args.list {
+        let text = list(args.output, process_env)?;
+        console::print(&text).await?;
+        return Ok(Exit::Done);
+    }
+    // Before the user types anything.
+    let mut credentials = Credentials::read(process_env)?;
+    let (provider, key) = if args.stdin {
+        let provider = args.provider.ok_or_else(|| Failure::usage("--stdin requires a provider"))?;
+        (provider, process_env::read_stdin_within(MAX_INPUT)?)
+    } else {
+        let interrupts = Interrupts::listen()?;
+        interrupts.race(from_terminal(args.provider)).await?
+    };
+    let key = key.trim();
+    keys::check(provider, key)?;
+    credentials.set(provider, Some(Secret::new(key)), process_env)?;
+    console::print(&stored(provider, process_env)?).await?;
+    Ok(Exit::Done)
+}
+
+/// Removes the stored key of a provider.
+pub(crate) async fn logout(args: &LogoutArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let name = args.provider.name();
+    let LoggedOut { was_stored, other } = remove_key(args.provider, process_env)?;
+    let text = match was_stored {
+        false => format!("no key of {name} is stored\n{}\n", keys::SUBSCRIPTIONS),
+        true => format!("removed the key of {name}; to make it invalid, revoke it at the provider\n"),
+    };
+    console::print(&text).await?;
+    if let Some(other) = other {
+        console::notice(&format!("the key of {name} in {other} is still used"));
+    }
+    Ok(Exit::Done)
+}
+
+/// Result of a logout.
+#[derive(Debug)]
+pub(crate) struct LoggedOut {
+    /// Whether there was a stored key.
+    pub(crate) was_stored: bool,
+    /// Another source that has a key of the provider.
+    pub(crate) other: Option<&'static str>,
+}
+
+/// Removes the stored key of a provider, if there is one.
+pub(crate) fn remove_key(provider: Provider, process_env: &ProcessEnv) -> Result<LoggedOut, Failure> {
+    let mut credentials = Credentials::read(process_env)?;
+    let was_stored = credentials.get(provider).is_some();
+    if was_stored {
+        credentials.set(provider, None, process_env)?;
+    }
+    let other = ConfiguredKeys::read(process_env)?.source_or_variable(provider, process_env);
+    Ok(LoggedOut { was_stored, other })
+}
+
+/// Describes where the key is stored, and which sources take precedence.
+fn stored(provider: Provider, process_env: &ProcessEnv) -> Result<String, Failure> {
+    let path = Credentials::path(process_env).unwrap_or_default();
+    let name = provider.name();
+    match ConfiguredKeys::read(process_env)?.source_or_variable(provider, process_env) {
+        Some(keys::STORED) | None => {}
+        Some(before) => {
+            console::notice(&format!("the key of {name} in {before} comes before the stored one"))
+        }
+    }
+    Ok(format!("stored the key of {name} in {}\n", render::sanitize(&path.display().to_string())))
+}
+
+/// Reads provider and key from the terminal, the key without showing it.
+async fn from_terminal(provider: Option<Provider>) -> Result<(Provider, String), Failure> {
+    if !process_env::stdin_is_terminal() || !console::stderr_is_terminal() {
+        return Err(Failure::usage("a key is read from a terminal, but no terminal is available")
+            .with_hint("`pintle login PROVIDER --stdin` reads it from standard input"));
+    }
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let mut line = async || {
+        let line = lines.next_line().await.or_failed("cannot read the terminal")?;
+        line.ok_or_else(|| Failure::usage("no key was given"))
+    };
+    console::notice(keys::SUBSCRIPTIONS);
+    let provider = match provider {
+        Some(provider) => provider,
+        None => {
+            console::prompt(&format!("Provider ({}): ", names().join(", ")));
+            let name = line().await?;
+            console::prompt_answered();
+            name.trim().to_ascii_lowercase().parse::<Provider>().map_err(|_| {
+                Failure::usage(format!("this is no provider: expected one of {}", names().join(", ")))
+            })?
+        }
+    };
+    let hidden = HiddenInput::begin().or_failed("cannot use the terminal")?;
+    console::prompt(&format!("Key of {} (not shown): ", provider.name()));
+    let key = line().await?;
+    drop(hidden);
+    // The terminal has echoed only the line end.
+    console::prompt_answered();
+    Ok((provider, key))
+}
+
+fn names() -> [&'static str; 4] {
+    Provider::ALL.map(Provider::name)
+}
+
+fn list(output: ListFormat, process_env: &ProcessEnv) -> Result<String, Failure> {
+    let configured = ConfiguredKeys::read(process_env)?;
+    let rows: Vec<Row> = Provider::ALL
+        .into_iter()
+        .map(|provider| Row {
+            provider: provider.name(),
+            source: configured.source_or_variable(provider, process_env),
+        })
+        .collect();
+    match output {
+        ListFormat::Json => render::json_line(&rows),
+        ListFormat::Text => {
+            let line = |row: &Row| format!("{:<18} {}\n", row.provider, row.source.unwrap_or("no key"));
+            Ok(rows.iter().map(line).collect())
+        }
+    }
+}

@@ -1,0 +1,571 @@
+//! Opens the sessions of a server.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pintle_agent::SessionId;
+use pintle_governance::{Mode, RecordedPolicy};
+use pintle_host::PartialSpec;
+use pintle_llm::{Catalog, Usage};
+use pintle_server::{
+    DocumentKind, FileChanges, FileLeft, FilePoint, FileStep, HostError, ModelSummary, NewSession,
+    OpenSession, RestoreReport, RestoreRequest, SessionHost, SessionSettings, SettingsChange,
+};
+use pintle_store::{IntactRecord, StoreError, Summary, read_intact};
+
+use super::controls::ServeControls;
+use super::damage::damage_or;
+use super::fork::{unknown_policy, widening};
+use super::request::request_layer;
+use super::roots::WorkspaceRoots;
+use crate::arguments::{AuditFormat, ExportFormat, RunArgs, SessionArgs};
+use crate::attendant::{Attendant, ClientAttendant};
+use crate::commands::audit;
+use crate::commands::run::keep_for_good;
+use crate::commands::sessions::export;
+use crate::commands::sessions::files::{Files, Point, Report, RewindOptions, in_place};
+use crate::config::{self, SessionSources};
+use crate::env_spec::{EnvSpec, EnvironmentChoice};
+use crate::environment::{EnvTarget, SandboxName, SandboxUse, local_policy};
+use crate::failure::{Failure, FailureKind};
+use crate::model::Model;
+use crate::opening::{Beside, Opened, Opening};
+use crate::process_env::ProcessEnv;
+use crate::sessions::delete::delete_one;
+use crate::sessions::{Place, RememberedSettings, Selected, Sessions};
+
+/// Mode of sessions by default.
+const MODE: Mode = Mode::Edit;
+
+/// Property that a server sets to the tenant of a session.
+const TENANT: &str = "tenant";
+
+/// Environment of the server's own machine.
+const LOCAL: &str = "local";
+
+/// Opens the sessions of the user's store.
+#[derive(Clone, Debug)]
+pub(super) struct ServeHost {
+    process_env: ProcessEnv,
+    /// Flags of this process, as they were typed. They precede the settings that a session remembers.
+    typed: RunArgs,
+    /// Mode of sessions for which none is set.
+    mode: Mode,
+    /// Environment of sessions for which none is set.
+    environment: EnvSpec,
+    /// Model of sessions for which none is set.
+    model: String,
+    roots: WorkspaceRoots,
+    models: Vec<ModelSummary>,
+    catalog: Catalog,
+    /// Whether the model is a script and has no price.
+    is_scripted: bool,
+}
+
+/// Problem of a request without a directory.
+const NO_DIRECTORY: &str = "directory: required, because the default directory is outside the allowed roots";
+
+/// A session to open, besides its settings.
+#[derive(Debug, Default)]
+struct RequestedSession {
+    id: Option<SessionId>,
+    tenant: Option<String>,
+    directory: Option<PathBuf>,
+    /// Model that the client requested.
+    model: Option<String>,
+    properties: std::collections::BTreeMap<String, String>,
+}
+
+impl ServeHost {
+    /// Creates a host whose sessions have the flags of this process. `args` are the typed flags with the configuration.
+    ///
+    /// Fails without a model, for instance if a key is missing.
+    pub(super) async fn new(
+        args: &RunArgs,
+        typed: RunArgs,
+        roots: WorkspaceRoots,
+        process_env: &ProcessEnv,
+    ) -> Result<Self, Failure> {
+        let model = Model::choose(&(&args.model).into(), process_env).await?;
+        process_env.notices().report_all(model.unknown_model());
+        let provider = model.route.provider.name();
+        let models = model.catalog().list(Some(provider));
+        let models = models.map(|known| ModelSummary::new(&known.id, known.context_window)).collect();
+        let catalog = model.catalog().clone();
+        Ok(Self {
+            process_env: process_env.clone(),
+            typed,
+            mode: args.policy.mode.unwrap_or(MODE),
+            environment: args.environment.env.clone(),
+            model: model.route.model.clone(),
+            roots,
+            models,
+            catalog,
+            is_scripted: model.is_scripted(),
+        })
+    }
+
+    /// Opens a new or stored session.
+    async fn open_with(
+        &self,
+        sources: SessionSources,
+        selected: Option<Selected>,
+        requested: RequestedSession,
+    ) -> Result<OpenSession, HostError> {
+        let (new, mut is_kept) = (requested.id.clone(), false);
+        let opened = self.try_open(sources, selected, requested, &mut is_kept).await;
+        if let (Err(_), true, Some(id)) = (&opened, is_kept, new)
+            && let Ok(sessions) = Sessions::open(&self.process_env).await
+        {
+            // The session was shown to no client, and cannot be opened.
+            let _ = sessions.store().delete(&id).await;
+        }
+        opened
+    }
+
+    /// Sets `is_kept` once the session is in the store.
+    async fn try_open(
+        &self,
+        sources: SessionSources,
+        selected: Option<Selected>,
+        requested: RequestedSession,
+        is_kept: &mut bool,
+    ) -> Result<OpenSession, HostError> {
+        let is_new = selected.is_none();
+        let completed =
+            config::resolve_run(&self.typed, sources, &self.process_env).await.map_err(host_error)?;
+        let RequestedSession { id, tenant, directory, model: named, properties } = requested;
+        let SessionArgs { given, spec, .. } = completed.session;
+        let session = SessionArgs {
+            given,
+            spec,
+            id: id.as_ref().map(ToString::to_string),
+            properties,
+            ..SessionArgs::default()
+        };
+        let mut args = RunArgs { session, ..completed };
+        args.environment.dir = directory.or(args.environment.dir);
+        let tenant = tenant.as_deref();
+        let judged = self.resolve_workspace(tenant, &(&args.environment).into())?;
+        let foreign = judged.as_deref().map(|workspace| self.roots.foreign_roots(tenant, workspace));
+        let process_env = self.process_env.clone().with_workspace(args.environment.dir.as_deref());
+        let process_env = &process_env.with_foreign_roots(foreign.unwrap_or_default());
+        if args.requested_grant.is_some() && args.grant.is_some() {
+            // Another grant could be wider.
+            let problem = "grant: expected none, since the server holds its sessions to its own";
+            return Err(HostError::Invalid(problem.to_owned()));
+        }
+        let mode = *args.policy.mode.get_or_insert(MODE);
+        let model = self.model_for(&args, named.as_deref(), process_env).await?;
+        let target = EnvTarget::new((&args.environment).into(), (&args.confinement).into(), process_env)
+            .map_err(host_error)?
+            .with_denials(&args.policy.deny)
+            .for_use(SandboxUse::of_hosted(mode, !args.session.no_session));
+        let kept = keep_for_good(&args, selected, &model, None, process_env).await.map_err(host_error)?;
+        *is_kept = true;
+        let env_session = target.connect().await.map_err(host_error)?;
+        if let Err(failure) = require_same_workspace(
+            judged.as_deref(),
+            self.resolve_workspace(tenant, &(&args.environment).into()),
+        ) {
+            env_session.close_with_notice().await;
+            return Err(host_error(failure));
+        }
+        let attendant: Arc<dyn Attendant> =
+            Arc::new(ClientAttendant::through_handle(process_env.principal()));
+        let opening = Opening {
+            args: &args,
+            is_mode_given: is_new,
+            is_effort_given: is_new && args.model.reasoning_effort.is_some(),
+            can_turn_to_plan: true,
+            id,
+            servers: Vec::new(),
+            kept: Some(kept),
+            model: &model,
+            beside: Beside::default(),
+        };
+        let opened = match opening.open(&env_session, &attendant, process_env).await {
+            Ok(opened) => opened,
+            Err(failure) => {
+                // The first failure is the one to report.
+                env_session.close_with_notice().await;
+                return Err(host_error(failure));
+            }
+        };
+        let Opened { session, policy, servers, effort, offered, .. } = opened;
+        let controls = ServeControls::new(&session, policy, servers, model, effort, offered, env_session);
+        Ok(OpenSession::new(session, Arc::new(controls)))
+    }
+
+    /// Selects the model of a session. `named` is the model that the client requested.
+    async fn model_for(
+        &self,
+        args: &RunArgs,
+        named: Option<&str>,
+        process_env: &ProcessEnv,
+    ) -> Result<Model, HostError> {
+        let model = Model::choose(&(&args.model).into(), process_env).await;
+        let Some(named) = named else { return model.map_err(host_error) };
+        let model = model.map_err(|failure| {
+            match matches!(failure.kind(), FailureKind::Usage | FailureKind::Credentials) {
+                // For example a model of another provider, or of a provider without a key.
+                true => HostError::Unprocessable(failure.message()),
+                false => host_error(failure),
+            }
+        })?;
+        model.require_listed(named, &self.model).map_err(HostError::Unprocessable)?;
+        Ok(model)
+    }
+
+    async fn sessions(&self) -> Result<Sessions, HostError> {
+        Sessions::open(&self.process_env).await.map_err(host_error)
+    }
+
+    /// Finds a session that no process has open.
+    async fn unheld(&self, id: &SessionId) -> Result<(Sessions, Summary), HostError> {
+        let (sessions, summary) = self.find(id).await?;
+        if let Ok(Some(holder)) = sessions.store().holder(id).await {
+            let holder = format!("pintle with process id {} on {}", holder.pid, holder.host);
+            return Err(HostError::Held { id: id.clone(), holder });
+        }
+        Ok((sessions, summary))
+    }
+
+    /// Returns the directory in which a session of the store works, as [`resolve_workspace`](Self::resolve_workspace) does.
+    fn resolve_stored_workspace(&self, summary: &Summary) -> Result<Option<PathBuf>, HostError> {
+        let choice = Place::of_summary(summary).to_choice(&summary.id).map_err(host_error)?;
+        self.resolve_workspace(summary.properties.get(TENANT).map(String::as_str), &choice)
+    }
+
+    /// Returns a directory of this machine with all links resolved if sessions of the tenant may work there; `None` for another
+    /// environment, where the roots do not apply.
+    ///
+    /// A tenant gets [`HostError::Forbidden`] for an environment that is not the server's.
+    fn resolve_workspace(
+        &self,
+        tenant: Option<&str>,
+        choice: &EnvironmentChoice,
+    ) -> Result<Option<PathBuf>, HostError> {
+        let environment = &choice.spec;
+        if *environment != EnvSpec::Local {
+            if tenant.is_some() && *environment != self.environment {
+                let problem = format!(
+                    "environment: `{environment}` is not the environment of this server, and tenants have no other"
+                );
+                return Err(HostError::Forbidden(problem));
+            }
+            return Ok(None);
+        }
+        let directory = match choice.directory.as_deref() {
+            Some(directory) if directory.is_absolute() => directory.to_path_buf(),
+            given => self.process_env.directory(given).map_err(host_error)?,
+        };
+        self.roots.resolve(tenant, &directory, &self.process_env).map(Some)
+    }
+
+    /// Returns the settings for opening a session of the store. It works in its own directory, not in the default one.
+    fn request_for_stored(&self, summary: &Summary) -> RequestedSession {
+        let place = Place::of_summary(summary);
+        let is_local = place.environment() == LOCAL && self.environment == EnvSpec::Local;
+        let directory = Some(PathBuf::from(place.directory()));
+        RequestedSession {
+            tenant: summary.properties.get(TENANT).cloned(),
+            directory: directory.filter(|directory| is_local && directory.is_absolute()),
+            ..RequestedSession::default()
+        }
+    }
+
+    /// Checks that a session of the store does not work in a hidden directory, whose files are neither shown nor restored.
+    fn require_visible(&self, summary: &Summary) -> Result<(), HostError> {
+        let place = Place::of_summary(summary);
+        if place.environment() != LOCAL {
+            return Ok(());
+        }
+        match local_policy(Path::new(place.directory()), SandboxName::Auto, &self.process_env) {
+            Ok(_) => Ok(()),
+            Err(failure) => Err(HostError::Forbidden(failure.message())),
+        }
+    }
+
+    /// Returns the settings of a stored session besides the flags of this process.
+    fn stored_sources(remembered: RememberedSettings) -> SessionSources {
+        SessionSources { defaults: defaults(), remembered, request: None }
+    }
+
+    async fn find(&self, id: &SessionId) -> Result<(Sessions, Summary), HostError> {
+        let sessions = self.sessions().await?;
+        let summary = sessions.store().summary(id).await;
+        let summary = summary.map_err(|error| HostError::failed("the session cannot be read", error))?;
+        let summary = summary.ok_or_else(|| HostError::NotFound(id.clone()))?;
+        Ok((sessions, summary))
+    }
+}
+
+#[async_trait]
+impl SessionHost for ServeHost {
+    async fn create(&self, id: SessionId, request: NewSession) -> Result<OpenSession, HostError> {
+        let layer = request_layer(&request, &self.environment, self.typed.is_typed("env"))?;
+        let NewSession { directory, environment, settings, properties, .. } = request;
+        let tenant = properties.get(TENANT).map(String::as_str);
+        let is_local = match &environment {
+            Some(environment) => environment == LOCAL,
+            None => self.environment == EnvSpec::Local,
+        };
+        let of_server = self.typed.environment.dir.as_deref();
+        let directory = match directory.map(PathBuf::from) {
+            Some(directory) if !is_local && !directory.is_absolute() => {
+                let shown = directory.display();
+                let problem = format!("directory: expected an absolute path, not `{shown}`");
+                return Err(HostError::Invalid(problem));
+            }
+            Some(directory) if !is_local => Some(directory),
+            Some(directory) => Some(self.roots.resolve(tenant, &directory, &self.process_env)?),
+            None if !is_local => of_server.map(Path::to_owned),
+            None => {
+                let directory = self.process_env.directory(of_server).map_err(host_error)?;
+                let resolved = self.roots.resolve(tenant, &directory, &self.process_env);
+                // The path does not come from the client.
+                Some(resolved.map_err(|_| HostError::Invalid(NO_DIRECTORY.to_owned()))?)
+            }
+        };
+        let tenant = tenant.map(str::to_owned);
+        let model = settings.model;
+        let requested = RequestedSession { id: Some(id), tenant, directory, model, properties };
+        let sources =
+            SessionSources { request: Some(layer), ..Self::stored_sources(RememberedSettings::default()) };
+        self.open_with(sources, None, requested).await
+    }
+
+    async fn open(&self, id: &SessionId) -> Result<OpenSession, HostError> {
+        let (sessions, summary) = self.unheld(id).await?;
+        self.resolve_stored_workspace(&summary)?;
+        let requested = self.request_for_stored(&summary);
+        let store = sessions.shared_store();
+        let opening = async {
+            let selected = Selected::of(sessions, summary).await.map_err(host_error)?;
+            let sources = Self::stored_sources(selected.remembered().map_err(host_error)?);
+            self.open_with(sources, Some(selected), requested).await
+        };
+        match opening.await {
+            Ok(opened) => Ok(opened),
+            Err(error) => Err(damage_or(store.as_ref(), id, error).await),
+        }
+    }
+
+    async fn fork(
+        &self,
+        origin: &SessionId,
+        turns: usize,
+        fork: SessionId,
+    ) -> Result<OpenSession, HostError> {
+        let (sessions, summary) = self.find(origin).await?;
+        self.resolve_stored_workspace(&summary)?;
+        let requested = self.request_for_stored(&summary);
+        let sources = Self::stored_sources(RememberedSettings::from_summary(&summary).map_err(host_error)?);
+        let is_grant_given = self.typed.grant.is_some();
+        let own = ["served", TENANT];
+        let properties = summary.properties.clone();
+        let properties = properties.into_iter().filter(|(name, _)| own.contains(&name.as_str()));
+        let requested = RequestedSession { id: Some(fork), properties: properties.collect(), ..requested };
+        let store = sessions.shared_store();
+        let forking = async {
+            let selected =
+                Selected::to_fork(sessions, summary, turns, is_grant_given).await.map_err(host_error)?;
+            self.open_with(sources, Some(selected), requested).await
+        };
+        match forking.await {
+            Ok(opened) => Ok(opened),
+            Err(error) => Err(damage_or(store.as_ref(), origin, error).await),
+        }
+    }
+
+    async fn delete(&self, id: &SessionId) -> Result<(), HostError> {
+        let (sessions, summary) = self.unheld(id).await?;
+        delete_one(&sessions, &summary, &self.process_env).await.map_err(host_error)
+    }
+
+    async fn changes(&self, id: &SessionId, since: &FilePoint) -> Result<FileChanges, HostError> {
+        let (sessions, summary) = self.find(id).await?;
+        self.require_visible(&summary)?;
+        let judged = self.resolve_stored_workspace(&summary)?;
+        let work = async |files: &Files<'_>| {
+            require_same_workspace(judged.as_deref(), self.resolve_stored_workspace(&summary))?;
+            files.changes(&point_of(since)?).await
+        };
+        let found = match in_place(&sessions, id.as_str(), &self.process_env, work).await {
+            Ok(found) => found,
+            Err(failure) => return Err(damage_or(sessions.store(), id, host_error(failure)).await),
+        };
+        let mut changes = FileChanges::default();
+        if let Some((checkpoint, comparison, diffs)) = found {
+            changes.checkpoint = Some(checkpoint);
+            changes.diffs = diffs;
+            changes.unknown = comparison.unknown;
+        }
+        Ok(changes)
+    }
+
+    async fn restore(&self, id: &SessionId, request: &RestoreRequest) -> Result<RestoreReport, HostError> {
+        let (sessions, summary) =
+            if request.dry_run { self.find(id).await? } else { self.unheld(id).await? };
+        self.require_visible(&summary)?;
+        let judged = self.resolve_stored_workspace(&summary)?;
+        let options = RewindOptions {
+            files: true,
+            conversation: request.conversation,
+            force: request.force,
+            dry_run: request.dry_run,
+            keeps_protected: true,
+        };
+        let work = async |files: &Files<'_>| {
+            require_same_workspace(judged.as_deref(), self.resolve_stored_workspace(&summary))?;
+            files.go_back(&point_of(&request.point)?, options).await
+        };
+        match in_place(&sessions, id.as_str(), &self.process_env, work).await {
+            Ok(report) => Ok(report_of(report)),
+            Err(failure) => Err(damage_or(sessions.store(), id, host_error(failure)).await),
+        }
+    }
+
+    async fn document(&self, id: &SessionId, kind: DocumentKind) -> Result<String, HostError> {
+        let sessions = self.sessions().await?;
+        let (session, process_env) = (id, &self.process_env);
+        let id = session.as_str();
+        let written = match kind {
+            DocumentKind::Record => export::text(&sessions, id, ExportFormat::Jsonl).await,
+            DocumentKind::Markdown => export::text(&sessions, id, ExportFormat::Markdown).await,
+            DocumentKind::Html => export::text(&sessions, id, ExportFormat::Html).await,
+            DocumentKind::Audit => audit::text(&sessions, id, AuditFormat::Json, process_env).await,
+            DocumentKind::AuditText => audit::text(&sessions, id, AuditFormat::Text, process_env).await,
+            DocumentKind::AuditHtml => audit::text(&sessions, id, AuditFormat::Html, process_env).await,
+        };
+        match written {
+            Ok(text) => Ok(text),
+            Err(failure) => Err(damage_or(sessions.store(), session, host_error(failure)).await),
+        }
+    }
+
+    fn settings_of(&self, summary: &Summary) -> SessionSettings {
+        let place = Place::of_summary(summary);
+        let mut settings = SessionSettings::default();
+        settings.directory = Some(place.directory().to_owned()).filter(|directory| !directory.is_empty());
+        settings.model = summary.properties.get("model").cloned();
+        settings
+    }
+
+    fn widens(&self, settings: &SettingsChange) -> bool {
+        let mode: Option<Mode> = settings.mode.as_deref().and_then(|mode| mode.parse().ok());
+        mode.is_some_and(|mode| mode.is_wider_than(self.mode))
+    }
+
+    async fn fork_widening(&self, origin: &SessionId) -> Result<Option<String>, HostError> {
+        let (sessions, summary) = self.find(origin).await?;
+        let (recorded, damage) = match read_intact(sessions.store(), origin).await {
+            Ok(IntactRecord { record, damage, .. }) => (RecordedPolicy::from_record(&record), damage),
+            // Nothing was recorded yet.
+            Err(StoreError::NotFound(_)) => (RecordedPolicy::default(), None),
+            Err(error) => {
+                let error = HostError::failed("the session cannot be read", error);
+                return Err(damage_or(sessions.store(), origin, error).await);
+            }
+        };
+        if let Some(damage) = damage {
+            return Ok(Some(unknown_policy(origin, &damage)));
+        }
+        let remembered = RememberedSettings::from_summary(&summary).map_err(host_error)?;
+        // A new session in the same directory has only the flags of the server.
+        let of_new = Self::stored_sources(remembered.directory());
+        let of_fork = Self::stored_sources(remembered);
+        let fork = config::resolve_spec(&self.typed, of_fork, &self.process_env).await.map_err(host_error)?;
+        let new = config::resolve_spec(&self.typed, of_new, &self.process_env).await.map_err(host_error)?;
+        Ok(widening(&fork, &recorded, &new))
+    }
+
+    fn cost(&self, provider: &str, model: &str, usage: &Usage) -> Option<f64> {
+        if self.is_scripted { None } else { self.catalog.cost(provider, model, usage) }
+    }
+
+    fn models(&self) -> Vec<ModelSummary> {
+        self.models.clone()
+    }
+}
+
+fn point_of(point: &FilePoint) -> Result<Point<'_>, Failure> {
+    match point {
+        FilePoint::Turns(turns) => Ok(Point::Turns(*turns)),
+        FilePoint::Checkpoint(id) => Ok(Point::Checkpoint(id)),
+        _ => Err(Failure::usage("this kind of point is not known")),
+    }
+}
+
+fn report_of(report: Report) -> RestoreReport {
+    let mut done = RestoreReport::default();
+    done.dry_run = report.dry_run;
+    done.turns = report.turns;
+    done.turns_before = report.before;
+    done.files = report.steps.into_iter().map(|(path, action)| FileStep::new(path, action)).collect();
+    done.changed_by_others = report.foreign;
+    done.left_alone =
+        report.left_alone.into_iter().map(|(path, reason)| FileLeft::new(path, reason)).collect();
+    done.undo = report.undo.filter(|_| !report.dry_run);
+    done.problems = report.problems;
+    done
+}
+
+/// Returns the defaults of sessions, whose user can be asked.
+pub(super) fn defaults() -> PartialSpec {
+    let mut defaults = PartialSpec::default();
+    defaults.policy.mode = Some(MODE);
+    defaults
+}
+
+/// Checks that the directory of a session is still the one that was checked.
+fn require_same_workspace(
+    judged: Option<&Path>,
+    found: Result<Option<PathBuf>, HostError>,
+) -> Result<(), Failure> {
+    if found.is_ok_and(|found| found.as_deref() == judged) {
+        return Ok(());
+    }
+    Err(Failure::usage("the directory of the session was replaced during the request"))
+}
+
+/// Returns a failure as the error of a request.
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` passes the value")]
+pub(super) fn host_error(failure: Failure) -> HostError {
+    match failure.kind() {
+        FailureKind::Usage => HostError::Invalid(failure.message()),
+        FailureKind::Credentials
+        | FailureKind::LimitReached
+        | FailureKind::Denied
+        | FailureKind::UnmatchedAnswer
+        | FailureKind::Interrupted
+        | FailureKind::Other => {
+            // The hint contains flags and commands of the command line, which a client does not use.
+            let for_operator = format!("{} {}", failure.hint().unwrap_or_default(), failure.details());
+            HostError::failed(failure.message_without_hint(), for_operator.trim())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_was_exchanged_is_refused() {
+        let directory = |name: &str| Some(PathBuf::from(name));
+        let forbidden = || Err(HostError::Forbidden("outside the roots".to_owned()));
+        for (judged, found, expected) in [
+            (directory("/srv/a"), Ok(directory("/srv/a")), true),
+            (directory("/srv/a"), Ok(directory("/srv/b")), false),
+            (directory("/srv/a"), forbidden(), false),
+            (directory("/srv/a"), Ok(None), false),
+            (None, Ok(None), true),
+        ] {
+            let case = format!("{judged:?} {found:?}");
+            assert_eq!(require_same_workspace(judged.as_deref(), found).is_ok(), expected, "{case}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! `pintle sessions delete` and `pintle sessions prune`.
+
+use pintle_agent::{SessionId, Timestamp};
+use pintle_store::{Filter, Page, PrunePolicy, Summary, prune};
+use serde_json::json;
+
+use super::list;
+use crate::arguments::{DeleteArgs, ListFormat, PruneArgs};
+use crate::console;
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::process_env::ProcessEnv;
+use crate::render::{self, sanitize};
+use crate::sessions::delete::{delete_empty, has_worktree, refuse_worktree, remove};
+use crate::sessions::{Sessions, now};
+
+pub(super) async fn delete(
+    sessions: &Sessions,
+    args: &DeleteArgs,
+    process_env: &ProcessEnv,
+) -> Result<Exit, Failure> {
+    // All or nothing: a wrong id must not leave half of the work done.
+    let mut ids = Vec::new();
+    for prefix in &args.ids {
+        let summary = sessions.find(prefix).await?;
+        refuse_worktree(&summary, process_env)?;
+        ids.push(summary.id);
+    }
+    for id in &ids {
+        remove(sessions, id).await?;
+    }
+    let text = match args.output {
+        ListFormat::Json => {
+            let ids: Vec<&str> = ids.iter().map(SessionId::as_str).collect();
+            render::json_line(&json!({"deleted": ids}))?
+        }
+        ListFormat::Text => ids.iter().map(|id| format!("deleted {id}\n")).collect(),
+    };
+    console::print(&text).await?;
+    Ok(Exit::Done)
+}
+
+pub(super) async fn prune_old(
+    sessions: &Sessions,
+    args: &PruneArgs,
+    process_env: &ProcessEnv,
+) -> Result<Exit, Failure> {
+    let mut policy = PrunePolicy::default();
+    policy.older_than = args.older_than.map(|age| {
+        let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+        Timestamp::from_millis(now().as_millis().saturating_sub(age))
+    });
+    (policy.keep, policy.dry_run) = (args.keep, args.dry_run);
+    // A worktree is never lost silently.
+    let all = sessions.list(&Filter::default(), &Page::default()).await?;
+    let with_worktree = all.iter().filter(|summary| has_worktree(summary, process_env));
+    policy.spared = with_worktree.map(|summary| summary.id.clone()).collect();
+    let failed = "cannot delete old sessions";
+    let mut pruned = prune(sessions.store(), &policy).await.or_failed(failed)?;
+    policy.spared.extend(pruned.removed.iter().map(|summary| summary.id.clone()));
+    let empty = delete_empty(sessions, &all, &policy).await.or_failed(failed)?;
+    pruned.removed.extend(empty);
+    let text = match args.output {
+        ListFormat::Json => {
+            let ids = |summaries: &[Summary]| -> Vec<String> {
+                summaries.iter().map(|summary| summary.id.to_string()).collect()
+            };
+            render::json_line(&json!({
+                "dry_run": args.dry_run,
+                "deleted": ids(&pruned.removed),
+                "kept": ids(&pruned.kept),
+                "swept": pruned.swept,
+            }))?
+        }
+        ListFormat::Text => {
+            let verb = if args.dry_run { "would delete" } else { "deleted" };
+            let mut text: String = pruned.removed.iter().map(|summary| line(verb, summary)).collect();
+            text.extend(pruned.kept.iter().map(|summary| line("kept, since it is unfinished:", summary)));
+            text
+        }
+    };
+    console::print(&text).await?;
+    Ok(Exit::Done)
+}
+
+fn line(what: &str, summary: &Summary) -> String {
+    format!("{what} {}  {}\n", summary.id, sanitize(list::title_or_mark(&summary.title)))
+}

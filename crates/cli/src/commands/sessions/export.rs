@@ -1,0 +1,186 @@
+//! `pintle sessions export`: a session as JSON lines, Markdown, or one HTML page.
+
+use pintle_agent::Turn;
+use pintle_llm::ContentPart;
+use pintle_store::{IntactRecord, StoreError, Summary};
+
+use super::show::kind_name;
+use crate::arguments::{ExportArgs, ExportFormat};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::render::{in_one_line, sanitize};
+use crate::sessions::{Place, Sessions};
+
+pub(super) async fn export(sessions: &Sessions, args: &ExportArgs) -> Result<Exit, Failure> {
+    let (text, is_damaged) = read(sessions, &args.id, args.format).await?;
+    Console::new().write(&text).await?;
+    Ok(if is_damaged { Exit::Failed } else { Exit::Done })
+}
+
+/// Returns a session as text.
+pub(crate) async fn text(sessions: &Sessions, prefix: &str, format: ExportFormat) -> Result<String, Failure> {
+    read(sessions, prefix, format).await.map(|(text, _)| text)
+}
+
+/// As [`text`], with whether the record is damaged after the text.
+async fn read(sessions: &Sessions, prefix: &str, format: ExportFormat) -> Result<(String, bool), Failure> {
+    let summary = sessions.find(prefix).await?;
+    let IntactRecord { record, damage, .. } = sessions.intact_record(&summary.id).await?;
+    let history = || record.replay().map(|replay| replay.history).or_failed("the session cannot be exported");
+    let text = match format {
+        ExportFormat::Jsonl => {
+            let mut bytes = Vec::new();
+            record.write(&mut bytes).or_failed("the session cannot be exported")?;
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
+        ExportFormat::Markdown => markdown(&summary, &history()?, damage.as_ref()),
+        ExportFormat::Html => html(&summary, &history()?, damage.as_ref()),
+    };
+    Ok((text, damage.is_some()))
+}
+
+/// Part of a history entry for display.
+enum Shown<'a> {
+    Text(&'a str),
+    Thinking(&'a str),
+    Call { name: &'a str, arguments: String },
+    Result { text: String, is_error: bool },
+    Other(&'static str),
+}
+
+fn shown(turn: &Turn) -> Vec<Shown<'_>> {
+    turn.item.message().content.iter().map(shown_part).collect()
+}
+
+/// Returns the kind of an entry and its author.
+fn heading(turn: &Turn) -> String {
+    let author = turn.author.as_ref().map(|author| format!(" by {}", in_one_line(author.as_str())));
+    format!("{}{}", kind_name(turn.kind), author.unwrap_or_default())
+}
+
+fn shown_part(part: &ContentPart) -> Shown<'_> {
+    match part {
+        ContentPart::Text(text) => Shown::Text(&text.text),
+        ContentPart::Thinking(thinking) => Shown::Thinking(&thinking.text),
+        ContentPart::ToolCall(call) => {
+            Shown::Call { name: &call.name, arguments: call.arguments.to_string() }
+        }
+        ContentPart::ToolResult(result) => Shown::Result { text: result.text(), is_error: result.is_error },
+        ContentPart::Image(_) => Shown::Other("image"),
+        ContentPart::Audio(_) => Shown::Other("audio"),
+        ContentPart::Document(_) => Shown::Other("document"),
+        ContentPart::Opaque(_) | _ => Shown::Other("content that is not shown"),
+    }
+}
+
+/// Returns the conversation as Markdown, with the number of each entry for `--fork ID@N`, and with the damage at its end.
+pub(super) fn markdown(summary: &Summary, history: &[Turn], damage: Option<&StoreError>) -> String {
+    let mut text = format!("# {}\n\n", sanitize(&summary.title));
+    text.push_str(&format!(
+        "Session {} of {}, {}\n",
+        summary.id,
+        Place::of_summary(summary),
+        summary.created_at
+    ));
+    for (number, turn) in (1..).zip(history) {
+        text.push_str(&format!("\n## {number}. {}\n", heading(turn)));
+        for part in shown(turn) {
+            text.push('\n');
+            match part {
+                Shown::Text(part) => text.push_str(&format!("{}\n", sanitize(part))),
+                Shown::Thinking(part) => text.push_str(&quoted(part)),
+                Shown::Call { name, arguments } => {
+                    text.push_str(&format!("`{}`\n\n{}", sanitize(name), fenced(&arguments)));
+                }
+                Shown::Result { text: result, is_error } => {
+                    text.push_str(if is_error { "Failed:\n\n" } else { "" });
+                    text.push_str(&fenced(&result));
+                }
+                Shown::Other(what) => text.push_str(&format!("({what})\n")),
+            }
+        }
+    }
+    if let Some(damage) = damage {
+        text.push_str(&format!("\n({})\n", damaged_end(damage)));
+    }
+    text
+}
+
+/// Returns the sentence at the end of a conversation with a damaged rest.
+fn damaged_end(damage: &StoreError) -> String {
+    format!("The rest of the record cannot be read: {}", sanitize(&damage.to_string()))
+}
+
+fn quoted(text: &str) -> String {
+    sanitize(text).lines().map(|line| format!("> {line}\n")).collect()
+}
+
+/// Returns a code block whose fence is longer than any in the text.
+fn fenced(text: &str) -> String {
+    let text = sanitize(text);
+    let longest = text.split(|character| character != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}\n{}\n{fence}\n", text.trim_end_matches('\n'))
+}
+
+pub(crate) const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:50rem;margin:2rem auto;padding:0 1rem}\
+pre{background:#8881;padding:.7rem;overflow-x:auto;white-space:pre-wrap;overflow-wrap:anywhere}\
+h2{font-size:1rem;border-top:1px solid #8886;padding-top:1rem}.thinking{opacity:.7}.error{border-left:3px solid #c33}\
+p{white-space:pre-wrap;overflow-wrap:anywhere}:root{color-scheme:light dark}";
+
+/// Returns the conversation as a page without scripts and external resources.
+fn html(summary: &Summary, history: &[Turn], damage: Option<&StoreError>) -> String {
+    let title = escaped(&summary.title);
+    let mut page = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n<p>Session {} of {}, {}</p>\n",
+        escaped(summary.id.as_str()),
+        escaped(&Place::of_summary(summary).to_string()),
+        summary.created_at
+    );
+    for (number, turn) in (1..).zip(history) {
+        page.push_str(&format!("<h2 id=\"{number}\">{number}. {}</h2>\n", escaped(&heading(turn))));
+        for part in shown(turn) {
+            page.push_str(&match part {
+                Shown::Text(text) => format!("<p>{}</p>\n", escaped(text)),
+                Shown::Thinking(text) => format!("<p class=\"thinking\">{}</p>\n", escaped(text)),
+                Shown::Call { name, arguments } => {
+                    format!("<p><code>{}</code></p>\n<pre>{}</pre>\n", escaped(name), escaped(&arguments))
+                }
+                Shown::Result { text, is_error } => {
+                    let class = if is_error { " class=\"error\"" } else { "" };
+                    format!("<pre{class}>{}</pre>\n", escaped(&text))
+                }
+                Shown::Other(what) => format!("<p>({what})</p>\n"),
+            });
+        }
+    }
+    if let Some(damage) = damage {
+        page.push_str(&format!("<p>({})</p>\n", escaped(&damaged_end(damage))));
+    }
+    page.push_str("</body>\n</html>\n");
+    page
+}
+
+/// Returns a text without markup.
+pub(crate) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fences_are_longer_than_those_inside() {
+        assert_eq!(fenced("a\n"), "```\na\n```\n");
+        assert_eq!(fenced("````\nx"), "`````\n````\nx\n`````\n");
+    }
+
+    #[test]
+    fn markup_is_text() {
+        assert_eq!(escaped("<a href=\"x\">&</a>"), "&lt;a href=&quot;x&quot;&gt;&amp;&lt;/a&gt;");
+    }
+}

@@ -1,0 +1,71 @@
+//! `pintle sessions show`: the conversation as text.
+
+use pintle_agent::{Record, Turn, TurnKind};
+use serde_json::json;
+
+use super::list::Row;
+use super::{export, list};
+use crate::arguments::{ListFormat, SessionArg};
+use crate::console;
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::process_env::ProcessEnv;
+use crate::render;
+use crate::sessions::{Sessions, require_directory};
+
+pub(super) async fn show(
+    sessions: &Sessions,
+    args: &SessionArg,
+    process_env: &ProcessEnv,
+) -> Result<Exit, Failure> {
+    let summary = sessions.find(&args.id).await?;
+    let intact = sessions.intact_record(&summary.id).await?;
+    if let Err(failure) = require_directory(&summary, process_env) {
+        console::notice(&failure.message());
+    }
+    let is_damaged = intact.damage.is_some();
+    let text = match args.output {
+        ListFormat::Json => {
+            let damage = intact.damage.map(|damage| damage.to_string());
+            json(&list::row(sessions, &summary).await, &intact.record, damage)?
+        }
+        ListFormat::Text => {
+            let replay = intact.record.replay().or_failed("the session cannot be shown")?;
+            export::markdown(&summary, &replay.history, intact.damage.as_ref())
+        }
+    };
+    console::print(&text).await?;
+    Ok(if is_damaged { Exit::Failed } else { Exit::Done })
+}
+
+/// Returns a session as JSON: its fields in a list, its history, its checkpoints, and the `damage`
+/// at which the history ends.
+pub(super) fn json(row: &Row<'_>, record: &Record, damage: Option<String>) -> Result<String, Failure> {
+    let replay = record.replay().or_failed("the session cannot be shown")?;
+    let turns: Vec<_> = (1..).zip(&replay.history).map(|(number, turn)| entry(number, turn)).collect();
+    let checkpoints: Vec<_> = replay
+        .checkpoints()
+        .into_iter()
+        .map(|(turns, checkpoint)| json!({"entries": turns, "id": checkpoint.id, "partial": checkpoint.partial}))
+        .collect();
+    let mut shown = json!({"session": row, "history": turns, "checkpoints": checkpoints});
+    if let (Some(damage), Some(shown)) = (damage, shown.as_object_mut()) {
+        shown.insert("damage".to_owned(), damage.into());
+    }
+    render::json_line(&shown)
+}
+
+fn entry(number: usize, turn: &Turn) -> serde_json::Value {
+    json!({"entry": number, "kind": kind_name(turn.kind), "message": turn.item.message()})
+}
+
+/// Returns the name of the kind of a history entry.
+pub(super) fn kind_name(kind: TurnKind) -> &'static str {
+    match kind {
+        TurnKind::User => "user",
+        TurnKind::Assistant => "assistant",
+        TurnKind::ToolResults => "tool results",
+        TurnKind::Steering => "steering",
+        TurnKind::System | _ => "system",
+    }
+}

@@ -1,0 +1,163 @@
+//! `pintle task`: tasks that end with evidence.
+
+mod apply;
+mod draft;
+#[cfg(feature = "restate")]
+pub(super) mod engine;
+mod gate_prompt;
+pub(super) mod performer_factory;
+mod progress;
+mod run;
+mod session_runner;
+mod show;
+mod signals;
+pub(super) mod workspace_factory;
+
+use std::path::{Path, PathBuf};
+
+use pintle_agent::SessionId;
+use pintle_store::{Filter, Page, Summary};
+use pintle_workflow::contract::ContractError;
+use pintle_workflow::report::TaskReport;
+use pintle_workflow::task::Task;
+use pintle_workflow::{IntactTask, KIND, KIND_TASK, TaskHostError, read_intact_task, read_task};
+use serde_json::{Value, json};
+
+use crate::arguments::{ListFormat, ListTasksArgs, ReportTaskArgs, TaskArgs, TaskCommand, TaskReportFormat};
+use crate::console;
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::process_env::ProcessEnv;
+use crate::render::{self, sanitize};
+use crate::sessions::{Sessions, beginning_with};
+
+/// Runs `pintle task`.
+pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    match args.command {
+        TaskCommand::Run(args) => run::run(*args, process_env).await,
+        TaskCommand::List(args) => list(&args, process_env).await,
+        TaskCommand::Show(args) => show::show(&args, process_env).await,
+        TaskCommand::Report(args) => report(&args, process_env).await,
+        TaskCommand::Steer(args) => signals::steer(args, process_env).await,
+        TaskCommand::Decide(args) => signals::decide(args, process_env).await,
+        TaskCommand::Cancel(args) => signals::cancel(args, process_env).await,
+        TaskCommand::Apply(args) => apply::apply(args, process_env).await,
+    }
+}
+
+/// Returns the task whose id starts with `prefix`.
+async fn find(sessions: &Sessions, prefix: &str) -> Result<SessionId, Failure> {
+    let all = summaries(sessions).await?;
+    Ok(beginning_with(prefix, all, "task", "`pintle task list` shows all")?.id)
+}
+
+/// Returns the directory of the files of a task.
+fn task_directory(id: &SessionId, process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
+    Ok(Sessions::directory(process_env)?.join("worktrees").join(format!("task-{id}")))
+}
+
+async fn summaries(sessions: &Sessions) -> Result<Vec<Summary>, Failure> {
+    let filter = Filter::default().with_property(KIND, KIND_TASK);
+    sessions.store().list(&filter, &Page::default()).await.or_failed("cannot list the tasks")
+}
+
+async fn read(sessions: &Sessions, id: &SessionId) -> Result<Task, Failure> {
+    match read_task(sessions.store(), id).await {
+        Ok(task) => Ok(task),
+        Err(error) => Err(open_failure(sessions, &error, id).await),
+    }
+}
+
+/// Reads a task up to the first damaged line of its journal, with a notice about the damage.
+async fn read_intact(sessions: &Sessions, id: &SessionId) -> Result<IntactTask, Failure> {
+    let intact = read_intact_task(sessions.store(), id).await.map_err(|error| host_failure(&error, id))?;
+    if let Some(damage) = &intact.damage {
+        console::notice(&format!("{damage}; everything from there on is left out"));
+    }
+    Ok(intact)
+}
+
+/// Returns the failure of a contract, which a file may contain.
+fn contract_failure(error: &ContractError, file: Option<&Path>) -> Failure {
+    Failure::usage(match file {
+        Some(path) => format!("{}: {error}", path.display()),
+        None => error.to_string(),
+    })
+}
+
+fn host_failure(error: &TaskHostError, id: &SessionId) -> Failure {
+    if let TaskHostError::Contract(error) = error {
+        return contract_failure(error, None);
+    }
+    Failure::failed(format!("cannot use task {id}")).caused_by(error)
+}
+
+/// Returns the failure of opening a task, with the command that shows the part before the damage, if that part exists.
+async fn open_failure(sessions: &Sessions, error: &TaskHostError, id: &SessionId) -> Failure {
+    let failure = host_failure(error, id);
+    let is_damaged = matches!(error, TaskHostError::Store(error) if error.is_damage());
+    if !is_damaged || read_intact_task(sessions.store(), id).await.is_err() {
+        return failure;
+    }
+    failure.with_hint(&format!("`pintle task report {id}` shows the task before the damage"))
+}
+
+async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let sessions = Sessions::open(process_env).await?;
+    let (mut rows, mut text) = (Vec::new(), String::new());
+    for summary in summaries(&sessions).await? {
+        let id = &summary.id;
+        // One that cannot be read is not hidden.
+        let (state, damage) = match read_intact_task(sessions.store(), id).await {
+            Ok(IntactTask { task, damage, .. }) => (task.state(), damage),
+            Err(_) => ("cannot be read", None),
+        };
+        let runs = sessions.is_live(id).await;
+        let running = if runs { ", running" } else { "" };
+        let damaged = if damage.is_some() { ", damaged" } else { "" };
+        text.push_str(&format!("{id}  {state}{running}{damaged}  {}\n", sanitize(&summary.title)));
+        rows.push(json!({
+            "id": id.as_str(), "title": summary.title, "state": state, "running": runs,
+            "damaged": damage.is_some(),
+        }));
+    }
+    if rows.is_empty() {
+        text.push_str("no tasks\n");
+    }
+    let text = match args.output {
+        ListFormat::Text => text,
+        ListFormat::Json => render::json_line(&Value::Array(rows))?,
+    };
+    console::print(&text).await?;
+    Ok(Exit::Done)
+}
+
+async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let sessions = Sessions::open(process_env).await?;
+    let id = find(&sessions, &args.task.id).await?;
+    let IntactTask { task, inputs, damage, .. } = read_intact(&sessions, &id).await?;
+    let report = TaskReport::from_task(&task).with_damage(damage.as_ref());
+    let text = match args.output {
+        TaskReportFormat::Markdown => report.to_markdown(),
+        TaskReportFormat::Html => report.to_html(&apply::read_diffs(&sessions, &id, &task).await?, &inputs),
+        TaskReportFormat::Json => {
+            let text = report.with_id(&id).to_json().or_failed("the report cannot be written as JSON")?;
+            format!("{text}\n")
+        }
+        TaskReportFormat::Prediction => {
+            let change = apply::read_change(&sessions, &id, &task, None).await?;
+            let model = task.contract().candidates.get(change.candidate);
+            let model = model.and_then(|plan| plan.model.clone()).unwrap_or_else(|| "pintle".to_owned());
+            // The tests of an anchor are ours; a benchmark has its own.
+            render::json_line(&json!({
+                "instance_id": args.instance.clone().unwrap_or_else(|| id.to_string()),
+                "model_name_or_path": model,
+                "model_patch": String::from_utf8_lossy(&change.patch),
+            }))?
+        }
+    };
+    console::print(&text).await?;
+    // A prediction is complete: it is the change that reached the goal.
+    let is_prediction = matches!(args.output, TaskReportFormat::Prediction);
+    Ok(if damage.is_some() && !is_prediction { Exit::Failed } else { Exit::Done })
+}

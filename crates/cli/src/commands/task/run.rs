@@ -1,0 +1,313 @@
+//! `pintle task run`: starts or resumes a task, and stays until it has ended.
+
+mod task_opener;
+
+use std::sync::Arc;
+
+use pintle_agent::SessionId;
+use pintle_env::ExecutionEnvironment;
+use pintle_workflow::evidence::Baseline;
+use pintle_workflow::report::TaskReport;
+use pintle_workflow::task::{StepOutput, Task, TaskInput, TaskOutcome};
+use pintle_workflow::{LocalTaskHost, Performer, TaskHostError};
+use serde_json::json;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_util::sync::CancellationToken;
+
+use self::task_opener::{TaskOpener, TaskSource, select_source};
+use super::performer_factory::TaskPerformerFactory;
+use super::workspace_factory::TaskWorkspaceFactory;
+use super::{gate_prompt, progress};
+use crate::approve::Prompter;
+use crate::arguments::{OutputFormat, RunArgs, RunTaskArgs};
+use crate::attendant::Attendant as _;
+use crate::config::{self, SessionSources};
+use crate::console::{self, Console};
+use crate::env_spec::EnvSpec;
+use crate::exit::Exit;
+use crate::failure::{Failure, FailureKind, OrFailure as _};
+use crate::interrupt::Interrupts;
+use crate::model::Model;
+use crate::process_env::ProcessEnv;
+use crate::sessions::Sessions;
+
+pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    refuse(&args.run)?;
+    let run = config::resolve_run(&args.run, SessionSources::default(), process_env).await?;
+    if run.environment.env != EnvSpec::Local {
+        return Err(Failure::usage("`pintle task run` works only with --env local"));
+    }
+    let directory = process_env.directory(run.environment.dir.as_deref())?;
+    let machine: Arc<dyn ExecutionEnvironment> = Arc::new(process_env.local_environment(&directory)?);
+    #[cfg(feature = "restate")]
+    if let Some(url) = args.restate.clone().or_else(|| process_env.variable(super::engine::RESTATE)) {
+        return hand_over(&args, &url, &machine, &directory, process_env).await;
+    }
+    // A task whose sessions cannot be opened would end as blocked.
+    let unknown = Model::choose(&(&run.model).into(), process_env).await?.unknown_model();
+    process_env.notices().report_all(unknown);
+    let sessions = Sessions::open(process_env).await?;
+    let (format, model) = (run.output, run.model.clone());
+    let workspace_factory = TaskWorkspaceFactory { args: run, process_env: process_env.clone() };
+    let performer_factory =
+        TaskPerformerFactory::new(sessions.clone(), workspace_factory, Arc::clone(&machine));
+    // Until the handlers are installed, a signal ends the process, also while it reads standard input.
+    let source = select_source(&args, &sessions).await?;
+    let interrupts = Interrupts::listen()?;
+    let prompter = Prompter::from_process(console::style(process_env), process_env.principal(), false);
+    let id = match &source {
+        TaskSource::Task(id) => id.clone(),
+        TaskSource::Contract(_) | TaskSource::Goal(_) => SessionId::generate(),
+    };
+    let opener = TaskOpener {
+        args: &args,
+        sessions: &sessions,
+        machine: &machine,
+        directory: &directory,
+        id: &id,
+        model: &model,
+        performer_factory: &performer_factory,
+        prompter: &prompter,
+        interrupts: &interrupts,
+        process_env,
+    };
+    let host = opener.open(source).await?;
+    console::notice(&format!("task {id}; `pintle task report {id}` says where it is"));
+    if format == OutputFormat::StreamJson {
+        console::print(&identity_line(&id)?).await?;
+    }
+    let performer = Arc::new(performer_factory.create(&id)?);
+    let contract = host.task().contract().clone();
+    let task_console = TaskConsole { sessions: &sessions, id: &id, prompter: &prompter, format };
+    let ended = task_console.run(host, performer.clone(), &interrupts).await?;
+    match ended {
+        Ok(outcome) => {
+            // The outcome is recorded, and leftover files do not change it.
+            if let Err(error) = Performer::clean(performer.as_ref(), &contract).await {
+                console::notice(&format!("the files of the task cannot be removed: {error}"));
+            }
+            report_end(&sessions, &id, &outcome, format).await
+        }
+        Err(TaskHostError::Stopped) => {
+            let hint = format!("`pintle task run --task {id}` resumes it");
+            Err(Failure::new(FailureKind::Interrupted, "the task was stopped").with_hint(&hint))
+        }
+        Err(error) => Err(super::open_failure(&sessions, &error, &id).await),
+    }
+}
+
+/// Records the task, unless it exists, and hands it over to an engine.
+#[cfg(feature = "restate")]
+async fn hand_over(
+    args: &RunTaskArgs,
+    url: &str,
+    machine: &Arc<dyn ExecutionEnvironment>,
+    directory: &std::path::Path,
+    process_env: &ProcessEnv,
+) -> Result<Exit, Failure> {
+    // Checked first: a task that no engine knows would stay open.
+    super::engine::require_engine(url).await?;
+    let sessions = Sessions::open(process_env).await?;
+    let id = match &args.task {
+        Some(prefix) => super::find(&sessions, prefix).await?,
+        None => {
+            let id = SessionId::generate();
+            let given = task_opener::read_contract(args)?.ok_or_else(|| {
+                Failure::usage("a task that is handed over needs `--check COMMAND` or `--contract FILE`")
+            })?;
+            let base = task_opener::resolve_base(Some(&given), args, machine, directory, &id).await?;
+            let mut contract = given.with_base(base);
+            // The flags of the worker apply to the rest.
+            for plan in contract.candidates.iter_mut().filter(|plan| plan.model.is_none()) {
+                plan.model.clone_from(&args.run.model.model);
+            }
+            let created = LocalTaskHost::create(sessions.store(), id.clone(), contract).await;
+            if created.is_err() {
+                task_opener::remove_snapshot(machine, directory, &id).await;
+            }
+            created.map_err(|error| super::host_failure(&error, &id))?;
+            id
+        }
+    };
+    console::notice(&format!("task {id}"));
+    if args.run.output != OutputFormat::Text {
+        console::print(&identity_line(&id)?).await?;
+    }
+    let handed_over = super::engine::hand_over(url, &id).await;
+    if handed_over.is_err() && args.task.is_none() {
+        // The engine may have the task although its answer is missing. It then finds the task ended.
+        let ended =
+            super::signals::cancel_unstarted(&sessions, &id, "Restate refused the task", process_env).await;
+        if let Err(failure) = ended {
+            console::notice(&format!("task {id} cannot be ended: {}", failure.message()));
+        }
+    }
+    handed_over
+}
+
+/// Rejects flags for a single session.
+fn refuse(args: &RunArgs) -> Result<(), Failure> {
+    args.conversation.refuse()?;
+    let session = &args.session;
+    let flags = [
+        ("--continue, --resume and --fork", session.goes_on() || session.fork.is_some()),
+        ("--no-session", session.no_session),
+        ("--worktree", session.worktree.is_some()),
+        ("--output-schema", args.output_schema.is_some()),
+        ("--image", !args.image.is_empty()),
+        ("--wait-approval", args.wait_approval),
+    ];
+    match flags.iter().find(|(_, is_given)| *is_given) {
+        Some((flag, _)) => Err(Failure::usage(format!("`pintle task run` takes no {flag}"))),
+        None => Ok(()),
+    }
+}
+
+/// Returns the line that identifies the task for programs.
+fn identity_line(id: &SessionId) -> Result<String, Failure> {
+    crate::render::json_line(&json!({"task": {"id": id.as_str()}}))
+}
+
+/// Shows a task that runs here to the user.
+struct TaskConsole<'a> {
+    sessions: &'a Sessions,
+    id: &'a SessionId,
+    prompter: &'a Prompter,
+    format: OutputFormat,
+}
+
+impl TaskConsole<'_> {
+    /// Runs the task until it has ended, and shows its inputs. The first signal stops it.
+    async fn run(
+        &self,
+        mut host: LocalTaskHost,
+        performer: Arc<dyn Performer>,
+        interrupts: &Interrupts,
+    ) -> Result<Result<TaskOutcome, TaskHostError>, Failure> {
+        let (stop, inputs) = (CancellationToken::new(), host.inputs());
+        let shown = host.task().clone();
+        let following = async {
+            let followed = self.follow(shown, inputs).await;
+            if followed.is_err() {
+                // The reader is gone, as with a closed pipe.
+                stop.cancel();
+            }
+            followed
+        };
+        let running = async {
+            let ended = host.run_until(performer, &stop).await;
+            // The end of the inputs.
+            (ended, drop(host))
+        };
+        let stopping = async {
+            interrupts.first_signal().await;
+            stop.cancel();
+            std::future::pending::<()>().await
+        };
+        tokio::select! {
+            ((ended, ()), followed) = async { tokio::join!(running, following) } => followed.and(Ok(ended)),
+            () = stopping => Err(Failure::silent(FailureKind::Interrupted)),
+        }
+    }
+
+    /// Shows each input as it is applied, and asks the user if the task waits for a decision and a terminal is present.
+    async fn follow(&self, mut task: Task, mut inputs: UnboundedReceiver<TaskInput>) -> Result<(), Failure> {
+        let mut console = Console::new();
+        let mut told = None;
+        loop {
+            let gate = task.pending().gate;
+            let is_new = gate.is_some() && gate != told;
+            told = gate;
+            if is_new {
+                console::notice("the task waits for a person: `pintle task decide` answers");
+            }
+            let input = match gate.filter(|_| is_new && self.prompter.is_attended()) {
+                // An answer from another process ends the question.
+                Some(gate) => tokio::select! {
+                    asked = gate_prompt::ask(self.prompter, self.sessions, self.id, &task, gate) => {
+                        asked?;
+                        inputs.recv().await
+                    }
+                    input = inputs.recv() => input,
+                },
+                None => inputs.recv().await,
+            };
+            let Some(input) = input else { return Ok(()) };
+            task.apply(input.clone());
+            if let TaskInput::StepFinished(result) = &input
+                && let StepOutput::Baseline(baseline) = &result.output
+            {
+                self.warn(baseline).await?;
+            }
+            let text = match self.format {
+                OutputFormat::Text => progress::render_input(&task, &input),
+                OutputFormat::StreamJson => crate::render::json_line(&input)?,
+                OutputFormat::Json => continue,
+            };
+            console.write(&text).await?;
+        }
+    }
+
+    /// Reports each check that fails on the base, with the end of its output. That can be the goal of the task, or a check that
+    /// no candidate can pass.
+    async fn warn(&self, baseline: &Baseline) -> Result<(), Failure> {
+        let blobs = self.sessions.store().blobs(self.id);
+        for (name, run) in baseline.failures() {
+            let lines = run.last_lines(blobs.as_ref()).await.or_failed("the output cannot be read")?;
+            let lines: String = lines.iter().map(|line| format!("\n    {line}")).collect();
+            let text = format!("check `{name}` fails before any change: it {}{lines}", run.end.describe());
+            console::report(&Failure::multi_line(FailureKind::Other, &text));
+        }
+        Ok(())
+    }
+}
+
+/// Writes the report and returns the exit status of the outcome.
+async fn report_end(
+    sessions: &Sessions,
+    id: &SessionId,
+    outcome: &TaskOutcome,
+    format: OutputFormat,
+) -> Result<Exit, Failure> {
+    let task = super::read(sessions, id).await?;
+    let report = TaskReport::from_task(&task).with_id(id);
+    let text = match format {
+        OutputFormat::Text => format!("\n{}", report.to_markdown()),
+        OutputFormat::Json | OutputFormat::StreamJson => crate::render::json_line(&report)?,
+    };
+    console::print(&text).await?;
+    if let TaskOutcome::Done(_) = outcome {
+        console::notice(&format!("`pintle task apply {id} --branch NAME` takes the change over"));
+    }
+    Ok(exit_status(outcome))
+}
+
+/// Returns the exit status for the outcome of a task. The report contains the reason.
+fn exit_status(outcome: &TaskOutcome) -> Exit {
+    match outcome {
+        TaskOutcome::Done(_) => Exit::Done,
+        TaskOutcome::Limit { .. } => Exit::LimitReached,
+        TaskOutcome::Aborted { .. } => Exit::Interrupted,
+        // Treat an outcome unknown to this version as a failure.
+        TaskOutcome::Blocked(_) | TaskOutcome::Failed { .. } | _ => Exit::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_workflow::task::{BlockReason, LimitKind};
+
+    use super::*;
+
+    #[test]
+    fn unsuccessful_tasks_have_an_exit_status() {
+        let cases = [
+            (TaskOutcome::Blocked(BlockReason::NoCandidate), Exit::Failed),
+            (TaskOutcome::Limit { limit: LimitKind::Usd, best: None }, Exit::LimitReached),
+            (TaskOutcome::Aborted { reason: "no".to_owned() }, Exit::Interrupted),
+        ];
+        for (outcome, exit) in cases {
+            assert_eq!(exit_status(&outcome), exit, "{outcome:?}");
+        }
+    }
+}

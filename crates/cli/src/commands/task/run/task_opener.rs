@@ -1,0 +1,191 @@
+//! The task that the flags of `pintle task run` ask for.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use pintle_agent::SessionId;
+use pintle_env::ExecutionEnvironment;
+use pintle_workflow::LocalTaskHost;
+use pintle_workflow::contract::{BaseCommit, CandidatePlan, Contract, TaskCheck};
+use pintle_workflow::repository::UserRepository;
+
+use crate::approve::Prompter;
+use crate::arguments::{ModelArgs, RunTaskArgs};
+use crate::commands::task::draft::{self, DraftApproval};
+use crate::commands::task::performer_factory::TaskPerformerFactory;
+use crate::commands::task::{contract_failure, find, open_failure};
+use crate::console;
+use crate::failure::{Failure, OrFailure as _};
+use crate::input::prompt_source;
+use crate::interrupt::Interrupts;
+use crate::model::Model;
+use crate::process_env::{self, ProcessEnv};
+use crate::route::ModelChoice;
+use crate::sessions::Sessions;
+
+/// Inputs for opening a task.
+pub(super) struct TaskOpener<'a> {
+    pub(super) args: &'a RunTaskArgs,
+    pub(super) sessions: &'a Sessions,
+    pub(super) machine: &'a Arc<dyn ExecutionEnvironment>,
+    pub(super) directory: &'a Path,
+    /// Id of the task, which need not exist yet.
+    pub(super) id: &'a SessionId,
+    pub(super) model: &'a ModelArgs,
+    pub(super) performer_factory: &'a TaskPerformerFactory,
+    pub(super) prompter: &'a Prompter,
+    pub(super) interrupts: &'a Interrupts,
+    pub(super) process_env: &'a ProcessEnv,
+}
+
+impl TaskOpener<'_> {
+    /// Opens a recorded task, or creates a new one.
+    pub(super) async fn open(&self, source: TaskSource) -> Result<LocalTaskHost, Failure> {
+        let is_new = !matches!(source, TaskSource::Task(_));
+        let opened = self.open_host(source).await;
+        if is_new && opened.is_err() {
+            remove_snapshot(self.machine, self.directory, self.id).await;
+        }
+        opened
+    }
+
+    async fn open_host(&self, source: TaskSource) -> Result<LocalTaskHost, Failure> {
+        let Self { args, sessions, id, process_env, .. } = *self;
+        let host = match source {
+            TaskSource::Task(id) => LocalTaskHost::open(sessions.store(), &id).await,
+            TaskSource::Contract(contract) => {
+                require_models(&contract, self.model, process_env).await?;
+                let base = self.resolve_base(Some(&contract)).await?;
+                let contract = contract.with_base(base);
+                LocalTaskHost::create(sessions.store(), id.clone(), contract).await
+            }
+            TaskSource::Goal(goal) => {
+                let approval = DraftApproval {
+                    prompter: self.prompter,
+                    interrupts: self.interrupts,
+                    candidates: candidate_plans(args),
+                    process_env,
+                };
+                let performer = self.performer_factory.create(id)?;
+                let contract = approval
+                    .draft_contract(&performer, self.resolve_base(None).await?, &goal, args.yes)
+                    .await?;
+                LocalTaskHost::create(sessions.store(), id.clone(), contract).await
+            }
+        };
+        match host {
+            Ok(host) => Ok(host),
+            Err(error) => Err(open_failure(sessions, &error, id).await),
+        }
+    }
+
+    async fn resolve_base(&self, given: Option<&Contract>) -> Result<BaseCommit, Failure> {
+        let Self { args, machine, directory, id, .. } = *self;
+        self.interrupts.race(resolve_base(given, args, machine, directory, id)).await
+    }
+}
+
+/// Removes the snapshot of the local changes, which no task uses. A reference that stays is no reason for another failure.
+pub(super) async fn remove_snapshot(
+    machine: &Arc<dyn ExecutionEnvironment>,
+    directory: &Path,
+    id: &SessionId,
+) {
+    let _ = UserRepository::remove_snapshot(machine, directory, id.as_str()).await;
+}
+
+/// Checks that the provider of each model of a contract has a key, and warns of models that the catalog does not contain.
+async fn require_models(
+    contract: &Contract,
+    args: &ModelArgs,
+    process_env: &ProcessEnv,
+) -> Result<(), Failure> {
+    let of_candidates = contract.candidates.iter().map(|plan| &plan.model);
+    let models: BTreeSet<&String> = of_candidates.chain([&contract.review.model]).flatten().collect();
+    for name in models {
+        let choice = ModelChoice { model: Some(name.clone()), ..args.into() };
+        let unknown = Model::choose(&choice, process_env).await?.unknown_model();
+        process_env.notices().report_all(unknown);
+    }
+    Ok(())
+}
+
+/// Task that the flags select.
+pub(super) enum TaskSource {
+    /// A recorded task.
+    Task(SessionId),
+    /// A new task with this contract.
+    Contract(Box<Contract>),
+    /// A new task whose contract must be drafted.
+    Goal(String),
+}
+
+pub(super) async fn select_source(args: &RunTaskArgs, sessions: &Sessions) -> Result<TaskSource, Failure> {
+    if let Some(prefix) = &args.task {
+        return Ok(TaskSource::Task(find(sessions, prefix).await?));
+    }
+    if let Some(contract) = read_contract(args)? {
+        return Ok(TaskSource::Contract(Box::new(contract)));
+    }
+    draft::require_approver(args.yes)?;
+    Ok(TaskSource::Goal(prompt_source::read(&args.run.prompt)?))
+}
+
+/// Returns the contract of the flags; `None` if they have a goal alone.
+pub(super) fn read_contract(args: &RunTaskArgs) -> Result<Option<Contract>, Failure> {
+    if let Some(path) = &args.contract {
+        let text = process_env::read_text("contract", path)?;
+        let contract = Contract::parse(&text);
+        return contract.map(Some).map_err(|error| contract_failure(&error, Some(path.as_path())));
+    }
+    if args.check.is_empty() {
+        return Ok(None);
+    }
+    let goal = prompt_source::read(&args.run.prompt)?;
+    let numbered = args.check.iter().enumerate();
+    let contract = numbered.fold(Contract::new(goal), |contract, (number, command)| {
+        contract.with_check(TaskCheck::new(format!("check {}", number + 1), command))
+    });
+    Ok(Some(contract.with_candidates(candidate_plans(args))))
+}
+
+fn candidate_plans(args: &RunTaskArgs) -> Vec<CandidatePlan> {
+    vec![CandidatePlan::default(); usize::from(args.candidates.unwrap_or(1))]
+}
+
+/// Returns the state of the repository that a task starts from.
+pub(super) async fn resolve_base(
+    contract: Option<&Contract>,
+    args: &RunTaskArgs,
+    machine: &Arc<dyn ExecutionEnvironment>,
+    directory: &Path,
+    id: &SessionId,
+) -> Result<BaseCommit, Failure> {
+    if let Some(base) = contract.and_then(|contract| contract.base.clone()) {
+        return Ok(base);
+    }
+    let found = UserRepository::find(Arc::clone(machine), directory).await;
+    let found = found.map_err(|error| Failure::usage(error.to_string()))?;
+    let commit = match (args.changes, found.changed) {
+        (true, 1..) => {
+            let snapshot = found.snapshot(id.as_str()).await.or_failed("the local changes cannot be read")?;
+            if !snapshot.left_out.is_empty() {
+                console::notice(&format!(
+                    "the task starts without the files of the repositories in {}: git adds no files of another repository",
+                    snapshot.left_out.join(", ")
+                ));
+            }
+            snapshot.commit
+        }
+        (false, 1..) => {
+            console::notice(&format!(
+                "the task starts without {}; `--changes` includes them",
+                crate::render::plural(found.changed as u64, "local change")
+            ));
+            found.head.clone()
+        }
+        (_, 0) => found.head.clone(),
+    };
+    Ok(BaseCommit::new(found.root.display().to_string(), commit))
+}

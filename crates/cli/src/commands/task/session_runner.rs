@@ -1,0 +1,316 @@
+//! Sessions of a task: each in its workspace, stored, and without a user to ask.
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use pintle_agent::protocol::InputKind;
+use pintle_agent::{
+    EventKind, Events, OutcomeStatus, Session, SessionHandle, SessionId, TreeEvents, UserMessage,
+};
+use pintle_governance::Mode;
+use pintle_llm::AnswerSchema;
+use pintle_store::{StoreError, read_record};
+use pintle_workflow::task::{WorkCost, WorkEnd};
+use pintle_workflow::{MAX_LOOPS, SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult};
+use tokio_util::sync::CancellationToken;
+
+use super::workspace_factory::{TaskWorkspaceFactory, work_error};
+use crate::arguments::{RunArgs, SessionArgs};
+use crate::attendant::{Attendant, UnattendedSession};
+use crate::commands::run::keep_for_good;
+use crate::cost::CostTracker;
+use crate::environment::EnvSession;
+use crate::failure::{Failure, OrFailure as _};
+use crate::input::output_schema::REPAIRS;
+use crate::model::Model;
+use crate::opening::{Beside, Opened, Opening};
+use crate::output::follow::{Answered, converse};
+use crate::process_env::ProcessEnv;
+use crate::sessions::{Kept, Origin, Selected, Sessions};
+
+/// Property of a summary with the task that a session works for.
+const TASK: &str = "task";
+
+/// Runs sessions with the flags of a run.
+#[derive(Debug)]
+pub(super) struct TaskSessionRunner {
+    workspace_factory: TaskWorkspaceFactory,
+    /// Sessions that work now, or are being opened.
+    running: Mutex<BTreeMap<String, RunningSession>>,
+}
+
+#[derive(Debug)]
+enum RunningSession {
+    /// The session is being opened. These messages follow its first one.
+    Opening(Vec<SteeringMessage>),
+    Open(SessionHandle),
+}
+
+impl TaskSessionRunner {
+    pub(super) fn new(workspace_factory: TaskWorkspaceFactory) -> Self {
+        Self { workspace_factory, running: Mutex::default() }
+    }
+
+    async fn try_run(
+        &self,
+        assignment: SessionAssignment,
+        cancel: &CancellationToken,
+    ) -> Result<WorkResult, Failure> {
+        let (args, process_env) = self.workspace_factory.flags_for(&assignment.workspace);
+        let Some(args) = apply_limits(args, &assignment) else {
+            return Ok(WorkResult::new(WorkEnd::Limit, WorkCost::default()));
+        };
+        let sessions = Sessions::open(&process_env).await?;
+        let selected = select_session(sessions, &SessionId::new(&assignment.session)).await?;
+        let model = Model::choose(&(&args.model).into(), &process_env).await?;
+        let kept = keep_for_good(&args, selected, &model, None, &process_env).await?;
+        let env_session = TaskWorkspaceFactory::connect(&args, &process_env).await?;
+        let worked =
+            self.run_in_environment(&args, &assignment, kept, &model, &env_session, cancel, &process_env);
+        let worked = worked.await;
+        let closed = env_session.close().await;
+        worked.and_then(|worked| closed.map(|()| worked))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "a session is opened from all of them")]
+    async fn run_in_environment(
+        &self,
+        args: &RunArgs,
+        assignment: &SessionAssignment,
+        kept: Kept,
+        model: &Model,
+        env_session: &EnvSession,
+        cancel: &CancellationToken,
+        process_env: &ProcessEnv,
+    ) -> Result<WorkResult, Failure> {
+        let is_sent = matches!(&kept.origin, Origin::Resumed(record) if record.entries.iter().any(|entry| {
+            matches!(&entry.input.kind, InputKind::Submit { message, .. } if message.text.starts_with(&assignment.message))
+        }));
+        let attendant: Arc<dyn Attendant> = Arc::new(UnattendedSession::new(process_env.principal()));
+        let opening = Opening {
+            args,
+            is_mode_given: true,
+            is_effort_given: args.model.reasoning_effort.is_some(),
+            can_turn_to_plan: false,
+            id: None,
+            servers: Vec::new(),
+            kept: Some(kept),
+            model,
+            beside: Beside::default(),
+        };
+        let Opened { mut session, limits, .. } = opening.open(env_session, &attendant, process_env).await?;
+        let unfinished = session.resumed();
+        let answers = assignment.answer.clone().map(|schema| AnswerSchema::new(schema, REPAIRS));
+        let answers = answers.transpose().or_failed("invalid answer schema")?;
+        let message = match (is_sent, &unfinished) {
+            (false, _) => Some(assignment.message.clone()),
+            (true, Some(_)) => None,
+            // The process died after the run, and before its result was recorded.
+            (true, None) => Some("Give your last answer once more.".to_owned()),
+        };
+        let events = session.tree_events();
+        let handle = session.handle();
+        let previous =
+            self.running().insert(assignment.session.clone(), RunningSession::Open(handle.clone()));
+        if let Some(RunningSession::Opening(steering)) = previous {
+            for message in steering {
+                // Fails only for a session that has ended.
+                steer(&handle, message).await;
+            }
+        }
+        let unanswered = CancellationToken::new();
+        let work = converse(
+            &session,
+            message.map(UserMessage::from),
+            unfinished,
+            None,
+            limits,
+            answers,
+            &unanswered,
+        );
+        let ended = tokio::select! {
+            ended = run_unless_looping(work, &session, &assignment.message) => Some(ended),
+            () = cancel.cancelled() => None,
+        };
+        // The run stays unfinished, for the process that resumes the session.
+        session.suspend().await;
+        let spent = sum_cost(events, &assignment.message, model).await;
+        let Some(ended) = ended else { return Ok(WorkResult::new(WorkEnd::Failed, spent)) };
+        let (ended, is_looping) = ended;
+        let Answered { outcome, answer, .. } = ended.or_failed("the session ended unexpectedly")?;
+        if is_looping && outcome.status == OutcomeStatus::Interrupted {
+            return Ok(WorkResult::new(WorkEnd::Loop, spent));
+        }
+        // A limit is not an error: the changes up to it are checked.
+        let is_limit = outcome.status == OutcomeStatus::ContextFull;
+        let error = outcome.error.as_ref().filter(|_| !is_limit).map(|error| error.message.clone());
+        Ok(WorkResult::new(work_end(outcome.status), spent).with_answer(answer).with_error(error))
+    }
+
+    fn running(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, RunningSession>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl SessionRunner for TaskSessionRunner {
+    async fn run(
+        &self,
+        assignment: SessionAssignment,
+        cancel: &CancellationToken,
+    ) -> Result<WorkResult, WorkError> {
+        let session = assignment.session.clone();
+        self.running().insert(session.clone(), RunningSession::Opening(assignment.steering.clone()));
+        let worked = self.try_run(assignment, cancel).await;
+        self.running().remove(&session);
+        worked.map_err(|failure| work_error(&failure))
+    }
+
+    async fn steer(&self, session: &str, message: SteeringMessage) -> bool {
+        let handle = match self.running().get_mut(session) {
+            Some(RunningSession::Open(handle)) => handle.clone(),
+            Some(RunningSession::Opening(steering)) => {
+                steering.push(message);
+                return true;
+            }
+            None => return false,
+        };
+        steer(&handle, message).await
+    }
+}
+
+/// Sends a message on behalf of its author. Returns whether the session accepts it.
+async fn steer(handle: &SessionHandle, SteeringMessage { text, author }: SteeringMessage) -> bool {
+    let handle = author.map_or_else(|| handle.clone(), |author| handle.acting_as(author));
+    handle.steer(text).await.is_ok()
+}
+
+/// Returns the session if it exists. A session whose process died before anything was recorded is started again.
+async fn select_session(sessions: Sessions, id: &SessionId) -> Result<Option<Selected>, Failure> {
+    let summary = sessions.store().summary(id).await.or_failed("the session cannot be read")?;
+    let Some(summary) = summary else { return Ok(None) };
+    if let Err(StoreError::NotFound(_)) = read_record(sessions.store(), id).await {
+        sessions.store().delete(id).await.or_failed("the session cannot be started again")?;
+        return Ok(None);
+    }
+    Selected::of(sessions, summary).await.map(Some)
+}
+
+/// Returns the flags with the flags of the assignment; `None` if its budget is exhausted.
+fn apply_limits(mut args: RunArgs, assignment: &SessionAssignment) -> Option<RunArgs> {
+    let limits = &assignment.limits;
+    if limits.usd.is_some_and(|usd| usd < 0.000_001) || limits.tokens == Some(0) || limits.seconds == Some(0)
+    {
+        return None;
+    }
+    args.session = SessionArgs {
+        given: std::mem::take(&mut args.session.given),
+        spec: std::mem::take(&mut args.session.spec),
+        id: Some(assignment.session.clone()),
+        properties: [(TASK.to_owned(), assignment.task.clone())].into(),
+        ..SessionArgs::default()
+    };
+    args.policy.mode.get_or_insert(Mode::Auto);
+    args.model.model = assignment.model.clone().or(args.model.model);
+    args.model.reasoning_effort = assignment.effort.clone().or(args.model.reasoning_effort);
+    let budget = &mut args.budget;
+    budget.budget.extend(limits.usd.map(|usd| format!("run.cost={usd:.6}")));
+    budget.budget.extend(limits.tokens.map(|tokens| format!("run.tokens={tokens}")));
+    let seconds = limits.seconds.map(std::time::Duration::from_secs);
+    budget.max_time = [budget.max_time, seconds].into_iter().flatten().min();
+    Some(args)
+}
+
+/// Waits for the end of the work, and interrupts it after repeated loops. Returns whether it was interrupted.
+async fn run_unless_looping<T>(work: impl Future<Output = T>, session: &Session, message: &str) -> (T, bool) {
+    let mut work = pin!(work);
+    tokio::select! {
+        biased;
+        ended = &mut work => return (ended, false),
+        () = wait_for_loops(session.events(), message) => {}
+    }
+    // A session that cannot be interrupted is about to end.
+    let _ = session.handle().interrupt();
+    (work.await, true)
+}
+
+/// Waits until loop detection has triggered `MAX_LOOPS` times since the message.
+async fn wait_for_loops(mut events: Events, message: &str) {
+    let mut loops = 0;
+    while let Some(event) = events.next().await {
+        if matches!(&event.kind, EventKind::UserInput { content, .. } if content.starts_with(message)) {
+            loops = 0;
+        } else if matches!(event.kind, EventKind::LoopDetection { .. }) {
+            loops += 1;
+        }
+        if loops == MAX_LOOPS {
+            return;
+        }
+    }
+    pending().await
+}
+
+/// Adds up the cost of the session since the message, in this process and in an earlier one.
+async fn sum_cost(mut events: TreeEvents, message: &str, model: &Model) -> WorkCost {
+    let mut cost = CostTracker::new(model.catalog_entry(), model.catalog());
+    let mut spent = WorkCost::default();
+    while let Some(event) = events.next().await {
+        if let EventKind::UserInput { content, .. } = &event.kind
+            && event.depth == 0
+            && content.starts_with(message)
+        {
+            cost = CostTracker::new(model.catalog_entry(), model.catalog());
+            spent = WorkCost::default();
+        } else if let EventKind::ModelResponse { usage, .. } = &event.kind {
+            spent.tokens = spent.tokens.saturating_add(usage.total_tokens);
+        }
+        cost.add(&event);
+    }
+    match cost.total() {
+        Some(usd) => spent.usd = usd,
+        None => spent.is_price_unknown = true,
+    }
+    spent
+}
+
+fn work_end(status: OutcomeStatus) -> WorkEnd {
+    match status {
+        OutcomeStatus::Completed | OutcomeStatus::AwaitingInput => WorkEnd::Finished,
+        OutcomeStatus::Budget => WorkEnd::Limit,
+        OutcomeStatus::RoundLimit | OutcomeStatus::TurnLimit => WorkEnd::TurnLimit,
+        OutcomeStatus::ContextFull => WorkEnd::ContextFull,
+        OutcomeStatus::OutputLimit => WorkEnd::OutputLimit,
+        OutcomeStatus::Refused
+        | OutcomeStatus::Interrupted
+        | OutcomeStatus::Aborted
+        | OutcomeStatus::Failed
+        | _ => WorkEnd::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_status_is_an_end_of_work() {
+        for (status, end) in [
+            (OutcomeStatus::Completed, WorkEnd::Finished),
+            (OutcomeStatus::AwaitingInput, WorkEnd::Finished),
+            (OutcomeStatus::Budget, WorkEnd::Limit),
+            (OutcomeStatus::RoundLimit, WorkEnd::TurnLimit),
+            (OutcomeStatus::TurnLimit, WorkEnd::TurnLimit),
+            (OutcomeStatus::ContextFull, WorkEnd::ContextFull),
+            (OutcomeStatus::OutputLimit, WorkEnd::OutputLimit),
+            (OutcomeStatus::Refused, WorkEnd::Failed),
+            (OutcomeStatus::Interrupted, WorkEnd::Failed),
+            (OutcomeStatus::Aborted, WorkEnd::Failed),
+            (OutcomeStatus::Failed, WorkEnd::Failed),
+        ] {
+            assert_eq!(work_end(status), end, "{status:?}");
+        }
+    }
+}

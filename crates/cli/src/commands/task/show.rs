@@ -1,0 +1,152 @@
+//! `pintle task show`: the current state of a task.
+
+use pintle_workflow::contract::TaskBudget;
+use pintle_workflow::evidence::Baseline;
+use pintle_workflow::report::TaskReport;
+use pintle_workflow::task::{Task, TaskCandidate, TaskOutcome, WorkCost};
+use pintle_workflow::{IntactTask, TaskStatus};
+use serde_json::json;
+
+use super::{find, read_intact};
+use crate::arguments::{ListFormat, ShowTaskArgs};
+use crate::console;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::process_env::ProcessEnv;
+use crate::render::{self, sanitize};
+use crate::sessions::Sessions;
+
+pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let sessions = Sessions::open(process_env).await?;
+    let id = find(&sessions, &args.task.id).await?;
+    let IntactTask { task, damage, .. } = read_intact(&sessions, &id).await?;
+    let is_running = sessions.is_live(&id).await;
+    let (status, spent) = (TaskStatus::from_task(&task), task.spent());
+    let text = match args.output {
+        ListFormat::Json => {
+            let candidates = task.candidates().iter().enumerate().map(|(number, candidate)| {
+                json!({
+                    "state": task.candidate_state(number),
+                    "missing": missing_evidence(candidate),
+                    "attempts": candidate.attempts().len(),
+                    "spent": candidate.spent(),
+                })
+            });
+            let mut shown = json!({
+                "id": id.as_str(),
+                "state": task.state(),
+                "running": is_running,
+                "standing": status,
+                "ending": describe_end(&task),
+                "failing_checks": failing_checks(&task).map(|(name, _)| name).collect::<Vec<_>>(),
+                "candidates": candidates.collect::<Vec<_>>(),
+                "spent": spent,
+                "budget": task.contract().budget,
+            });
+            if let (Some(damage), Some(shown)) = (&damage, shown.as_object_mut()) {
+                shown.insert("damage".to_owned(), damage.to_string().into());
+            }
+            render::json_line(&shown)?
+        }
+        ListFormat::Text => {
+            let running = if is_running { ", running" } else { "" };
+            let goal = task.contract().goal.trim().lines().next().unwrap_or_default();
+            let mut text = format!("{id}  {}{running}\n{}\n", task.state(), sanitize(goal));
+            if let Some(ending) = describe_end(&task) {
+                text.push_str(&format!("{}\n", sanitize(&ending)));
+            }
+            for (name, end) in failing_checks(&task) {
+                let line = format!("check `{name}` fails before any change: it {end}");
+                text.push_str(&format!("{}\n", sanitize(&line)));
+            }
+            text.push_str(&render_status(&task, &status));
+            for (number, candidate) in task.candidates().iter().enumerate() {
+                text.push_str(&format!(
+                    "[{number:>2}]  {}\n",
+                    sanitize(&describe_candidate(&task, number, candidate))
+                ));
+            }
+            text.push_str(&render_bill(spent, &task.contract().budget));
+            if let Some(damage) = &damage {
+                text.push_str(&format!(
+                    "(The rest of the record cannot be read: {})\n",
+                    sanitize(&damage.to_string())
+                ));
+            }
+            text
+        }
+    };
+    console::print(&text).await?;
+    Ok(if damage.is_some() { Exit::Failed } else { Exit::Done })
+}
+
+/// Returns the checks that fail on the base, with the end of their runs.
+fn failing_checks(task: &Task) -> impl Iterator<Item = (&str, String)> {
+    let failures = task.baseline().into_iter().flat_map(Baseline::failures);
+    failures.map(|(name, run)| (name, run.end.describe()))
+}
+
+/// Returns the pending steps, or the decision that the task waits for.
+fn render_status(task: &Task, status: &TaskStatus) -> String {
+    match status {
+        TaskStatus::Steps(steps) => {
+            let started = |step| if task.has_started(step) { "" } else { " (not started)" };
+            let steps: Vec<String> = steps.iter().map(|step| format!("{step}{}", started(step))).collect();
+            format!("steps: {}\n", steps.join(", "))
+        }
+        TaskStatus::Asked(_) => "waits for `pintle task decide`\n".to_owned(),
+        TaskStatus::Ended(_) | TaskStatus::Full | _ => String::new(),
+    }
+}
+
+/// Returns the reason why a task ended without its goal.
+fn describe_end(task: &Task) -> Option<String> {
+    match task.outcome() {
+        None | Some(TaskOutcome::Done(_)) => None,
+        Some(_) => Some(TaskReport::from_task(task).describe_outcome()),
+    }
+}
+
+/// Returns the state of a candidate, with the findings about its newest attempt.
+fn describe_candidate(task: &Task, number: usize, candidate: &TaskCandidate) -> String {
+    let state = task.candidate_state(number).unwrap_or_default();
+    // The state already contains an external failure.
+    let missing = missing_evidence(candidate).filter(|missing| !missing.ends_with(&state));
+    missing.map_or_else(|| state.clone(), |missing| format!("{state}; {missing}"))
+}
+
+/// Returns the findings about the newest attempt of a candidate.
+fn missing_evidence(candidate: &TaskCandidate) -> Option<String> {
+    let findings = candidate.attempts().last()?.verdict.as_ref()?.as_ref().err()?;
+    Some(findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+}
+
+fn render_bill(spent: &WorkCost, budget: &TaskBudget) -> String {
+    let of = |limit: Option<String>| limit.map(|limit| format!(" of {limit}")).unwrap_or_default();
+    format!(
+        "{}{}, {} tokens{}, {} min{}\n",
+        spent.dollars(),
+        of(budget.usd.map(|usd| format!("${usd:.2}"))),
+        spent.tokens,
+        of(budget.tokens.map(|tokens| tokens.to_string())),
+        spent.millis / 60_000,
+        of(budget.minutes.map(|minutes| format!("{minutes} min"))),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_with_an_unknown_price_are_a_lower_bound() {
+        for (usd, is_price_unknown, expected) in [
+            (0.25, false, "$0.25, 7 tokens, 1 min\n"),
+            (0.25, true, "≥ $0.25, 7 tokens, 1 min\n"),
+            (0.0, true, "unknown cost, 7 tokens, 1 min\n"),
+        ] {
+            let spent = WorkCost { usd, is_price_unknown, tokens: 7, millis: 60_000 };
+            assert_eq!(render_bill(&spent, &TaskBudget::default()), expected);
+        }
+    }
+}

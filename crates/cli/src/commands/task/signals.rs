@@ -1,0 +1,138 @@
+//! Messages and decisions of users. They are stored until a process has the task open.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pintle_agent::SessionId;
+use pintle_env::ExecutionEnvironment;
+use pintle_store::StoreError;
+use pintle_workflow::repository::{UserRepository, remove_directory};
+use pintle_workflow::task::{GateAnswer, TaskSignal};
+use pintle_workflow::{LocalTaskHost, TaskHostError, post_signal};
+
+use super::{find, host_failure, open_failure, read, task_directory};
+use crate::arguments::{CancelTaskArgs, DecideTaskArgs, SteerTaskArgs, TaskDecision};
+use crate::console;
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::process_env::ProcessEnv;
+use crate::sessions::Sessions;
+
+pub(super) async fn steer(args: SteerTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let sessions = Sessions::open(process_env).await?;
+    let id = find(&sessions, &args.task.id).await?;
+    let task = read(&sessions, &id).await?;
+    let count = task.candidates().len();
+    if let Some(candidate) = args.candidate.filter(|candidate| *candidate >= count) {
+        return Err(Failure::usage(format!("--candidate {candidate}: expected less than {count}")));
+    }
+    post(&sessions, &id, &TaskSignal::Steer { candidate: args.candidate, text: args.text }, process_env).await
+}
+
+pub(super) async fn decide(args: DecideTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let sessions = Sessions::open(process_env).await?;
+    let id = find(&sessions, &args.task.id).await?;
+    let task = read(&sessions, &id).await?;
+    let Some(gate) = task.pending().gate else {
+        return Err(Failure::usage(format!("task {id} does not wait for a decision")));
+    };
+    let is_approved = args.decision == TaskDecision::Approve;
+    if is_approved && args.words.is_some() {
+        return Err(Failure::usage("--words is for `refuse`: expected none with `approve`"));
+    }
+    if args.words.is_some() && !task.is_changed_by_words(gate) {
+        let problem = "--words: the contract names the anchor, and words change only one that a model wrote";
+        return Err(Failure::usage(problem).with_hint(
+            "`refuse` without words ends the task; `approve` continues it, and `pintle task steer` sends a message to its candidates",
+        ));
+    }
+    let decision = GateAnswer { gate, is_approved, words: args.words };
+    post(&sessions, &id, &TaskSignal::Decide(decision), process_env).await
+}
+
+pub(super) async fn cancel(args: CancelTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let sessions = Sessions::open(process_env).await?;
+    let id = find(&sessions, &args.task.id).await?;
+    send(&sessions, &id, &TaskSignal::Cancel { reason: args.reason }, process_env).await?;
+    settle(&sessions, &id, process_env).await?;
+    Ok(Exit::Done)
+}
+
+/// Cancels a task that was never started.
+#[cfg(feature = "restate")]
+pub(super) async fn cancel_unstarted(
+    sessions: &Sessions,
+    id: &SessionId,
+    reason: &str,
+    process_env: &ProcessEnv,
+) -> Result<(), Failure> {
+    post_to_inbox(sessions, id, &TaskSignal::Cancel { reason: reason.to_owned() }, process_env).await?;
+    settle(sessions, id, process_env).await
+}
+
+/// Ends a task that was cancelled, and removes its files and the name of its local changes. A process that has it open
+/// does this itself.
+async fn settle(sessions: &Sessions, id: &SessionId, process_env: &ProcessEnv) -> Result<(), Failure> {
+    if sessions.is_live(id).await {
+        return Ok(());
+    }
+    let mut host = match LocalTaskHost::open(sessions.store(), id).await {
+        Ok(host) => host,
+        // Another process has opened it meanwhile, and handles the posted signals.
+        Err(TaskHostError::Store(StoreError::InUse { .. })) => return Ok(()),
+        Err(error) => return Err(open_failure(sessions, &error, id).await),
+    };
+    host.settle().await.map_err(|error| host_failure(&error, id))?;
+    let left = "the files of the task cannot be removed";
+    let machine: Arc<dyn ExecutionEnvironment> =
+        Arc::new(process_env.local_environment(&process_env.directory(None)?)?);
+    remove_directory(machine.as_ref(), &task_directory(id, process_env)?).await.or_failed(left)?;
+    if let Some(base) = &host.task().contract().base {
+        let root = Path::new(&base.repository);
+        UserRepository::remove_snapshot(&machine, root, id.as_str()).await.or_failed(left)?;
+    }
+    Ok(())
+}
+
+/// Posts a signal for the process that runs the task, now or later.
+async fn post(
+    sessions: &Sessions,
+    id: &SessionId,
+    signal: &TaskSignal,
+    process_env: &ProcessEnv,
+) -> Result<Exit, Failure> {
+    send(sessions, id, signal, process_env).await?;
+    if !sessions.is_live(id).await {
+        console::notice(&format!("no process has the task open; `pintle task run --task {id}` resumes it"));
+    }
+    Ok(Exit::Done)
+}
+
+/// Posts a signal, unless the task has ended.
+async fn send(
+    sessions: &Sessions,
+    id: &SessionId,
+    signal: &TaskSignal,
+    process_env: &ProcessEnv,
+) -> Result<(), Failure> {
+    if read(sessions, id).await?.outcome().is_some() {
+        return Err(Failure::usage(format!("task {id} has ended")));
+    }
+    post_to_inbox(sessions, id, signal, process_env).await?;
+    #[cfg(feature = "restate")]
+    super::engine::wake(id, process_env).await?;
+    Ok(())
+}
+
+async fn post_to_inbox(
+    sessions: &Sessions,
+    id: &SessionId,
+    signal: &TaskSignal,
+    process_env: &ProcessEnv,
+) -> Result<(), Failure> {
+    let input = SessionId::generate();
+    post_signal(sessions.store(), id, input.as_str(), signal, process_env.principal())
+        .await
+        .or_failed("cannot send the signal to the task")?;
+    Ok(())
+}

@@ -1,0 +1,505 @@
+//! Runs a session, writes its events to standard output, and ends it on signals.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use pintle_agent::{
+    EventKind, Outcome, OutcomeStatus, Run, Session, SessionError, SessionEvent, SessionHandle, SessionId,
+    Timestamp, TreeEvents, Turn, TurnKind, TurnLimits, UserMessage,
+};
+use pintle_llm::{AnswerSchema, UnmatchedAnswer, Verdict};
+use serde_json::Value;
+use tokio::sync::MutexGuard;
+use tokio::time::{Interval, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+use crate::approve::Prompter;
+use crate::console::{self, Console};
+use crate::cost::CostTracker;
+use crate::exit::Exit;
+use crate::exit::command_failure::error_object;
+use crate::failure::{Failure, FailureKind, OrFailure as _};
+use crate::interrupt::Interrupts;
+use crate::model::Model;
+use crate::render::{Footer, Frame, Header, SubagentTotals, TICK, View};
+
+/// How long an interrupted run waits for a stalled reader.
+const READER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Task for a session.
+#[derive(Debug)]
+pub(crate) struct Task<'a> {
+    /// Prompt of the user. `None` only continues the unfinished run.
+    pub(crate) prompt: Option<UserMessage>,
+    /// Run that an earlier process left unfinished.
+    pub(crate) unfinished: Option<Run>,
+    /// Whether the session can be resumed after this process exits.
+    pub(crate) is_kept: bool,
+    /// Whether an earlier process started the session. Its events are not shown again.
+    pub(crate) is_resumed: bool,
+    /// Model of the session.
+    pub(crate) model: &'a Model,
+    /// Working directory of the tools.
+    pub(crate) directory: &'a Path,
+    /// User who answers questions, if any.
+    pub(crate) user: Option<User<'a>>,
+    /// Prompter that decides on calls, if any.
+    pub(crate) approvals: Option<&'a Prompter>,
+    /// Turn limits of the session.
+    pub(crate) limits: TurnLimits,
+    /// Schema of the final answer.
+    pub(crate) answers: Option<AnswerSchema>,
+}
+
+/// User at a terminal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct User<'a> {
+    pub(crate) prompter: &'a Prompter,
+    /// Whether the model's text is written to the same terminal.
+    pub(crate) sees_text: bool,
+}
+
+/// Result of a run.
+#[derive(Debug)]
+pub(crate) struct RunReport {
+    session_id: SessionId,
+    pub(crate) outcome: Outcome,
+    /// Time from submission until the session was closed.
+    duration: Duration,
+    /// Cost in US dollars, if known.
+    cost: Option<f64>,
+    subagents: SubagentTotals,
+    /// Whether a signal arrived while a question of the model was open.
+    question_abandoned: bool,
+    is_kept: bool,
+    /// Reason why the answer cannot be used.
+    unmatched: Option<UnmatchedAnswer>,
+    /// The answer, if it had to match a schema and does.
+    answer: Option<Value>,
+}
+
+impl RunReport {
+    /// Returns a failure if the answer does not match its schema, and a silent failure if a question was abandoned. The
+    /// user was notified when the signal arrived.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        if self.question_abandoned {
+            return Some(Failure::silent(FailureKind::Interrupted));
+        }
+        let unmatched = self.unmatched.as_ref()?;
+        Some(
+            Failure::new(FailureKind::UnmatchedAnswer, "the run ended without a usable answer")
+                .caused_by(unmatched),
+        )
+    }
+
+    /// Returns the data for the footer of a view.
+    pub(crate) fn footer<'a>(&'a self, failure: Option<&'a Failure>) -> Footer<'a> {
+        Footer {
+            session_id: &self.session_id,
+            is_kept: self.is_kept,
+            outcome: &self.outcome,
+            answer: self.answer.as_ref(),
+            exit_code: failure.map_or(Exit::Done, |failure| failure.kind().into()).code(),
+            failure,
+            error: failure.map(error_object),
+            duration: self.duration,
+            cost: self.cost,
+            subagents: Some(&self.subagents),
+            demo: None,
+        }
+    }
+}
+
+/// Submits the task, shows the events of the session and its subagents, and closes the session. A signal or a closed
+/// standard output aborts the session.
+///
+/// The session is closed after an error as well.
+pub(crate) async fn follow(
+    session: Session,
+    task: Task<'_>,
+    view: &mut View,
+    console: &mut Console,
+    interrupts: &Interrupts,
+) -> Result<RunReport, Failure> {
+    let session_id = session.id().clone();
+    let Task { prompt, unfinished, is_kept, is_resumed, model, directory, user, approvals, limits, answers } =
+        task;
+    let (provider, model_name) = (model.route.provider.name(), model.route.model.as_str());
+    let header = Header { session_id: &session_id, provider, model: model_name, directory };
+    console.write(&view.header(&header)?).await?;
+
+    let handle = session.handle();
+    let events = session.tree_events();
+    let closed = CancellationToken::new();
+    let unanswered = CancellationToken::new();
+    let left = CancellationToken::new();
+    let ending = Ending { handle: &handle, is_kept, approvals, left: &left };
+    let mut printer = EventPrinter {
+        view,
+        console,
+        started: Instant::now(),
+        cost: CostTracker::new(model.catalog_entry(), model.catalog()),
+        subagents: SubagentTotals::default(),
+        prompter: user.map(|user| user.prompter),
+        finished_runs: 0,
+        ending,
+        first_new_event: session.first_new_event(),
+        is_in_past: is_resumed,
+        resumed_at: None,
+    };
+    let work = async {
+        let outcome = converse(&session, prompt, unfinished, user, limits, answers, &unanswered).await;
+        if is_kept {
+            session.suspend().await;
+        } else {
+            session.close().await;
+        }
+        closed.cancel();
+        outcome
+    };
+    let print = async {
+        // Stop waiting for an answer when printing ends, because the question is no longer visible.
+        let _guard = unanswered.clone().drop_guard();
+        tokio::select! {
+            biased;
+            printed = printer.run(events) => printed,
+            () = reader_timeout(interrupts, &closed) => Err(Failure::silent(FailureKind::Interrupted)),
+        }
+    };
+    let (outcome, printed) = tokio::select! {
+        both = async { tokio::join!(work, print) } => both,
+        never = stop_on_signal(interrupts, ending, &unanswered) => match never {},
+    };
+    if left.is_cancelled() {
+        let hint =
+            format!("`pintle approvals decide` decides, and `pintle run --resume {session_id}` resumes");
+        return Err(Failure::new(
+            FailureKind::Interrupted,
+            "the terminal is gone while a call waits for approval",
+        )
+        .with_hint(&hint));
+    }
+    printed?;
+    let Answered { outcome, answer, unmatched } = outcome.or_failed("the session ended unexpectedly")?;
+    let question_abandoned = outcome.status == OutcomeStatus::AwaitingInput && interrupts.is_interrupted();
+    let EventPrinter { started, cost, subagents, .. } = printer;
+    let (duration, cost) = (started.elapsed(), cost.total());
+    Ok(RunReport {
+        session_id,
+        outcome,
+        duration,
+        cost,
+        subagents,
+        question_abandoned,
+        is_kept,
+        unmatched,
+        answer,
+    })
+}
+
+/// Submits the prompt, then the user's answer to each question of the model. The session counts each answer as a separate
+/// run, but the user sees one run. The outcome and the limits therefore cover all of them.
+pub(crate) async fn converse(
+    session: &Session,
+    prompt: Option<UserMessage>,
+    unfinished: Option<Run>,
+    user: Option<User<'_>>,
+    limits: TurnLimits,
+    mut answers: Option<AnswerSchema>,
+    unanswered: &CancellationToken,
+) -> Result<Answered, SessionError> {
+    let started = Instant::now();
+    let prompt = prompt.map(|mut prompt| {
+        if let Some(answers) = &answers {
+            prompt.text = format!("{}\n\n{}", prompt.text, answers.instructions());
+        }
+        prompt
+    });
+    let mut outcome = match (unfinished, prompt) {
+        (Some(run), prompt) => {
+            // The new prompt runs after the unfinished run ends.
+            if let Some(prompt) = prompt {
+                session.handle().follow_up(prompt).await?;
+            }
+            run.await?
+        }
+        (None, prompt) => session.submit(prompt.unwrap_or_else(|| String::new().into())).await?,
+    };
+    for run in 1_u64.. {
+        let is_question = outcome.status == OutcomeStatus::AwaitingInput && user.is_some();
+        if let Some(answers) = answers.as_mut().filter(|_| !is_question && has_answer(&outcome)) {
+            match answers.check(&outcome.text) {
+                Verdict::Accept(value) => {
+                    // Drop the text that the model puts around the value.
+                    outcome.text = value.to_string();
+                    outcome.status = OutcomeStatus::Completed;
+                    return Ok(Answered { answer: Some(value), ..Answered::of(outcome) });
+                }
+                Verdict::Fail(unmatched) => {
+                    return Ok(Answered { unmatched: Some(unmatched), ..Answered::of(outcome) });
+                }
+                Verdict::AskAgain(message) => {
+                    let Some(limits) = remaining_limits(&limits, session, started.elapsed()) else {
+                        outcome.status = OutcomeStatus::RoundLimit;
+                        break;
+                    };
+                    session.handle().set_limits(limits)?;
+                    outcome = session.submit(message).await?.continuing(&outcome);
+                    continue;
+                }
+            }
+        }
+        if !is_question {
+            break;
+        }
+        let Some(User { prompter, sees_text }) = user else { break };
+        let Some(limits) = remaining_limits(&limits, session, started.elapsed()) else {
+            // No rounds are left in which to use an answer.
+            outcome.status = OutcomeStatus::RoundLimit;
+            break;
+        };
+        // A question at the end of the model's text may already be on screen, unlike a question of a tool.
+        let is_on_screen = sees_text && !is_asked_by_tool(session);
+        let question = (!is_on_screen).then_some(outcome.text.as_str());
+        let key = run_end_key(run);
+        let answer = tokio::select! {
+            () = unanswered.cancelled() => None,
+            answer = prompter.ask(&key, question) => answer,
+        };
+        let Some(answer) = answer else { break };
+        session.handle().set_limits(limits)?;
+        outcome = session.submit(answer).await?.continuing(&outcome);
+    }
+    Ok(Answered::of(outcome))
+}
+
+/// Outcome of a run. If a schema applies, it contains the answer or the mismatch.
+pub(crate) struct Answered {
+    pub(crate) outcome: Outcome,
+    pub(crate) answer: Option<Value>,
+    unmatched: Option<UnmatchedAnswer>,
+}
+
+impl Answered {
+    fn of(outcome: Outcome) -> Self {
+        Self { outcome, answer: None, unmatched: None }
+    }
+}
+
+/// Returns whether the model has ended the run, with an answer or a question.
+fn has_answer(outcome: &Outcome) -> bool {
+    matches!(outcome.status, OutcomeStatus::Completed | OutcomeStatus::AwaitingInput)
+}
+
+/// Returns the limits less the tool rounds and time already used, or `None` if no rounds are left. The session counts
+/// both per input, and all other limits from its start.
+fn remaining_limits(limits: &TurnLimits, session: &Session, elapsed: Duration) -> Option<TurnLimits> {
+    let mut remaining = limits.clone();
+    remaining.budget.wall_time = limits.budget.wall_time.map(|limit| limit.saturating_sub(elapsed));
+    if limits.max_tool_rounds_per_input > 0 {
+        let is_round = |turn: &Turn| turn.kind == TurnKind::ToolResults;
+        let rounds = session.history().iter().filter(|turn| is_round(turn)).count() as u64;
+        let left = limits.max_tool_rounds_per_input.saturating_sub(rounds);
+        remaining.max_tool_rounds_per_input = Some(left).filter(|left| *left > 0)?;
+    }
+    Some(remaining)
+}
+
+/// Returns whether a tool asked the question: the model has not responded to the last results.
+fn is_asked_by_tool(session: &Session) -> bool {
+    session.history().last().map(|turn| turn.kind) == Some(TurnKind::ToolResults)
+}
+
+/// Returns the key under which the end of a run is reported to the prompter.
+fn run_end_key(run: u64) -> String {
+    format!("the end of run {run}")
+}
+
+/// Writes the events of a session and adds up its cost.
+struct EventPrinter<'a, 'm> {
+    view: &'a mut View,
+    console: &'a mut Console,
+    started: Instant,
+    cost: CostTracker<'m>,
+    subagents: SubagentTotals,
+    prompter: Option<&'a Prompter>,
+    /// Number of inputs processed.
+    finished_runs: u64,
+    ending: Ending<'a>,
+    /// Number of the first event of this process.
+    first_new_event: u64,
+    /// Whether an earlier process emitted the events that are read.
+    is_in_past: bool,
+    /// Time at which this process resumed the session.
+    resumed_at: Option<Timestamp>,
+}
+
+impl EventPrinter<'_, '_> {
+    /// Writes events until the session's last. Aborts the session if writing fails.
+    async fn run(&mut self, mut events: TreeEvents) -> Result<(), Failure> {
+        let mut ticker = Ticker::new();
+        loop {
+            let written = tokio::select! {
+                biased;
+                () = ticker.next(self.view.is_animated()) => self.tick().await,
+                event = events.next() => match event {
+                    Some(event) => self.event(&event).await,
+                    None => return Ok(()),
+                },
+            };
+            if let Err(failure) = written {
+                if console::is_terminal_gone() {
+                    self.ending.hang_up();
+                } else {
+                    self.ending.stop();
+                }
+                return Err(failure);
+            }
+        }
+    }
+
+    async fn tick(&mut self) -> Result<(), Failure> {
+        let _screen = screen(self.prompter).await;
+        let text = self.view.tick(self.frame());
+        self.console.write(&text).await
+    }
+
+    async fn event(&mut self, event: &SessionEvent) -> Result<(), Failure> {
+        if self.is_past(event) {
+            return Ok(());
+        }
+        self.cost.add(event);
+        self.subagents.add(event);
+        {
+            let _screen = screen(self.prompter).await;
+            let update = self.view.event(event, self.frame())?;
+            self.console.write(&update.text).await?;
+            if let (Some(prompter), Some(key)) = (self.prompter, &update.approval) {
+                prompter.mark_shown(key);
+            }
+        }
+        if let EventKind::ProcessingEnd { .. } = &event.kind
+            && event.depth == 0
+        {
+            self.finished_runs += 1;
+            if let Some(prompter) = self.prompter {
+                prompter.mark_shown(&run_end_key(self.finished_runs));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether an earlier process emitted the event, for the session or for a subagent that is resumed with it.
+    fn is_past(&mut self, event: &SessionEvent) -> bool {
+        if self.is_in_past && event.depth == 0 && event.seq >= self.first_new_event {
+            self.is_in_past = false;
+            self.resumed_at = Some(event.timestamp);
+            return matches!(event.kind, EventKind::SessionResumed { .. });
+        }
+        self.is_in_past || self.resumed_at.is_some_and(|resumed_at| event.timestamp < resumed_at)
+    }
+
+    fn frame(&self) -> Frame {
+        Frame { now: self.started.elapsed(), size: console::size() }
+    }
+}
+
+/// Locks the screen if questions are asked on it.
+async fn screen(prompter: Option<&Prompter>) -> Option<MutexGuard<'_, ()>> {
+    match prompter {
+        Some(prompter) => Some(prompter.screen().await),
+        None => None,
+    }
+}
+
+/// Timer that fires every [`TICK`] while the view is animated.
+struct Ticker {
+    interval: Interval,
+    is_running: bool,
+}
+
+impl Ticker {
+    fn new() -> Self {
+        let mut interval = tokio::time::interval(TICK);
+        // Do not catch up on ticks missed while writing to a slow terminal.
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { interval, is_running: false }
+    }
+
+    /// Waits for the next tick. The first one comes a full tick after the animation started. Cancel safe.
+    async fn next(&mut self, is_animated: bool) {
+        if !is_animated {
+            self.is_running = false;
+            return pending().await;
+        }
+        if !self.is_running {
+            self.interval.reset();
+            self.is_running = true;
+        }
+        self.interval.tick().await;
+    }
+}
+
+async fn stop_on_signal(
+    interrupts: &Interrupts,
+    ending: Ending<'_>,
+    unanswered: &CancellationToken,
+) -> Infallible {
+    let terminal_gone = async {
+        match ending.approvals {
+            Some(approvals) => approvals.terminal_gone().await,
+            None => pending().await,
+        }
+    };
+    tokio::select! {
+        () = interrupts.first_signal() => {}
+        () = terminal_gone => {}
+    }
+    if !interrupts.is_interrupted() || interrupts.is_hangup() {
+        ending.hang_up();
+    } else {
+        console::notice("interrupted: stopping running commands; interrupt again to exit immediately");
+        ending.stop();
+    }
+    unanswered.cancel();
+    pending().await
+}
+
+/// How to end the session before its run completes.
+#[derive(Clone, Copy)]
+struct Ending<'a> {
+    handle: &'a SessionHandle,
+    is_kept: bool,
+    approvals: Option<&'a Prompter>,
+    /// Cancelled if the session is left to another process.
+    left: &'a CancellationToken,
+}
+
+impl Ending<'_> {
+    /// Stops the run. A kept session is only interrupted.
+    fn stop(self) {
+        // Fails only if the session has already ended.
+        let _ = if self.is_kept { self.handle.interrupt() } else { self.handle.abort() };
+    }
+
+    /// Stops the run because the terminal is gone. A call of a kept session that waits for approval is left to another
+    /// process.
+    fn hang_up(self) {
+        let is_waiting = self.is_kept && self.approvals.is_some_and(Prompter::can_be_left);
+        if is_waiting && self.handle.abandon().is_ok() {
+            self.left.cancel();
+        } else {
+            console::notice("interrupted: stopping running commands; interrupt again to exit immediately");
+            self.stop();
+        }
+    }
+}
+
+/// Completes [`READER_TIMEOUT`] after an interrupted session has closed.
+async fn reader_timeout(interrupts: &Interrupts, closed: &CancellationToken) {
+    interrupts.first_signal().await;
+    closed.cancelled().await;
+    tokio::time::sleep(READER_TIMEOUT).await;
+}
