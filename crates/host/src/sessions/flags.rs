@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use pintle_governance::Grant;
 use pintle_store::Summary;
-use serde_json::Value;
 
 use crate::failure::{Failure, OrFailure as _};
 use crate::layers::{FIELDS, KeptSpec};
@@ -149,7 +149,7 @@ const GRANT: &str = "grant";
 pub(super) fn describe_grant(
     summary: Summary,
     description: &SessionDescription,
-    recorded: Option<&Value>,
+    recorded: Option<&Grant>,
 ) -> Summary {
     if !description.has_grant && recorded.is_none() {
         return summary;
