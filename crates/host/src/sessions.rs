@@ -362,7 +362,10 @@ async fn forkable(
 impl Selected {
     /// Returns the settings that the session remembers.
     pub fn remembered(&self) -> Result<RememberedSettings, Failure> {
-        RememberedSettings::from_summary(&self.summary)
+        let mut remembered = RememberedSettings::from_summary(&self.summary)?;
+        let recorded = RecordedPolicy::from_record(&self.record);
+        remembered.recorded_mode = recorded.mode.filter(|_| !recorded.is_mode_chosen);
+        Ok(remembered)
     }
 
     /// Returns whether the session works in a worktree.
@@ -411,7 +414,8 @@ impl Selected {
     ) -> Result<Kept, Failure> {
         let Self { sessions, summary, record, fork } = self;
         let grant = policy::grant::of_record(&record)?;
-        let policy = RecordedPolicy::from_record(&record);
+        let mut policy = RecordedPolicy::from_record(&record);
+        policy.mode = description.mode_limit.or(policy.mode);
         let Some(turns) = fork else {
             let mut writer = sessions.writer(&summary.id).await?;
             let id = summary.id.clone();

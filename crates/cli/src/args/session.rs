@@ -79,9 +79,11 @@ impl From<&RunArgs> for SessionDescription {
             remembered: RememberedSettings {
                 flags: args.session.given.clone(),
                 spec: args.session.spec.clone(),
+                recorded_mode: None,
             },
             has_profile: args.model.profile.is_some(),
             has_grant: args.grant.is_some() || args.requested_grant.is_some(),
+            mode_limit: args.policy.recorded_mode_limit,
         }
     }
 }
