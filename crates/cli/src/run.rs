@@ -382,10 +382,10 @@ impl SessionRun<'_> {
         let directory = environment.working_directory().to_path_buf();
         let (prompter, questions) = match surface {
             Surface::Transcript => {
-                (Prompter::from_process(style, process_env.principal(), args.wait_approval), None)
+                (Prompter::from_process(style, Some(process_env.principal()), args.wait_approval), None)
             }
             Surface::Conversation => {
-                let (prompter, questions) = Prompter::in_conversation(process_env.principal());
+                let (prompter, questions) = Prompter::in_conversation(Some(process_env.principal()));
                 (prompter, Some(questions))
             }
         };

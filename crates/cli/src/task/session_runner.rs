@@ -89,7 +89,7 @@ impl TaskSessionRunner {
         let is_sent = matches!(&kept.origin, Origin::Resumed(record) if record.entries.iter().any(|entry| {
             matches!(&entry.input.kind, InputKind::Submit { message, .. } if message.text.starts_with(&assignment.message))
         }));
-        let attendant: Arc<dyn Attendant> = Arc::new(UnattendedSession::new(process_env.principal()));
+        let attendant: Arc<dyn Attendant> = Arc::new(UnattendedSession::new(Some(process_env.principal())));
         let opening = Opening {
             args,
             is_mode_given: true,
