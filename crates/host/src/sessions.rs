@@ -520,7 +520,7 @@ fn describe(
 fn unreadable(error: &StoreError, id: &SessionId) -> Failure {
     let failure = Failure::failed(format!("cannot open session {id}")).caused_by(error);
     if error.is_damage() {
-        failure.with_hint(&format!("`pintle sessions verify {id}` lists what is damaged"))
+        failure.with_hint(&format!("`pintle sessions verify {id}` lists the damage"))
     } else {
         failure
     }

@@ -228,7 +228,7 @@ async fn an_answer_with_a_wrong_state_does_not_end_a_login() {
         let mut forged = back.clone();
         forged.set_query(Some("code=forged&state=guessed"));
         let refused = fetch(forged.as_str()).await.unwrap();
-        assert_eq!(refused, "This answer belongs to no login that is under way.");
+        assert_eq!(refused, "This response belongs to no pending login.");
         assert_eq!(
             fetch(back.join("/favicon.ico").unwrap().as_str()).await.unwrap(),
             "There is nothing here."
