@@ -1,7 +1,13 @@
 //! Restrictions of the user that a continued session and a project do not exceed.
 
+use std::fs::File;
 use std::net::TcpListener;
 
+use pintle_testkit::Dialect;
+use serde_json::json;
+
+use super::acp::{Editor, session_of};
+use super::server::{TestServer, token};
 use super::terminal::{leave, start};
 use super::user::User;
 use super::worktrees::is_confined;
@@ -236,5 +242,38 @@ fn a_trusted_project_gets_less_than_its_user_allows_and_never_more() {
             let notice = format!(".pintle/config.toml:1: `{key}` allows more than ");
             assert_eq!(finished.printed.contains(&notice), is_bounded, "{key}: {finished:?}");
         }
+    }
+}
+
+#[test]
+fn each_surface_reports_a_value_that_does_not_apply_on_standard_error() {
+    if !is_confined() {
+        return;
+    }
+    let user = User::new("[[turn]]\ntext = \"Done.\"\n");
+    write(&user, ".config/pintle/config.toml", "max_turns = 9");
+    write(&user, "project/.pintle/config.toml", "max_turns = 0");
+    user.pintle(&["trust"]);
+    let url = user.model.base_url(Dialect::AnthropicMessages);
+    let log = |name: &str| File::create(user.at(name)).unwrap();
+
+    let mut exec = user.command(&["exec", "--full-auto", "Go"]);
+    exec.env("PINTLE_PROVIDER", "anthropic").env("ANTHROPIC_BASE_URL", &url).stderr(log("exec"));
+    assert!(exec.status().unwrap().success());
+
+    let mut agent = user.command(&["acp", "--provider", "anthropic", "--base-url", &url]);
+    let mut editor = Editor::start(agent.stderr(log("acp")), &json!({}));
+    session_of(&editor.open("session/new", &user.project(), None));
+    editor.end();
+
+    let secret = token(&user, "ann", &["--scope", "read,run"]);
+    let server = TestServer::start_with_log(&user, &[], log("serve").into());
+    let (status, body) = server.request(&secret, "POST", "/v1/sessions", &json!({}));
+    assert_eq!(status, 201, "{body}");
+
+    for surface in ["exec", "acp", "serve"] {
+        let printed = std::fs::read_to_string(user.at(surface)).unwrap();
+        let notice = ".pintle/config.toml:1: `max_turns` allows more than ";
+        assert!(printed.contains(notice) && printed.contains(LIMITED), "{surface}: {printed}");
     }
 }
