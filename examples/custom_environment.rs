@@ -13,7 +13,7 @@ use pintle_llm::Client;
 use pintle_providers::Gemini;
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 
-use own_environment::Launched;
+use own_environment::LaunchingEnvironment;
 
 #[path = "../crates/env/examples/own_environment.rs"]
 #[expect(dead_code, unreachable_pub, reason = "a separate program, whose `main` is not called here")]
@@ -29,8 +29,11 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A launcher is any program that runs another one: `env` here, or `kubectl exec pod --` or `nsenter`.
     let directory = tempfile::tempdir()?;
     std::fs::write(directory.path().join("motd"), "Welcome to the ship.\n")?;
-    let launched =
-        Launched::new(["env", "SHIP=Beagle"], &directory.path().canonicalize()?, std::env::vars_os())?;
+    let launched = LaunchingEnvironment::new(
+        ["env", "SHIP=Beagle"],
+        &directory.path().canonicalize()?,
+        std::env::vars_os(),
+    )?;
 
     // Wrappers work with any environment, including custom ones. This one prevents file changes by tools, but not by
     // commands.

@@ -240,7 +240,7 @@ test("a decision that comes second is reported", async () => {
   session.taken = true;
   session.approvals = [];
   await page.getByRole("button", { name: "Approve" }).click();
-  await page.locator(".toast", { hasText: "Somebody else was first" }).waitFor();
+  await page.locator(".toast", { hasText: "Another client was first" }).waitFor();
   await page.locator(".card").waitFor({ state: "detached" });
 });
 

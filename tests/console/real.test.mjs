@@ -341,7 +341,7 @@ test("of two decisions at once, the second is told", async () => {
   await approve.click();
   await deny.click();
   release();
-  const told = (where) => where.locator(".toast", { hasText: "Somebody else was first" }).waitFor().then(() => where);
+  const told = (where) => where.locator(".toast", { hasText: "Another client was first" }).waitFor().then(() => where);
   const second = await Promise.any([told(page), told(other)]);
   await idle(id);
   const kinds = (await server.events(id)).map((event) => event.kind);

@@ -1,7 +1,14 @@
 //! Restrictions of the user that a continued session and a project do not exceed.
 
+use std::fs::File;
 use std::net::TcpListener;
 
+use pintle_testkit::Dialect;
+use serde_json::json;
+
+use super::acp::{Editor, session_of};
+use super::server::{TestServer, token};
+use super::terminal::{leave, start};
 use super::user::User;
 use super::worktrees::is_confined;
 
@@ -134,21 +141,51 @@ fn a_continued_session_has_each_restriction_that_was_added() {
     }
 }
 
-/// The configuration has the mode of new sessions.
+/// The mode of the user before and after the start of a session, its flags, the flags of its continuation, and whether the
+/// line runs in it and a notice names the mode that applies.
 #[test]
-fn a_continued_session_has_the_mode_on_its_record_or_of_a_flag() {
+fn a_continued_session_has_its_mode_until_the_configuration_allows_less() {
+    if !is_confined() {
+        return;
+    }
+    let (auto, ask) = ("mode = \"auto\"", "mode = \"ask\"");
+    let cases: [(&str, &str, &[&str], &[&str], bool, bool); 6] = [
+        ("", ask, &[], &["--continue"], false, true),
+        (auto, ask, &[], &["--continue"], false, true),
+        (auto, auto, &[], &["--continue"], true, false),
+        // It was started with a mode that exceeds the configuration.
+        (ask, ask, &["--mode", "auto"], &["--continue"], true, false),
+        ("", ask, &[], &["--continue", "--mode", "auto"], true, false),
+        ("", "", &[], &["--continue", "--mode", "ask"], false, false),
+    ];
+    for (before, after, flags, more, made, is_limited) in cases {
+        let user = User::new(&inputs(TOUCH, 2));
+        write(&user, ".config/pintle/config.toml", before);
+        assert!(run(&user, flags).made, "{before} {flags:?}");
+        write(&user, ".config/pintle/config.toml", after);
+        let continued = run(&user, more);
+        assert_eq!(continued.made, made, "{before} {after} {more:?}: {continued:?}");
+        let notice = "kept session: `mode` allows more than ";
+        let has_notice = continued.printed.contains(notice) && continued.printed.contains(LIMITED);
+        assert_eq!(has_notice, is_limited, "{before} {after} {more:?}: {continued:?}");
+    }
+}
+
+/// A mode that the user chose in a session applies, although the configuration allows less since.
+#[test]
+fn a_mode_that_was_chosen_in_a_session_stays() {
     if !is_confined() {
         return;
     }
     let user = User::new(&inputs(TOUCH, 3));
-    assert!(run(&user, &[]).made);
+    assert!(!run(&user, &["--mode", "ask"]).made);
+    let mut conversation = start(&user, &["--continue"]);
+    conversation.type_keys("/mode auto\r");
+    conversation.wait_for_text("mode: auto");
+    leave(conversation);
     write(&user, ".config/pintle/config.toml", "mode = \"ask\"");
-    let cases: [(&[&str], bool); 3] =
-        [(&["--continue"], true), (&["--continue", "--mode", "ask"], false), (&[], false)];
-    for (flags, made) in cases {
-        let finished = run(&user, flags);
-        assert_eq!(finished.made, made, "{flags:?}: {finished:?}");
-    }
+    let continued = run(&user, &["--continue"]);
+    assert!(continued.made && !continued.printed.contains("`mode` allows more"), "{continued:?}");
 }
 
 #[test]
@@ -205,5 +242,38 @@ fn a_trusted_project_gets_less_than_its_user_allows_and_never_more() {
             let notice = format!(".pintle/config.toml:1: `{key}` allows more than ");
             assert_eq!(finished.printed.contains(&notice), is_bounded, "{key}: {finished:?}");
         }
+    }
+}
+
+#[test]
+fn each_surface_reports_a_value_that_does_not_apply_on_standard_error() {
+    if !is_confined() {
+        return;
+    }
+    let user = User::new("[[turn]]\ntext = \"Done.\"\n");
+    write(&user, ".config/pintle/config.toml", "max_turns = 9");
+    write(&user, "project/.pintle/config.toml", "max_turns = 0");
+    user.pintle(&["trust"]);
+    let url = user.model.base_url(Dialect::AnthropicMessages);
+    let log = |name: &str| File::create(user.at(name)).unwrap();
+
+    let mut exec = user.command(&["exec", "--full-auto", "Go"]);
+    exec.env("PINTLE_PROVIDER", "anthropic").env("ANTHROPIC_BASE_URL", &url).stderr(log("exec"));
+    assert!(exec.status().unwrap().success());
+
+    let mut agent = user.command(&["acp", "--provider", "anthropic", "--base-url", &url]);
+    let mut editor = Editor::start(agent.stderr(log("acp")), &json!({}));
+    session_of(&editor.open("session/new", &user.project(), None));
+    editor.end();
+
+    let secret = token(&user, "ann", &["--scope", "read,run"]);
+    let server = TestServer::start_with_log(&user, &[], log("serve").into());
+    let (status, body) = server.request(&secret, "POST", "/v1/sessions", &json!({}));
+    assert_eq!(status, 201, "{body}");
+
+    for surface in ["exec", "acp", "serve"] {
+        let printed = std::fs::read_to_string(user.at(surface)).unwrap();
+        let notice = ".pintle/config.toml:1: `max_turns` allows more than ";
+        assert!(printed.contains(notice) && printed.contains(LIMITED), "{surface}: {printed}");
     }
 }

@@ -1,6 +1,7 @@
 //! Rules of the user, of the project and of the command line.
 
 use super::user::User;
+use super::worktrees::is_confined;
 
 /// Prints files that rules deny to read, with a command.
 const READING: &str = r#"
@@ -92,6 +93,39 @@ fn a_denial_names_its_hook_and_an_unknown_tool_is_noted() {
     let notice = "is for the tool `deploy_site`, which this session does not have";
     assert_eq!(said.matches(notice).count(), 1, "{said}");
     assert!(!said.contains("mcp__x__y"), "{said}");
+}
+
+#[test]
+fn a_hook_allows_a_call_only_with_the_arguments_that_it_was_run_with() {
+    if !is_confined() {
+        return;
+    }
+    let answer = |fields: &str| {
+        format!(r#"echo '{{"hookSpecificOutput": {{"hookEventName": "PreToolUse", {fields}}}}}'"#)
+    };
+    let allow = answer(r#""permissionDecision": "allow""#);
+    let change = answer(r#""updatedInput": {"command": "touch changed"}"#);
+    let allow_change =
+        answer(r#""permissionDecision": "allow", "updatedInput": {"command": "touch changed"}"#);
+    let cases: [(&[&str], &[&str]); 4] = [
+        (&[&allow], &["made"]),
+        (&[&allow, &change], &[]),
+        (&[&change, &allow], &[]),
+        (&[&allow, &allow_change], &["changed"]),
+    ];
+    for (commands, made) in cases {
+        let user = User::new(&script(&["touch made"]));
+        std::fs::create_dir_all(user.at(".config/pintle")).unwrap();
+        let hook = |command: &&str| format!("[[PreToolUse]]\ncommand = \"\"\"\n{command}\"\"\"\n");
+        let hooks: String = commands.iter().map(hook).collect();
+        std::fs::write(user.at(".config/pintle/hooks.toml"), hooks).unwrap();
+        let output = user.run_command("Go").args(["--mode", "ask"]).output().unwrap();
+        let files = ["made", "changed"].into_iter().filter(|file| user.project().join(file).exists());
+        assert_eq!(files.collect::<Vec<_>>(), made, "{commands:?}: {output:?}");
+        let needs_approval =
+            results(&user).concat().contains("it needs approval, but no terminal is available");
+        assert_eq!(needs_approval, made.is_empty(), "{commands:?}: {output:?}");
+    }
 }
 
 /// Returns a script that makes these command lines in one response, and answers.

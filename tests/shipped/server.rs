@@ -17,10 +17,15 @@ pub(super) struct TestServer {
 
 impl TestServer {
     pub(super) fn start(user: &User, flags: &[&str]) -> Self {
+        Self::start_with_log(user, flags, Stdio::inherit())
+    }
+
+    /// Starts a server with another standard error output.
+    pub(super) fn start_with_log(user: &User, flags: &[&str], log: Stdio) -> Self {
         let url = user.model.base_url(pintle_testkit::Dialect::AnthropicMessages);
         let mut command = user.command(&["serve", "--listen", "127.0.0.1:0", "--provider", "anthropic"]);
-        let mut child =
-            command.args(["--base-url", &url]).args(flags).stdout(Stdio::piped()).spawn().unwrap();
+        command.args(["--base-url", &url]).args(flags).stdout(Stdio::piped()).stderr(log);
+        let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         let authority = line.split_once("://").and_then(|(_, line)| line.split_once('/'));

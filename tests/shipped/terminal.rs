@@ -35,7 +35,7 @@ fn turns(seconds: &str) -> String {
 }
 
 /// Starts a conversation in the project.
-fn start(user: &User, arguments: &[&str]) -> Terminal {
+pub(super) fn start(user: &User, arguments: &[&str]) -> Terminal {
     let mut command = user.command(arguments);
     // The emulated terminal does not reflow.
     command.env("XTERM_VERSION", "XTerm(390)");
@@ -56,7 +56,7 @@ fn wait_for_end(terminal: &mut Terminal, text: &str) {
 }
 
 /// Ends the conversation, and returns the screen.
-fn leave(mut terminal: Terminal) -> String {
+pub(super) fn leave(mut terminal: Terminal) -> String {
     terminal.type_keys("exit\r");
     let (code, screen, _) = terminal.finish();
     assert_eq!(code, Some(0), "{screen}");

@@ -119,7 +119,7 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// List, show, export, verify and delete kept sessions
     Sessions(SessionsArgs),
-    /// Report who asked, who allowed, what ran, what changed and what it cost, with the record verified
+    /// Report requests, approvals, calls, changes and costs from a verified record
     Audit(AuditArgs),
     /// List, merge and drop worktrees of sessions
     Worktree(WorktreeArgs),
@@ -129,7 +129,7 @@ pub(crate) enum Command {
     Rules(RulesArgs),
     /// Revoke grants, or list revoked grants
     Grants(GrantsArgs),
-    /// Trust what a project lets agents do, or show what is trusted
+    /// Trust the permissions that a project gives to agents, or list the trusted projects
     Trust(TrustArgs),
     /// Store a provider's API key, or list where keys come from
     Login(LoginArgs),
@@ -340,8 +340,8 @@ pub(crate) struct RunArgs {
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,
-    /// Require a final response that is JSON and matches the JSON Schema in this file. The model is told what is wrong up
-    /// to three times; exit code 6 says that no response matched
+    /// Require a final response that is JSON and matches the JSON Schema in this file. The model gets
+    /// the mismatch up to three times; exit code 6 reports that no response matched
     #[arg(long, value_name = "FILE")]
     pub(crate) output_schema: Option<PathBuf>,
     /// Attach this image to the prompt; may be repeated
@@ -492,7 +492,7 @@ pub(crate) enum PatchCommand {
     /// Apply a patch to all its files, or to none
     #[command(after_help = exit::TABLE)]
     Apply(ApplyArgs),
-    /// Report what a patch would change, without changing anything
+    /// Report the changes that a patch would make, without making them
     #[command(after_help = exit::TABLE)]
     Check(PatchInput),
 }

@@ -11,9 +11,12 @@ pub(crate) mod settings;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use pintle_governance::Mode;
 #[cfg(feature = "server")]
 use pintle_host::SessionSpec;
-use pintle_host::{BoundedValue, KeptSpec, LayerSpec, Origin, PartialSpec, ProfileRef, Resolved, merge};
+use pintle_host::{
+    BoundedValue, KeptSpec, LayerSpec, Origin, PartialSpec, ProfileRef, Resolved, limit_recorded_mode, merge,
+};
 
 pub(crate) use self::commands::complete;
 use self::load::Configuration;
@@ -34,7 +37,7 @@ const MODE: &str = "policy.mode";
 pub(crate) struct SessionSources {
     /// Defaults of the surface.
     pub(crate) defaults: PartialSpec,
-    /// Settings of the kept session that is resumed or forked.
+    /// Settings of the kept session that is resumed or forked. Its recorded mode is unset if another mode is given.
     pub(crate) remembered: RememberedSettings,
     /// Request of a client.
     pub(crate) request: Option<LayerSpec>,
@@ -53,6 +56,8 @@ struct MergedSession {
     resolved: Resolved,
     /// Settings that the session remembers.
     spec: KeptSpec,
+    /// Mode in place of the recorded one, which exceeds the configuration of the user.
+    recorded_mode_limit: Option<Mode>,
     sources: SessionSources,
     loaded: Configuration,
 }
@@ -64,8 +69,10 @@ pub(crate) async fn resolve_run(
     sources: SessionSources,
     process_env: &ProcessEnv,
 ) -> Result<RunArgs, Failure> {
-    let MergedSession { resolved, spec, sources, loaded } = merge_session(args, sources, process_env).await?;
+    let MergedSession { resolved, spec, recorded_mode_limit, sources, loaded } =
+        merge_session(args, sources, process_env).await?;
     let mut run = args.clone().with_settings(&resolved)?;
+    run.policy.recorded_mode_limit = recorded_mode_limit;
     let profile = layers::selected_profile(args, &sources.remembered.spec.given);
     for (key, value) in loaded.settings(profile.as_deref()).values {
         if !args.typed.contains(key) {
@@ -111,9 +118,15 @@ async fn merge_session(
         spec.given.clear(MODE);
         spec.origins.remove(MODE);
     }
+    let recorded = sources.remembered.recorded_mode;
+    let limit = recorded.and_then(|recorded| limit_recorded_mode(&layers, recorded));
     let resolved = merge_layers(layers)?;
     report_bounded(&resolved, |_| true, process_env);
-    Ok(MergedSession { resolved, spec, sources, loaded })
+    if let Some((_, bounded)) = &limit {
+        process_env.notices().report(bounded.to_string());
+    }
+    let recorded_mode_limit = limit.map(|(mode, _)| mode);
+    Ok(MergedSession { resolved, spec, recorded_mode_limit, sources, loaded })
 }
 
 /// Makes the paths of files absolute: a relative path means another file in another directory.
@@ -163,8 +176,8 @@ fn directory_of_session(
     is_local.then(|| process_env.directory(directory)).transpose()
 }
 
-/// Returns the notice about a value that exceeds a limit of the user; `None` for the mode of a kept session, whose record has
-/// the mode that applies.
+/// Returns the notice about a value that exceeds a limit of the user; `None` for the first mode of a kept session, since only
+/// the last one on its record applies.
 fn bounded_notice(bounded: &BoundedValue) -> Option<Notice> {
     let mut bounded = bounded.clone();
     if matches!(bounded.origin, Origin::Remembered(_)) {

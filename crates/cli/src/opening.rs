@@ -288,11 +288,13 @@ impl Opening<'_> {
         if let Some(source) = budget {
             builder = builder.budget(source);
         }
-        let Some(Kept { checkpoints, journal, origin, .. }) = kept else { return Ok(builder.unkept()) };
+        let Some(Kept { checkpoints, journal, origin, grant, .. }) = kept else {
+            return Ok(builder.unkept());
+        };
         builder = match origin {
             Origin::New => builder,
             Origin::Resumed(record) => builder.resume(*record),
-            Origin::Forked(start) => builder.fork(*start),
+            Origin::Forked(start) => builder.fork(*start, grant),
         };
         Ok(builder.journal(journal).checkpoints(checkpoints))
     }

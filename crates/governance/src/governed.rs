@@ -3,7 +3,6 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use pintle_agent::protocol::InputKind;
 use pintle_agent::{
     Approver, BudgetSource, Checkpoints, Hooks, Journal, Principal, Record, Run, Session, SessionBuilder,
     SessionConfig, SessionError, SessionId, Start,
@@ -11,7 +10,7 @@ use pintle_agent::{
 use pintle_tools::gate::Gate;
 
 use crate::chain::{GateChain, GatePosition};
-use crate::grant::Grant;
+use crate::grant::{Axis, Grant, GrantError};
 use crate::hooks::JoinedHooks;
 use crate::policy::{Policy, PolicyError, RecordedPolicy};
 use crate::revocation::Revocations;
@@ -58,7 +57,23 @@ pub struct GovernedBuilder {
 enum History {
     New,
     Resumed(Box<Record>),
-    Forked(Box<Start>),
+    /// With the grant of the origin.
+    Forked(Box<Start>, Option<Box<Grant>>),
+}
+
+impl History {
+    /// Returns the grant that the grant of the session must not exceed, and its description.
+    fn recorded_grant(&self) -> Result<Option<(Grant, &'static str)>, GrantError> {
+        match self {
+            Self::New => Ok(None),
+            Self::Resumed(record) => {
+                Ok(Grant::of_record(record)?.map(|grant| (grant, "the grant of its record")))
+            }
+            Self::Forked(_, grant) => {
+                Ok(grant.as_deref().cloned().map(|grant| (grant, "the grant of its origin")))
+            }
+        }
+    }
 }
 
 /// Recorded settings that a session keeps when it continues, in place of the settings of its builder.
@@ -109,6 +124,12 @@ pub enum GovernError {
     /// The grant is not in force.
     #[error("the grant is not in force: {0}")]
     Grant(String),
+    /// The grant allows more than the grant of the session that is resumed or forked.
+    #[error("the grant allows more than the grant of the session: {0}")]
+    WiderGrant(Axis),
+    /// The grant on the record of the session cannot be read.
+    #[error("the grant of the session cannot be read")]
+    RecordedGrant(#[from] GrantError),
     /// The policy could not be restored from the record.
     #[error(transparent)]
     Policy(#[from] PolicyError),
@@ -284,7 +305,8 @@ impl GovernedBuilder {
     }
 
     /// Adds a source of hooks. Sources run in the order in which they were added, and the strictest answer applies. A
-    /// change of arguments by an earlier source precedes one by a later source.
+    /// change of arguments by an earlier source precedes one by a later source, and an allowance applies only to the
+    /// arguments that it was given for.
     #[must_use]
     pub fn hooks(mut self, hooks: Arc<dyn Hooks>) -> Self {
         self.hooks.push(hooks);
@@ -306,12 +328,13 @@ impl GovernedBuilder {
         self
     }
 
-    /// Starts with the history of another session, like [`SessionBuilder::start`]. Mode, rules and grant of the other
-    /// session are not in `start`: [restore](RecordedPolicy::restore) mode and rules before, and set the same
-    /// [grant](Self::grant) or a narrower one.
+    /// Starts with the history of another session, like [`SessionBuilder::start`]. Mode, rules and grant of that session
+    /// are not in `start`: [restore](RecordedPolicy::restore) mode and rules before. `origin_grant` is the grant of that
+    /// session, which [`Grant::of_record`] reads from its record; `None` if the session was unrestricted. With it, the
+    /// fork needs the same [grant](Self::grant) or a narrower one.
     #[must_use]
-    pub fn fork(mut self, start: Start) -> Self {
-        self.history = History::Forked(Box::new(start));
+    pub fn fork(mut self, start: Start, origin_grant: Option<Grant>) -> Self {
+        self.history = History::Forked(Box::new(start), origin_grant.map(Box::new));
         self
     }
 
@@ -329,16 +352,20 @@ impl GovernedBuilder {
     /// # Errors
     ///
     /// [`GovernError::Missing`] without an approver, a principal, a policy, a decision to [keep](Self::journal) the
-    /// session or [not](Self::unkept), or a grant for a resumed session that had one; otherwise the cause.
+    /// session or [not](Self::unkept), or a grant for a resumed or forked session that had one. [`GovernError::WiderGrant`]
+    /// if that grant allows less than the grant of the builder. Otherwise the cause.
     pub async fn start(mut self) -> Result<GovernedSession, GovernError> {
         let policy = self.complete()?;
         let recorded = self.recorded;
         let is_new = matches!(self.history, History::New);
         let is_resumed = matches!(self.history, History::Resumed(_));
-        if let History::Resumed(record) = &self.history {
-            if self.grant.is_none() && has_grant(record) {
-                return Err(GovernError::Missing("the grant of its record"));
+        if let Some((limit, description)) = self.history.recorded_grant()? {
+            let Some((grant, _)) = &self.grant else { return Err(GovernError::Missing(description)) };
+            if let Some(axis) = limit.first_wider_axis(grant) {
+                return Err(GovernError::WiderGrant(axis));
             }
+        }
+        if let History::Resumed(record) = &self.history {
             recorded.restore(record, &policy)?;
         }
         let grant = self.grant.take().map(|(grant, environment)| (Arc::new(grant), environment));
@@ -392,7 +419,7 @@ impl GovernedBuilder {
         let session = match self.history {
             History::New => session,
             History::Resumed(record) => session.resume(*record),
-            History::Forked(start) => session.start(*start),
+            History::Forked(start, _) => session.start(*start),
         };
         let id = session.session_id().cloned().unwrap_or_else(SessionId::generate);
         let env = Arc::clone(session.environment());
@@ -417,12 +444,6 @@ impl GovernedBuilder {
         };
         Ok(session.build()?)
     }
-}
-
-/// Returns whether a process had a grant for the session of this record.
-fn has_grant(record: &Record) -> bool {
-    let mut inputs = record.entries.iter().map(|entry| &entry.input.kind);
-    inputs.any(|kind| matches!(kind, InputKind::PolicyChanged { change } if change.grant.is_some()))
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ mod tests;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use pintle_agent::{Budget, SessionConfig, SessionId, Timestamp};
+use pintle_agent::protocol::InputKind;
+use pintle_agent::{Budget, Record, SessionConfig, SessionId, Timestamp};
 use pintle_tools::Effect;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -293,6 +294,19 @@ impl Grant {
         let grant: Self = serde_json::from_str(text).map_err(GrantError::Form)?;
         grant.check()?;
         Ok(grant)
+    }
+
+    /// Returns the last grant on the record of a session; `None` if the session was unrestricted.
+    ///
+    /// # Errors
+    ///
+    /// [`GrantError`] if this version cannot read the grant.
+    pub fn of_record(record: &Record) -> Result<Option<Self>, GrantError> {
+        let grant = record.entries.iter().rev().find_map(|entry| {
+            let InputKind::PolicyChanged { change } = &entry.input.kind else { return None };
+            change.grant.as_ref()
+        });
+        grant.map(|grant| Self::parse(&grant.to_string())).transpose()
     }
 
     /// Checks conditions that the JSON form does not express.

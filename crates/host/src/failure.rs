@@ -36,8 +36,8 @@ pub struct Failure {
     info: Option<Box<ErrorInfo>>,
     /// Further lines after the message, each with its line end.
     details: String,
-    /// Whether these lines are the hint.
-    is_hint_below: bool,
+    /// Lines of the hint after the details, each with its line end; empty if the hint follows the message.
+    hint_lines: String,
 }
 
 /// Conversion of any error into the cause of a failure.
@@ -63,7 +63,7 @@ impl Failure {
     /// Creates a failure. The message starts in lower case and has no final period.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { kind, message, hint: None, info: None, details: String::new(), is_hint_below: false }
+        Self { kind, message, hint: None, info: None, details: String::new(), hint_lines: String::new() }
     }
 
     /// Creates a failure from a text whose first line is the message and whose other lines are details.
@@ -97,18 +97,23 @@ impl Failure {
 
     /// Adds a hint after any earlier ones.
     pub fn with_hint(mut self, hint: &str) -> Self {
+        if !self.hint_lines.is_empty() {
+            self.hint_lines.push_str(&hint_line(hint));
+        }
         self.hint = Some(self.hint.map_or_else(|| hint.to_owned(), |earlier| format!("{earlier}; {hint}")));
         self
     }
 
-    /// Adds hints, each on a separate line below the message. They replace earlier details.
-    pub fn with_hints_below(self, hints: &[&str]) -> Self {
-        let details = hints.iter().map(|hint| format!("  {hint}\n")).collect();
-        Self {
-            details,
-            is_hint_below: true,
-            ..hints.iter().fold(self, |failure, hint| failure.with_hint(hint))
+    /// Adds hints, each on a separate line below the message, its details and any earlier hints.
+    pub fn with_hints_below(mut self, hints: &[&str]) -> Self {
+        for hint in hints {
+            if self.hint_lines.is_empty() {
+                self.hint_lines = self.hint.as_deref().map(hint_line).unwrap_or_default();
+            }
+            let lines = std::mem::take(&mut self.hint_lines) + &hint_line(hint);
+            self = Self { hint_lines: lines, ..self.with_hint(hint) };
         }
+        self
     }
 
     /// Replaces the kind.
@@ -142,20 +147,20 @@ impl Failure {
         self.hint.as_deref()
     }
 
-    /// Returns the lines after the message: details, or hints.
-    pub fn details(&self) -> &str {
-        &self.details
+    /// Returns the lines after the message: details, then hints.
+    pub fn details(&self) -> String {
+        format!("{}{}", self.details, self.hint_lines)
     }
 
-    /// Returns the lines after the message, unless they are hints.
+    /// Returns the details after the message, without the hints.
     pub fn details_without_hints(&self) -> &str {
-        if self.is_hint_below { "" } else { &self.details }
+        &self.details
     }
 
     /// Returns the message followed by the hint, unless the hint is below the message. After a question, the hint is a
     /// separate sentence.
     pub fn message(&self) -> String {
-        let hint = self.hint.as_deref().filter(|hint| !hint.is_empty() && !self.is_hint_below);
+        let hint = self.hint.as_deref().filter(|hint| !hint.is_empty() && self.hint_lines.is_empty());
         match hint {
             None => self.message.clone(),
             Some(hint) if self.message.is_empty() => hint.to_owned(),
@@ -172,6 +177,11 @@ impl fmt::Display for Failure {
 }
 
 impl Error for Failure {}
+
+/// Returns the line of a hint below a message.
+fn hint_line(hint: &str) -> String {
+    format!("  {hint}\n")
+}
 
 /// Returns a text with an upper-case first letter.
 fn capitalized(text: &str) -> String {
@@ -214,5 +224,26 @@ mod tests {
         }
         let below = Failure::usage("did you mean a?").with_hints_below(&["see b"]);
         assert_eq!(below.message(), "did you mean a?");
+    }
+
+    #[test]
+    fn hints_below_follow_the_details_and_earlier_hints() {
+        let failure = Failure::multi_line(FailureKind::Usage, "two mistakes\nline 1\nline 2");
+        for (failure, details, hint) in [
+            (failure.clone(), "line 1\nline 2\n", None),
+            (failure.clone().with_hint("a"), "line 1\nline 2\n", Some("a")),
+            (failure.clone().with_hints_below(&[]), "line 1\nline 2\n", None),
+            (failure.clone().with_hints_below(&["a", "b"]), "line 1\nline 2\n  a\n  b\n", Some("a; b")),
+            (
+                failure.with_hint("a").with_hints_below(&["b"]).with_hint("c"),
+                "line 1\nline 2\n  a\n  b\n  c\n",
+                Some("a; b; c"),
+            ),
+        ] {
+            assert_eq!((failure.details().as_str(), failure.hint()), (details, hint));
+            assert_eq!(failure.details_without_hints(), "line 1\nline 2\n");
+            let is_beside = hint.is_some() && failure.details() == failure.details_without_hints();
+            assert_eq!(failure.message() == "two mistakes", !is_beside, "{failure:?}");
+        }
     }
 }

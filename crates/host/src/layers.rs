@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::fields::FIELDS;
 pub use self::flags::UnreadableFlag;
-pub use self::kept::KeptSpec;
+pub use self::kept::{KeptSpec, limit_recorded_mode};
 pub use self::merge::merge;
 pub use self::row::{Access, ClientScope, DefaultValue, FieldRow, HttpField, Kept, ValueKind};
 use crate::spec::{PartialSpec, SessionSpec};

@@ -41,7 +41,8 @@ pub mod toolset;
 
 pub use layers::{
     Access, BoundedValue, Client, ClientScope, DefaultValue, FIELDS, FieldRow, HttpField, Kept, KeptSpec,
-    Layer, LayerSpec, Origin, ProblemKind, Resolved, SpecProblem, UnreadableFlag, ValueKind, merge,
+    Layer, LayerSpec, Origin, ProblemKind, Resolved, SpecProblem, UnreadableFlag, ValueKind,
+    limit_recorded_mode, merge,
 };
 pub use spec::{
     BaseUrl, BudgetSpec, Combine, CountLimit, EnvironmentSpec, InstructionSpec, LimitSpec, ModelSpec,

@@ -245,12 +245,12 @@ impl ProcessEnv {
     }
 
     /// Returns the user of the command for records: the name of the user, and of the machine if it is known.
-    pub fn principal(&self) -> Option<Principal> {
+    pub fn principal(&self) -> Principal {
         let user = self.variable("USER").or_else(|| self.variable("LOGNAME"));
         let user = user.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()));
         let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let name = if machine.is_empty() { user } else { format!("{user}@{machine}") };
-        Some(Principal::new(name))
+        Principal::new(name)
     }
 
     /// Returns the directory of the command's state.

@@ -14,13 +14,12 @@ use futures_util::future::BoxFuture;
 use pintle_agent::protocol::InputKind;
 use pintle_agent::{Count, Ledgers, Record, SessionId, SessionState, Start, Timestamp};
 use pintle_env::ExecutionEnvironment;
-use pintle_governance::RecordedPolicy;
+use pintle_governance::{Grant, RecordedPolicy};
 use pintle_store::checkpoint::{CheckpointLimits, StoredCheckpoints};
 use pintle_store::{
     FileStore, Filter, ForkError, IntactRecord, Page, SessionStore, SessionWriter, StoreError, StoredFork,
     StoredJournal, Summary, WorkspaceMatch, match_workspace, read_intact, read_record,
 };
-use serde_json::Value;
 
 pub use self::flags::{Flags, RememberedSettings, SessionDescription, denials};
 pub use self::place::{Place, require_directory};
@@ -50,7 +49,7 @@ pub struct Kept {
     /// Journal that the session writes to.
     pub journal: StoredJournal,
     /// Its earlier grant.
-    pub grant: Option<Value>,
+    pub grant: Option<Grant>,
     /// Policy that the session, or the origin of a fork, had at the end of its record.
     pub policy: RecordedPolicy,
     /// Its beginning.
@@ -351,7 +350,7 @@ async fn forkable(
     let id = &summary.id;
     let IntactRecord { record, damage, .. } = sessions.intact_record(id).await?;
     // The first grant can be in the damaged part. The summary is separate from the record.
-    let had_grant = flags::had_grant(summary) || policy::grant::of_record(&record).is_some();
+    let had_grant = flags::had_grant(summary) || policy::grant::of_record(&record)?.is_some();
     if damage.is_some() && had_grant && !is_grant_given {
         return Err(
             Failure::usage(format!("the damaged part of session {id} may contain a grant")).with_hint(remedy)
@@ -363,7 +362,10 @@ async fn forkable(
 impl Selected {
     /// Returns the settings that the session remembers.
     pub fn remembered(&self) -> Result<RememberedSettings, Failure> {
-        RememberedSettings::from_summary(&self.summary)
+        let mut remembered = RememberedSettings::from_summary(&self.summary)?;
+        let recorded = RecordedPolicy::from_record(&self.record);
+        remembered.recorded_mode = recorded.mode.filter(|_| !recorded.is_mode_chosen);
+        Ok(remembered)
     }
 
     /// Returns whether the session works in a worktree.
@@ -411,8 +413,9 @@ impl Selected {
         worktree: Option<&Worktree>,
     ) -> Result<Kept, Failure> {
         let Self { sessions, summary, record, fork } = self;
-        let grant = policy::grant::of_record(&record);
-        let policy = RecordedPolicy::from_record(&record);
+        let grant = policy::grant::of_record(&record)?;
+        let mut policy = RecordedPolicy::from_record(&record);
+        policy.mode = description.mode_limit.or(policy.mode);
         let Some(turns) = fork else {
             let mut writer = sessions.writer(&summary.id).await?;
             let id = summary.id.clone();
@@ -500,7 +503,7 @@ fn describe(
     model: &Model,
     place: &Place,
     worktree: Option<&Worktree>,
-    inherited_grant: Option<&Value>,
+    inherited_grant: Option<&Grant>,
 ) -> Summary {
     let chosen = description.id.as_ref().map(SessionId::new);
     let id = worktree.map(|worktree| worktree.session.clone()).or(chosen).unwrap_or_else(SessionId::generate);
@@ -517,7 +520,7 @@ fn describe(
 fn unreadable(error: &StoreError, id: &SessionId) -> Failure {
     let failure = Failure::failed(format!("cannot open session {id}")).caused_by(error);
     if error.is_damage() {
-        failure.with_hint(&format!("`pintle sessions verify {id}` lists what is damaged"))
+        failure.with_hint(&format!("`pintle sessions verify {id}` lists the damage"))
     } else {
         failure
     }

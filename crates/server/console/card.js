@@ -76,7 +76,7 @@ export class DecisionCard {
       this.done();
     } catch (error) {
       if (error instanceof api.ApiError && (error.status === 409 || error.status === 404)) {
-        toast(`Somebody else was first: ${error.message}`);
+        toast(`Another client was first: ${error.message}`);
         this.done();
       } else {
         this.busy = false;

@@ -133,7 +133,7 @@ export class TaskView {
       this.signature = signature;
       fill(this.heading, task.title || "Untitled");
       fill(this.status, h("span", { class: `state ${tone}` }, h("span", { class: `dot ${tone}` }), " ", task.state), h("span", { class: "dim" }, spentText(task.report.spent)));
-      fill(this.note, "No process has this task open: ", h("code", null, `pintle task run --task ${this.id}`), " goes on with it, and takes what you say and decide here.");
+      fill(this.note, "No process has this task open: ", h("code", null, `pintle task run --task ${this.id}`), " resumes it, and accepts your messages and decisions here.");
       this.drawCommon(task);
     }
     this.drawGate(task);

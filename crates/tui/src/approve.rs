@@ -275,7 +275,7 @@ impl Approver for Prompter {
                     add_rules(policy, &rules, &request.call_id).await
                 }
                 Answer::Accepted(Mode::Auto) if !self.shared.allows_auto.load(Ordering::Relaxed) => {
-                    Err("mode auto needs a sandbox, and there is none here".to_owned())
+                    Err("mode auto needs a sandbox, and no sandbox is available".to_owned())
                 }
                 Answer::Accepted(mode) => {
                     policy.map(|policy| policy.set_after_plan(mode)).ok_or_else(no_rules)

@@ -240,7 +240,7 @@ pub fn report(failure: &Failure) {
         notice(&message);
     }
     // A closed standard error cannot be reported anywhere.
-    let _ = write!(io::stderr(), "{}", sanitize(failure.details()));
+    let _ = write!(io::stderr(), "{}", sanitize(&failure.details()));
 }
 
 /// Diverts notices to the returned receiver until it is dropped. Diverted notices are not written to standard error.

@@ -9,16 +9,16 @@ mod command_runner;
 mod control;
 mod draft;
 mod evidence;
+mod pending_messages;
 mod ports;
 mod review;
 #[cfg(test)]
 mod tests;
 mod work;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_agent::Fence;
@@ -32,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::command_runner::{CommandRunner, CommandSpec};
 pub use self::draft::DraftError;
+use self::pending_messages::PendingMessages;
 use crate::anchor::Anchor;
 use crate::command_run::BlobReference;
 use crate::contract::{CandidatePlan, Contract};
@@ -58,8 +59,7 @@ pub struct RepositoryPerformer {
     secrets: Redactions,
     /// Held by the step that opens the repository: the first steps may start concurrently.
     opening: Mutex<()>,
-    /// User messages for sessions whose workspace is not ready yet.
-    pending_messages: StdMutex<BTreeMap<String, Vec<SteeringMessage>>>,
+    pending_messages: PendingMessages,
 }
 
 /// Reason why a step could not be carried out.
@@ -124,7 +124,7 @@ impl RepositoryPerformer {
     ) -> Self {
         let (task, directory) = (task.into(), directory.into());
         let (secrets, opening, pending_messages) =
-            (Redactions::default(), Mutex::new(()), StdMutex::default());
+            (Redactions::default(), Mutex::new(()), PendingMessages::default());
         Self {
             task,
             machine,
@@ -173,10 +173,6 @@ impl RepositoryPerformer {
         let machine = Arc::clone(&self.machine);
         let _alone = self.opening.lock().await;
         Ok(TaskRepository::open(machine, &self.directory, &base.repository, &base.commit).await?)
-    }
-
-    fn pending_messages(&self) -> MutexGuard<'_, BTreeMap<String, Vec<SteeringMessage>>> {
-        self.pending_messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the id of the session that works in a step. The attempts of a candidate are one session.
@@ -232,11 +228,11 @@ impl Performer for RepositoryPerformer {
     }
 
     async fn steer(&self, step: &StepId, message: SteeringMessage) -> bool {
-        if let Some(pending_messages) = self.pending_messages().get_mut(&self.session_id(step)) {
-            pending_messages.push(message);
-            return true;
+        let session = self.session_id(step);
+        match self.pending_messages.push(&session, message) {
+            Some(message) => self.session_runner.steer(&session, message).await,
+            None => true,
         }
-        self.session_runner.steer(&self.session_id(step), message).await
     }
 
     async fn clean(&self, contract: &Contract) -> Result<(), String> {

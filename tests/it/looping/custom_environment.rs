@@ -9,7 +9,7 @@ use pintle_env::{
     contract,
 };
 use pintle_testkit::Dialect;
-use pintle_tests::own_environment::Launched;
+use pintle_tests::own_environment::LaunchingEnvironment;
 
 use crate::harness::{Harness, in_each_dialect, profile};
 
@@ -111,7 +111,7 @@ async fn serves_every_tool(dialect: Dialect, make_env: impl FnOnce(&Path) -> Arc
 async fn a_launcher_serves_every_tool(dialect: Dialect) {
     serves_every_tool(dialect, |directory| {
         let directory = directory.canonicalize().unwrap();
-        Arc::new(Launched::new(["env", "SHIP=Beagle"], &directory, std::env::vars_os()).unwrap())
+        Arc::new(LaunchingEnvironment::new(["env", "SHIP=Beagle"], &directory, std::env::vars_os()).unwrap())
     })
     .await;
 }

@@ -48,7 +48,7 @@ pub(crate) struct DecideArgs {
     /// Reason of a denial, for the model
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) reason: Option<String>,
-    /// Let it run with these arguments, a JSON object; they are judged like those of a new call
+    /// Let it run with these arguments, a JSON object; they are judged like the arguments of a new call
     #[arg(long, value_name = "JSON", conflicts_with = "reason", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) arguments: Option<String>,
     /// Let a command that asks to leave the sandbox run in it instead

@@ -17,7 +17,7 @@ pub(crate) struct AttachArgs {
     /// Begin a new session
     #[arg(long, conflicts_with = "session")]
     pub(crate) new: bool,
-    /// Working directory of the new session, on the server [default: that of the server]
+    /// Working directory of the new session, on the server [default: the server's directory]
     #[arg(long, value_name = "DIR", requires = "new")]
     pub(crate) dir: Option<String>,
     #[command(flatten)]

@@ -127,10 +127,10 @@ pub(crate) struct AddServerArgs {
     /// URL of a server that is reached over HTTP
     #[arg(value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) url: Option<String>,
-    /// Variable for the command, as NAME=VALUE; `${OTHER}` stands for a variable at the time of use; may be repeated
+    /// Variable for the command, as NAME=VALUE; `${OTHER}` is replaced by a variable at the time of use; may be repeated
     #[arg(long, short, value_name = "NAME=VALUE", conflicts_with = "url", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,
-    /// Header for the URL, as 'NAME: VALUE'; `${TOKEN}` stands for a variable at the time of use; may be repeated
+    /// Header for the URL, as 'NAME: VALUE'; `${TOKEN}` is replaced by a variable at the time of use; may be repeated
     #[arg(long, short = 'H', value_name = "HEADER", conflicts_with = "command", value_parser = header)]
     pub(crate) header: Vec<(String, String)>,
     /// Offer only the tools whose names match this pattern; may be repeated

@@ -56,7 +56,7 @@ pub(crate) struct ServeSessionsArgs {
     /// File of tokens, as `pintle tokens` writes it [default: tokens.json in the directory of the configuration]
     #[arg(long, value_name = "FILE")]
     pub(crate) tokens: Option<PathBuf>,
-    /// Certificates in PEM, that of the server first; a new one counts without a restart
+    /// Certificates in PEM, the server's certificate first; a new file applies without a restart
     #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "socket")]
     pub(crate) tls_cert: Option<PathBuf>,
     /// Private key of the certificate, in PEM

@@ -79,9 +79,11 @@ impl From<&RunArgs> for SessionDescription {
             remembered: RememberedSettings {
                 flags: args.session.given.clone(),
                 spec: args.session.spec.clone(),
+                recorded_mode: None,
             },
             has_profile: args.model.profile.is_some(),
             has_grant: args.grant.is_some() || args.requested_grant.is_some(),
+            mode_limit: args.policy.recorded_mode_limit,
         }
     }
 }
@@ -104,7 +106,7 @@ pub(crate) enum SessionsCommand {
     Export(ExportArgs),
     /// Verify that nothing on record of a session was changed
     Verify(VerifyArgs),
-    /// Show what a session changed in its directory, since the beginning or since an entry of its history
+    /// Show the changes of a session in its directory, since the beginning or since an entry of its history
     Diff(DiffArgs),
     /// Go back to an entry of the history: conversation and files, or one of them
     Rewind(RewindArgs),
@@ -269,9 +271,9 @@ pub(crate) struct WorktreeArgs {
 /// Subcommands of `pintle worktree`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorktreeCommand {
-    /// List the worktrees of sessions, with what was changed in them
+    /// List the worktrees of sessions with their changes
     List,
-    /// Show what a session changed in its worktree
+    /// Show the changes of a session in its worktree
     Diff {
         /// Id of the session, or the beginning of it
         #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]

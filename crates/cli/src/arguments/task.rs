@@ -17,7 +17,7 @@ pub(crate) struct TaskArgs {
 /// Subcommands of `pintle task`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TaskCommand {
-    /// Begin a task, or go on with one, and stay until it has ended
+    /// Start or resume a task, and wait until it has ended
     Run(Box<RunTaskArgs>),
     /// List tasks
     List(ListTasksArgs),
@@ -157,7 +157,7 @@ pub(crate) struct DecideTaskArgs {
 /// Decisions about a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TaskDecision {
-    /// It goes on
+    /// It continues
     #[value(alias = "allow")]
     Approve,
     /// It does not, or not like this

@@ -20,7 +20,7 @@ pub(crate) struct WorkerArgs {
     #[cfg(feature = "restate")]
     #[arg(long, value_name = "URL", requires = "listen")]
     pub(crate) admin: Option<String>,
-    /// Address at which Restate reaches this worker, or all of them [default: that of --listen]
+    /// Address at which Restate reaches this worker, or all workers [default: the address of --listen]
     #[cfg(feature = "restate")]
     #[arg(long, value_name = "URL", requires = "admin")]
     pub(crate) reached_at: Option<String>,
@@ -32,7 +32,7 @@ pub(crate) struct WorkerArgs {
     #[cfg(feature = "restate")]
     #[arg(long, requires = "listen")]
     pub(crate) allow_unsandboxed_network: bool,
-    /// Most tasks that are under way at once
+    /// Maximum number of concurrent tasks
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) max_tasks: u32,
     #[command(flatten)]

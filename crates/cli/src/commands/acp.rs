@@ -113,7 +113,7 @@ impl EditorHost {
             (&args.confinement).into(),
         );
         let attendant: Arc<dyn Attendant> =
-            Arc::new(ClientAttendant::through_handle(process_env.principal()));
+            Arc::new(ClientAttendant::through_handle(Some(process_env.principal())));
         let opening = Opening {
             args: &args,
             is_mode_given: is_new,

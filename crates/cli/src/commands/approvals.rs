@@ -176,7 +176,7 @@ async fn decide_on(
     sessions: &Sessions,
     args: &DecideArgs,
     output: ListFormat,
-    by: Option<Principal>,
+    by: Principal,
 ) -> Result<String, Failure> {
     let mut decision = decision(args)?;
     let Waiting { session, approval, .. } = find(sessions, &args.approval).await?;
@@ -190,7 +190,7 @@ async fn decide_on(
         decision = Decision::Change { arguments: inside(&approval.arguments) };
     }
     let PendingApproval { call_id, fingerprint, .. } = approval;
-    let input = PostedInput::Decision { call_id: call_id.clone(), fingerprint, decision, by };
+    let input = PostedInput::Decision { call_id: call_id.clone(), fingerprint, decision, by: Some(by) };
     let input_id = format!("decision-{}", SessionId::generate());
     post_input(sessions.store(), &session, &input_id, input).await.or_failed("cannot post the decision")?;
     let ending =

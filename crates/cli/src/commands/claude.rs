@@ -46,7 +46,9 @@ pub(crate) async fn claude(args: RunArgs, process_env: &ProcessEnv) -> Result<Ex
     args.conversation.refuse()?;
     let options = with_settings(command_line::stream_options(&args.passed)?)?;
     let selected = select(&args, process_env).await?;
-    let sources = SessionSources::of_selected(selected.as_ref())?;
+    let mut sources = SessionSources::of_selected(selected.as_ref())?;
+    // The host gives the mode.
+    sources.remembered.recorded_mode = None;
     let completed = config::resolve_run(&args, sources, process_env).await?;
     let SessionArgs { no_session, given, spec, .. } = completed.session;
     let id = new_id(&options, process_env).await?;

@@ -157,7 +157,10 @@ async fn on_surface(
     let is_mode_given = has_settings || beginning.is_first() && args.policy.mode.is_some();
     let is_effort_given =
         has_settings || beginning.is_first() && args.session.given.contains_key("reasoning-effort");
-    let sources = SessionSources::of_selected(selected.as_ref())?;
+    let mut sources = SessionSources::of_selected(selected.as_ref())?;
+    if is_mode_given {
+        sources.remembered.recorded_mode = None;
+    }
     let completed = config::resolve_run(&args, sources, process_env).await?;
     // The prompt and the session of the command line apply only to the first conversation.
     let SessionArgs { no_session, given, spec, .. } = completed.session;
@@ -382,10 +385,10 @@ impl SessionRun<'_> {
         let directory = environment.working_directory().to_path_buf();
         let (prompter, questions) = match surface {
             Surface::Transcript => {
-                (Prompter::from_process(style, process_env.principal(), args.wait_approval), None)
+                (Prompter::from_process(style, Some(process_env.principal()), args.wait_approval), None)
             }
             Surface::Conversation => {
-                let (prompter, questions) = Prompter::in_conversation(process_env.principal());
+                let (prompter, questions) = Prompter::in_conversation(Some(process_env.principal()));
                 (prompter, Some(questions))
             }
         };

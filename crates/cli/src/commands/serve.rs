@@ -114,9 +114,8 @@ async fn serve_address(
     let is_local = address.ip().is_loopback();
     // On this machine, any process that reads the output has full access.
     let (own, secret) = if is_local {
-        let name = process_env.principal().map_or_else(|| "owner".to_owned(), |name| name.to_string());
-        let (token, secret) =
-            AccessToken::generate(name, TokenScope::ALL).or_failed("cannot make a token")?;
+        let (token, secret) = AccessToken::generate(process_env.principal().to_string(), TokenScope::ALL)
+            .or_failed("cannot make a token")?;
         (Some(token), Some(secret))
     } else {
         (None, None)

@@ -206,7 +206,7 @@ fn what_somebody_else_changed_is_restored_by_force_only() {
     assert_eq!(planned["changed_by_others"], json!(["kept.txt"]));
     let refused = kept.sessions(&["rewind", &point]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("somebody else may have changed kept.txt"), "{refused:?}");
+    assert!(refused.stderr.contains("another process may have changed kept.txt"), "{refused:?}");
     assert_eq!((kept.state(), kept.entries()), (state.clone(), 10), "neither files nor conversation");
     let done = kept.json(&["rewind", &point, "--force"]);
     assert_eq!(text(&kept.state(), "kept.txt").as_deref(), Some("kept\n"));

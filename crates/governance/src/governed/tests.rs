@@ -7,6 +7,7 @@ mod attacks;
 use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
+use pintle_agent::protocol::InputKind;
 use pintle_agent::{
     ApprovalRequest, Budget, Decision, EventKind, JsonLines, OutcomeStatus, ProviderProfile, SessionConfig,
     Timestamp,
@@ -261,10 +262,38 @@ async fn a_resumed_session_keeps_the_selected_settings() {
         let session = builder.start().await.unwrap();
         assert_eq!((session.policy().mode(), session.policy().rules().len()), expected);
     }
-    let mut builder = fixture.governed(&[], grant()).resume(record);
+}
+
+#[tokio::test]
+async fn a_continued_session_needs_a_grant_within_its_recorded_one() {
+    let fixture = Fixture::new();
+    drop(fixture.governed(&[], grant()).start().await.unwrap());
+    let record = fixture.record();
+    let recorded = Grant::of_record(&record).unwrap();
+    assert_eq!(recorded, Some(grant()));
+    let resume = |builder: GovernedBuilder| builder.resume(record.clone());
+    let fork = |builder: GovernedBuilder| builder.fork(record.fork(0).unwrap().unwrap(), recorded.clone());
+    type Continue<'a> = &'a dyn Fn(GovernedBuilder) -> GovernedBuilder;
+    let cases: [(Continue<'_>, &str); 2] =
+        [(&resume, "the grant of its record"), (&fork, "the grant of its origin")];
+    for (continued, missing) in cases {
+        let mut builder = continued(fixture.governed(&[], grant()));
+        builder.grant = None;
+        let error = builder.start().await.unwrap_err().to_string();
+        assert_eq!(error, format!("a governed session needs {missing}"));
+        let (mut wider, mut narrower) = (grant(), grant());
+        (wider.writes, narrower.effect) = (PathScope::within(["/w"]), EffectCeiling::Read);
+        let error = continued(fixture.governed(&[], wider)).start().await.unwrap_err();
+        assert!(matches!(error, GovernError::WiderGrant(Axis::Writes)), "{missing}: {error}");
+        for allowed in [grant(), narrower] {
+            let session = continued(fixture.governed(&[], allowed.clone())).start().await.unwrap();
+            assert_eq!(session.grant(), Some(&allowed));
+        }
+    }
+    // The origin was unrestricted.
+    let mut builder = fixture.governed(&[], grant()).fork(record.fork(0).unwrap().unwrap(), None);
     builder.grant = None;
-    let error = builder.start().await.unwrap_err().to_string();
-    assert_eq!(error, "a governed session needs the grant of its record");
+    assert_eq!(builder.start().await.unwrap().grant(), None);
 }
 
 #[tokio::test]

@@ -10,8 +10,10 @@ use pintle_agent::{
 };
 use pintle_tools::gate::{Judgement, Permission};
 use pintle_tools::pipeline::{Execution, PreparedCall};
+use serde_json::Value;
 
-/// Two sources of hooks, such as hooks of the user and of the application. The stricter answer applies.
+/// Two sources of hooks, such as hooks of the user and of the application. The stricter answer applies, and an allowance
+/// only to the arguments that it was given for.
 #[derive(Debug)]
 pub(crate) struct JoinedHooks {
     first: Option<Arc<dyn Hooks>>,
@@ -66,7 +68,7 @@ impl Hooks for JoinedHooks {
         judgement: &Judgement,
     ) -> CallAnswer {
         let Some(first) = &self.first else { return self.second.before_call(session, call, judgement).await };
-        let first = first.before_call(session, call, judgement).await;
+        let mut first = first.before_call(session, call, judgement).await;
         if is_denial(&first) {
             return first;
         }
@@ -74,14 +76,16 @@ impl Hooks for JoinedHooks {
         if is_denial(&second) {
             return second;
         }
-        // The second source allowed the original call, not the changed one.
-        let is_other_call = first.arguments.is_some() && second.permission == Some(Permission::Allow);
-        if first.permission == Some(Permission::Ask) || second.permission.is_none() || is_other_call {
+        // A change by a later source must not discard a change by an earlier one.
+        let arguments = first.arguments.clone().or_else(|| second.arguments.clone());
+        for answer in [&mut first, &mut second] {
+            drop_other_allowance(answer, arguments.as_ref());
+        }
+        if first.permission == Some(Permission::Ask) || second.permission.is_none() {
             (second.permission, second.reason) = (first.permission, first.reason);
             second.hook = first.hook.or(second.hook);
         }
-        // A change by a later source must not discard a change by an earlier one.
-        second.arguments = first.arguments.or(second.arguments);
+        second.arguments = arguments;
         second.context = joined(first.context, second.context);
         second
     }
@@ -143,6 +147,13 @@ impl Hooks for JoinedHooks {
 
 fn is_denial(answer: &CallAnswer) -> bool {
     answer.permission == Some(Permission::Deny) || answer.stop.is_some()
+}
+
+/// Removes an allowance that was given for other arguments than the call gets. `None` are the original arguments.
+fn drop_other_allowance(answer: &mut CallAnswer, arguments: Option<&Value>) {
+    if answer.permission == Some(Permission::Allow) && answer.arguments.as_ref() != arguments {
+        (answer.permission, answer.reason, answer.hook) = (None, None, None);
+    }
 }
 
 fn joined(first: Option<String>, second: Option<String>) -> Option<String> {

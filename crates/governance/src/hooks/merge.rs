@@ -14,6 +14,7 @@ pub(super) struct AttributedAnswer {
 
 /// Merges answers before a call: the strictest permission counts, and the last arguments if no hook denies it.
 pub(super) fn call(answers: &[AttributedAnswer]) -> CallAnswer {
+    let answers = &without_other_allowances(answers);
     let permission = permission(answers);
     let mut hooks: Vec<&str> = deciding(answers, permission).map(|(hook, _)| hook).collect();
     let reasons = permission.filter(|permission| *permission != Permission::Allow);
@@ -37,6 +38,7 @@ pub(super) fn call(answers: &[AttributedAnswer]) -> CallAnswer {
 
 /// Merges answers to a request for approval. If a hook asks, the request goes to the approver.
 pub(super) fn approval(answers: &[AttributedAnswer]) -> Option<Decision> {
+    let answers = &without_other_allowances(answers);
     let permission = permission(answers)?;
     match permission {
         Permission::Deny => {
@@ -101,6 +103,19 @@ pub(super) fn blocked(answers: &[AttributedAnswer]) -> Option<String> {
 /// Returns the reasons of the hooks that stop the agent, if any hook does.
 fn stopped(answers: &[AttributedAnswer]) -> Option<String> {
     joined(answers.iter().filter_map(|answered| answered.answer.stop.as_deref()))
+}
+
+/// Removes allowances that were given for other arguments than the last ones. A hook that changes no arguments allows the
+/// original ones.
+fn without_other_allowances(answers: &[AttributedAnswer]) -> Vec<AttributedAnswer> {
+    let mut answers = answers.to_vec();
+    let last = answers.iter().rev().find_map(|answered| answered.answer.arguments.clone());
+    for AttributedAnswer { answer, .. } in &mut answers {
+        if answer.permission == Some(Permission::Allow) && answer.arguments != last {
+            (answer.permission, answer.reason) = (None, None);
+        }
+    }
+    answers
 }
 
 fn permission(answers: &[AttributedAnswer]) -> Option<Permission> {

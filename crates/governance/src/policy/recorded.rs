@@ -18,6 +18,8 @@ pub const APPROVAL_SOURCE: &str = "approval of ";
 pub struct RecordedPolicy {
     /// Mode; `None` if the record contains no known mode.
     pub mode: Option<Mode>,
+    /// Whether the mode was set while the session ran. Otherwise a process started with it.
+    pub is_mode_chosen: bool,
     /// Rules that were added, the oldest first.
     pub rules: Vec<PolicyRule>,
 }
@@ -37,7 +39,12 @@ impl RecordedPolicy {
 
     fn apply(&mut self, change: &PolicyChange) {
         let mode: Option<Mode> = change.mode.as_deref().and_then(|mode| mode.parse().ok());
-        self.mode = mode.or(self.mode);
+        // A process that resumes a session records its mode again.
+        if let Some(mode) = mode.filter(|mode| self.mode != Some(*mode)) {
+            let is_marked = change.sandbox.is_some() || change.grant.is_some();
+            self.is_mode_chosen = self.mode.is_some() && !is_marked;
+            self.mode = Some(mode);
+        }
         let is_beginning = change.mode.is_some() || change.sandbox.is_some() || change.grant.is_some();
         for rule in &change.rules {
             // A process that resumes a session records all rules again.
@@ -86,12 +93,37 @@ mod tests {
         for change in [first, again, unknown, PolicyChange::rule(added.clone())] {
             recorded.apply(&change);
         }
-        let expected = RecordedPolicy { mode: Some(Mode::Plan), rules: vec![approved, added] };
+        let expected =
+            RecordedPolicy { mode: Some(Mode::Plan), is_mode_chosen: true, rules: vec![approved, added] };
         assert_eq!(recorded, expected);
         for (keeps_mode, mode) in [(false, Mode::Plan), (true, Mode::Ask)] {
             let policy = Policy::new(Mode::Ask, Rules::new(), "/project");
             recorded.restore(&policy, keeps_mode).unwrap();
             assert_eq!((policy.mode(), policy.rules().len()), (mode, 2), "{keeps_mode}");
+        }
+    }
+
+    #[test]
+    fn a_mode_is_chosen_if_it_was_set_while_the_session_ran() {
+        let start = |mode: Mode| {
+            let mut change = PolicyChange::mode(mode.as_str());
+            change.sandbox = Some("full".to_owned());
+            change
+        };
+        let set = |mode: Mode| PolicyChange::mode(mode.as_str());
+        for (changes, mode, is_chosen) in [
+            (vec![], None, false),
+            (vec![start(Mode::Auto)], Some(Mode::Auto), false),
+            // Versions without a sandbox on record.
+            (vec![set(Mode::Auto), set(Mode::Auto)], Some(Mode::Auto), false),
+            (vec![start(Mode::Edit), set(Mode::Auto)], Some(Mode::Auto), true),
+            (vec![start(Mode::Edit), set(Mode::Auto), start(Mode::Auto)], Some(Mode::Auto), true),
+            (vec![start(Mode::Edit), set(Mode::Auto), start(Mode::Ask)], Some(Mode::Ask), false),
+            (vec![start(Mode::Auto), start(Mode::Ask), set(Mode::Auto)], Some(Mode::Auto), true),
+        ] {
+            let mut recorded = RecordedPolicy::default();
+            changes.iter().for_each(|change| recorded.apply(change));
+            assert_eq!((recorded.mode, recorded.is_mode_chosen), (mode, is_chosen), "{changes:?}");
         }
     }
 

@@ -225,7 +225,7 @@ pub static FIELDS: &[FieldRow] = &[
         "limits.max_turns",
         ValueKind::Count,
         Combine::Bounded,
-        "Limit on model responses of a run; 0 is none",
+        "Limit on model responses of a run; 0 is no limit",
     )
     .with_key("max_turns", &["max-turns"], Access::Trusted)
     .with_default(DefaultValue::Value("0"))
@@ -234,7 +234,7 @@ pub static FIELDS: &[FieldRow] = &[
         "limits.max_tool_rounds",
         ValueKind::Count,
         Combine::Bounded,
-        "Limit on rounds of tool calls of a run; 0 is none",
+        "Limit on rounds of tool calls of a run; 0 is no limit",
     )
     .with_key("max_tool_rounds", &["max-tool-rounds"], Access::Trusted)
     .with_default(DefaultValue::Value("0")),

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use pintle_governance::Mode;
 use serde::{Deserialize, Serialize};
 
 use super::flags::UnreadableFlag;
-use super::merge::{combine_values, discard_replaced, discard_weaker, in_order};
+use super::merge::{combine_values, discard_replaced, discard_weaker, in_order, merge};
 use super::row::{FieldRow, Kept};
-use super::{Layer, LayerSpec, Origin};
+use super::{BoundedValue, Layer, LayerSpec, Origin};
 use crate::spec::{Combine, PartialSpec, SessionSpec};
+
+/// Path of the field for the mode.
+const MODE: &str = "policy.mode";
 
 /// The settings that a session was started with. They contain no key and no password.
 ///
@@ -106,6 +110,30 @@ impl KeptSpec {
     }
 }
 
+/// Returns the mode of the user's configuration in place of the mode on the record of a kept session, which exceeds it;
+/// `None` if the recorded mode applies. A mode that exceeds the configuration applies until the configuration allows less than
+/// when the session was started. Flags of the process and requests do not count.
+#[must_use]
+pub fn limit_recorded_mode(layers: &[LayerSpec], recorded: Mode) -> Option<(Mode, BoundedValue)> {
+    let layers = layers.iter().filter_map(|layer| match layer.layer {
+        Layer::User | Layer::UserProfile | Layer::Variables => Some(layer.clone()),
+        Layer::Remembered { .. } => {
+            let mut spec = PartialSpec::default();
+            spec.policy.mode = Some(recorded);
+            Some(LayerSpec::new(layer.layer.clone(), spec, Origin::Remembered(None)))
+        }
+        Layer::Default
+        | Layer::Project { .. }
+        | Layer::ProjectProfile { .. }
+        | Layer::CommandLine
+        | Layer::Request { .. } => None,
+    });
+    // Only the values of clients have problems.
+    let resolved = merge(layers).ok()?;
+    let bounded = resolved.bounded.into_iter().find(|bounded| bounded.path == MODE)?;
+    Some((resolved.spec.policy.mode, bounded))
+}
+
 /// Returns the settings of a kept session within the current limits of the user, which a fork of it starts with.
 fn limited(mut remembered: LayerSpec, users: &[LayerSpec]) -> LayerSpec {
     let layers: Vec<LayerSpec> = users.iter().chain([&remembered]).cloned().collect();
@@ -125,5 +153,53 @@ fn retain(spec: &mut PartialSpec, keep: impl Fn(&str) -> bool) {
         if !keep(path) {
             spec.clear(path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layer(kind: Layer, mode: Option<Mode>) -> LayerSpec {
+        let mut spec = PartialSpec::default();
+        spec.policy.mode = mode;
+        let origin = Origin::Flag(format!("{kind:?}"));
+        LayerSpec::new(kind, spec, origin)
+    }
+
+    #[test]
+    fn a_recorded_mode_is_limited_by_a_configuration_that_allows_less_than_at_the_start() {
+        use Mode::{Ask, Auto, Edit, Plan};
+        // Mode of the user at the start, if the session stored it, and now.
+        for (then, now, recorded, expected) in [
+            (Some(None), None, Auto, None),
+            (Some(None), Some(Auto), Auto, None),
+            (Some(None), Some(Ask), Auto, Some(Ask)),
+            (Some(None), Some(Edit), Ask, None),
+            (Some(Some(Auto)), Some(Edit), Auto, Some(Edit)),
+            (Some(Some(Edit)), Some(Plan), Ask, Some(Plan)),
+            // The session was started with a mode that exceeded the configuration.
+            (Some(Some(Ask)), Some(Ask), Auto, None),
+            (Some(Some(Ask)), Some(Edit), Auto, None),
+            (Some(Some(Ask)), None, Auto, None),
+            // A session of an older version.
+            (None, None, Auto, None),
+            (None, Some(Ask), Auto, Some(Ask)),
+            (None, Some(Ask), Plan, None),
+        ] {
+            let user = then.map(|mode| Box::new(layer(Layer::User, mode).spec));
+            let remembered = layer(Layer::Remembered { user }, Some(Auto));
+            for kind in [Layer::User, Layer::UserProfile, Layer::Variables] {
+                let flag = layer(Layer::CommandLine, Some(Plan));
+                let layers = [layer(kind.clone(), now), remembered.clone(), flag];
+                let found = limit_recorded_mode(&layers, recorded);
+                let mode = found.as_ref().map(|(mode, _)| *mode);
+                assert_eq!(mode, expected, "{then:?} {now:?} {recorded} {kind:?}");
+                let notice = found.map(|(_, bounded)| bounded.to_string());
+                let text = format!("kept session: `mode` allows more than {kind:?}, which applies instead");
+                assert_eq!(notice, expected.map(|_| text));
+            }
+        }
+        assert_eq!(limit_recorded_mode(&[layer(Layer::User, Some(Ask))], Auto), None);
     }
 }

@@ -221,7 +221,8 @@ impl Combiner for Merger<'_> {
                 Layer::Request { can_approve: true, .. } => None,
                 Layer::Request { can_approve: false, .. } => {
                     let now = current.as_ref().map(|(value, _)| value).or(default.as_ref());
-                    if now.is_some_and(|now| !value.is_within(now)) {
+                    // Without a default, the surface may be stricter than each value but the narrowest.
+                    if !now.map_or_else(|| value.is_narrowest(), |now| value.is_within(now)) {
                         let expected = "a value that allows no more than the default of new sessions, or a client with \
                                         the scope `approve`";
                         self.refuse(path, own.1, ProblemKind::MissingScope, expected.to_owned());
@@ -296,4 +297,53 @@ impl Combiner for Merger<'_> {
 /// Returns whether the configuration allows less than it did when a session was started.
 fn is_tighter<T: Breadth>(now: &T, then: Option<&T>) -> bool {
     then.is_none_or(|then| !then.is_within(now))
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_governance::Mode;
+
+    use super::*;
+    use crate::spec::NetworkAccess::{self, Off, On};
+
+    fn layer(layer: Layer, set: impl FnOnce(&mut PartialSpec)) -> LayerSpec {
+        let mut spec = PartialSpec::default();
+        set(&mut spec);
+        LayerSpec::new(layer, spec, Origin::Default)
+    }
+
+    /// Returns the kinds of the problems of layers whose fields are not checked against the table of fields, which gives
+    /// clients no name for some of them.
+    fn problems(layers: impl IntoIterator<Item = LayerSpec>) -> Vec<ProblemKind> {
+        let layers = in_order(layers);
+        let mut merger = Merger::new(&layers);
+        PartialSpec::combine(&mut merger);
+        merger.problems.iter().map(|problem| problem.kind).collect()
+    }
+
+    #[test]
+    fn a_client_without_the_scope_widens_no_field_with_or_without_a_default() {
+        let network =
+            |kind: Layer, access: NetworkAccess| layer(kind, |spec| spec.environment.network = Some(access));
+        let client = |can_approve| Layer::Request { client: Client::Http, can_approve };
+        for (weaker, requested, is_refused) in [
+            (None, On, true),
+            (None, Off, false),
+            (Some((Layer::Default, Off)), On, true),
+            (Some((Layer::Default, On)), On, false),
+            (Some((Layer::User, Off)), On, true),
+            (Some((Layer::User, Off)), Off, false),
+            (Some((Layer::User, On)), On, false),
+        ] {
+            let weaker = weaker.map(|(kind, access)| network(kind, access));
+            for (can_approve, is_refused) in [(false, is_refused), (true, false)] {
+                let request = network(client(can_approve), requested);
+                let found = problems(weaker.iter().cloned().chain([request]));
+                let expected = if is_refused { vec![ProblemKind::MissingScope] } else { Vec::new() };
+                assert_eq!(found, expected, "{weaker:?} {requested} {can_approve}");
+            }
+        }
+        let mode = |mode: Mode| layer(client(false), |spec| spec.policy.mode = Some(mode));
+        assert_eq!(problems([mode(Mode::Auto)]), [], "the default has a mode");
+    }
 }

@@ -64,7 +64,7 @@ impl Listings {
 
     fn write_to<T: Serialize + ?Sized>(&self, path: Option<PathBuf>, list: &T) -> Result<(), Failure> {
         let Some(path) = path else { return Ok(()) };
-        let text = serde_json::to_string(list).or_failed("cannot keep what a server lists")?;
+        let text = serde_json::to_string(list).or_failed("cannot store the listings of a server")?;
         self.process_env.write_private(&path, &text)
     }
 

@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pintle_agent::Record;
-use pintle_agent::protocol::InputKind;
 use pintle_governance::{Grant, GrantId, RevocationSource, RevokedGrants};
-use serde_json::Value;
 
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::{self, ProcessEnv};
@@ -72,11 +70,9 @@ pub enum GrantSource<'g> {
 /// a wider grant.
 ///
 /// A grant that is wider than the session's grant is a usage failure.
-pub fn load(source: GrantSource<'_>, recorded: Option<&Value>) -> Result<Option<Grant>, Failure> {
-    let recorded = recorded.map(|grant| Grant::parse(&grant.to_string())).transpose();
-    let recorded = recorded.or_failed("the grant of the session cannot be restored")?;
+pub fn load(source: GrantSource<'_>, recorded: Option<&Grant>) -> Result<Option<Grant>, Failure> {
     let (name, grant) = match source {
-        GrantSource::Record => return Ok(recorded),
+        GrantSource::Record => return Ok(recorded.cloned()),
         GrantSource::File(file) => {
             let name = file.display().to_string();
             let text = process_env::read_text("grant", file)?;
@@ -85,7 +81,7 @@ pub fn load(source: GrantSource<'_>, recorded: Option<&Value>) -> Result<Option<
         }
         GrantSource::Request(grant) => ("the requested grant".to_owned(), grant.clone()),
     };
-    if let Some(axis) = recorded.as_ref().and_then(|recorded| recorded.first_wider_axis(&grant)) {
+    if let Some(axis) = recorded.and_then(|recorded| recorded.first_wider_axis(&grant)) {
         let message = format!("{name} allows more than the grant of the session: {axis}");
         return Err(Failure::usage(message).with_hint("start a new session with this grant"));
     }
@@ -93,9 +89,6 @@ pub fn load(source: GrantSource<'_>, recorded: Option<&Value>) -> Result<Option<
 }
 
 /// Returns the recorded grant.
-pub fn of_record(record: &Record) -> Option<Value> {
-    record.entries.iter().rev().find_map(|entry| {
-        let InputKind::PolicyChanged { change } = &entry.input.kind else { return None };
-        change.grant.clone()
-    })
+pub(crate) fn of_record(record: &Record) -> Result<Option<Grant>, Failure> {
+    Grant::of_record(record).or_failed("the grant of the session cannot be restored")
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use pintle_governance::{Grant, Mode};
 use pintle_store::Summary;
-use serde_json::Value;
 
 use crate::failure::{Failure, OrFailure as _};
 use crate::layers::{FIELDS, KeptSpec};
@@ -21,6 +21,8 @@ pub struct RememberedSettings {
     pub flags: Flags,
     /// The settings.
     pub spec: KeptSpec,
+    /// Last mode on the record; `None` if it was set while the session ran, or is unknown.
+    pub recorded_mode: Option<Mode>,
 }
 
 impl RememberedSettings {
@@ -34,7 +36,7 @@ impl RememberedSettings {
         // Older versions have stored flags only.
         let Some(text) = summary.properties.get(SPEC) else { return Self::from_flags(flags) };
         let spec: KeptSpec = serde_json::from_str(text).or_failed(UNREADABLE)?;
-        let mut settings = Self { flags, spec };
+        let mut settings = Self { flags, spec, recorded_mode: None };
         settings.spec.given.environment.dir =
             settings.flags.get(DIR).and_then(|dir| dir.first()).map(PathBuf::from);
         Ok(settings)
@@ -47,7 +49,7 @@ impl RememberedSettings {
     /// A flag that this version does not know.
     pub fn from_flags(flags: Flags) -> Result<Self, Failure> {
         let spec = KeptSpec::from_flags(&flags, None).or_usage("cannot continue the session")?;
-        Ok(Self { flags, spec })
+        Ok(Self { flags, spec, recorded_mode: None })
     }
 
     /// Returns only the directory.
@@ -127,6 +129,8 @@ pub struct SessionDescription {
     pub has_profile: bool,
     /// Whether the run has a separate grant.
     pub has_grant: bool,
+    /// Mode in place of the mode on the record of the session, which exceeds the configuration of the user.
+    pub mode_limit: Option<Mode>,
 }
 
 /// Property of a summary with the flags as a JSON object.
@@ -149,7 +153,7 @@ const GRANT: &str = "grant";
 pub(super) fn describe_grant(
     summary: Summary,
     description: &SessionDescription,
-    recorded: Option<&Value>,
+    recorded: Option<&Grant>,
 ) -> Summary {
     if !description.has_grant && recorded.is_none() {
         return summary;

@@ -20,6 +20,11 @@ pub(crate) trait Breadth: Clone + PartialEq {
         self.within(limit).is_ok_and(|within| within == *self)
     }
 
+    /// Returns whether no value allows less. `false` if the type has no such value.
+    fn is_narrowest(&self) -> bool {
+        false
+    }
+
     /// Combines this value of a layer of the user with the value of a weaker layer of the user.
     fn over(&self, _weaker: &Self) -> Self {
         self.clone()
@@ -41,6 +46,10 @@ impl Breadth for SandboxLevel {
 impl Breadth for NetworkAccess {
     fn within(&self, limit: &Self) -> Result<Self, String> {
         Ok(*self.min(limit))
+    }
+
+    fn is_narrowest(&self) -> bool {
+        *self == Self::Off
     }
 }
 

@@ -92,7 +92,7 @@ impl RedirectListener {
         let value =
             |name: &str| url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
         if value("state").as_deref() != Some(state) {
-            return Err(("400 Bad Request", "This answer belongs to no login that is under way."));
+            return Err(("400 Bad Request", "This response belongs to no pending login."));
         }
         match (value("code"), value("error")) {
             (_, Some(error)) => {

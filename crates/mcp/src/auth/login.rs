@@ -246,10 +246,9 @@ async fn answer(
     match tokio::time::timeout(timeout, callback.answer(&state)).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => Err(failed(LoginErrorKind::Listener, error.to_string())),
-        Err(_elapsed) => Err(failed(
-            LoginErrorKind::TimedOut,
-            format!("nobody answered within {} s", timeout.as_secs_f64()),
-        )),
+        Err(_elapsed) => {
+            Err(failed(LoginErrorKind::TimedOut, format!("no answer within {} s", timeout.as_secs_f64())))
+        }
     }
 }
 

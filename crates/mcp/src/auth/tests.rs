@@ -196,12 +196,7 @@ async fn a_server_that_wants_more_scopes_needs_another_login() {
 #[tokio::test]
 async fn answers_that_are_not_the_right_one_are_refused() {
     for (faults, timeout, kind, message) in [
-        (
-            ["wrong-state"],
-            Duration::from_millis(300),
-            LoginErrorKind::TimedOut,
-            "nobody answered within 0.3 s",
-        ),
+        (["wrong-state"], Duration::from_millis(300), LoginErrorKind::TimedOut, "no answer within 0.3 s"),
         (["denies"], TIMEOUT, LoginErrorKind::Denied, "it was refused with access_denied: Not today."),
         (["wrong-issuer"], TIMEOUT, LoginErrorKind::Exchange, "issuer mismatch"),
         (["token-redirects"], TIMEOUT, LoginErrorKind::Exchange, "gave no usable answer"),
@@ -228,7 +223,7 @@ async fn an_answer_with_a_wrong_state_does_not_end_a_login() {
         let mut forged = back.clone();
         forged.set_query(Some("code=forged&state=guessed"));
         let refused = fetch(forged.as_str()).await.unwrap();
-        assert_eq!(refused, "This answer belongs to no login that is under way.");
+        assert_eq!(refused, "This response belongs to no pending login.");
         assert_eq!(
             fetch(back.join("/favicon.ico").unwrap().as_str()).await.unwrap(),
             "There is nothing here."

@@ -88,7 +88,7 @@ impl CallDecision {
     /// Returns a denial, with the user's reason if there is one.
     pub(crate) fn denied(reason: &str) -> Self {
         let reason = match reason {
-            "" => "the user said no".to_owned(),
+            "" => "the user denied the call".to_owned(),
             reason => format!("the user says: {reason}"),
         };
         Self::once(Decision::Deny { reason: Some(reason) })

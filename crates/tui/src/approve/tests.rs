@@ -92,7 +92,7 @@ fn decided(decision: Decision) -> Answer {
 
 #[test]
 fn only_a_plain_yes_approves() {
-    let no = deny("the user said no");
+    let no = deny("the user denied the call");
     let cases = [
         ("y", Decision::Approve),
         (" YES ", Decision::Approve),
@@ -226,7 +226,11 @@ async fn typeahead_is_not_an_answer() {
     let mut harness = Harness::new(PLAIN);
     harness.prompter.mark_shown("call_1");
     harness.keyboard.write_all(b"y\ny\n").await.unwrap();
-    assert_eq!(harness.decide(&command(), "n\n").await, deny("the user said no"), "typeahead is discarded");
+    assert_eq!(
+        harness.decide(&command(), "n\n").await,
+        deny("the user denied the call"),
+        "typeahead is discarded"
+    );
     assert!(harness.screen().ends_with("what to do instead: "), "{}", harness.screen());
     assert_eq!(harness.decide(&command(), "y\n").await, Decision::Approve);
     assert!(harness.prompter.failure().is_none(), "the user was asked");
@@ -383,7 +387,7 @@ async fn a_command_outside_of_the_sandbox_can_run_inside_instead() {
         ("y\n", Decision::Approve),
         ("i\n", Decision::Change { arguments: json!({"command": "make"}) }),
         ("inside\n", Decision::Change { arguments: json!({"command": "make"}) }),
-        ("n\n", deny("the user said no")),
+        ("n\n", deny("the user denied the call")),
     ] {
         let mut harness = Harness::new(PLAIN);
         harness.prompter.mark_shown(&call_key(None, "call_1"));

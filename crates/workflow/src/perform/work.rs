@@ -15,11 +15,9 @@ impl RunningStep<'_> {
         limits: WorkLimits,
     ) -> Result<StepOutput, StepError> {
         let session = self.performer.session_id(self.step);
-        self.performer.pending_messages().insert(session.clone(), Vec::new());
-        let prepared = self.prepare_work(feedback, limits).await;
-        let steering = self.performer.pending_messages().remove(&session).unwrap_or_default();
-        let (start, mut assignment) = prepared?;
-        assignment.steering = steering;
+        let pending = self.performer.pending_messages.accept(&session);
+        let (start, mut assignment) = self.prepare_work(feedback, limits).await?;
+        assignment.steering = pending.take();
         let workspace = assignment.workspace.clone();
         let worked = self.run_session(assignment).await?;
         // Taken now, so that later changes by running jobs do not count.

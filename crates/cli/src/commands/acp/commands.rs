@@ -7,7 +7,7 @@ use pintle_governance::Mode;
 use super::controls::AcpControls;
 use crate::prompt_commands::{PromptCommand, PromptText, words};
 use crate::render::{StyledLine, note, plural, sanitize};
-use crate::reports::{self, INIT, PLAN_FIRST, Status, labelled};
+use crate::reports::{self, INIT, PLAN_FIRST, StatusReport, labelled};
 use crate::terminal::StoredSession as _;
 use crate::terminal::commands::{COMMANDS, Command, CommandInvocation};
 use crate::terminal::user_commands::UserCommand;
@@ -112,7 +112,7 @@ impl AcpControls {
         let context = &self.context;
         let model = self.model_and_effort().0;
         let environment = format!("local, {}", context.env_session.sandbox().on_record());
-        let status = Status {
+        let status = StatusReport {
             session: &context.id,
             model: &model,
             directory: &context.directory,

@@ -166,7 +166,7 @@ impl SessionControls for AcpControls {
             .with_title(self.observed().title.clone())
     }
 
-    #[expect(clippy::wildcard_enum_match_arm, reason = "four kinds of events are about what is shown")]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "four kinds of events change the view of the editor")]
     fn observe(&self, event: &SessionEvent) {
         let EditorSessionContext { model, .. } = &self.context;
         let name = self.model_and_effort().0;

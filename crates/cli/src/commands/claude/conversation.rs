@@ -340,7 +340,7 @@ impl<'a> ClaudeConversation<'a> {
         self.interrupts.kill_commands_of(&environment);
         let approver = Arc::clone(&self.permissions);
         let attendant: Arc<dyn Attendant> =
-            Arc::new(ClientAttendant::with_approver(self.process_env.principal(), approver));
+            Arc::new(ClientAttendant::with_approver(Some(self.process_env.principal()), approver));
         let opening = Opening {
             args: &args,
             is_mode_given: true,

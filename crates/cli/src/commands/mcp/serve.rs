@@ -71,7 +71,7 @@ async fn answer(
     if let Some(grant) = grant {
         if grant.budget != GrantBudget::default() {
             return Err(Failure::usage(
-                "the grant has a budget, which only a session can keep to: what a client spends is not known here",
+                "the grant has a budget, which only a session can observe: the spending of a client is unknown here",
             ));
         }
         gates::require_network_blocked(&grant, env_session.sandbox(), &(&args.confinement).into(), false)?;

@@ -52,7 +52,9 @@ impl ServeControls {
             HostError::Invalid(format!("there is no mode `{name}`: expected plan, ask, edit or auto"))
         })?;
         if mode == Mode::Auto && matches!(self.env_session.sandbox(), SandboxState::Unavailable { .. }) {
-            return Err(HostError::Invalid("mode auto needs a sandbox, and there is none".to_owned()));
+            return Err(HostError::Invalid(
+                "mode auto needs a sandbox, and no sandbox is available".to_owned(),
+            ));
         }
         Ok(mode)
     }

@@ -118,7 +118,8 @@ mod tests {
             (&[], Some(Mode::Ask), Some(Permission::Deny), None),
             (&[], None, Some(Permission::Allow), Some("the rule `shell(rm *)`")),
         ] {
-            let recorded = RecordedPolicy { mode, rules: permission.map(rule).into_iter().collect() };
+            let rules = permission.map(rule).into_iter().collect();
+            let recorded = RecordedPolicy { mode, rules, ..RecordedPolicy::default() };
             let found = widening(&spec(flags), &recorded, &spec(flags));
             let is_expected = match (&found, expected) {
                 (Some(reason), Some(expected)) => reason.contains(expected),

@@ -173,7 +173,7 @@ impl ServeHost {
             return Err(host_error(failure));
         }
         let attendant: Arc<dyn Attendant> =
-            Arc::new(ClientAttendant::through_handle(process_env.principal()));
+            Arc::new(ClientAttendant::through_handle(Some(process_env.principal())));
         let opening = Opening {
             args: &args,
             is_mode_given: is_new,
@@ -362,7 +362,6 @@ impl SessionHost for ServeHost {
         let (sessions, summary) = self.find(origin).await?;
         self.resolve_stored_workspace(&summary)?;
         let requested = self.request_for_stored(&summary);
-        let sources = Self::stored_sources(RememberedSettings::from_summary(&summary).map_err(host_error)?);
         let is_grant_given = self.typed.grant.is_some();
         let own = ["served", TENANT];
         let properties = summary.properties.clone();
@@ -372,6 +371,7 @@ impl SessionHost for ServeHost {
         let forking = async {
             let selected =
                 Selected::to_fork(sessions, summary, turns, is_grant_given).await.map_err(host_error)?;
+            let sources = Self::stored_sources(selected.remembered().map_err(host_error)?);
             self.open_with(sources, Some(selected), requested).await
         };
         match forking.await {

@@ -241,7 +241,7 @@ impl Files<'_> {
         let report = self.go_back(point, options).await?;
         if !report.foreign.is_empty() && !args.force && !args.dry_run {
             let changed: Vec<String> = report.foreign.iter().map(|path| in_one_line(path)).collect();
-            let message = format!("somebody else may have changed {}", changed.join(", "));
+            let message = format!("another process may have changed {}", changed.join(", "));
             return Err(Failure::failed(message).with_hint(
                 "nothing was changed; --force restores these files as well, and --dry-run shows all",
             ));
@@ -252,7 +252,7 @@ impl Files<'_> {
         }
         console::print(&text).await?;
         Err(Failure::failed("not every file was restored")
-            .with_hint("the same command goes on where it stopped"))
+            .with_hint("the same command resumes where it stopped"))
     }
 
     /// Restores files and rewinds the conversation. Without `force`, it acts as a dry run if another process may have
@@ -392,7 +392,7 @@ impl Report {
         }
         let mut text = String::new();
         for (path, action) in &self.steps {
-            let by = if self.foreign.contains(path) { "  (perhaps changed by somebody else)" } else { "" };
+            let by = if self.foreign.contains(path) { "  (possibly changed by another process)" } else { "" };
             text.push_str(&format!("{action:<9} {}{by}\n", in_one_line(path)));
         }
         for (path, why) in &self.left_alone {
@@ -408,7 +408,7 @@ impl Report {
                 text.push_str(&format!("the conversation {would} cut to {}\n", entries(turns)));
                 if !self.dry_run {
                     text.push_str(&format!(
-                        "to undo that, before the conversation goes on: pintle sessions rewind {}@{} --conversation\n",
+                        "to undo this before the conversation continues: pintle sessions rewind {}@{} --conversation\n",
                         self.id, self.before
                     ));
                 }

@@ -54,7 +54,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     // Until the handlers are installed, a signal ends the process, also while it reads standard input.
     let source = select_source(&args, &sessions).await?;
     let interrupts = Interrupts::listen()?;
-    let prompter = Prompter::from_process(console::style(process_env), process_env.principal(), false);
+    let prompter = Prompter::from_process(console::style(process_env), Some(process_env.principal()), false);
     let id = match &source {
         TaskSource::Task(id) => id.clone(),
         TaskSource::Contract(_) | TaskSource::Goal(_) => SessionId::generate(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::pending;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use pintle_agent::protocol::InputKind;
@@ -38,9 +38,12 @@ const TASK: &str = "task";
 #[derive(Debug)]
 pub(super) struct TaskSessionRunner {
     workspace_factory: TaskWorkspaceFactory,
-    /// Sessions that work now, or are being opened.
-    running: Mutex<BTreeMap<String, RunningSession>>,
+    running: RunningSessions,
 }
+
+/// Sessions that work now, or are being opened.
+#[derive(Debug, Default)]
+struct RunningSessions(Mutex<BTreeMap<String, RunningSession>>);
 
 #[derive(Debug)]
 enum RunningSession {
@@ -49,9 +52,46 @@ enum RunningSession {
     Open(SessionHandle),
 }
 
+/// Session of [`RunningSessions`], which is removed when this is dropped.
+struct RunningEntry<'a> {
+    sessions: &'a RunningSessions,
+    session: String,
+}
+
+impl RunningSessions {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, RunningSession>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a session that is being opened. These messages follow its first one.
+    fn enter(&self, session: &str, steering: Vec<SteeringMessage>) -> RunningEntry<'_> {
+        self.lock().insert(session.to_owned(), RunningSession::Opening(steering));
+        RunningEntry { sessions: self, session: session.to_owned() }
+    }
+
+    /// Sends a message to a session. Returns whether the session accepts it.
+    async fn steer(&self, session: &str, message: SteeringMessage) -> bool {
+        let handle = match self.lock().get_mut(session) {
+            Some(RunningSession::Open(handle)) => handle.clone(),
+            Some(RunningSession::Opening(steering)) => {
+                steering.push(message);
+                return true;
+            }
+            None => return false,
+        };
+        steer(&handle, message).await
+    }
+}
+
+impl Drop for RunningEntry<'_> {
+    fn drop(&mut self) {
+        self.sessions.lock().remove(&self.session);
+    }
+}
+
 impl TaskSessionRunner {
     pub(super) fn new(workspace_factory: TaskWorkspaceFactory) -> Self {
-        Self { workspace_factory, running: Mutex::default() }
+        Self { workspace_factory, running: RunningSessions::default() }
     }
 
     async fn try_run(
@@ -89,7 +129,7 @@ impl TaskSessionRunner {
         let is_sent = matches!(&kept.origin, Origin::Resumed(record) if record.entries.iter().any(|entry| {
             matches!(&entry.input.kind, InputKind::Submit { message, .. } if message.text.starts_with(&assignment.message))
         }));
-        let attendant: Arc<dyn Attendant> = Arc::new(UnattendedSession::new(process_env.principal()));
+        let attendant: Arc<dyn Attendant> = Arc::new(UnattendedSession::new(Some(process_env.principal())));
         let opening = Opening {
             args,
             is_mode_given: true,
@@ -114,7 +154,7 @@ impl TaskSessionRunner {
         let events = session.tree_events();
         let handle = session.handle();
         let previous =
-            self.running().insert(assignment.session.clone(), RunningSession::Open(handle.clone()));
+            self.running.lock().insert(assignment.session.clone(), RunningSession::Open(handle.clone()));
         if let Some(RunningSession::Opening(steering)) = previous {
             for message in steering {
                 // Fails only for a session that has ended.
@@ -149,10 +189,6 @@ impl TaskSessionRunner {
         let error = outcome.error.as_ref().filter(|_| !is_limit).map(|error| error.message.clone());
         Ok(WorkResult::new(work_end(outcome.status), spent).with_answer(answer).with_error(error))
     }
-
-    fn running(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, RunningSession>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[async_trait]
@@ -162,23 +198,13 @@ impl SessionRunner for TaskSessionRunner {
         assignment: SessionAssignment,
         cancel: &CancellationToken,
     ) -> Result<WorkResult, WorkError> {
-        let session = assignment.session.clone();
-        self.running().insert(session.clone(), RunningSession::Opening(assignment.steering.clone()));
-        let worked = self.try_run(assignment, cancel).await;
-        self.running().remove(&session);
-        worked.map_err(|failure| work_error(&failure))
+        // No message is accepted after this future has ended or was dropped.
+        let _entry = self.running.enter(&assignment.session, assignment.steering.clone());
+        self.try_run(assignment, cancel).await.map_err(|failure| work_error(&failure))
     }
 
     async fn steer(&self, session: &str, message: SteeringMessage) -> bool {
-        let handle = match self.running().get_mut(session) {
-            Some(RunningSession::Open(handle)) => handle.clone(),
-            Some(RunningSession::Opening(steering)) => {
-                steering.push(message);
-                return true;
-            }
-            None => return false,
-        };
-        steer(&handle, message).await
+        self.running.steer(session, message).await
     }
 }
 
@@ -293,7 +319,29 @@ fn work_end(status: OutcomeStatus) -> WorkEnd {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_session_whose_run_was_dropped_accepts_no_message() {
+        let message = || SteeringMessage { text: "mind the tests".to_owned(), author: None };
+        let sessions = RunningSessions::default();
+        assert!(!sessions.steer("s", message()).await);
+        let mut run = Box::pin(async {
+            let _entry = sessions.enter("s", vec![message()]);
+            pending::<()>().await;
+        });
+        assert!(run.as_mut().now_or_never().is_none());
+        assert!(sessions.steer("s", message()).await && !sessions.steer("other", message()).await);
+        let number = match sessions.lock().get("s") {
+            Some(RunningSession::Opening(steering)) => steering.len(),
+            Some(RunningSession::Open(_)) | None => 0,
+        };
+        assert_eq!(number, 2);
+        drop(run);
+        assert!(!sessions.steer("s", message()).await);
+    }
 
     #[test]
     fn each_status_is_an_end_of_work() {

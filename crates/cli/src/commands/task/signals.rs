@@ -131,7 +131,7 @@ async fn post_to_inbox(
     process_env: &ProcessEnv,
 ) -> Result<(), Failure> {
     let input = SessionId::generate();
-    post_signal(sessions.store(), id, input.as_str(), signal, process_env.principal())
+    post_signal(sessions.store(), id, input.as_str(), signal, Some(process_env.principal()))
         .await
         .or_failed("cannot send the signal to the task")?;
     Ok(())

@@ -256,6 +256,13 @@ async fn hooks_decide_in_the_place_of_a_person() {
         (vec![says("", "never", 2)], deny_with("never (hook hook 0)")),
         (vec![says("", "", 2)], deny_with("hook 0 blocks it")),
         (vec![says(&allow(), "", 0), says(&specific(event, r#""permissionDecision": "ask""#), "", 0)], None),
+        (
+            vec![
+                says(&allow(), "", 0),
+                says(&specific(event, r#""updatedInput": {"command": "id"}"#), "", 0),
+            ],
+            None,
+        ),
         (vec![says(&allow(), "", 0), says("", "never", 2)], deny_with("never (hook hook 1)")),
     ] {
         let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
@@ -276,7 +283,7 @@ async fn the_strictest_counts_and_the_last_arguments_do() {
     };
     let arguments = |command: &str| Some(json!({ "command": command }));
     let cases = [
-        (["allow", "allow", "allow"], Some(Allow), None, "hook 0, hook 1, hook 2", arguments("2")),
+        (["allow", "allow", "allow"], Some(Allow), None, "hook 2", arguments("2")),
         (["allow", "ask", "allow"], Some(Ask), Some("ask 1"), "hook 1, hook 2", arguments("2")),
         (["ask", "allow", "defer"], Some(Ask), Some("ask 0\ndefer 2"), "hook 0, hook 2", arguments("2")),
         (["allow", "deny", "ask"], Some(Deny), Some("deny 1"), "hook 1", None),
@@ -296,6 +303,96 @@ async fn the_strictest_counts_and_the_last_arguments_do() {
         let answer = fixture.before_call(&hooks).await;
         assert_eq!((answer.permission, answer.reason.as_deref()), (permission, reason), "{decisions:?}");
         assert_eq!((answer.hook.as_deref(), answer.arguments), (Some(hook), arguments), "{decisions:?}");
+    }
+}
+
+/// Gives one answer before each call.
+#[derive(Debug)]
+struct Judges(CallAnswer);
+
+#[async_trait]
+impl Hooks for Judges {
+    async fn before_call(&self, _: &HookSession, _: &PreparedCall, _: &Judgement) -> CallAnswer {
+        self.0.clone()
+    }
+}
+
+/// Permission, and new command.
+type Given = (Option<Permission>, Option<&'static str>);
+
+/// Permission, new command, and numbers of the hooks that are named.
+type Expected = (Option<Permission>, Option<&'static str>, &'static str);
+
+#[tokio::test]
+async fn an_allowance_holds_for_the_arguments_that_it_was_given_for() {
+    let (no_verdict, original) = (None, None);
+    // Of two sources, the first change applies; of two hooks of a file, the last one.
+    let cases: [([Given; 2], Expected, Expected); 10] = [
+        ([(Some(Allow), original), (no_verdict, Some("b"))], (None, Some("b"), "1"), (None, Some("b"), "1")),
+        (
+            [(Some(Allow), original), (Some(Allow), Some("b"))],
+            (Some(Allow), Some("b"), "1"),
+            (Some(Allow), Some("b"), "1"),
+        ),
+        (
+            [(Some(Allow), Some("a")), (no_verdict, original)],
+            (Some(Allow), Some("a"), "0"),
+            (Some(Allow), Some("a"), "0"),
+        ),
+        ([(no_verdict, Some("a")), (Some(Allow), original)], (None, Some("a"), "0"), (None, Some("a"), "0")),
+        (
+            [(Some(Allow), Some("a")), (no_verdict, Some("b"))],
+            (Some(Allow), Some("a"), "0"),
+            (None, Some("b"), "1"),
+        ),
+        (
+            [(no_verdict, Some("a")), (Some(Allow), Some("b"))],
+            (None, Some("a"), "0"),
+            (Some(Allow), Some("b"), "1"),
+        ),
+        (
+            [(no_verdict, Some("a")), (Some(Allow), Some("a"))],
+            (Some(Allow), Some("a"), "1"),
+            (Some(Allow), Some("a"), "1"),
+        ),
+        ([(Some(Allow), original); 2], (Some(Allow), None, "1"), (Some(Allow), None, "0, 1")),
+        (
+            [(Some(Ask), original), (no_verdict, Some("b"))],
+            (Some(Ask), Some("b"), "0"),
+            (Some(Ask), Some("b"), "0, 1"),
+        ),
+        (
+            [(Some(Allow), Some("a")), (Some(Ask), original)],
+            (Some(Ask), Some("a"), "1"),
+            (Some(Ask), Some("a"), "1, 0"),
+        ),
+    ];
+    let fixture = Fixture::new();
+    for (answers, of_sources, of_file) in cases {
+        let sources = answers.iter().enumerate().map(|(number, (permission, command))| {
+            let mut answer = CallAnswer::default().with_hook(format!("hook {number}"));
+            answer.permission = *permission;
+            answer.arguments = command.map(|command| json!({ "command": command }));
+            Arc::new(Judges(answer)) as Arc<dyn Hooks>
+        });
+        let sources = JoinedHooks::of(sources.collect()).unwrap();
+        let joined = sources.before_call(&fixture.session(), &fixture.shell().await, &Judgement::new()).await;
+        let scripts = answers.map(|(permission, command)| {
+            let word = permission.map(|permission| if permission == Allow { "allow" } else { "ask" });
+            let word = word.map(|word| format!(r#""permissionDecision": "{word}""#));
+            let input = command.map(|command| format!(r#""updatedInput": {{"command": "{command}"}}"#));
+            let fields: Vec<String> = [word, input].into_iter().flatten().collect();
+            says(&specific("PreToolUse", &fields.join(", ")), "", 0)
+        });
+        let file = fixture.scripts(HookEvent::PreToolUse, &scripts.each_ref().map(String::as_str));
+        let merged = fixture.before_call(&file).await;
+        for (answer, (permission, command, numbers)) in [(joined, of_sources), (merged, of_file)] {
+            let hooks: Vec<String> = numbers.split(", ").map(|number| format!("hook {number}")).collect();
+            assert_eq!(answer.permission, permission, "{answers:?}: {answer:?}");
+            let arguments = command.map(|command| json!({ "command": command }));
+            assert_eq!(answer.arguments, arguments, "{answers:?}: {answer:?}");
+            assert_eq!(answer.hook.as_deref(), Some(hooks.join(", ").as_str()), "{answers:?}: {answer:?}");
+        }
     }
 }
 

@@ -433,7 +433,7 @@ fn a_call_that_waits_steals_nothing_that_is_being_written() {
     assert_eq!(harness.types("y").done(), "");
     assert!(harness.shown().contains("› yes, buty") && harness.shown().contains("Alt+A decides"));
     assert!(harness.types("\x1ba\x1b[B").shown().contains("y once"));
-    assert!(harness.types("n").done().contains("the user said no"));
+    assert!(harness.types("n").done().contains("the user denied the call"));
     harness.conversation.set_approvals(Vec::new());
     assert!(harness.types("!").shown().contains("› yes, buty!"), "the keys are back");
 }

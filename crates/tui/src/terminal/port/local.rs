@@ -209,7 +209,7 @@ impl<'a> LocalPort<'a> {
             return carried_out(Err("expected plan, ask, edit or auto".to_owned()));
         };
         if mode == Mode::Auto && !self.resources.has_sandbox {
-            let problem = "mode auto needs a sandbox, and there is none here";
+            let problem = "mode auto needs a sandbox, and no sandbox is available";
             return carried_out(Err(problem.to_owned()));
         }
         let policy = self.resources.policy.clone();

@@ -96,9 +96,9 @@ fn calls_are_decided_by_words() {
         ("Y", "decision: Approve, rules: []"),
         ("session", r#"decision: Approve, rules: ["shell(make)"]"#),
         ("session shell(make *)", r#"decision: Approve, rules: ["shell(make *)"]"#),
-        ("no", "the user said no"),
+        ("no", "the user denied the call"),
         ("no, use  ninja ", "the user says: use  ninja"),
-        ("n", "the user said no"),
+        ("n", "the user denied the call"),
     ];
     for (line, expected) in cases {
         let mut lines = Lines::running();
