@@ -1,5 +1,6 @@
 //! Answers of commands, and how they are merged.
 
+use pintle_tools::gate::Permission;
 use pintle_tools::gate::Permission::{Allow, Ask, Deny};
 use proptest::prelude::*;
 
@@ -375,7 +376,7 @@ async fn an_allowance_holds_for_the_arguments_that_it_was_given_for() {
             answer.arguments = command.map(|command| json!({ "command": command }));
             Arc::new(Judges(answer)) as Arc<dyn Hooks>
         });
-        let sources = JoinedHooks::of(sources.collect()).unwrap();
+        let sources = JoinedHooks::join(sources.collect()).unwrap();
         let joined = sources.before_call(&fixture.session(), &fixture.shell().await, &Judgement::new()).await;
         let scripts = answers.map(|(permission, command)| {
             let word = permission.map(|permission| if permission == Allow { "allow" } else { "ask" });
