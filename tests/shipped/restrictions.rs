@@ -149,25 +149,26 @@ fn a_continued_session_has_its_mode_until_the_configuration_allows_less() {
         return;
     }
     let (auto, ask) = ("mode = \"auto\"", "mode = \"ask\"");
-    let cases: [(&str, &str, &[&str], &[&str], bool, bool); 6] = [
-        ("", ask, &[], &["--continue"], false, true),
-        (auto, ask, &[], &["--continue"], false, true),
-        (auto, auto, &[], &["--continue"], true, false),
+    let cases = [
+        ("", ask, "", "--continue", false, true),
+        (auto, ask, "", "--continue", false, true),
+        (auto, auto, "", "--continue", true, false),
         // It was started with a mode that exceeds the configuration.
-        (ask, ask, &["--mode", "auto"], &["--continue"], true, false),
-        ("", ask, &[], &["--continue", "--mode", "auto"], true, false),
-        ("", "", &[], &["--continue", "--mode", "ask"], false, false),
+        (ask, ask, "--mode auto", "--continue", true, false),
+        ("", ask, "", "--continue --mode auto", true, false),
+        ("", "", "", "--continue --mode ask", false, false),
     ];
     for (before, after, flags, more, made, is_limited) in cases {
+        let words = |text: &'static str| text.split_whitespace().collect::<Vec<_>>();
         let user = User::new(&inputs(TOUCH, 2));
         write(&user, ".config/pintle/config.toml", before);
-        assert!(run(&user, flags).made, "{before} {flags:?}");
+        assert!(run(&user, &words(flags)).made, "{before} {flags}");
         write(&user, ".config/pintle/config.toml", after);
-        let continued = run(&user, more);
-        assert_eq!(continued.made, made, "{before} {after} {more:?}: {continued:?}");
+        let continued = run(&user, &words(more));
+        assert_eq!(continued.made, made, "{before} {after} {more}: {continued:?}");
         let notice = "kept session: `mode` allows more than ";
         let has_notice = continued.printed.contains(notice) && continued.printed.contains(LIMITED);
-        assert_eq!(has_notice, is_limited, "{before} {after} {more:?}: {continued:?}");
+        assert_eq!(has_notice, is_limited, "{before} {after} {more}: {continued:?}");
     }
 }
 
