@@ -153,7 +153,7 @@ pub(crate) enum Command {
     Man(ManArgs),
     /// Check keys, network, programs, sandbox, terminal and directories
     Doctor(DoctorArgs),
-    /// Be the agent of an editor (ACP), on standard input and output
+    /// Run as an ACP agent on stdio, for an editor
     #[cfg(feature = "acp")]
     #[command(after_help = exit::TABLE, mut_args(hosted::hide_refused(&["env", "dir"])))]
     Acp(Box<RunArgs>),
@@ -168,14 +168,14 @@ pub(crate) enum Command {
     /// Make, list and revoke tokens for `pintle serve`
     #[cfg(feature = "server")]
     Tokens(TokensArgs),
-    /// List, declare and try servers of tools (MCP), or be one
+    /// Manage MCP servers, or run as one
     #[cfg(feature = "mcp")]
     Mcp(McpArgs),
-    /// Take a piece of work to its end, with evidence that the model did not write
+    /// Run a task until independent checks pass
     #[cfg(feature = "task")]
     #[command(after_help = exit::TABLE)]
     Task(TaskArgs),
-    /// Keep tasks going that no other process has, as one worker of several if need be
+    /// Run a task worker
     #[cfg(feature = "task")]
     #[command(after_help = exit::TABLE)]
     Worker(Box<WorkerArgs>),

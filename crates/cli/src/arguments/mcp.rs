@@ -14,10 +14,10 @@ use crate::env_spec::EnvSpec;
 /// Servers of tools of a run.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ServerArgs {
-    /// Also use the servers of tools that this file declares, in the form of .mcp.json; may be repeated
+    /// Also use the MCP servers that this file declares, in the form of .mcp.json; may be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "no_mcp")]
     pub(crate) mcp_config: Vec<PathBuf>,
-    /// Use no servers of tools
+    /// Use no MCP servers
     #[arg(long)]
     pub(crate) no_mcp: bool,
 }
@@ -43,7 +43,7 @@ pub(crate) struct McpArgs {
 /// Subcommands of `pintle mcp`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
-    /// List the declared servers of tools, without starting any
+    /// List the declared MCP servers, without starting any
     List(ServersArgs),
     /// Declare a server: a command after `--`, or a URL
     Add(Box<AddServerArgs>),

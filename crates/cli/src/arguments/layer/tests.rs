@@ -71,7 +71,7 @@ fn each_flag_sets_one_field_with_its_origin() {
 
 #[test]
 fn each_flag_of_a_field_is_in_the_test() {
-    // The grant is a file, the directories are a flag of the server, and servers of tools are optional.
+    // The grant is a file, the directories are a flag of the server, and MCP servers are optional.
     let others = ["grant", "root", "mcp-config", "no-mcp"];
     for flag in FIELDS.iter().flat_map(|row| row.flags).filter(|flag| !others.contains(*flag)) {
         let is_tested =
