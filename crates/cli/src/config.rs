@@ -13,19 +13,20 @@ mod settings;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-#[cfg(feature = "server")]
-use pintle_host::SessionSpec;
-use pintle_host::{BoundedValue, KeptSpec, LayerSpec, Origin, PartialSpec, ProfileRef, Resolved, merge};
+use pintle_host::{
+    BoundedValue, KeptSpec, LayerSpec, PartialSpec, ProfileRef, Resolved, SessionSpec, ValueOrigin, merge,
+};
 
 pub(crate) use self::commands::complete;
 use self::load::Configuration;
-use crate::args::{ConfigArgs, ConfigCommand, ConfigurationArgs, RunArgs};
+use crate::args::{ConfigArgs, ConfigCommand, ConfigurationArgs, ConversationArgs, RunArgs};
 use crate::config_file::{keys, problem};
 use crate::console;
 use crate::env_spec::EnvSpec;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::notice::Notice;
+use crate::policy;
 use crate::process_env::{self, ProcessEnv};
 use crate::provider::{Provider, ProviderName};
 use crate::sessions::{RememberedSettings, Selected};
@@ -79,33 +80,53 @@ struct MergedSession {
     loaded: Configuration,
 }
 
-/// Returns the flags of a session with the settings that the configuration, the flags of this process and the other sources
-/// form.
-pub(crate) async fn resolve_run(
+/// Settings of a session that is to be opened, and its presentation.
+#[derive(Clone, Debug)]
+pub(crate) struct ResolvedSession {
+    /// The settings, without the grant of a file.
+    pub(crate) spec: SessionSpec,
+    /// Settings that the session remembers.
+    pub(crate) remembered: RememberedSettings,
+    /// Presentation of a conversation.
+    pub(crate) conversation: ConversationArgs,
+}
+
+impl ResolvedSession {
+    /// Returns the settings with the grant of the file that a flag names, if it names one.
+    pub(crate) fn with_grant(mut self, args: &RunArgs) -> Result<Self, Failure> {
+        if let Some(file) = &args.grant {
+            self.spec.policy.grant = Some(policy::grant::read_file(file)?);
+        }
+        Ok(self)
+    }
+}
+
+/// Returns the settings that the configuration, the flags of this process and the other sources form.
+pub(crate) async fn resolve_session(
     args: &RunArgs,
     sources: SessionSources,
     process_env: &ProcessEnv,
-) -> Result<RunArgs, Failure> {
+) -> Result<ResolvedSession, Failure> {
     let MergedSession { resolved, spec, sources, loaded } = merge_session(args, sources, process_env).await?;
-    let mut run = args.clone().with_settings(&resolved)?;
+    let mut conversation = args.conversation.clone();
     let profile = layers::selected_profile(args, &sources.remembered.spec.given);
     for (key, value) in loaded.settings(profile.as_deref()).values {
         if !args.typed.contains(key) {
-            run.conversation.set(key, &value.text);
+            conversation.set(key, &value.text);
         }
     }
-    run.session.given.extend(sources.remembered.flags);
-    run.session.spec = spec;
-    make_absolute(&mut run.session.spec.given);
-    if let (Some(ProfileRef::Name(name)), Origin::Flag(_)) =
+    let mut remembered = RememberedSettings { flags: args.session.given.clone(), spec };
+    remembered.flags.extend(sources.remembered.flags);
+    make_absolute(&mut remembered.spec.given);
+    if let (Some(ProfileRef::Name(name)), ValueOrigin::Flag(_)) =
         (&resolved.spec.model.profile, resolved.origin("model.profile"))
     {
-        run.session.given.insert(keys::PROFILE.to_owned(), vec![name.clone()]);
+        remembered.flags.insert(keys::PROFILE.to_owned(), vec![name.clone()]);
     }
-    Ok(run)
+    Ok(ResolvedSession { spec: resolved.spec, remembered, conversation })
 }
 
-/// Returns the settings of a session, as [`resolve_run`] does.
+/// Returns the settings of a session, as [`resolve_session`] does.
 #[cfg(feature = "server")]
 pub(crate) async fn resolve_spec(
     args: &RunArgs,
@@ -128,7 +149,7 @@ async fn merge_session(
     let loaded = load_checked(directory, args.configuration, process_env).await?;
     let layers = layers::of_session(args, &sources, &loaded, process_env)?;
     let mut spec = KeptSpec::from_layers(&layers);
-    if matches!(spec.origins.get(MODE), Some(Origin::Request(_))) {
+    if matches!(spec.origins.get(MODE), Some(ValueOrigin::Request(_))) {
         // The record of the session has the mode of the client, which may change.
         spec.given.clear(MODE);
         spec.origins.remove(MODE);
@@ -189,12 +210,12 @@ fn directory_of_session(
 /// the mode that applies.
 fn bounded_notice(bounded: &BoundedValue) -> Option<Notice> {
     let mut bounded = bounded.clone();
-    if matches!(bounded.origin, Origin::Remembered(_)) {
+    if matches!(bounded.origin, ValueOrigin::Remembered(_)) {
         if bounded.path == MODE {
             return None;
         }
         // A message does not need the flag that the session remembers.
-        bounded.origin = Origin::Remembered(None);
+        bounded.origin = ValueOrigin::Remembered(None);
     }
     Some(Notice::from(bounded.to_string()))
 }

@@ -33,7 +33,6 @@ mod man;
 mod mcp;
 mod mock;
 mod models;
-mod opening;
 mod output_schema;
 mod patch;
 mod piped_input;
@@ -62,13 +61,13 @@ use std::time::Duration;
 use pintle_host::kept_in;
 #[cfg(feature = "acp")]
 use pintle_host::prompt_commands;
-#[cfg(feature = "mcp")]
-use pintle_host::server_tokens;
 use pintle_host::{
-    attendant, budget, cost, env_spec, environment, explain, failure, gates, host_command, instructions,
-    keys, model, named_value, notice, policy, process_env, process_secrets, profile_file, provider, route,
-    scripted_models, servers, session_limits, sessions, timeout, toolset,
+    attendant, cost, env_spec, environment, explain, failure, host_command, instructions, keys, model,
+    named_value, notice, policy, process_env, process_secrets, profile_file, provider, route,
+    scripted_models, servers, sessions, timeout, toolset,
 };
+#[cfg(feature = "mcp")]
+use pintle_host::{gates, server_tokens};
 #[cfg(feature = "acp")]
 use pintle_tui::reports;
 use pintle_tui::{approve, console, interrupt, render, terminal, user_editor};

@@ -29,7 +29,7 @@ pub(crate) struct PolicyArgs {
 
 impl From<&PolicyArgs> for PolicyChoice {
     fn from(args: &PolicyArgs) -> Self {
-        Self { mode: args.mode, allow: args.allow.clone(), deny: args.deny.clone() }
+        Self { mode: args.mode, allow: args.allow.clone(), ask: Vec::new(), deny: args.deny.clone() }
     }
 }
 

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::flags::UnreadableFlag;
 use super::merge::{combine_values, discard_replaced, discard_weaker, in_order};
-use super::row::{FieldRow, Kept};
-use super::{Layer, LayerSpec, Origin};
+use super::row::{FieldRow, KeptField};
+use super::{Layer, LayerSpec, ValueOrigin};
 use crate::spec::{Combine, PartialSpec, SessionSpec};
 
 /// The settings that a session was started with. They contain no key and no password.
@@ -21,7 +21,7 @@ pub struct KeptSpec {
     /// The settings of the command line and of the client.
     pub given: PartialSpec,
     /// Their origins, by the path of the field.
-    pub origins: BTreeMap<String, Origin>,
+    pub origins: BTreeMap<String, ValueOrigin>,
     /// The values that the configuration of the user had, for the fields that it limits; `None` if they are unknown.
     pub user: Option<PartialSpec>,
 }
@@ -49,10 +49,10 @@ impl KeptSpec {
         for mut layer in given {
             let is_flag = layer.layer == Layer::CommandLine;
             retain(&mut layer.spec, |path| match FieldRow::find(path).map(|row| row.kept) {
-                Some(Kept::Always) => true,
+                Some(KeptField::Always) => true,
                 // The rules of a command line apply to one run.
-                Some(Kept::UnlessFlag) => !is_flag,
-                Some(Kept::Never) | None => false,
+                Some(KeptField::UnlessFlag) => !is_flag,
+                Some(KeptField::Never) | None => false,
             });
             let url = layer.spec.model.base_url.take();
             layer.spec.model.base_url = url.map(|url| url.redacted());
@@ -80,7 +80,7 @@ impl KeptSpec {
     /// Unsets the settings that stronger ones replace. Lists that combine by [`Combine::Append`] stay.
     pub fn discard_replaced(&mut self, stronger: &PartialSpec) {
         let given = std::mem::take(&mut self.given);
-        let mut layers = [LayerSpec::new(Layer::Remembered { user: None }, given, Origin::Default)];
+        let mut layers = [LayerSpec::new(Layer::Remembered { user: None }, given, ValueOrigin::Default)];
         discard_weaker(&mut layers, stronger);
         let [layer] = layers;
         self.given = layer.spec;
@@ -98,11 +98,11 @@ impl KeptSpec {
         let layer = Layer::Remembered { user: user.map(Box::new) };
         let origins = origins.into_iter().map(|(path, origin)| {
             // A fork has remembered values already.
-            let is_remembered = matches!(origin, Origin::Remembered(_));
-            (path, if is_remembered { origin } else { Origin::Remembered(Some(Box::new(origin))) })
+            let is_remembered = matches!(origin, ValueOrigin::Remembered(_));
+            (path, if is_remembered { origin } else { ValueOrigin::Remembered(Some(Box::new(origin))) })
         });
         let origins = origins.collect();
-        LayerSpec { layer, spec: given, origin: Origin::Remembered(None), origins }
+        LayerSpec { layer, spec: given, origin: ValueOrigin::Remembered(None), origins }
     }
 }
 

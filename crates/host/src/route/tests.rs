@@ -22,7 +22,7 @@ fn choose(flags: Flags, variables: &[(&str, &str)]) -> Result<ModelSource, Failu
     let choice = ModelChoice {
         provider: flags.provider,
         model: flags.model.map(str::to_owned),
-        base_url: flags.base_url.map(str::to_owned),
+        base_url: flags.base_url.map(BaseUrl::new),
         script: flags.script.map(PathBuf::from),
         dialect: flags.dialect,
         profile: None,

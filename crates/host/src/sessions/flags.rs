@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::failure::{Failure, OrFailure as _};
 use crate::layers::{FIELDS, KeptSpec};
 use crate::model::Model;
-use crate::spec::{BaseUrl, PartialSpec};
+use crate::spec::{BaseUrl, PartialSpec, ProfileRef, SessionSpec};
 
 /// Values by the name of their flag, without dashes. A switch has no values.
 pub type Flags = BTreeMap<String, Vec<String>>;
@@ -127,6 +127,20 @@ pub struct SessionDescription {
     pub has_profile: bool,
     /// Whether the run has a separate grant.
     pub has_grant: bool,
+}
+
+impl SessionDescription {
+    /// Returns the description of a session with these settings.
+    #[must_use]
+    pub fn new(spec: &SessionSpec, remembered: RememberedSettings) -> Self {
+        Self {
+            id: spec.persistence.id.clone(),
+            properties: spec.persistence.properties.clone().unwrap_or_default(),
+            remembered,
+            has_profile: matches!(spec.model.profile, Some(ProfileRef::File(_))),
+            has_grant: spec.policy.grant.is_some(),
+        }
+    }
 }
 
 /// Property of a summary with the flags as a JSON object.
