@@ -309,6 +309,7 @@ impl SessionOpener<'_> {
     }
 
     /// Returns the builder of the session.
+    #[expect(clippy::disallowed_methods, reason = "this is the place that builds sessions")]
     fn governed(
         &self,
         (mut config, id): (SessionConfig, SessionId),
