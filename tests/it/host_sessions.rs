@@ -32,6 +32,9 @@ fn refuses() -> Arc<Answers> {
     Arc::new(Answers(Decision::Deny { reason: None }))
 }
 
+/// Change of the default settings.
+type Change = fn(&mut SessionSpec);
+
 /// Home of a user with a key and a rule, a repository, and a directory beside it.
 struct Scene(tempfile::TempDir);
 
@@ -65,19 +68,37 @@ impl Scene {
         Host::new(ProcessEnv::with(variables))
     }
 
-    /// Opens a session with the default settings and a scripted model.
-    async fn open(&self, server: &ScriptedServer, approver: Arc<Answers>) -> OpenSession {
+    /// Opens a session with a scripted model.
+    async fn open(&self, server: &ScriptedServer, change: Change, approver: Arc<Answers>) -> OpenSession {
+        let mut spec = self.spec(server);
+        change(&mut spec);
+        let attendant = ClientAttendant::with_approver(None, approver);
+        self.host().open(spec, Surface::new(Arc::new(attendant))).await.unwrap()
+    }
+
+    /// Returns the default settings with a scripted model.
+    fn spec(&self, server: &ScriptedServer) -> SessionSpec {
         let mut spec = SessionSpec::default();
         spec.model.provider = Some("openai-compatible".to_owned());
         spec.model.name = Some("local-model".to_owned());
         spec.model.base_url = Some(BaseUrl::new(server.base_url(Dialect::ChatCompletions)));
         spec.environment.dir = Some(self.at("work"));
-        let attendant = ClientAttendant::with_approver(None, approver);
-        self.host().open(spec, Surface::new(Arc::new(attendant))).await.unwrap()
+        spec
     }
 
     /// Runs one call of the model. Returns the outcome, and the result of the call.
     async fn run(&self, tool: &str, arguments: &Value, approver: Arc<Answers>) -> (Outcome, String) {
+        self.run_with(|_| {}, tool, arguments, approver).await
+    }
+
+    /// As [`run`](Self::run), with changed settings.
+    async fn run_with(
+        &self,
+        change: Change,
+        tool: &str,
+        arguments: &Value,
+        approver: Arc<Answers>,
+    ) -> (Outcome, String) {
         // Texts are the same in JSON and TOML.
         let arguments = arguments.as_object().unwrap().iter();
         let arguments: Vec<String> = arguments.map(|(name, value)| format!("{name} = {value}")).collect();
@@ -88,7 +109,7 @@ impl Scene {
         );
         let server =
             ScriptedServer::start(Script::parse(&script).unwrap(), ServerOptions::new()).await.unwrap();
-        let opened = self.open(&server, approver).await;
+        let opened = self.open(&server, change, approver).await;
         let mut run = opened.session.submit("go");
         let mut result = String::new();
         while let Some(event) = run.next().await {
@@ -183,11 +204,7 @@ async fn a_session_that_does_not_open_leaves_nothing_in_the_store() {
     );
     let server = server.await.unwrap();
     let host = scene.host();
-    let mut spec = SessionSpec::default();
-    spec.model.provider = Some("openai-compatible".to_owned());
-    spec.model.name = Some("local-model".to_owned());
-    spec.model.base_url = Some(BaseUrl::new(server.base_url(Dialect::ChatCompletions)));
-    spec.environment.dir = Some(scene.at("work"));
+    let mut spec = scene.spec(&server);
     spec.environment.roots = Some([scene.at("outside")].into());
     let attendant = ClientAttendant::with_approver(None, refuses());
     let failure = host.open(spec, Surface::new(Arc::new(attendant))).await.unwrap_err();
@@ -196,4 +213,26 @@ async fn a_session_that_does_not_open_leaves_nothing_in_the_store() {
     let kept = sessions.list(&pintle_store::Filter::default(), &pintle_store::Page::default()).await.unwrap();
     assert!(kept.is_empty(), "{kept:?}");
     server.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_paths_and_tools_of_the_settings_apply() {
+    let hide: Change = |spec| spec.policy.hidden = vec!["private".into()];
+    let ask: Change = |spec| spec.policy.ask = vec!["@write(notes)".to_owned()];
+    let only: Change = |spec| spec.tools.only = Some(["read_file".to_owned()].into());
+    let scene = Scene::new();
+    std::fs::create_dir(scene.at("work/private")).unwrap();
+    std::fs::write(scene.at("work/private/key"), "SECRET").unwrap();
+    let read = json!({"file_path": "private/key"});
+    for (change, is_read) in [(hide, false), (ask, true)] {
+        let (outcome, result) = scene.run_with(change, "read_file", &read, accepts()).await;
+        assert_eq!(result.contains("SECRET"), is_read, "{outcome:?} {result}");
+    }
+    let (tool, arguments) = write("notes");
+    for (change, approver, is_written) in
+        [(ask, refuses(), false), (only, accepts(), false), (ask, accepts(), true)]
+    {
+        let (outcome, result) = scene.run_with(change, tool, &arguments, approver).await;
+        assert_eq!(scene.at("work/notes").exists(), is_written, "{outcome:?} {result}");
+    }
 }

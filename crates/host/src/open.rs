@@ -225,17 +225,19 @@ impl Host {
         };
         let is_created = kept.as_ref().is_some_and(|kept| !matches!(kept.origin, SessionOrigin::Resumed(_)));
         let created = kept.as_ref().filter(|_| is_created && worktree.is_none()).map(|kept| kept.id.clone());
-        let opener = SessionOpener {
-            spec: &spec,
-            environment: &choice,
-            model: &model,
-            attendant: Arc::clone(&surface.attendant),
-            is_mode_given: request.is_mode_given,
-            is_effort_given: request.is_effort_given,
-            can_turn_to_plan: surface.can_turn_to_plan,
-            process_env: &process_env,
+        let opened = {
+            let opener = SessionOpener {
+                spec: &spec,
+                environment: &choice,
+                model: &model,
+                attendant: Arc::clone(&surface.attendant),
+                is_mode_given: request.is_mode_given,
+                is_effort_given: request.is_effort_given,
+                can_turn_to_plan: surface.can_turn_to_plan,
+                process_env: &process_env,
+            };
+            opener.open(kept, surface).await
         };
-        let opened = opener.open(kept, surface).await;
         match opened {
             Ok((started, environment)) => {
                 let StartedSession { session, policy, servers, effort, offered, limits, .. } = started;

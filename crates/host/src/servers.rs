@@ -37,11 +37,11 @@ mod with_servers {
 
     impl ServerOptions {
         /// Returns the options of a session in this environment.
-        pub fn new(spec: &SessionSpec, environment: EnvSpec) -> Self {
+        pub fn new(spec: &SessionSpec, environment: &EnvSpec) -> Self {
             Self {
                 choice: spec.into(),
                 confinement: spec.into(),
-                environment,
+                environment: environment.clone(),
                 keeps_state: spec.persistence.keep,
             }
         }
@@ -124,7 +124,7 @@ mod without_servers {
 
     impl ServerOptions {
         /// Returns no options.
-        pub fn new(_spec: &SessionSpec, _environment: EnvSpec) -> Self {
+        pub fn new(_spec: &SessionSpec, _environment: &EnvSpec) -> Self {
             Self
         }
     }

@@ -183,7 +183,7 @@ impl SessionOpener<'_> {
         let servers = servers::offer(
             &mut profile,
             (&server_files, more),
-            &ServerOptions::new(spec, self.environment.spec.clone()),
+            &ServerOptions::new(spec, &self.environment.spec),
             env_session,
             grant.as_ref(),
             attendant,
