@@ -1,6 +1,6 @@
 //! Merges the settings of a user and of a project that the user does not trust.
 
-use pintle_host::{FieldRow, Layer, LayerSpec, ValueOrigin, PartialSpec, SandboxLevel, merge};
+use pintle_host::{FieldRow, Layer, LayerSpec, PartialSpec, SandboxLevel, ValueOrigin, merge};
 
 fn main() {
     let mut user = PartialSpec::default();
