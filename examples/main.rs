@@ -15,6 +15,7 @@ mod complete;
 mod custom_environment;
 mod custom_tool;
 mod governed;
+mod host_session;
 mod http_host;
 mod images;
 mod object;
@@ -44,6 +45,7 @@ const EXAMPLES: &[(&str, Main)] = &[
     ("own_provider", own_provider::main),
     ("http_host", http_host::main),
     ("governed", governed::main),
+    ("host_session", host_session::main),
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,5 @@
 //! What governance costs: a round that is judged, recorded and sandboxed, and a call that a thousand rules are about.
+#![expect(clippy::disallowed_methods, reason = "measures sessions without a host")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

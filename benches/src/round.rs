@@ -1,4 +1,5 @@
 //! A tool round: request, stream, decode, trivial tool, next request.
+#![expect(clippy::disallowed_methods, reason = "measures sessions without a host")]
 
 use std::path::{Path, PathBuf};
 

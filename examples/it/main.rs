@@ -35,6 +35,7 @@ examples![
     custom_environment,
     custom_tool,
     governed,
+    host_session,
     http_host,
     images,
     object,

@@ -18,6 +18,7 @@ mod generate;
 mod governed_sessions;
 mod governed_trees;
 mod harness;
+mod host_sessions;
 mod hosts;
 mod looping;
 mod many_approvals;

@@ -1,6 +1,6 @@
 //! Merges the settings of a user and of a project that the user does not trust.
 
-use pintle_host::{FieldRow, Layer, LayerSpec, Origin, PartialSpec, SandboxLevel, merge};
+use pintle_host::{FieldRow, Layer, LayerSpec, PartialSpec, SandboxLevel, ValueOrigin, merge};
 
 fn main() {
     let mut user = PartialSpec::default();
@@ -9,8 +9,8 @@ fn main() {
     project.environment.sandbox = Some(SandboxLevel::Off);
     project.policy.deny = vec!["shell".to_owned()];
     let layers = [
-        LayerSpec::new(Layer::User, user, Origin::Flag("--sandbox".to_owned())),
-        LayerSpec::new(Layer::Project { trusted: false }, project, Origin::Default),
+        LayerSpec::new(Layer::User, user, ValueOrigin::Flag("--sandbox".to_owned())),
+        LayerSpec::new(Layer::Project { trusted: false }, project, ValueOrigin::Default),
     ];
     let resolved = merge(layers).unwrap();
     assert_eq!(resolved.spec.environment.sandbox, SandboxLevel::Writes);

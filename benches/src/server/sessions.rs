@@ -1,4 +1,5 @@
 //! Scripted sessions, with a server and without one.
+#![expect(clippy::disallowed_methods, reason = "measures sessions without a host")]
 
 use std::collections::VecDeque;
 use std::io;

@@ -3,6 +3,7 @@
 //!
 //! The script depends on the prompt: with `write`, the model writes `hello.txt`; with `run`, it runs a command; with `wait`,
 //! one that takes a minute.
+#![expect(clippy::disallowed_methods, reason = "an example builds its sessions itself")]
 
 use std::collections::HashMap;
 use std::error::Error;

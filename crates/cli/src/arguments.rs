@@ -43,7 +43,6 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pintle_agent::CompactionPolicy;
-use pintle_governance::Grant;
 
 pub(crate) use self::approvals::{ApprovalArg, ApprovalsArgs, ApprovalsCommand, DecideArgs, DecisionName};
 #[cfg(feature = "client")]
@@ -59,7 +58,7 @@ pub(crate) use self::first_contact::{DoctorArgs, LoginArgs, LogoutArgs, ManArgs}
 pub(crate) use self::grants::{GrantsArgs, GrantsCommand, RevokeArgs};
 #[cfg(any(feature = "restate", feature = "server"))]
 pub(crate) use self::hosted::sandbox_remedy;
-pub(crate) use self::layer::{name_profile, parsed, profile_file};
+pub(crate) use self::layer::{name_profile, profile_file};
 #[cfg(feature = "mcp")]
 pub(crate) use self::mcp::{
     AddServerArgs, McpArgs, McpCommand, ServeToolsArgs, ServerArg, ServerArgs, ServerToolsArgs, ServersArgs,
@@ -376,9 +375,6 @@ pub(crate) struct RunArgs {
     /// Names of the flags that were typed, without dashes.
     #[arg(skip)]
     pub(crate) typed: BTreeSet<String>,
-    /// Grant of a client's request.
-    #[arg(skip)]
-    pub(crate) requested_grant: Option<Grant>,
 }
 
 /// `pintle ask`.

@@ -11,20 +11,19 @@ pub(crate) mod settings;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use pintle_governance::Mode;
-#[cfg(feature = "server")]
-use pintle_host::SessionSpec;
 use pintle_host::{
-    BoundedValue, KeptSpec, LayerSpec, Origin, PartialSpec, ProfileRef, Resolved, limit_recorded_mode, merge,
+    BoundedValue, KeptSpec, LayerSpec, PartialSpec, ProfileRef, Resolved, SessionSpec, ValueOrigin,
+    limit_recorded_mode, merge,
 };
 
 pub(crate) use self::commands::complete;
 use self::load::Configuration;
-use crate::arguments::{ConfigurationArgs, RunArgs};
+use crate::arguments::{ConfigurationArgs, ConversationArgs, RunArgs};
 use crate::config::file::{keys, problem};
 use crate::env_spec::EnvSpec;
 use crate::failure::Failure;
 use crate::notice::Notice;
+use crate::policy;
 use crate::process_env::{self, ProcessEnv};
 use crate::provider::{Provider, ProviderName};
 use crate::sessions::{RememberedSettings, Selected};
@@ -56,41 +55,58 @@ struct MergedSession {
     resolved: Resolved,
     /// Settings that the session remembers.
     spec: KeptSpec,
-    /// Mode in place of the recorded one, which exceeds the configuration of the user.
-    recorded_mode_limit: Option<Mode>,
     sources: SessionSources,
     loaded: Configuration,
 }
 
-/// Returns the flags of a session with the settings that the configuration, the flags of this process and the other sources
-/// form.
-pub(crate) async fn resolve_run(
+/// Settings of a session that is to be opened, and its presentation.
+#[derive(Clone, Debug)]
+pub(crate) struct ResolvedSession {
+    /// The settings, without the grant of a file.
+    pub(crate) spec: SessionSpec,
+    /// Settings that the session remembers.
+    pub(crate) remembered: RememberedSettings,
+    /// Presentation of a conversation.
+    pub(crate) conversation: ConversationArgs,
+}
+
+impl ResolvedSession {
+    /// Returns the settings with the grant of the file that a flag names, if it names one.
+    pub(crate) fn with_grant(mut self, args: &RunArgs) -> Result<Self, Failure> {
+        if let Some(file) = &args.grant {
+            self.spec.policy.grant = Some(policy::grant::read_file(file)?);
+        }
+        Ok(self)
+    }
+}
+
+/// Returns the settings that the configuration, the flags of this process and the other sources form.
+pub(crate) async fn resolve_session(
     args: &RunArgs,
     sources: SessionSources,
     process_env: &ProcessEnv,
-) -> Result<RunArgs, Failure> {
-    let MergedSession { resolved, spec, recorded_mode_limit, sources, loaded } =
-        merge_session(args, sources, process_env).await?;
-    let mut run = args.clone().with_settings(&resolved)?;
-    run.policy.recorded_mode_limit = recorded_mode_limit;
+) -> Result<ResolvedSession, Failure> {
+    let MergedSession { resolved, spec, sources, loaded } = merge_session(args, sources, process_env).await?;
+    let mut conversation = args.conversation.clone();
     let profile = layers::selected_profile(args, &sources.remembered.spec.given);
     for (key, value) in loaded.settings(profile.as_deref()).values {
         if !args.typed.contains(key) {
-            run.conversation.set(key, &value.text);
+            conversation.set(key, &value.text);
         }
     }
-    run.session.given.extend(sources.remembered.flags);
-    run.session.spec = spec;
-    make_absolute(&mut run.session.spec.given);
-    if let (Some(ProfileRef::Name(name)), Origin::Flag(_)) =
+    let recorded_mode = sources.remembered.recorded_mode;
+    let mut remembered = RememberedSettings { flags: args.session.given.clone(), spec, recorded_mode };
+    remembered.flags.extend(sources.remembered.flags);
+    make_absolute(&mut remembered.spec.given);
+    if let (Some(ProfileRef::Name(name)), ValueOrigin::Flag(_)) =
         (&resolved.spec.model.profile, resolved.origin("model.profile"))
     {
-        run.session.given.insert(keys::PROFILE.to_owned(), vec![name.clone()]);
+        remembered.flags.insert(keys::PROFILE.to_owned(), vec![name.clone()]);
     }
-    Ok(run)
+    Ok(ResolvedSession { spec: resolved.spec, remembered, conversation })
 }
 
-/// Returns the settings of a session, as [`resolve_run`] does.
+/// Returns the settings of a session, as [`resolve_session`] does.
 #[cfg(feature = "server")]
 pub(crate) async fn resolve_spec(
     args: &RunArgs,
@@ -113,7 +129,7 @@ async fn merge_session(
     let loaded = load_checked(directory, args.configuration, process_env).await?;
     let layers = layers::of_session(args, &sources, &loaded, process_env)?;
     let mut spec = KeptSpec::from_layers(&layers);
-    if matches!(spec.origins.get(MODE), Some(Origin::Request(_))) {
+    if matches!(spec.origins.get(MODE), Some(ValueOrigin::Request(_))) {
         // The record of the session has the mode of the client, which may change.
         spec.given.clear(MODE);
         spec.origins.remove(MODE);
@@ -122,11 +138,11 @@ async fn merge_session(
     let limit = recorded.and_then(|recorded| limit_recorded_mode(&layers, recorded));
     let resolved = merge_layers(layers)?;
     report_bounded(&resolved, |_| true, process_env);
-    if let Some((_, bounded)) = &limit {
+    if let Some((mode, bounded)) = limit {
+        sources.remembered.recorded_mode = Some(mode);
         process_env.notices().report(bounded.to_string());
     }
-    let recorded_mode_limit = limit.map(|(mode, _)| mode);
-    Ok(MergedSession { resolved, spec, recorded_mode_limit, sources, loaded })
+    Ok(MergedSession { resolved, spec, sources, loaded })
 }
 
 /// Makes the paths of files absolute: a relative path means another file in another directory.
@@ -180,12 +196,12 @@ fn directory_of_session(
 /// the last one on its record applies.
 fn bounded_notice(bounded: &BoundedValue) -> Option<Notice> {
     let mut bounded = bounded.clone();
-    if matches!(bounded.origin, Origin::Remembered(_)) {
+    if matches!(bounded.origin, ValueOrigin::Remembered(_)) {
         if bounded.path == MODE {
             return None;
         }
         // A message does not need the flag that the session remembers.
-        bounded.origin = Origin::Remembered(None);
+        bounded.origin = ValueOrigin::Remembered(None);
     }
     Some(Notice::from(bounded.to_string()))
 }

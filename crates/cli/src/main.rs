@@ -7,7 +7,6 @@ mod config;
 mod exit;
 mod hardening;
 mod input;
-mod opening;
 mod output;
 #[cfg(feature = "client")]
 mod remote;
@@ -19,13 +18,13 @@ use std::process::ExitCode;
 use pintle_host::kept_in;
 #[cfg(feature = "acp")]
 use pintle_host::prompt_commands;
-#[cfg(feature = "mcp")]
-use pintle_host::server_tokens;
 use pintle_host::{
-    attendant, budget, cost, env_spec, environment, explain, failure, gates, host_command, instructions,
-    keys, model, named_value, notice, policy, process_env, process_secrets, profile_file, provider, route,
-    scripted_models, servers, session_limits, sessions, timeout, toolset,
+    attendant, cost, env_spec, environment, explain, failure, host_command, instructions, keys, model,
+    named_value, notice, policy, process_env, process_secrets, profile_file, provider, route,
+    scripted_models, servers, sessions, timeout, toolset,
 };
+#[cfg(feature = "mcp")]
+use pintle_host::{gates, server_tokens};
 #[cfg(feature = "acp")]
 use pintle_tui::reports;
 use pintle_tui::{approve, console, interrupt, render, terminal, user_editor};

@@ -409,6 +409,7 @@ impl GovernedBuilder {
     }
 
     /// Builds the session with its history, gates and hooks. `grant` has the name of the environment.
+    #[expect(clippy::disallowed_methods, reason = "a governed session has its gates")]
     fn build(
         self,
         config: SessionConfig,

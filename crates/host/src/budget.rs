@@ -1,7 +1,6 @@
 //! Budgets of a run, from the user's file, flags and the project, and the source that its session draws on.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use pintle_agent::{Budget, BudgetSource};
 use pintle_env::ExecutionEnvironment;
@@ -12,57 +11,52 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::policy::Project;
 use crate::process_env::{self, ProcessEnv};
 use crate::sessions::Sessions;
+use crate::spec::{BudgetSpec, LimitSpec, SessionSpec};
 
 /// Limits that a run asks for. They replace limits of the user's file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BudgetChoice {
-    /// Input and output tokens of the session.
-    pub tokens: Option<u64>,
-    /// Cost of the session, in millionths of a US dollar.
-    pub cost_micros: Option<u64>,
-    /// Calls of tools of the session.
-    pub tool_calls: Option<u64>,
-    /// Time of the run.
-    pub wall_time: Option<Duration>,
-    /// Further limits, as `SCOPE.KEY=VALUE`.
-    pub limits: Vec<String>,
-    /// Reaction to a limit on tokens, cost or calls.
+    /// Limits by scope.
+    pub limits: BudgetSpec,
+    /// Reaction to a limit on tokens, cost or calls; `None` for the reaction of the file.
     pub at_limit: Option<AtLimit>,
-    /// Reaction to a model without a price, under a limit on cost.
+    /// Reaction to a model without a price, under a limit on cost; `None` for the reaction of the file.
     pub unknown_price: Option<UnknownPrice>,
+}
+
+impl From<&SessionSpec> for BudgetChoice {
+    fn from(spec: &SessionSpec) -> Self {
+        let LimitSpec { budget, at_limit, unknown_price, .. } = spec.limits;
+        Self { limits: budget, at_limit, unknown_price }
+    }
 }
 
 impl BudgetChoice {
     /// Replaces limits by the limits of the choice.
-    pub fn apply(&self, limits: &mut BudgetLimits) -> Result<(), Failure> {
-        let session = &mut limits.session;
-        session.tokens = self.tokens.or(session.tokens);
-        session.cost_micros = self.cost_micros.or(session.cost_micros);
-        session.tool_calls = self.tool_calls.or(session.tool_calls);
-        limits.run.wall_time = self.wall_time.or(limits.run.wall_time);
-        for text in &self.limits {
-            limits.set_limit(text).or_usage("--budget is wrong")?;
+    pub fn apply(&self, limits: &mut BudgetLimits) {
+        let BudgetSpec { run, session, day } = self.limits;
+        for (own, limits) in [(run, &mut limits.run), (session, &mut limits.session), (day, &mut limits.day)]
+        {
+            limits.tokens = own.tokens.or(limits.tokens);
+            limits.cost_micros = own.cost_micros.or(limits.cost_micros);
+            limits.tool_calls = own.tool_calls.or(limits.tool_calls);
+            limits.wall_time = own.wall_time.or(limits.wall_time);
         }
-        if let Some(at_limit) = self.at_limit {
-            limits.at_limit = at_limit;
-        }
-        if let Some(unknown_price) = self.unknown_price {
-            limits.unknown_price = unknown_price;
-        }
-        Ok(())
+        limits.at_limit = self.at_limit.unwrap_or(limits.at_limit);
+        limits.unknown_price = self.unknown_price.unwrap_or(limits.unknown_price);
     }
 }
 
 /// Loads the limits of a run. Flags replace limits of the user's file, and project files can only lower them.
 ///
-/// A file or a flag with mistakes is a usage failure: an unrecognised part could be a limit.
+/// A file with mistakes is a usage failure: an unrecognised part could be a limit.
 pub async fn load(
     choice: &BudgetChoice,
     environment: &dyn ExecutionEnvironment,
     process_env: &ProcessEnv,
 ) -> Result<BudgetLimits, Failure> {
     let mut limits = user_limits(process_env)?;
-    choice.apply(&mut limits)?;
+    choice.apply(&mut limits);
     for project in Project::read_all(environment).await? {
         if let Some((name, text)) = project.budget() {
             let of_project = BudgetLimits::parse(&name, text)
@@ -124,6 +118,8 @@ pub async fn source(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use pintle_agent::{BudgetRequest, Principal, SessionId};
 
     use super::*;
@@ -133,19 +129,17 @@ mod tests {
     fn chosen_limits_replace_the_limits_of_the_file() {
         let mut limits =
             BudgetLimits::parse("f", "[session]\ntokens = 5\ncalls = 7\n[day]\ncost = 1\n").unwrap();
-        let choice = BudgetChoice {
-            tokens: Some(9),
-            wall_time: Some(Duration::from_secs(3)),
-            limits: vec!["day.cost=2".to_owned()],
-            at_limit: Some(AtLimit::Ask),
-            ..BudgetChoice::default()
-        };
-        choice.apply(&mut limits).unwrap();
+        let mut spec = SessionSpec::default();
+        spec.limits.budget.session.tokens = Some(9);
+        spec.limits.budget.run.wall_time = Some(Duration::from_secs(3));
+        spec.limits.budget.day.cost_micros = Some(2_000_000);
+        spec.limits.at_limit = Some(AtLimit::Ask);
+        BudgetChoice::from(&spec).apply(&mut limits);
         assert_eq!(limits.session, Budget::default().with_tokens(9).with_tool_calls(7));
         assert_eq!(limits.run, Budget::default().with_wall_time(Duration::from_secs(3)));
         assert_eq!((limits.day.cost_micros, limits.at_limit), (Some(2_000_000), AtLimit::Ask));
-        let wrong = BudgetChoice { limits: vec!["day.cots=2".to_owned()], ..BudgetChoice::default() };
-        assert!(wrong.apply(&mut limits).unwrap_err().message().contains("cost"));
+        BudgetChoice::from(&SessionSpec::default()).apply(&mut limits);
+        assert_eq!(limits.at_limit, AtLimit::Ask, "the file decides without a setting");
     }
 
     #[test]

@@ -6,6 +6,10 @@ use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::failure::Failure;
+use crate::named_value::parse_setting;
+use crate::spec::SessionSpec;
+
 /// Environment and working directory of the tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvironmentChoice {
@@ -47,6 +51,16 @@ impl SshHost {
     /// Returns the port, if one was given.
     pub fn port(&self) -> Option<u16> {
         self.port
+    }
+}
+
+impl TryFrom<&SessionSpec> for EnvironmentChoice {
+    type Error = Failure;
+
+    /// Fails for an environment of no known form.
+    fn try_from(spec: &SessionSpec) -> Result<Self, Failure> {
+        let environment = &spec.environment;
+        Ok(Self { spec: parse_setting(&environment.kind)?, directory: environment.dir.clone() })
     }
 }
 

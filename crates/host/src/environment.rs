@@ -9,7 +9,7 @@ mod temporary;
 mod watch_record;
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
@@ -21,8 +21,7 @@ use pintle_governance::{FinalCheck, ProtectedPathWatch, WorkspacePolicy};
 
 use self::confinement::{ConfinedLocal, GuardedFiles, ReplacedPathsSource};
 pub use self::confinement::{
-    Confinement, HINT as SANDBOX_HINT, SandboxName, SandboxState, SandboxUse, UNUSABLE, has_sandbox,
-    without_network,
+    Confinement, HINT as SANDBOX_HINT, SandboxState, SandboxUse, UNUSABLE, has_sandbox, without_network,
 };
 pub use self::repository_guard::GuardedWatch;
 use self::repository_guard::RepositoryGuard;
@@ -36,6 +35,7 @@ use crate::env_spec::{EnvSpec, EnvironmentChoice, SshHost};
 use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::notice::Notices;
 use crate::process_env::ProcessEnv;
+use crate::spec::SandboxLevel;
 
 /// Validated target that has not been connected to yet.
 #[derive(Debug)]
@@ -45,6 +45,8 @@ pub struct EnvTarget<'a> {
     use_of: SandboxUse,
     /// Rules of `--deny`.
     denials: &'a [String],
+    /// Further hidden paths.
+    hidden: &'a [PathBuf],
     process_env: &'a ProcessEnv,
 }
 
@@ -78,13 +80,13 @@ pub struct EnvSession {
 /// A workspace that is hidden itself is a usage failure.
 pub fn local_policy(
     workspace: &Path,
-    level: SandboxName,
+    level: SandboxLevel,
     process_env: &ProcessEnv,
 ) -> Result<WorkspacePolicy, Failure> {
     let HiddenPaths { paths, visible } = match level {
         // Commands can read all of them.
-        SandboxName::Off => secrets::hidden_without_sandbox(workspace, process_env)?,
-        SandboxName::Auto | SandboxName::Full | SandboxName::Writes => {
+        SandboxLevel::Off => secrets::hidden_without_sandbox(workspace, process_env)?,
+        SandboxLevel::Auto | SandboxLevel::Full | SandboxLevel::Writes => {
             secrets::hidden(workspace, process_env)?
         }
     };
@@ -107,7 +109,14 @@ impl<'a> EnvTarget<'a> {
         if choice.spec == EnvSpec::Local {
             process_env.directory(choice.directory.as_deref())?;
         }
-        Ok(Self { choice, confinement, use_of: SandboxUse::default(), denials: &[], process_env })
+        Ok(Self {
+            choice,
+            confinement,
+            use_of: SandboxUse::default(),
+            denials: &[],
+            hidden: &[],
+            process_env,
+        })
     }
 
     /// Sets the sandbox requirements of a run.
@@ -120,6 +129,26 @@ impl<'a> EnvTarget<'a> {
     pub fn with_denials(mut self, denials: &'a [String]) -> Self {
         self.denials = denials;
         self
+    }
+
+    /// Hides further paths. Relative ones start at the working directory.
+    pub fn with_hidden(mut self, hidden: &'a [PathBuf]) -> Self {
+        self.hidden = hidden;
+        self
+    }
+
+    /// Returns the further hidden paths of a workspace.
+    ///
+    /// A workspace in one of them is a usage failure.
+    fn hidden_paths(&self, workspace: &Path) -> Result<Vec<PathBuf>, Failure> {
+        let hidden: Vec<PathBuf> = self.hidden.iter().map(|path| workspace.join(path)).collect();
+        match hidden.iter().find(|path| workspace.starts_with(path)) {
+            None => Ok(hidden),
+            Some(path) => {
+                let (workspace, path) = (workspace.display(), path.display());
+                Err(Failure::usage(format!("cannot work in {workspace}: {path} is hidden")))
+            }
+        }
     }
 
     /// Connects to the target and initialises it. Never falls back to another environment.
@@ -145,13 +174,21 @@ impl<'a> EnvTarget<'a> {
         };
         let environment = confinement::confine(&self.confinement, environment, []);
         let sandbox = match self.confinement.level {
-            SandboxName::Off => SandboxState::Off,
-            SandboxName::Auto | SandboxName::Full | SandboxName::Writes => {
+            SandboxLevel::Off => SandboxState::Off,
+            SandboxLevel::Auto | SandboxLevel::Full | SandboxLevel::Writes => {
                 SandboxState::Unavailable { reasons: format!("there is no sandbox in {}", self.choice.spec) }
             }
         };
         let mut workspace = WorkspacePolicy::new();
         workspace.is_local = false;
+        workspace.hidden = match self.hidden_paths(environment.working_directory()) {
+            Ok(hidden) => hidden,
+            Err(failure) => {
+                // The first failure is the one to report.
+                let _ = environment.cleanup().await;
+                return Err(failure);
+            }
+        };
         Ok(EnvSession {
             of_servers: Arc::clone(&environment),
             environment,
@@ -174,7 +211,8 @@ impl<'a> EnvTarget<'a> {
         let directory = self.process_env.directory(self.choice.directory.as_deref())?;
         let builder = self.process_env.environment_builder(&directory);
         let record = WatchRecord::open(&directory, self.use_of.keeps_state, self.process_env)?;
-        let policy = local_policy(&directory, self.confinement.level, self.process_env)?;
+        let mut policy = local_policy(&directory, self.confinement.level, self.process_env)?;
+        policy.hidden.extend(self.hidden_paths(&directory)?);
         let files = GuardedFiles { record: &record, policy: &policy, denials: self.denials };
         let confined = async |use_of| {
             confinement::local(&self.confinement, use_of, builder.clone(), &files, self.process_env).await

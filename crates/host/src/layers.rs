@@ -17,7 +17,7 @@ pub use self::fields::FIELDS;
 pub use self::flags::UnreadableFlag;
 pub use self::kept::{KeptSpec, limit_recorded_mode};
 pub use self::merge::merge;
-pub use self::row::{Access, ClientScope, DefaultValue, FieldRow, HttpField, Kept, ValueKind};
+pub use self::row::{Access, ClientScope, DefaultValue, FieldRow, HttpField, KeptField, ValueKind};
 use crate::spec::{PartialSpec, SessionSpec};
 
 /// Kind of a layer, from the weakest to the strongest.
@@ -97,7 +97,7 @@ impl Layer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Origin {
+pub enum ValueOrigin {
     /// No layer sets the field.
     Default,
     /// File.
@@ -114,12 +114,12 @@ pub enum Origin {
     /// Flag, with its dashes.
     Flag(String),
     /// A kept session, with the origin that the value had when the session was started, if it is known.
-    Remembered(Option<Box<Origin>>),
+    Remembered(Option<Box<ValueOrigin>>),
     /// Field of a client's request, by name.
     Request(String),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -144,15 +144,15 @@ pub struct LayerSpec {
     /// The settings.
     pub spec: PartialSpec,
     /// Origin of the fields that have no entry in `origins`.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
     /// Origins by the path of the field.
-    pub origins: BTreeMap<String, Origin>,
+    pub origins: BTreeMap<String, ValueOrigin>,
 }
 
 impl LayerSpec {
     /// Creates a layer whose values have one origin.
     #[must_use]
-    pub fn new(layer: Layer, spec: PartialSpec, origin: Origin) -> Self {
+    pub fn new(layer: Layer, spec: PartialSpec, origin: ValueOrigin) -> Self {
         Self { layer, spec, origin, origins: BTreeMap::new() }
     }
 
@@ -161,26 +161,26 @@ impl LayerSpec {
     #[must_use]
     pub fn from_request(client: Client, can_approve: bool, spec: PartialSpec) -> Self {
         let set = spec.set_paths();
-        let mut layer = Self::new(Layer::Request { client, can_approve }, spec, Origin::Default);
+        let mut layer = Self::new(Layer::Request { client, can_approve }, spec, ValueOrigin::Default);
         for row in FIELDS.iter().filter(|row| set.contains(&row.path)) {
             let name = match client {
                 Client::Http => row.http.map(|field| field.name),
                 Client::Editor => row.acp,
             };
-            layer = layer.with_origin(row.path, Origin::Request(name.unwrap_or(row.path).to_owned()));
+            layer = layer.with_origin(row.path, ValueOrigin::Request(name.unwrap_or(row.path).to_owned()));
         }
         layer
     }
 
     /// Sets the origin of a field.
     #[must_use]
-    pub fn with_origin(mut self, path: impl Into<String>, origin: Origin) -> Self {
+    pub fn with_origin(mut self, path: impl Into<String>, origin: ValueOrigin) -> Self {
         self.origins.insert(path.into(), origin);
         self
     }
 
     /// Returns the origin of a field.
-    fn origin_of(&self, path: &str) -> Origin {
+    fn origin_of(&self, path: &str) -> ValueOrigin {
         self.origins.get(path).unwrap_or(&self.origin).clone()
     }
 }
@@ -193,7 +193,7 @@ pub struct Resolved {
     pub spec: SessionSpec,
     /// Origins of the fields that a layer set, by path: one for each element of a list that combines by
     /// [`Combine::Append`](crate::Combine::Append), and else one for each layer that the value depends on.
-    pub origins: BTreeMap<&'static str, Vec<Origin>>,
+    pub origins: BTreeMap<&'static str, Vec<ValueOrigin>>,
     /// Values of projects that do not apply because the project may not set them.
     pub left_out: Vec<SpecProblem>,
     /// Values that were reduced to the value of the user.
@@ -203,8 +203,8 @@ pub struct Resolved {
 impl Resolved {
     /// Returns the origin that decided about a field.
     #[must_use]
-    pub fn origin(&self, path: &str) -> &Origin {
-        static DEFAULT: Origin = Origin::Default;
+    pub fn origin(&self, path: &str) -> &ValueOrigin {
+        static DEFAULT: ValueOrigin = ValueOrigin::Default;
         self.origins.get(path).and_then(|origins| origins.last()).unwrap_or(&DEFAULT)
     }
 }
@@ -217,7 +217,7 @@ pub struct SpecProblem {
     /// Path of the field.
     pub path: &'static str,
     /// Origin of the value.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
     /// Kind.
     pub kind: ProblemKind,
     /// Description of what would be accepted.
@@ -247,9 +247,9 @@ pub struct BoundedValue {
     /// Path of the field.
     pub path: &'static str,
     /// Origin of the value that does not apply.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
     /// Origin of the value that applies.
-    pub limit: Origin,
+    pub limit: ValueOrigin,
 }
 
 impl fmt::Display for BoundedValue {

@@ -9,6 +9,7 @@ pub mod environment;
 pub mod explain;
 pub mod failure;
 pub mod gates;
+mod host;
 pub mod host_command;
 pub mod instructions;
 pub mod kept_in;
@@ -21,6 +22,7 @@ pub mod models;
 pub mod named_value;
 mod no_key;
 pub mod notice;
+mod open;
 pub mod policy;
 pub mod process_env;
 pub mod process_secrets;
@@ -39,11 +41,13 @@ mod spec;
 pub mod timeout;
 pub mod toolset;
 
+pub use host::Host;
 pub use layers::{
-    Access, BoundedValue, Client, ClientScope, DefaultValue, FIELDS, FieldRow, HttpField, Kept, KeptSpec,
-    Layer, LayerSpec, Origin, ProblemKind, Resolved, SpecProblem, UnreadableFlag, ValueKind,
+    Access, BoundedValue, Client, ClientScope, DefaultValue, FIELDS, FieldRow, HttpField, KeptField,
+    KeptSpec, Layer, LayerSpec, ProblemKind, Resolved, SpecProblem, UnreadableFlag, ValueKind, ValueOrigin,
     limit_recorded_mode, merge,
 };
+pub use open::{CheckEnvironment, OpenRequest, OpenSession, Surface, WrapEnvironment};
 pub use spec::{
     BaseUrl, BudgetSpec, Combine, CountLimit, EnvironmentSpec, InstructionSpec, LimitSpec, ModelSpec,
     NetworkAccess, PartialEnvironment, PartialInstructions, PartialLimits, PartialModel, PartialPersistence,

@@ -13,9 +13,13 @@ const VARIABLE: &str = "PINTLE_CATALOG";
 
 /// Returns the built-in catalog, overridden by the file named by flag or variable.
 pub fn catalog(flag: Option<&Path>, process_env: &ProcessEnv) -> Result<Cow<'static, Catalog>, Failure> {
-    let flag = flag.map(|file| ("--catalog", file.to_path_buf()));
-    let source = flag.or_else(|| process_env.variable(VARIABLE).map(|file| (VARIABLE, PathBuf::from(file))));
-    let Some((source, file)) = source else { return Ok(Cow::Borrowed(Catalog::built_in())) };
+    let variable = process_env.variable(VARIABLE).map(PathBuf::from);
+    // The settings of a session contain the value of the variable.
+    let is_variable = flag.is_none() || flag == variable.as_deref();
+    let source = if is_variable { VARIABLE } else { "--catalog" };
+    let Some(file) = flag.map(Path::to_path_buf).or(variable) else {
+        return Ok(Cow::Borrowed(Catalog::built_in()));
+    };
     Catalog::from_file(&file)
         .map(Cow::Owned)
         .map_err(|error| Failure::usage(format!("{source}: cannot use {}", file.display())).caused_by(&error))

@@ -1,6 +1,10 @@
 //! Enumerations whose values have names in flags, files and prompts.
 
+use std::str::FromStr;
+
 use pintle_tools::most_similar;
+
+use crate::failure::Failure;
 
 /// Enumeration whose values have names.
 pub trait NamedValue: Copy + Send + Sync + 'static {
@@ -25,6 +29,13 @@ pub fn parse<T: NamedValue>(text: &str) -> Result<T, String> {
     })
 }
 
+/// Parses a setting of a session that is text.
+///
+/// A wrong one is a usage failure: a kept session or an application may have it.
+pub fn parse_setting<T: FromStr<Err = String>>(text: &str) -> Result<T, Failure> {
+    text.parse().map_err(|problem| Failure::usage(format!("invalid setting of the session: {problem}")))
+}
+
 /// Returns a question that suggests a similar name, or an empty text.
 pub fn meant<'n>(wrong: &str, known: impl Iterator<Item = &'n str>) -> String {
     let similar = most_similar(wrong, known);
@@ -34,26 +45,24 @@ pub fn meant<'n>(wrong: &str, known: impl Iterator<Item = &'n str>) -> String {
 #[cfg(test)]
 mod tests {
     use std::fmt::Debug;
-    use std::str::FromStr;
 
     use super::*;
-    use crate::environment::SandboxName;
     use crate::provider::{Provider, ProviderName};
-    use crate::sessions::worktree::WorktreeBase;
+    use crate::spec::{SandboxLevel, WorktreeBase};
 
     /// Checks that the names are these, that each is parsed, and that the error for another text lists them.
     fn check<T>(names: &[&str])
     where
-        T: NamedValue + Debug + PartialEq + FromStr<Err = String>,
+        T: NamedValue + Debug + PartialEq,
     {
         let named: Vec<&str> = T::VALUES.iter().map(|value| value.value_name()).collect();
         assert_eq!(named, names);
         for value in T::VALUES {
-            assert_eq!(value.value_name().parse::<T>(), Ok(*value));
+            assert_eq!(parse::<T>(value.value_name()), Ok(*value));
         }
         for wrong in ["gateway", "", names[0].to_uppercase().as_str()] {
             let expected = format!("found `{wrong}`, expected one of {}", names.join(", "));
-            assert_eq!(wrong.parse::<T>(), Err(expected));
+            assert_eq!(parse::<T>(wrong), Err(expected));
         }
     }
 
@@ -61,7 +70,7 @@ mod tests {
     fn values_are_parsed_by_their_names() {
         check::<Provider>(&["openai", "anthropic", "gemini", "openai-compatible"]);
         check::<ProviderName>(&["openai", "anthropic", "gemini", "openai-compatible", "scripted"]);
-        check::<SandboxName>(&["auto", "full", "writes", "off"]);
+        check::<SandboxLevel>(&["auto", "full", "writes", "off"]);
         check::<WorktreeBase>(&["head", "changes"]);
     }
 }

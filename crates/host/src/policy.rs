@@ -16,6 +16,7 @@ pub use self::trust::Trusted;
 use crate::failure::{Failure, OrFailure as _};
 use crate::notice::Notice;
 use crate::process_env::{self, ProcessEnv};
+use crate::spec::{PolicySpec, SessionSpec};
 use crate::toolset;
 
 /// Mode and rules that a run asks for.
@@ -25,8 +26,17 @@ pub struct PolicyChoice {
     pub mode: Option<Mode>,
     /// Rules that let calls run.
     pub allow: Vec<String>,
+    /// Rules for calls that need a decision.
+    pub ask: Vec<String>,
     /// Rules that deny calls.
     pub deny: Vec<String>,
+}
+
+impl From<&SessionSpec> for PolicyChoice {
+    fn from(spec: &SessionSpec) -> Self {
+        let PolicySpec { mode, allow, ask, deny, .. } = &spec.policy;
+        Self { mode: Some(*mode), allow: allow.clone(), ask: ask.clone(), deny: deny.clone() }
+    }
 }
 
 /// Policy of a run, and the parts that were left out.
@@ -92,6 +102,7 @@ pub async fn load(
     let ProjectParts { rules: of_projects, hooks: project_hooks, server_files, untrusted } = of_projects;
     rules.extend(of_projects);
     add_flags(&mut rules, Permission::Allow, &choice.allow, &workspace)?;
+    add_flags(&mut rules, Permission::Ask, &choice.ask, &workspace)?;
     add_flags(&mut rules, Permission::Deny, &choice.deny, &workspace)?;
     check_rule_names(&rules)?;
     for hooks in iter::once(&user_hooks).chain(project_hooks.iter().map(|(hooks, _trusted)| hooks)) {
@@ -165,10 +176,14 @@ fn add_flags(
     texts: &[String],
     workspace: &Path,
 ) -> Result<(), Failure> {
-    let flag = format!("--{permission}");
+    // No flag has rules that ask.
+    let source = match permission {
+        Permission::Allow | Permission::Deny => format!("--{permission}"),
+        Permission::Ask => "policy.ask".to_owned(),
+    };
     for text in texts {
-        let rule = Rule::parse(text, workspace).or_usage(&format!("{flag} is wrong"))?;
-        rules.add(permission, rule, flag.clone());
+        let rule = Rule::parse(text, workspace).or_usage(&format!("{source} is wrong"))?;
+        rules.add(permission, rule, source.clone());
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ use crate::scripted_models::ScriptedModels;
 pub const STATE_VARIABLE: &str = "PINTLE_STATE_DIR";
 
 /// Variable with the directory of the user's configuration.
-const CONFIG_VARIABLE: &str = "PINTLE_CONFIG_DIR";
+pub const CONFIG_VARIABLE: &str = "PINTLE_CONFIG_DIR";
 
 /// Variable in which the SDK of codex passes a key of OpenAI, and the variable of that key here.
 const CODEX_KEY: &str = "CODEX_API_KEY";

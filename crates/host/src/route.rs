@@ -7,10 +7,11 @@ use pintle_providers::{AdapterBuilder, Anthropic, Gemini, OpenAi, OpenAiCompatib
 
 use crate::failure::{Failure, FailureKind};
 use crate::keys::{ConfiguredKeys, Secret};
-use crate::named_value::meant;
+use crate::named_value::{meant, parse_setting};
 use crate::no_key;
 use crate::process_env::ProcessEnv;
 use crate::provider::{Provider, ProviderName};
+use crate::spec::{BaseUrl, ProfileRef, SessionSpec};
 
 /// Source of the base URL and the key of a scripted server.
 const SCRIPT: &str = "--script";
@@ -27,7 +28,7 @@ pub struct ModelChoice {
     /// Model name; `None` for the provider's best model.
     pub model: Option<String>,
     /// Base URL of the provider's API.
-    pub base_url: Option<String>,
+    pub base_url: Option<BaseUrl>,
     /// Script that answers instead of a provider.
     pub script: Option<PathBuf>,
     /// Wire dialect of the script.
@@ -36,6 +37,29 @@ pub struct ModelChoice {
     pub profile: Option<PathBuf>,
     /// File of models and prices.
     pub catalog: Option<PathBuf>,
+}
+
+impl TryFrom<&SessionSpec> for ModelChoice {
+    type Error = Failure;
+
+    /// Fails for an unknown provider or dialect.
+    fn try_from(spec: &SessionSpec) -> Result<Self, Failure> {
+        let model = &spec.model;
+        // The values of a profile with a name are settings themselves.
+        let profile = match &model.profile {
+            Some(ProfileRef::File(file)) => Some(file.clone()),
+            Some(ProfileRef::Name(_)) | None => None,
+        };
+        Ok(Self {
+            provider: model.provider.as_deref().map(parse_setting).transpose()?,
+            model: model.name.clone(),
+            base_url: model.base_url.clone(),
+            script: model.script.clone(),
+            dialect: model.dialect.as_deref().map(parse_setting).transpose()?,
+            profile,
+            catalog: model.catalog.clone(),
+        })
+    }
 }
 
 /// Source of model responses.
@@ -62,7 +86,7 @@ pub struct Route {
     /// Model name.
     pub model: String,
     /// Base URL, or `None` for the provider's default.
-    pub base_url: Option<BaseUrl>,
+    pub base_url: Option<ConfiguredUrl>,
     /// API key, which a local server may not need.
     pub key: Option<ApiKey>,
     /// OpenAI organization, for keys that belong to several.
@@ -75,8 +99,8 @@ pub struct Route {
 
 /// Base URL and where it was configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BaseUrl {
-    url: String,
+pub struct ConfiguredUrl {
+    url: BaseUrl,
     /// Flag or environment variable.
     pub source: &'static str,
 }
@@ -132,7 +156,7 @@ impl Route {
         Self {
             provider,
             model,
-            base_url: Some(BaseUrl { url, source: SCRIPT }),
+            base_url: Some(ConfiguredUrl { url: BaseUrl::new(url), source: SCRIPT }),
             key: Some(ApiKey { secret: Secret::new(SCRIPT_KEY), source: SCRIPT }),
             organization: None,
             project: None,
@@ -203,20 +227,11 @@ impl Route {
     }
 }
 
-impl BaseUrl {
+impl ConfiguredUrl {
     /// Returns the URL without user, password and query, which may be secret.
     pub fn redacted(&self) -> String {
-        redacted_url(&self.url)
+        self.url.redacted().as_str().to_owned()
     }
-}
-
-/// Returns a URL without user, password and query, which may be secret.
-pub fn redacted_url(url: &str) -> String {
-    let url = url.split(['?', '#']).next().unwrap_or_default();
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let (authority, path) = rest.split_at_checked(rest.find('/').unwrap_or(rest.len())).unwrap_or((rest, ""));
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    format!("{scheme}://{host}{path}")
 }
 
 /// Sets the base URL, if there is one.
@@ -375,13 +390,13 @@ fn base_url(
     provider: Provider,
     choice: &ModelChoice,
     lookup: impl Fn(&str) -> Option<String>,
-) -> Result<Option<BaseUrl>, Failure> {
+) -> Result<Option<ConfiguredUrl>, Failure> {
     if let Some(url) = &choice.base_url {
-        return Ok(Some(BaseUrl { url: url.clone(), source: "--base-url" }));
+        return Ok(Some(ConfiguredUrl { url: url.clone(), source: "--base-url" }));
     }
     let variable = provider.variables().base_url;
     match lookup(variable) {
-        Some(url) => Ok(Some(BaseUrl { url, source: variable })),
+        Some(url) => Ok(Some(ConfiguredUrl { url: BaseUrl::new(url), source: variable })),
         None if provider == Provider::OpenAiCompatible => Err(Failure::usage(format!(
             "{} requires --base-url or {variable}, such as http://127.0.0.1:8080/v1",
             provider.name()

@@ -13,10 +13,14 @@ mod with_servers {
     use crate::gates;
     pub use crate::mcp::SessionServers;
     use crate::mcp::{OfflineGrant, ServerChoice, ServerPlace};
+    use crate::notice::Notice;
     use crate::policy::ServerFile;
     use crate::process_env::ProcessEnv;
+    use crate::spec::SessionSpec;
     use pintle_governance::Grant;
     pub use pintle_mcp::ServerSpec;
+    use pintle_mcp::{ServerTransport, parse_declared_servers};
+    use serde_json::{Map, Value, json};
 
     /// Servers that a run asks for, and the settings that they depend on.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +33,43 @@ mod with_servers {
         pub environment: EnvSpec,
         /// Whether listings of servers are stored.
         pub keeps_state: bool,
+    }
+
+    impl ServerOptions {
+        /// Returns the options of a session in this environment.
+        pub fn new(spec: &SessionSpec, environment: &EnvSpec) -> Self {
+            Self {
+                choice: spec.into(),
+                confinement: spec.into(),
+                environment: environment.clone(),
+                keeps_state: spec.persistence.keep,
+            }
+        }
+    }
+
+    /// Returns the servers that settings declare. They run in the sandbox.
+    ///
+    /// A wrong declaration is a usage failure.
+    pub fn declared(spec: &SessionSpec, process_env: &ProcessEnv) -> Result<Vec<ServerSpec>, Failure> {
+        if spec.tools.servers.is_empty() {
+            return Ok(Vec::new());
+        }
+        let servers = spec.tools.servers.iter();
+        let servers: Map<String, Value> =
+            servers.map(|server| (server.name.clone(), server.declaration.clone())).collect();
+        let text = json!({ "mcpServers": servers }).to_string();
+        let declared = parse_declared_servers(&text, |name| process_env.variable(name));
+        process_env.notices().report_all(declared.warnings.iter().map(|text| Notice::from(text.as_str())));
+        if let Some(problem) = declared.problems.first() {
+            return Err(Failure::usage(format!("tools.servers: {problem}")));
+        }
+        let mut specs = declared.servers;
+        for spec in &mut specs {
+            if let ServerTransport::Stdio(server) = &mut spec.transport {
+                server.outside_sandbox = false;
+            }
+        }
+        Ok(specs)
     }
 
     /// Adds the tools of the servers that files of projects and the client declare to the tools of a profile. Starts
@@ -64,11 +105,13 @@ mod without_servers {
     use pintle_agent::{ProviderProfile, SessionHandle};
 
     use crate::attendant::Attendant;
+    use crate::env_spec::EnvSpec;
     use crate::environment::EnvSession;
     use crate::failure::Failure;
     use crate::policy::ServerFile;
     use crate::process_env::ProcessEnv;
     use crate::prompt_commands::{CalledPrompt, PromptCommand, PromptText};
+    use crate::spec::SessionSpec;
     use pintle_governance::Grant;
 
     /// Uninhabited: this build has no servers.
@@ -78,6 +121,13 @@ mod without_servers {
     /// Nothing: a build without servers has no options for them.
     #[derive(Clone, Copy, Debug)]
     pub struct ServerOptions;
+
+    impl ServerOptions {
+        /// Returns no options.
+        pub fn new(_spec: &SessionSpec, _environment: &EnvSpec) -> Self {
+            Self
+        }
+    }
 
     /// No servers.
     #[derive(Clone, Debug)]
@@ -101,6 +151,16 @@ mod without_servers {
         }
     }
 
+    /// Returns no servers. Fails if settings declare some.
+    pub fn declared(spec: &SessionSpec, _process_env: &ProcessEnv) -> Result<Vec<ServerSpec>, Failure> {
+        match spec.tools.servers.first() {
+            None => Ok(Vec::new()),
+            Some(server) => {
+                Err(Failure::usage(format!("this build cannot start the MCP server `{}`", server.name)))
+            }
+        }
+    }
+
     /// Leaves the profile unchanged. Never fails: only a build with servers can.
     pub fn offer(
         _profile: &mut ProviderProfile,
@@ -116,6 +176,6 @@ mod without_servers {
 }
 
 #[cfg(feature = "mcp")]
-pub use self::with_servers::{ServerOptions, ServerSpec, SessionServers, offer};
+pub use self::with_servers::{ServerOptions, ServerSpec, SessionServers, declared, offer};
 #[cfg(not(feature = "mcp"))]
-pub use self::without_servers::{ServerOptions, ServerSpec, SessionServers, offer};
+pub use self::without_servers::{ServerOptions, ServerSpec, SessionServers, declared, offer};

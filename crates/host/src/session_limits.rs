@@ -5,6 +5,7 @@ use std::time::Duration;
 use pintle_agent::{CompactionPolicy, SessionConfig, TurnLimits};
 use pintle_llm::ReasoningEffort;
 
+use crate::spec::{LimitSpec, SessionSpec};
 use crate::timeout;
 
 /// How long a call waits for a decision.
@@ -21,6 +22,18 @@ pub struct SessionLimits {
     pub compact_at: u8,
     /// Maximum time that a model call yields nothing; `None` for the default.
     pub model_timeout: Option<Duration>,
+}
+
+impl From<&SessionSpec> for SessionLimits {
+    fn from(spec: &SessionSpec) -> Self {
+        let LimitSpec { max_turns, max_tool_rounds, compact_at, .. } = spec.limits;
+        Self {
+            max_turns: max_turns.0,
+            max_tool_rounds: max_tool_rounds.0,
+            compact_at,
+            model_timeout: spec.model.timeout,
+        }
+    }
 }
 
 impl SessionLimits {

@@ -41,7 +41,7 @@ pub struct Sessions {
 
 /// Session of a run.
 #[derive(Debug)]
-pub struct Kept {
+pub struct KeptSession {
     /// Takes its checkpoints.
     pub checkpoints: StoredCheckpoints,
     /// Id of the session.
@@ -53,13 +53,13 @@ pub struct Kept {
     /// Policy that the session, or the origin of a fork, had at the end of its record.
     pub policy: RecordedPolicy,
     /// Its beginning.
-    pub origin: Origin,
+    pub origin: SessionOrigin,
 }
 
-impl Kept {
+impl KeptSession {
     /// Returns whether the session has no earlier history.
     pub fn is_new(&self) -> bool {
-        matches!(self.origin, Origin::New)
+        matches!(self.origin, SessionOrigin::New)
     }
 
     /// Checks that the tools reach the files that the session has worked on, and records their location. Its
@@ -72,7 +72,7 @@ impl Kept {
         excluded: BTreeSet<PathBuf>,
         notices: &Notices,
     ) -> Result<Self, Failure> {
-        if let Origin::Resumed(record) = &self.origin
+        if let SessionOrigin::Resumed(record) = &self.origin
             && match_workspace(self.journal.summary(), env).await == WorkspaceMatch::Other
         {
             let replay = record.replay().or_failed("the session cannot be read")?;
@@ -95,7 +95,7 @@ impl Kept {
 
 /// Beginning of a kept session.
 #[derive(Debug)]
-pub enum Origin {
+pub enum SessionOrigin {
     /// A new session without a history.
     New,
     /// A resumed session.
@@ -368,6 +368,11 @@ impl Selected {
         Ok(remembered)
     }
 
+    /// Returns the record of the session.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
     /// Returns whether the session works in a worktree.
     pub fn has_worktree(&self) -> bool {
         Worktree::of(&self.summary).is_some()
@@ -411,11 +416,11 @@ impl Selected {
         model: &Model,
         place: &Place,
         worktree: Option<&Worktree>,
-    ) -> Result<Kept, Failure> {
+    ) -> Result<KeptSession, Failure> {
         let Self { sessions, summary, record, fork } = self;
         let grant = policy::grant::of_record(&record)?;
         let mut policy = RecordedPolicy::from_record(&record);
-        policy.mode = description.mode_limit.or(policy.mode);
+        policy.mode = description.remembered.recorded_mode.or(policy.mode);
         let Some(turns) = fork else {
             let mut writer = sessions.writer(&summary.id).await?;
             let id = summary.id.clone();
@@ -436,26 +441,26 @@ impl Selected {
                 Some(newest) => checkpoints.after(newest),
                 None => checkpoints,
             };
-            return Ok(Kept {
+            return Ok(KeptSession {
                 checkpoints,
                 id,
                 grant,
                 policy,
                 journal: sessions.journal(writer, summary),
-                origin: Origin::Resumed(Box::new(record)),
+                origin: SessionOrigin::Resumed(Box::new(record)),
             });
         };
         let described = describe(description, model, place, worktree, grant.as_ref());
         let id = described.id.clone();
         let forked = pintle_store::fork(sessions.store(), &summary.id, turns, described).await;
         let StoredFork { start, journal, .. } = forked.map_err(|error| fork_failure(&error, &summary.id))?;
-        Ok(Kept {
+        Ok(KeptSession {
             checkpoints: sessions.checkpoints(&id),
             id,
             grant,
             policy,
             journal: sessions.with_subagents(journal),
-            origin: Origin::Forked(Box::new(start)),
+            origin: SessionOrigin::Forked(Box::new(start)),
         })
     }
 }
@@ -468,18 +473,18 @@ impl Sessions {
         model: &Model,
         place: &Place,
         worktree: Option<&Worktree>,
-    ) -> Result<Kept, Failure> {
+    ) -> Result<KeptSession, Failure> {
         let summary = describe(description, model, place, worktree, None);
         let id = summary.id.clone();
         let writer = self.store().create(summary.clone()).await.or_failed("cannot create the session")?;
         let checkpoints = self.checkpoints(&id);
-        Ok(Kept {
+        Ok(KeptSession {
             checkpoints,
             id,
             journal: self.journal(writer, summary),
             grant: None,
             policy: RecordedPolicy::default(),
-            origin: Origin::New,
+            origin: SessionOrigin::New,
         })
     }
 }

@@ -372,10 +372,11 @@ spec! {
         compact_at: Required(u8 = CompactionPolicy::AUTOMATIC) replace;
         /// Limits on tokens, cost, calls and time.
         budget: Required(BudgetSpec = BudgetSpec::default()) narrow;
-        /// Behaviour at a limit on tokens, cost or calls.
-        at_limit: Required(AtLimit = AtLimit::Stop) replace;
-        /// Behaviour under a limit on cost for a model without a known price.
-        unknown_price: Required(UnknownPrice = UnknownPrice::Refuse) replace;
+        /// Behaviour at a limit on tokens, cost or calls. Default: the behaviour of the user's budget file, or else to stop.
+        at_limit: Optional(AtLimit) replace;
+        /// Behaviour under a limit on cost for a model without a known price. Default: the behaviour of the user's budget file,
+        /// or else to refuse.
+        unknown_price: Optional(UnknownPrice) replace;
     }
 
     /// The tools that the model is offered.

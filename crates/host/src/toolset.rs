@@ -12,6 +12,7 @@ use pintle_web::{AddressRules, FetchLimits, HttpWebClient, ProviderSearch};
 use crate::failure::{Failure, OrFailure as _};
 use crate::model::Model;
 use crate::provider::Provider;
+use crate::spec::SessionSpec;
 
 /// Minimum context window, in tokens, for offering tools beyond the toolset.
 const MIN_WINDOW: u64 = 16_384;
@@ -27,6 +28,17 @@ pub struct ToolsetChoice {
     pub has_denials: bool,
     /// Whether web tools may use the network.
     pub network: bool,
+}
+
+impl From<&SessionSpec> for ToolsetChoice {
+    fn from(spec: &SessionSpec) -> Self {
+        Self {
+            toolset: spec.tools.toolset,
+            mode: Some(spec.policy.mode),
+            has_denials: !spec.policy.deny.is_empty(),
+            network: spec.environment.has_network(),
+        }
+    }
 }
 
 /// Conditions for tools beyond the toolset.

@@ -3,6 +3,7 @@
 //! A separate test binary, since its allocator counts the memory of the whole process. The client runs in the same process, and
 //! sends the image in pieces of one small buffer.
 #![expect(
+    clippy::disallowed_methods,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,

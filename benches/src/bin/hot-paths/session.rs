@@ -1,4 +1,5 @@
 //! Rounds of a session with a fake model and a tool that does nothing.
+#![expect(clippy::disallowed_methods, reason = "measures sessions without a host")]
 
 use std::sync::{
     Arc,

@@ -147,6 +147,7 @@ impl Driver {
     }
 
     /// Returns a builder of a fork after the first `turns` history entries; `None` if there are fewer.
+    #[allow(clippy::disallowed_methods, reason = "a fork has the gates of its origin")]
     pub(super) fn fork(&self, turns: usize) -> Option<SessionBuilder> {
         let start = self.machine.fork(turns, self.log.session_id().clone())?;
         let mut builder =

@@ -162,6 +162,7 @@ impl Worker {
         }
     }
 
+    #[allow(clippy::disallowed_methods, reason = "a subagent has the gates of its parent")]
     async fn build_session(&mut self) -> Option<Session> {
         if self.closing.is_cancelled() {
             return None;

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use pintle_governance::{AtLimit, UnknownPrice, parse_dollars};
+use pintle_governance::{AtLimit, BudgetLimits, UnknownPrice, parse_dollars};
+use pintle_host::BudgetSpec;
 
-use crate::budget::BudgetChoice;
+use crate::failure::{Failure, OrFailure as _};
 use crate::timeout;
 
 /// Limits on tokens, cost, calls and time, subagents included.
@@ -52,23 +53,38 @@ pub(crate) enum PriceAction {
     Ask,
 }
 
-impl From<&BudgetArgs> for BudgetChoice {
-    fn from(args: &BudgetArgs) -> Self {
-        Self {
-            tokens: args.max_tokens,
-            cost_micros: args.max_cost,
-            tool_calls: args.max_calls,
-            wall_time: args.max_time,
-            limits: args.budget.clone(),
-            at_limit: args.at_limit.map(|action| match action {
-                LimitAction::Stop => AtLimit::Stop,
-                LimitAction::Ask => AtLimit::Ask,
-            }),
-            unknown_price: args.unknown_price.map(|action| match action {
-                PriceAction::Refuse => UnknownPrice::Refuse,
-                PriceAction::Ask => UnknownPrice::Ask,
-            }),
+impl BudgetArgs {
+    /// Returns the limits by scope; `None` without one.
+    ///
+    /// A wrong limit is a usage failure.
+    pub(crate) fn limits(&self) -> Result<Option<BudgetSpec>, Failure> {
+        let mut limits = BudgetLimits::default();
+        let session = &mut limits.session;
+        (session.tokens, session.cost_micros) = (self.max_tokens, self.max_cost);
+        session.tool_calls = self.max_calls;
+        limits.run.wall_time = self.max_time;
+        for text in &self.budget {
+            limits.set_limit(text).or_usage("--budget is wrong")?;
         }
+        let mut budget = BudgetSpec::default();
+        (budget.run, budget.session, budget.day) = (limits.run, limits.session, limits.day);
+        Ok((budget != BudgetSpec::default()).then_some(budget))
+    }
+
+    /// Returns the action at a limit.
+    pub(crate) fn at_limit(&self) -> Option<AtLimit> {
+        self.at_limit.map(|action| match action {
+            LimitAction::Stop => AtLimit::Stop,
+            LimitAction::Ask => AtLimit::Ask,
+        })
+    }
+
+    /// Returns the action without a price.
+    pub(crate) fn unknown_price(&self) -> Option<UnknownPrice> {
+        self.unknown_price.map(|action| match action {
+            PriceAction::Refuse => UnknownPrice::Refuse,
+            PriceAction::Ask => UnknownPrice::Ask,
+        })
     }
 }
 

@@ -1,9 +1,10 @@
 //! Flags that confine tools.
 
 use clap::{Args, ValueEnum};
+use pintle_host::SandboxLevel;
 
 use super::parsers::named;
-use crate::environment::{Confinement, SandboxName};
+use crate::environment::Confinement;
 
 /// Limits on commands and file tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
@@ -11,12 +12,12 @@ pub(crate) struct ConfinementArgs {
     /// Level of the sandbox that commands run in; `auto` is the strictest that this machine has
     #[arg(
         long,
-        value_parser = named::<SandboxName>(),
+        value_parser = named::<SandboxLevel>(),
         value_name = "LEVEL",
         default_value = "auto",
         conflicts_with = "no_sandbox"
     )]
-    pub(crate) sandbox: SandboxName,
+    pub(crate) sandbox: SandboxLevel,
     /// Run commands with all permissions of the user, like `--sandbox off`
     #[arg(long)]
     pub(crate) no_sandbox: bool,
@@ -41,7 +42,7 @@ pub(crate) enum Switch {
 impl From<&ConfinementArgs> for Confinement {
     fn from(args: &ConfinementArgs) -> Self {
         Self {
-            level: if args.no_sandbox { SandboxName::Off } else { args.sandbox },
+            level: if args.no_sandbox { SandboxLevel::Off } else { args.sandbox },
             network: args.network.map(|switch| switch == Switch::On),
             confine: args.confine,
         }

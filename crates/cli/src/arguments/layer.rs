@@ -1,23 +1,20 @@
-//! Flags as a layer of settings, and resolved settings as flags.
+//! Flags as a layer of settings, and the flags of commands without a session for resolved settings.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use pintle_agent::Toolset;
-use pintle_governance::BudgetLimits;
 use pintle_host::{
-    BaseUrl, BudgetSpec, CountLimit, FIELDS, Layer, LayerSpec, NetworkAccess, Origin, PartialLimits,
-    PartialSpec, PartialTools, ProfileRef, Resolved, SandboxLevel, SessionSpec, WorktreeBase,
+    BaseUrl, CountLimit, FIELDS, Layer, LayerSpec, NetworkAccess, PartialLimits, PartialSpec, PartialTools,
+    ProfileRef, Resolved, ValueOrigin,
 };
 
+#[cfg(feature = "mcp")]
 use super::confinement::Switch;
-use super::{CatalogArgs, ConfinementArgs, EnvArgs, ModelArgs, PolicyArgs, RunArgs, ToolsetName};
-use crate::budget::BudgetChoice;
-use crate::environment::{Confinement, SandboxName};
+use super::{CatalogArgs, ConfinementArgs, ModelArgs, PolicyArgs, RunArgs, ToolsetName};
+use crate::environment::Confinement;
 use crate::failure::Failure;
-use crate::named_value::NamedValue as _;
-use crate::sessions::worktree;
+use crate::named_value::{NamedValue as _, parse_setting};
 
 impl RunArgs {
     /// Returns the settings of the flags that were typed, each with its flag as the origin. A value of `--profile` that is
@@ -27,37 +24,13 @@ impl RunArgs {
     pub(crate) fn layer(&self, profiles: &BTreeSet<&str>) -> Result<LayerSpec, Failure> {
         let mut spec = self.settings()?;
         name_profile(&mut spec, profiles);
-        let mut layer = LayerSpec::new(Layer::CommandLine, spec, Origin::Default);
+        let mut layer = LayerSpec::new(Layer::CommandLine, spec, ValueOrigin::Default);
         for row in FIELDS {
             if let Some(flag) = row.flags.iter().find(|flag| self.is_typed(flag)) {
-                layer = layer.with_origin(row.path, Origin::Flag(format!("--{flag}")));
+                layer = layer.with_origin(row.path, ValueOrigin::Flag(format!("--{flag}")));
             }
         }
         Ok(layer)
-    }
-
-    /// Returns the flags of a session with these settings. The prompt, the output, the file of the grant, the budget and the
-    /// worktree are as they were typed.
-    pub(crate) fn with_settings(mut self, resolved: &Resolved) -> Result<Self, Failure> {
-        let SessionSpec { environment, policy, limits, persistence, .. } = &resolved.spec;
-        self.model = ModelArgs::from_resolved(resolved)?;
-        self.environment = EnvArgs { env: parsed(&environment.kind)?, dir: environment.dir.clone() };
-        self.confinement = ConfinementArgs::from_spec(&resolved.spec);
-        self.policy.apply(resolved);
-        // A flag names a file, which is read when the session is opened.
-        self.requested_grant.clone_from(&policy.grant);
-        self.wait_approval = policy.wait_approval;
-        self.max_turns = limits.max_turns.0;
-        self.max_tool_rounds = limits.max_tool_rounds.0;
-        self.compact_at = limits.compact_at;
-        self.toolset = self.toolset.or_resolved(resolved);
-        #[cfg(feature = "mcp")]
-        {
-            self.servers.mcp_config.clone_from(&resolved.spec.tools.server_files);
-            self.servers.no_mcp = !resolved.spec.tools.use_servers;
-        }
-        self.session.no_session = !persistence.keep;
-        Ok(self)
     }
 
     /// Returns whether a flag was typed, by its name without dashes.
@@ -76,23 +49,19 @@ impl RunArgs {
         spec.limits = self.limit_settings()?;
         spec.tools = self.tool_settings();
         spec.persistence.keep = self.session.no_session.then_some(false);
-        spec.persistence.worktree = self.session.worktree.map(|base| match base {
-            worktree::WorktreeBase::Head => WorktreeBase::Head,
-            worktree::WorktreeBase::Changes => WorktreeBase::Changes,
-        });
+        spec.persistence.worktree = self.session.worktree;
         Ok(spec)
     }
 
     fn limit_settings(&self) -> Result<PartialLimits, Failure> {
-        let choice = BudgetChoice::from(&self.budget);
         let mut settings = PartialLimits::default();
         settings.max_turns = self.is_typed("max-turns").then_some(CountLimit(self.max_turns));
         settings.max_tool_rounds =
             self.is_typed("max-tool-rounds").then_some(CountLimit(self.max_tool_rounds));
         settings.compact_at = self.is_typed("compact-at").then_some(self.compact_at);
-        settings.budget = budget(&choice)?;
-        settings.at_limit = choice.at_limit;
-        settings.unknown_price = choice.unknown_price;
+        settings.budget = self.budget.limits()?;
+        settings.at_limit = self.budget.at_limit();
+        settings.unknown_price = self.budget.unknown_price();
         Ok(settings)
     }
 
@@ -127,11 +96,11 @@ impl ModelArgs {
     pub(crate) fn from_resolved(resolved: &Resolved) -> Result<Self, Failure> {
         let spec = &resolved.spec.model;
         Ok(Self {
-            provider: spec.provider.as_deref().map(parsed).transpose()?,
+            provider: spec.provider.as_deref().map(parse_setting).transpose()?,
             model: spec.name.clone(),
             base_url: spec.base_url.as_ref().map(|url| url.as_str().to_owned()),
             script: spec.script.clone(),
-            dialect: spec.dialect.as_deref().map(parsed).transpose()?,
+            dialect: spec.dialect.as_deref().map(parse_setting).transpose()?,
             profile: profile_file(resolved),
             reasoning_effort: spec.reasoning_effort.clone(),
             timeout: spec.timeout,
@@ -143,7 +112,7 @@ impl ModelArgs {
 impl CatalogArgs {
     /// Returns the flags for settings.
     pub(crate) fn from_resolved(resolved: &Resolved) -> Self {
-        if matches!(resolved.origin("model.catalog"), Origin::Variable(_)) {
+        if matches!(resolved.origin("model.catalog"), ValueOrigin::Variable(_)) {
             // Messages about the file name the variable.
             return Self::default();
         }
@@ -156,20 +125,21 @@ impl ConfinementArgs {
     pub(crate) fn set(&self, spec: &mut PartialSpec, is_level_typed: bool) {
         let Confinement { level, network, confine } = self.into();
         let settings = &mut spec.environment;
-        settings.sandbox = (is_level_typed || self.no_sandbox).then(|| sandbox_level(level));
+        settings.sandbox = (is_level_typed || self.no_sandbox).then_some(level);
         settings.network = network.map(|is_on| if is_on { NetworkAccess::On } else { NetworkAccess::Off });
         settings.confine = confine.then_some(true);
         spec.policy.read_before_write = self.read_before_write.then_some(true);
     }
 
     /// Returns the flags for settings.
-    pub(crate) fn from_spec(spec: &SessionSpec) -> Self {
+    #[cfg(feature = "mcp")]
+    pub(crate) fn from_spec(spec: &pintle_host::SessionSpec) -> Self {
         let switch = |access| match access {
             NetworkAccess::On => Switch::On,
             NetworkAccess::Off => Switch::Off,
         };
         Self {
-            sandbox: sandbox_name(spec.environment.sandbox),
+            sandbox: spec.environment.sandbox,
             no_sandbox: false,
             network: spec.environment.network.map(switch),
             confine: spec.environment.confine,
@@ -223,37 +193,6 @@ pub(crate) fn name_profile(spec: &mut PartialSpec, profiles: &BTreeSet<&str>) {
         && let Some(name) = file.to_str().filter(|name| profiles.contains(name))
     {
         spec.model.profile = Some(ProfileRef::Name(name.to_owned()));
-    }
-}
-
-/// Parses a setting that is text. A kept session may have a wrong one.
-pub(crate) fn parsed<T: FromStr<Err = String>>(text: &str) -> Result<T, Failure> {
-    text.parse().map_err(|problem| Failure::usage(format!("invalid setting of the session: {problem}")))
-}
-
-fn budget(choice: &BudgetChoice) -> Result<Option<BudgetSpec>, Failure> {
-    let mut limits = BudgetLimits::default();
-    choice.apply(&mut limits)?;
-    let mut budget = BudgetSpec::default();
-    (budget.run, budget.session, budget.day) = (limits.run, limits.session, limits.day);
-    Ok((budget != BudgetSpec::default()).then_some(budget))
-}
-
-const fn sandbox_level(name: SandboxName) -> SandboxLevel {
-    match name {
-        SandboxName::Auto => SandboxLevel::Auto,
-        SandboxName::Full => SandboxLevel::Full,
-        SandboxName::Writes => SandboxLevel::Writes,
-        SandboxName::Off => SandboxLevel::Off,
-    }
-}
-
-const fn sandbox_name(level: SandboxLevel) -> SandboxName {
-    match level {
-        SandboxLevel::Auto => SandboxName::Auto,
-        SandboxLevel::Full => SandboxName::Full,
-        SandboxLevel::Writes => SandboxName::Writes,
-        SandboxLevel::Off => SandboxName::Off,
     }
 }
 

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgGroup, Args, Subcommand};
-use pintle_host::mcp::ServerChoice;
 use pintle_mcp::ServerName;
 use pintle_tools::Effect;
 
@@ -20,12 +19,6 @@ pub(crate) struct ServerArgs {
     /// Use no MCP servers
     #[arg(long)]
     pub(crate) no_mcp: bool,
-}
-
-impl From<&ServerArgs> for ServerChoice {
-    fn from(args: &ServerArgs) -> Self {
-        Self { files: args.mcp_config.clone(), is_off: args.no_mcp }
-    }
 }
 
 /// `pintle mcp`.

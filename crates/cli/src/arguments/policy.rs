@@ -25,14 +25,11 @@ pub(crate) struct PolicyArgs {
     /// Deny the calls that this rule names, such as '@write(src/**)', while this command runs; may be repeated
     #[arg(long, value_name = "RULE", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) deny: Vec<String>,
-    /// Mode in place of the mode on the record of a kept session, which exceeds the configuration of the user.
-    #[arg(skip)]
-    pub(crate) recorded_mode_limit: Option<Mode>,
 }
 
 impl From<&PolicyArgs> for PolicyChoice {
     fn from(args: &PolicyArgs) -> Self {
-        Self { mode: args.mode, allow: args.allow.clone(), deny: args.deny.clone() }
+        Self { mode: args.mode, allow: args.allow.clone(), ask: Vec::new(), deny: args.deny.clone() }
     }
 }
 

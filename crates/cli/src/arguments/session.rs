@@ -1,16 +1,14 @@
 //! Flags that select the session of a run, and `pintle sessions`.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
-use pintle_host::KeptSpec;
+use pintle_host::WorktreeBase;
 
+use super::ListFormat;
 use super::parsers::named;
-use super::{ListFormat, RunArgs};
-use crate::sessions::worktree::WorktreeBase;
-use crate::sessions::{Flags, RememberedSettings, SessionChoice, SessionDescription};
+use crate::sessions::{Flags, SessionChoice};
 use crate::timeout;
 
 /// Session of a run.
@@ -39,18 +37,9 @@ pub(crate) struct SessionArgs {
         conflicts_with_all = ["continues", "resume", "no_session"]
     )]
     pub(crate) worktree: Option<WorktreeBase>,
-    /// Id of a new session; a generated one by default.
-    #[arg(skip)]
-    pub(crate) id: Option<String>,
-    /// More properties of a new session in the store.
-    #[arg(skip)]
-    pub(crate) properties: BTreeMap<String, String>,
     /// Flags of the run that a session remembers, by name, with their values.
     #[arg(skip)]
     pub(crate) given: Flags,
-    /// Settings of the run that a session remembers.
-    #[arg(skip)]
-    pub(crate) spec: KeptSpec,
 }
 
 impl SessionArgs {
@@ -67,23 +56,6 @@ impl From<&SessionArgs> for SessionChoice {
             (None, Some(resume), _) => Self::Resume(resume.clone()),
             (None, None, true) => Self::Newest,
             (None, None, false) => Self::New,
-        }
-    }
-}
-
-impl From<&RunArgs> for SessionDescription {
-    fn from(args: &RunArgs) -> Self {
-        Self {
-            id: args.session.id.clone(),
-            properties: args.session.properties.clone(),
-            remembered: RememberedSettings {
-                flags: args.session.given.clone(),
-                spec: args.session.spec.clone(),
-                recorded_mode: None,
-            },
-            has_profile: args.model.profile.is_some(),
-            has_grant: args.grant.is_some() || args.requested_grant.is_some(),
-            mode_limit: args.policy.recorded_mode_limit,
         }
     }
 }

@@ -1,16 +1,17 @@
 use clap::CommandFactory as _;
-use pintle_agent::Toolset;
+use pintle_agent::{Budget, Toolset};
 use pintle_governance::{AtLimit, Mode, UnknownPrice};
-use pintle_host::ValueKind;
+use pintle_host::budget::BudgetChoice;
+use pintle_host::session_limits::SessionLimits;
+use pintle_host::{SandboxLevel, ValueKind, merge};
 
 use super::*;
-use crate::budget::BudgetChoice;
+use crate::arguments::command_line::session_of;
 use crate::config::file::keys;
 use crate::env_spec::EnvironmentChoice;
-use crate::environment::{Confinement, SandboxName};
+use crate::environment::Confinement;
 use crate::policy::PolicyChoice;
 use crate::route::ModelChoice;
-use crate::session_limits::SessionLimits;
 use crate::sessions::SessionChoice;
 use crate::toolset::ToolsetChoice;
 
@@ -67,14 +68,15 @@ fn run(line: &str) -> RunArgs {
 
 #[test]
 fn choices_have_the_values_of_the_flags() {
-    let args = run(
-        "run --provider scripted --script s.toml --dialect gemini --model m --catalog c.json --env docker:box \
-                    --dir d --sandbox writes --network on --confine --mode plan --deny shell --max-tokens 5 --max-cost 2 \
-                    --max-calls 7 --max-time 90s --budget day.cost=3 --at-limit ask --unknown-price ask --max-turns 3 \
-                    --max-tool-rounds 4 --compact-at 50 --timeout 9s --toolset spec x",
+    let args = session_of(
+        "pintle run --provider scripted --script s.toml --dialect gemini --model m --catalog c.json --env docker:box \
+         --dir d --sandbox writes --network on --confine --mode plan --deny shell --max-tokens 5 --max-cost 2 \
+         --max-calls 7 --max-time 90s --budget day.cost=3 --at-limit ask --unknown-price ask --max-turns 3 \
+         --max-tool-rounds 4 --compact-at 50 --timeout 9s --toolset spec x",
     );
+    let spec = merge([args.layer(&BTreeSet::new()).unwrap()]).unwrap().spec;
     assert_eq!(
-        ModelChoice::from(&args.model),
+        ModelChoice::try_from(&spec).unwrap(),
         ModelChoice {
             provider: Some(ProviderName::Scripted),
             model: Some("m".to_owned()),
@@ -87,34 +89,27 @@ fn choices_have_the_values_of_the_flags() {
     );
     let environment =
         EnvironmentChoice { spec: EnvSpec::Docker("box".to_owned()), directory: Some("d".into()) };
-    assert_eq!(EnvironmentChoice::from(&args.environment), environment);
-    assert_eq!(EnvironmentChoice::from(&EnvArgs::from(environment.clone())), environment);
+    assert_eq!(EnvironmentChoice::try_from(&spec).unwrap(), environment);
     assert_eq!(
-        Confinement::from(&args.confinement),
-        Confinement { level: SandboxName::Writes, network: Some(true), confine: true }
+        Confinement::from(&spec),
+        Confinement { level: SandboxLevel::Writes, network: Some(true), confine: true }
     );
     assert_eq!(
-        PolicyChoice::from(&args.policy),
-        PolicyChoice { mode: Some(Mode::Plan), allow: Vec::new(), deny: vec!["shell".to_owned()] }
+        PolicyChoice::from(&spec),
+        PolicyChoice { mode: Some(Mode::Plan), deny: vec!["shell".to_owned()], ..PolicyChoice::default() }
     );
+    let BudgetChoice { limits, at_limit, unknown_price } = (&spec).into();
+    let session = Budget::default().with_tokens(5).with_cost_micros(2_000_000).with_tool_calls(7);
+    assert_eq!(limits.session, session);
+    assert_eq!(limits.run, Budget::default().with_wall_time(Duration::from_secs(90)));
+    assert_eq!(limits.day, Budget::default().with_cost_micros(3_000_000));
+    assert_eq!((at_limit, unknown_price), (Some(AtLimit::Ask), Some(UnknownPrice::Ask)));
     assert_eq!(
-        BudgetChoice::from(&args.budget),
-        BudgetChoice {
-            tokens: Some(5),
-            cost_micros: Some(2_000_000),
-            tool_calls: Some(7),
-            wall_time: Some(Duration::from_secs(90)),
-            limits: vec!["day.cost=3".to_owned()],
-            at_limit: Some(AtLimit::Ask),
-            unknown_price: Some(UnknownPrice::Ask),
-        }
-    );
-    assert_eq!(
-        ToolsetChoice::from(&args),
+        ToolsetChoice::from(&spec),
         ToolsetChoice { toolset: Toolset::Spec, mode: Some(Mode::Plan), has_denials: true, network: true }
     );
     assert_eq!(
-        SessionLimits::from(&args),
+        SessionLimits::from(&spec),
         SessionLimits {
             max_turns: 3,
             max_tool_rounds: 4,
@@ -125,14 +120,24 @@ fn choices_have_the_values_of_the_flags() {
 }
 
 #[test]
+fn a_wrong_budget_is_reported() {
+    let args = session_of("pintle run --budget day.cots=2 x");
+    let failure = args.layer(&BTreeSet::new()).unwrap_err();
+    assert!(
+        failure.message().starts_with("--budget is wrong") && failure.message().contains("cost"),
+        "{failure:?}"
+    );
+}
+
+#[test]
 fn the_sandbox_decides_about_the_network_without_a_flag() {
     for (flags, level, has_network) in [
-        ("", SandboxName::Auto, false),
-        ("--sandbox full", SandboxName::Full, false),
-        ("--sandbox off", SandboxName::Off, true),
-        ("--no-sandbox", SandboxName::Off, true),
-        ("--no-sandbox --network off", SandboxName::Off, false),
-        ("--network on", SandboxName::Auto, true),
+        ("", SandboxLevel::Auto, false),
+        ("--sandbox full", SandboxLevel::Full, false),
+        ("--sandbox off", SandboxLevel::Off, true),
+        ("--no-sandbox", SandboxLevel::Off, true),
+        ("--no-sandbox --network off", SandboxLevel::Off, false),
+        ("--network on", SandboxLevel::Auto, true),
     ] {
         let confinement = Confinement::from(&run(&format!("run {flags} x")).confinement);
         assert_eq!((confinement.level, confinement.has_network()), (level, has_network), "{flags}");

@@ -12,27 +12,27 @@ use pintle_acp::{
     NamedChoice, NewSession, OpenSession, SessionPage, SessionQuery, SessionSummary, TerminalSwitch,
 };
 use pintle_agent::SessionId;
+use pintle_env::ExecutionEnvironment;
 use pintle_governance::Mode;
-use pintle_host::{LayerSpec, PartialSpec};
+use pintle_host::{Host, LayerSpec, OpenRequest, PartialSpec, Surface};
 use pintle_mcp::{HttpServer, ServerName, ServerSpec, ServerTransport, StdioServer};
 use pintle_store::{Page, Summary};
 
 use self::controls::{AcpControls, EditorSessionContext};
-use crate::arguments::{RunArgs, SessionArgs};
-use crate::attendant::{Attendant, ClientAttendant};
+use crate::arguments::RunArgs;
+use crate::attendant::ClientAttendant;
 use crate::commands::login::{self, LoggedOut};
-use crate::commands::run::keep;
 use crate::commands::sessions::conversed::Conversed;
-use crate::config::{self, SessionSources};
+use crate::config::{self, ResolvedSession, SessionSources};
 use crate::env_spec::EnvSpec;
-use crate::environment::{EnvTarget, SandboxUse};
 use crate::exit::Exit;
 use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
-use crate::opening::{Beside, Opened, Opening};
 use crate::process_env::ProcessEnv;
+use crate::route::ModelChoice;
 use crate::sessions::delete::delete_one;
+use crate::sessions::empty::delete_if_empty;
 use crate::sessions::{Place, Selected, Sessions};
 use crate::terminal::user_commands::discover;
 
@@ -92,60 +92,53 @@ impl EditorHost {
         let is_new = selected.is_none();
         let title = selected.as_ref().map(Selected::title).filter(|title| !title.is_empty());
         let sources = sources(selected.as_ref(), request)?;
-        let completed = config::resolve_run(&self.typed, sources, process_env).await?;
-        let SessionArgs { given, spec, .. } = completed.session;
-        let mut args =
-            RunArgs { session: SessionArgs { given, spec, ..SessionArgs::default() }, ..completed };
-        let process_env = &process_env.clone().with_workspace(args.environment.dir.as_deref());
-        let mode = *args.policy.mode.get_or_insert(MODE);
-        let model = Model::choose(&(&args.model).into(), process_env).await?;
-        process_env.notices().report_all(model.unknown_model());
-        let target = EnvTarget::new((&args.environment).into(), (&args.confinement).into(), process_env)?
-            .with_denials(&args.policy.deny)
-            .for_use(SandboxUse::of_hosted(mode, !args.session.no_session));
-        let kept = keep(&args, selected, &model, None, process_env).await?;
-        let id = kept.as_ref().map_or_else(SessionId::generate, |kept| kept.id.clone());
+        let resolved = config::resolve_session(&self.typed, sources, process_env).await?;
+        let ResolvedSession { spec, remembered, .. } = resolved.with_grant(&self.typed)?;
+        let process_env = &process_env.clone().with_workspace(spec.environment.dir.as_deref());
+        let is_effort_given = is_new && spec.model.reasoning_effort.is_some();
         let terminals = TerminalSwitch::new(false);
-        let env_session = target.connect().await?.through(
-            |environment| {
-                Arc::new(EditorEnvironment::new(environment, client.clone(), id.as_str(), terminals.clone()))
-            },
-            (&args.confinement).into(),
-        );
-        let attendant: Arc<dyn Attendant> =
-            Arc::new(ClientAttendant::through_handle(Some(process_env.principal())));
-        let opening = Opening {
-            args: &args,
+        let mut surface =
+            Surface::new(Arc::new(ClientAttendant::through_handle(Some(process_env.principal()))));
+        surface.can_turn_to_plan = true;
+        surface.servers = servers_of(request)?;
+        let (of_editor, switch) = (client.clone(), terminals.clone());
+        surface.wrap_environment =
+            Some(Box::new(move |environment: Arc<dyn ExecutionEnvironment>, id: &SessionId| {
+                Arc::new(EditorEnvironment::new(environment, of_editor, id.as_str(), switch))
+                    as Arc<dyn ExecutionEnvironment>
+            }));
+        let request_to_open = OpenRequest {
+            remembered,
+            selected,
             is_mode_given: is_new,
-            is_effort_given: is_new && args.model.reasoning_effort.is_some(),
-            can_turn_to_plan: true,
-            id: Some(id),
-            servers: servers_of(request)?,
-            kept,
-            model: &model,
-            beside: Beside::default(),
+            is_effort_given,
+            must_be_kept: false,
+            ..OpenRequest::from(spec)
         };
-        let opened = match opening.open(&env_session, &attendant, process_env).await {
-            Ok(opened) => opened,
+        let opened = Host::new(process_env.clone()).open(request_to_open, surface).await?;
+        let id = opened.session.id().clone();
+        let environment = opened.environment.environment();
+        let conversed = match opened.is_kept {
+            true => Conversed::open(id.clone(), &opened.environment, process_env).await.map(Some),
+            false => Ok(None),
+        };
+        let conversed = match conversed {
+            Ok(conversed) => conversed,
             Err(failure) => {
                 // The first failure is the one to report.
-                env_session.close_with_notice().await;
+                let _ = opened.suspend().await;
+                delete_if_empty(&id, process_env).await;
                 return Err(failure);
             }
         };
-        let Opened { session, policy, servers, effort, offered, is_kept, .. } = opened;
-        let environment = env_session.environment();
-        let conversed = match is_kept {
-            true => Some(Conversed::open(session.id().clone(), &env_session, process_env).await?),
-            false => None,
-        };
+        let pintle_host::OpenSession { session, policy, servers, model, offered, effort, .. } = opened;
         let context = EditorSessionContext {
-            id: session.id().clone(),
+            id,
             handle: session.handle(),
             policy,
             servers,
             model,
-            env_session,
+            env_session: opened.environment,
             terminals,
             directory: request.directory.clone(),
             offered,
@@ -153,14 +146,14 @@ impl EditorHost {
             user_commands: discover(environment.as_ref(), process_env).await,
         };
         let controls = AcpControls::new(context, effort, title);
-        Ok(OpenSession::new(session, Arc::new(controls), &request.directory))
+        Ok(OpenSession::new(session.into_session(), Arc::new(controls), &request.directory))
     }
 
     /// Returns the model of a new session. Fails without a key.
     async fn model(&self) -> Result<Model, Failure> {
-        let completed =
-            config::resolve_run(&self.typed, SessionSources::default(), &self.process_env).await?;
-        Model::choose(&(&completed.model).into(), &self.process_env).await
+        let resolved =
+            config::resolve_session(&self.typed, SessionSources::default(), &self.process_env).await?;
+        Model::choose(&ModelChoice::try_from(&resolved.spec)?, &self.process_env).await
     }
 
     /// Opens the store and finds a session that no process has open.

@@ -15,21 +15,22 @@ use std::time::Duration;
 
 use pintle_agent::SessionId;
 use pintle_compat::claude::{ClaudeSettings, StreamOptions};
+use pintle_host::Host;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
 
 use self::channel::HostChannel;
 use self::conversation::ClaudeConversation;
+use crate::arguments::RunArgs;
 use crate::arguments::command_line;
-use crate::arguments::{RunArgs, SessionArgs};
 use crate::commands::run::select;
 use crate::config::{self, SessionSources};
 use crate::console;
-use crate::environment::EnvTarget;
+use crate::env_spec::EnvironmentChoice;
+use crate::environment::{Confinement, EnvTarget};
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
-use crate::model::Model;
 use crate::process_env::{self, ProcessEnv};
 use crate::sessions::Sessions;
 
@@ -49,17 +50,15 @@ pub(crate) async fn claude(args: RunArgs, process_env: &ProcessEnv) -> Result<Ex
     let mut sources = SessionSources::of_selected(selected.as_ref())?;
     // The host gives the mode.
     sources.remembered.recorded_mode = None;
-    let completed = config::resolve_run(&args, sources, process_env).await?;
-    let SessionArgs { no_session, given, spec, .. } = completed.session;
-    let id = new_id(&options, process_env).await?;
-    let session = SessionArgs { no_session, given, spec, id, ..args.session };
-    let args = RunArgs { session, ..completed };
+    let resolved = config::resolve_session(&args, sources, process_env).await?;
+    let mut resolved = resolved.with_grant(&args)?;
+    resolved.spec.persistence.id = new_id(&options, process_env).await?;
+    let spec = &resolved.spec;
     // A resumed session may use another directory than the current one.
-    let process_env = &process_env.clone().with_workspace(args.environment.dir.as_deref());
-    EnvTarget::new((&args.environment).into(), (&args.confinement).into(), process_env)?;
+    let process_env = &process_env.clone().with_workspace(spec.environment.dir.as_deref());
+    EnvTarget::new(EnvironmentChoice::try_from(spec)?, Confinement::from(spec), process_env)?;
     let interrupts = Interrupts::listen()?;
-    let model = interrupts.race(Model::choose(&(&args.model).into(), process_env)).await?;
-    process_env.notices().report_all(model.unknown_model());
+    let model = interrupts.race(Host::new(process_env.clone()).choose_model(spec)).await?;
 
     let (lines, unwritten) = unbounded_channel();
     let (sender, events) = unbounded_channel();
@@ -69,7 +68,7 @@ pub(crate) async fn claude(args: RunArgs, process_env: &ProcessEnv) -> Result<Ex
     writer.spawn(channel::write(Arc::clone(&channel), unwritten));
     let mut conversation = ClaudeConversation::new(
         options,
-        args,
+        resolved,
         selected,
         &model,
         Arc::clone(&channel),

@@ -3,19 +3,20 @@
 mod interactive;
 mod project;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_agent::{Principal, Session, TurnLimits};
 use pintle_env::{EnvError, ExecRequest, ExecutionEnvironment as _, LocalEnvironment};
-use pintle_governance::{GovernedSession, Mode, Policy, Rules};
+use pintle_host::{Host, OpenRequest, OpenSession, SandboxLevel, SessionSpec, Surface};
 use pintle_testkit::Script;
 
 use crate::approve::Prompter;
 use crate::arguments::{DemoArgs, OutputFormat};
 use crate::commands::run::output_view;
 use crate::console::{self, Console};
+use crate::environment::EnvSession;
 use crate::exit::Exit;
 use crate::exit::command_failure::CommandFailure;
 use crate::explain;
@@ -23,7 +24,7 @@ use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::output::follow::{Task, follow};
-use crate::process_env::{self, ProcessEnv};
+use crate::process_env::{self, CONFIG_VARIABLE, ProcessEnv};
 use crate::render::{DemoResult, Detail, Footer};
 use crate::testkit_models::start_script;
 
@@ -48,8 +49,6 @@ pub(crate) async fn demo(args: DemoArgs, process_env: &ProcessEnv) -> Result<Exi
     }
     let interrupts = Interrupts::listen()?;
     let (directory, env) = interrupts.race(prepare(args.dir.as_deref(), process_env)).await?;
-    let killed = Arc::clone(&env);
-    interrupts.on_second_signal(move || killed.kill_all());
     let result = run_agent(&args, &directory, &env, process_env, &interrupts).await;
     let closed = env.cleanup().await;
     let exit = result?;
@@ -67,14 +66,59 @@ async fn prepare(
         Some(dir) => process_env::absolute(dir)?,
         None => temporary_directory()?,
     };
+    let process_env = environment_of_demo(&directory, process_env);
     let env = LocalEnvironment::builder(&directory)
         .host_env(process_env.variables())
-        .variable("CARGO_TARGET_DIR", directory.join("target"))
-        .variable("CARGO_TERM_COLOR", "never")
         .build()
         .or_usage("cannot use --dir")?;
     fill(&env, &directory).await?;
     Ok((directory, Arc::new(env)))
+}
+
+/// Returns the environment of the process for the commands of the demo, and for a session without configuration of the user.
+fn environment_of_demo(directory: &Path, process_env: &ProcessEnv) -> ProcessEnv {
+    let target = directory.join("target");
+    process_env.and(&BTreeMap::from([
+        ("CARGO_TARGET_DIR".to_owned(), target.display().to_string()),
+        ("CARGO_TERM_COLOR".to_owned(), "never".to_owned()),
+        // The directory does not exist.
+        (CONFIG_VARIABLE.to_owned(), target.join("no-configuration").display().to_string()),
+    ]))
+}
+
+/// Returns the settings of the session, which is not kept.
+fn settings(directory: &Path) -> SessionSpec {
+    let mut settings = SessionSpec::default();
+    settings.environment.dir = Some(directory.to_path_buf());
+    settings.environment.sandbox = SandboxLevel::Off;
+    settings.tools.use_servers = false;
+    settings.persistence.keep = false;
+    settings
+}
+
+/// Opens the session with the scripted model.
+async fn open_session(
+    args: &DemoArgs,
+    directory: &Path,
+    env: &Arc<LocalEnvironment>,
+    process_env: &ProcessEnv,
+    interrupts: &Interrupts,
+) -> Result<OpenSession, Failure> {
+    let script = Script::parse(project::SCRIPT).or_failed("the demo script is invalid")?;
+    let model = Model::scripted(start_script(script, args.dialect).await?)?;
+    let prompter = Prompter::from_process(console::style(process_env), None, false);
+    let mut surface = Surface::new(Arc::new(prompter));
+    surface.check_environment = Some(Box::new(|environment: &EnvSession| {
+        let (of_session, of_demo) = (environment.kill_hook(), Arc::clone(env));
+        interrupts.on_second_signal(move || {
+            of_session.iter().for_each(|kill_all| kill_all());
+            of_demo.kill_all();
+        });
+        Ok(())
+    }));
+    let request = OpenRequest { model: Some(Arc::new(model)), ..OpenRequest::from(settings(directory)) };
+    let host = Host::new(environment_of_demo(directory, process_env));
+    host.open(request, surface).await
 }
 
 /// Copies the example project into a directory.
@@ -130,26 +174,17 @@ async fn run_agent(
     process_env: &ProcessEnv,
     interrupts: &Interrupts,
 ) -> Result<Exit, CommandFailure> {
-    let script = Script::parse(project::SCRIPT).or_failed("the demo script is invalid")?;
-    let model = Model::scripted(start_script(script, args.dialect).await?)?;
-    let session =
-        Session::builder(model.client.clone(), model.profile(), Arc::clone(env)).shared_environment();
-    let session = GovernedSession::builder(session)
-        .unkept()
-        .sandbox("off")
-        .approver(Prompter::from_process(console::style(process_env), None, false))
-        .principal(None::<Principal>)
-        .policy(Policy::new(Mode::Auto, Rules::new(), process_env.real_path(directory)))
-        .start()
-        .await
-        .or_failed("cannot start the session")?
-        .into_session();
     let mut view = output_view(args.output, Detail::Normal, console::style(process_env));
     let mut console = Console::new();
-    if args.output == OutputFormat::Text {
-        console.write(&introduction(args, directory)).await?;
+    let opened = open_session(args, directory, env, process_env, interrupts).await?;
+    let OpenSession { session, environment, model, limits, .. } = opened;
+    if args.output == OutputFormat::Text
+        && let Err(failure) = console.write(&introduction(args, directory)).await
+    {
+        session.close().await;
+        environment.close_with_notice().await;
+        return Err(failure.into());
     }
-    let limits = TurnLimits::default();
     let task = Task {
         prompt: Some(TASK.into()),
         unfinished: None,
@@ -162,7 +197,10 @@ async fn run_agent(
         limits,
         answers: None,
     };
-    let report = follow(session, task, &mut view, &mut console, interrupts).await?;
+    let report = follow(session.into_session(), task, &mut view, &mut console, interrupts).await;
+    let closed = environment.close().await;
+    let report = report?;
+    closed?;
     let failure = explain::outcome(&report.outcome, &model.route);
     // Do not start another test run after an interruption.
     let result = match &failure {

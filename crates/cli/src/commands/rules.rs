@@ -5,6 +5,7 @@ mod described;
 use std::sync::Arc;
 
 use pintle_env::{ExecutionEnvironment, LocalEnvironment};
+use pintle_host::SandboxLevel;
 use pintle_tools::gate::{Judgement, JudgementStep, Permission};
 use pintle_tools::pipeline::Preparation;
 use serde_json::json;
@@ -13,7 +14,7 @@ use self::described::DescribedCall;
 
 use crate::arguments::{CheckRulesArgs, ListFormat, RulesArgs, RulesCommand, RulesScope};
 use crate::console;
-use crate::environment::{self, SandboxName};
+use crate::environment;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::policy::{self, LoadedPolicy};
@@ -66,7 +67,8 @@ async fn list(scope: &RulesScope, process_env: &ProcessEnv) -> Result<Exit, Fail
 /// Evaluates a call like a run without sandbox flags.
 async fn check(args: &CheckRulesArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let (loaded, local) = load(&args.scope, process_env).await?;
-    let mut workspace = environment::local_policy(local.working_directory(), SandboxName::Auto, process_env)?;
+    let mut workspace =
+        environment::local_policy(local.working_directory(), SandboxLevel::Auto, process_env)?;
     workspace.sandbox_holds_commands = environment::has_sandbox(&local).await;
     let environment: Arc<dyn ExecutionEnvironment> = Arc::new(local);
     let gates = workspace.gates(&environment, &loaded.policy).in_order();

@@ -5,20 +5,22 @@ mod first_start;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pintle_agent::{OutcomeStatus, SessionId, UserMessage};
-use pintle_env::{ExecutionEnvironment, WriteSwitch};
-use pintle_governance::Mode;
-use pintle_llm::AnswerSchema;
+use pintle_agent::{OutcomeStatus, Run, Session, SessionId, TurnLimits, UserMessage};
+use pintle_env::ExecutionEnvironment;
+use pintle_governance::{Mode, Policy};
+use pintle_host::{Host, OpenRequest, OpenSession, SessionSpec, Surface};
+use pintle_llm::{AnswerSchema, ToolList};
 use pintle_tools::builtin::read_image;
+use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::approve::Prompter;
-use crate::arguments::{OutputFormat, PromptArgs, RunArgs, SessionArgs};
-use crate::attendant::Attendant;
+use crate::approve::{Prompter, Question};
+use crate::arguments::{OutputFormat, PromptArgs, RunArgs};
+use crate::attendant::Attendant as _;
 use crate::commands::sessions::conversed::{self, Conversed};
-use crate::config::{self, SessionSources};
+use crate::config::{self, ResolvedSession, SessionSources};
 use crate::console::{self, Console};
 use crate::env_spec::{EnvSpec, EnvironmentChoice};
-use crate::environment::{EnvSession, EnvTarget, SandboxState, SandboxUse};
+use crate::environment::{Confinement, EnvSession, EnvTarget, SandboxState};
 use crate::exit::Exit;
 use crate::exit::command_failure::CommandFailure;
 use crate::explain;
@@ -27,7 +29,6 @@ use crate::input::output_schema;
 use crate::input::prompt_source;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
-use crate::opening::{Beside, Opened, Opening};
 #[cfg(feature = "compat")]
 use crate::output::codex::CodexOutput;
 use crate::output::follow::{Task, User, follow};
@@ -35,11 +36,12 @@ use crate::output::follow::{Task, User, follow};
 use crate::output::last_message;
 use crate::process_env::ProcessEnv;
 use crate::render::{Detail, Style, View};
+use crate::servers::SessionServers;
 use crate::sessions::worktree::Worktree;
-use crate::sessions::{self, Kept, Place, Selected, SessionChoice, SessionDescription, Sessions};
+use crate::sessions::{self, RememberedSettings, Selected, SessionChoice, Sessions};
 use crate::terminal::{
     self, ConversationContext, ConversationEnd, ConversationSettings, ConversationStart, Device, HistoryFile,
-    StoredSession,
+    PresentationChoice, StoredSession,
 };
 
 /// Runs the task.
@@ -47,7 +49,7 @@ use crate::terminal::{
 /// Every outcome other than success is a failure.
 pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
     args.conversation.refuse()?;
-    on_surface(Surface::Transcript, args, Beginning::default(), process_env).await?;
+    on_surface(RunSurface::Transcript, args, Beginning::default(), process_env).await?;
     Ok(Exit::Done)
 }
 
@@ -57,7 +59,7 @@ pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit
     let (mut args, mut beginning) = (args, Beginning::default());
     loop {
         let (next, device) =
-            match on_surface(Surface::Conversation, args.clone(), beginning, process_env).await? {
+            match on_surface(RunSurface::Conversation, args.clone(), beginning, process_env).await? {
                 Ended::NotStarted | Ended::Task => return Ok(Exit::Done),
                 Ended::Conversation(left) => *left,
             };
@@ -108,23 +110,22 @@ impl Beginning {
         self.device.is_none()
     }
 
-    /// Returns the arguments with the settings of the previous session. They are remembered like given flags.
-    fn apply(&self, mut args: RunArgs) -> RunArgs {
-        let Some(ConversationSettings { model, effort, mode }) = &self.settings else { return args };
+    /// Applies the settings of the previous session. They are remembered like given flags.
+    fn apply(&self, ResolvedSession { spec, remembered, .. }: &mut ResolvedSession) {
+        let Some(ConversationSettings { model, effort, mode }) = &self.settings else { return };
         // A script answers for any model name.
-        if args.model.script.is_none() {
-            args.model.model = Some(model.clone());
+        if spec.model.script.is_none() {
+            spec.model.name = Some(model.clone());
         }
-        args.model.reasoning_effort.clone_from(effort);
-        args.policy.mode = Some(*mode);
-        let SessionArgs { given, spec, .. } = &mut args.session;
-        given.insert("mode".to_owned(), vec![mode.to_string()]);
+        spec.model.reasoning_effort.clone_from(effort);
+        spec.policy.mode = *mode;
+        let RememberedSettings { flags, spec, .. } = remembered;
+        flags.insert("mode".to_owned(), vec![mode.to_string()]);
         spec.given.policy.mode = Some(*mode);
         if let Some(effort) = effort {
-            given.insert("reasoning-effort".to_owned(), vec![effort.clone()]);
+            flags.insert("reasoning-effort".to_owned(), vec![effort.clone()]);
             spec.given.model.reasoning_effort = Some(effort.clone());
         }
-        args
     }
 }
 
@@ -139,14 +140,14 @@ enum Ended {
 
 /// Presentation of a session to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Surface {
+enum RunSurface {
     /// One task, with all its events.
     Transcript,
     Conversation,
 }
 
 async fn on_surface(
-    surface: Surface,
+    surface: RunSurface,
     args: RunArgs,
     beginning: Beginning,
     process_env: &ProcessEnv,
@@ -157,53 +158,38 @@ async fn on_surface(
     let is_mode_given = has_settings || beginning.is_first() && args.policy.mode.is_some();
     let is_effort_given =
         has_settings || beginning.is_first() && args.session.given.contains_key("reasoning-effort");
-    let mut sources = SessionSources::of_selected(selected.as_ref())?;
-    if is_mode_given {
-        sources.remembered.recorded_mode = None;
-    }
-    let completed = config::resolve_run(&args, sources, process_env).await?;
-    // The prompt and the session of the command line apply only to the first conversation.
-    let SessionArgs { no_session, given, spec, .. } = completed.session;
-    let session = SessionArgs { no_session, given, spec, ..args.session };
-    let mut args = beginning.apply(RunArgs { prompt: args.prompt, session, ..completed });
-    if let Some(selected) = selected.as_ref().filter(|_| !beginning.is_first()) {
-        // The command line sets the environment of the first session, which may be a different one.
-        args.environment = selected.environment()?.into();
-    }
+    let resolved = resolve(surface, &args, &beginning, selected.as_ref(), is_mode_given, process_env).await?;
+    let ResolvedSession { mut spec, remembered, conversation } = resolved;
     // A resumed session may use another directory than the current one.
-    let process_env = &process_env.clone().with_workspace(args.environment.dir.as_deref());
-    if surface == Surface::Conversation {
-        // The user can be asked.
-        args.policy.mode.get_or_insert(Mode::Edit);
-    }
+    let process_env = &process_env.clone().with_workspace(spec.environment.dir.as_deref());
     // Until the handlers are installed, a signal terminates the process, also while it reads standard input.
-    EnvTarget::new((&args.environment).into(), (&args.confinement).into(), process_env)?;
-    let may_go_without = args.session.goes_on() || surface == Surface::Conversation;
+    EnvTarget::new(EnvironmentChoice::try_from(&spec)?, Confinement::from(&spec), process_env)?;
+    let may_go_without = args.session.goes_on() || surface == RunSurface::Conversation;
     let answers = match (&args.output_schema, surface) {
-        (Some(_), Surface::Conversation) => {
+        (Some(_), RunSurface::Conversation) => {
             return Err(Failure::usage(
                 "--output-schema is for `pintle run`: a conversation has no final response",
             )
             .into());
         }
-        (Some(path), Surface::Transcript) => Some(output_schema::read(path)?),
+        (Some(path), RunSurface::Transcript) => Some(output_schema::read(path)?),
         (None, _) => None,
     };
     check_last_message(&args)?;
     let needs_no_prompt = may_go_without && args.prompt.is_absent();
     let prompt = if needs_no_prompt { None } else { Some(prompt_source::read(&args.prompt)?) };
     let interrupts = Interrupts::listen()?;
-    let model = interrupts.race(Model::choose(&(&args.model).into(), process_env)).await?;
-    process_env.notices().report_all(model.unknown_model());
+    let host = Host::new(process_env.clone());
+    let model = interrupts.race(host.choose_model(&spec)).await?;
     // Last, so that no failure leaves a worktree behind.
-    let (args, worktree) = in_worktree(args, process_env).await?;
+    let worktree = create_worktree(&mut spec, process_env).await?;
     // In a hook of git, commands in the worktree would work on the repository of the hook.
     let has_worktree = worktree.is_some() || selected.as_ref().is_some_and(Selected::has_worktree);
     let of_worktree = has_worktree.then(|| process_env.clone().without_repository());
     let process_env = of_worktree.as_ref().unwrap_or(process_env);
     // Later, the terminal is in the modes of the conversation, and untrusted parts are left out without a question.
-    if surface == Surface::Conversation && beginning.is_first() {
-        let environment = EnvironmentChoice::from(&args.environment);
+    if surface == RunSurface::Conversation && beginning.is_first() {
+        let environment = EnvironmentChoice::try_from(&spec)?;
         match interrupts.race(first_start::decide_trust(&environment, process_env)).await {
             Ok(true) => {}
             Ok(false) => {
@@ -216,45 +202,99 @@ async fn on_surface(
             }
         }
     }
-    let target = EnvTarget::new((&args.environment).into(), (&args.confinement).into(), process_env)?
-        .with_denials(&args.policy.deny)
-        .for_use(SandboxUse {
-            writes: WriteSwitch::new(args.policy.mode != Some(Mode::Plan)),
-            can_be_left: args.wait_approval || Prompter::has_terminal(),
-            keeps_state: !args.session.no_session,
-            ..SandboxUse::default()
-        });
-    let kept = keep(&args, selected, &model, worktree, process_env).await?;
-    // A worktree is found through its session.
-    let new = kept.as_ref().filter(|kept| kept.is_new() && !has_worktree).map(|kept| kept.id.clone());
-    let environment = match interrupts.race(target.connect()).await {
-        Ok(environment) => environment,
-        Err(failure) => {
-            drop(kept);
-            delete_unused(new.as_ref(), process_env).await;
-            return Err(failure.into());
+    let style = console::style(process_env);
+    let (prompter, questions) = match surface {
+        RunSurface::Transcript => {
+            let waits = spec.policy.wait_approval;
+            (Prompter::from_process(style, Some(process_env.principal()), waits), None)
+        }
+        RunSurface::Conversation => {
+            let (prompter, questions) = Prompter::in_conversation(Some(process_env.principal()));
+            (prompter, Some(questions))
         }
     };
-    interrupts.kill_commands_of(&environment);
-    let run = SessionRun {
-        surface,
-        args: &args,
-        beginning,
+    let request = OpenRequest {
+        remembered,
+        selected,
+        worktree,
+        model: Some(model),
         is_mode_given,
         is_effort_given,
+        must_be_kept: false,
+        ..OpenRequest::from(spec)
+    };
+    let mut of_session = Surface::new(Arc::new(prompter.clone()));
+    of_session.can_turn_to_plan = surface == RunSurface::Conversation;
+    of_session.interrupted = Some(Box::pin(interrupts.first_signal()));
+    of_session.check_environment = Some(Box::new(|environment: &EnvSession| {
+        interrupts.kill_commands_of(environment);
+        Ok(())
+    }));
+    let host = Host::new(process_env.clone());
+    let opened = host.open(request, of_session).await;
+    let opened = opened.map_err(|failure| interrupts.reclassify(failure))?;
+    // A worktree is found through its session.
+    let is_new = opened.is_kept && opened.is_new && !has_worktree;
+    let new = is_new.then(|| opened.session.id().clone());
+    let OpenSession { session, environment, policy, servers, model, spec, .. } = opened;
+    let run = SessionRun {
+        args: &args,
+        presentation: (&conversation).into(),
+        beginning,
         prompt,
         answers,
-        kept,
+        prompter,
+        questions,
+        session: session.into_session(),
+        policy: &policy,
+        servers: servers.clone(),
         model: &model,
+        spec: &spec,
+        offered: opened.offered,
+        effort: opened.effort,
+        limits: opened.limits,
+        is_kept: opened.is_kept,
+        is_resumed: opened.is_resumed,
     };
     let result = run.execute(&environment, process_env, &interrupts).await;
-    // The session closes the environment itself, but it may not have been created.
+    if result.is_err() {
+        servers.close().await;
+    }
+    // The session closes the environment itself, except after some failures.
     let closed = environment.close().await;
     if is_unused(&result, new.as_ref()) {
         delete_unused(new.as_ref(), process_env).await;
     }
     let result = result.and_then(|ended| closed.map(|()| ended).map_err(CommandFailure::from));
     result.map_err(|failure| failure.map(|failure| interrupts.reclassify(failure)))
+}
+
+/// Returns the settings of a session. In a conversation, the command line is about the first session only.
+async fn resolve(
+    surface: RunSurface,
+    args: &RunArgs,
+    beginning: &Beginning,
+    selected: Option<&Selected>,
+    is_mode_given: bool,
+    process_env: &ProcessEnv,
+) -> Result<ResolvedSession, Failure> {
+    let mut sources = SessionSources::of_selected(selected)?;
+    if is_mode_given {
+        sources.remembered.recorded_mode = None;
+    }
+    if surface == RunSurface::Conversation {
+        // The user can be asked.
+        sources.defaults.policy.mode = Some(Mode::Edit);
+    }
+    let mut resolved = config::resolve_session(args, sources, process_env).await?.with_grant(args)?;
+    beginning.apply(&mut resolved);
+    if let Some(selected) = selected.filter(|_| !beginning.is_first()) {
+        // The command line sets the environment of the first session, which may be a different one.
+        let EnvironmentChoice { spec, directory } = selected.environment()?;
+        let environment = &mut resolved.spec.environment;
+        (environment.kind, environment.dir) = (spec.to_string(), directory);
+    }
+    Ok(resolved)
 }
 
 /// Returns the session that the flags name; `None` for a new one.
@@ -292,15 +332,16 @@ async fn remove_worktree(worktree: Option<&Worktree>, process_env: &ProcessEnv) 
 }
 
 /// Creates the worktree of the session, if requested, and directs the tools to it.
-async fn in_worktree(
-    mut args: RunArgs,
+async fn create_worktree(
+    spec: &mut SessionSpec,
     process_env: &ProcessEnv,
-) -> Result<(RunArgs, Option<Worktree>), Failure> {
-    let Some(base) = args.session.worktree else { return Ok((args, None)) };
-    if args.environment.env != EnvSpec::Local {
+) -> Result<Option<Worktree>, Failure> {
+    let Some(base) = spec.persistence.worktree else { return Ok(None) };
+    let EnvironmentChoice { spec: environment, directory } = EnvironmentChoice::try_from(&*spec)?;
+    if environment != EnvSpec::Local {
         return Err(Failure::usage("--worktree works only with --env local"));
     }
-    let directory = process_env.directory(args.environment.dir.as_deref())?;
+    let directory = process_env.directory(directory.as_deref())?;
     let state = Sessions::directory(process_env)?;
     let (worktree, inside) = Worktree::create(&directory, base, &state, process_env).await?;
     console::notice(&format!(
@@ -308,154 +349,118 @@ async fn in_worktree(
         inside.display(),
         worktree.session
     ));
-    args.environment.dir = Some(inside);
-    Ok((args, Some(worktree)))
+    spec.environment.dir = Some(inside);
+    Ok(Some(worktree))
 }
 
-/// Session in which a run happens.
+/// Open session with its task or conversation.
 struct SessionRun<'a> {
-    surface: Surface,
     args: &'a RunArgs,
+    presentation: PresentationChoice,
     beginning: Beginning,
-    /// Whether this command line sets the mode.
-    is_mode_given: bool,
-    /// Whether this command line sets the reasoning effort.
-    is_effort_given: bool,
     prompt: Option<String>,
     /// Schema of the final response.
     answers: Option<AnswerSchema>,
-    kept: Option<Kept>,
+    prompter: Prompter,
+    /// Questions of a conversation that belong to no call.
+    questions: Option<UnboundedReceiver<Question>>,
+    session: Session,
+    policy: &'a Policy,
+    servers: SessionServers,
     model: &'a Model,
-}
-
-/// Returns the session that the run is kept in; `None` if it is not kept. If a new session cannot be created, the run
-/// continues without one.
-pub(crate) async fn keep(
-    args: &RunArgs,
-    selected: Option<Selected>,
-    model: &Model,
-    worktree: Option<Worktree>,
-    process_env: &ProcessEnv,
-) -> Result<Option<Kept>, Failure> {
-    if args.session.no_session {
-        return Ok(None);
-    }
-    let must_be_kept = selected.is_some() || worktree.is_some();
-    match keep_for_good(args, selected, model, worktree.as_ref(), process_env).await {
-        Ok(kept) => Ok(Some(kept)),
-        Err(failure) if must_be_kept => {
-            remove_worktree(worktree.as_ref(), process_env).await?;
-            Err(failure)
-        }
-        Err(failure) => {
-            console::notice(&format!("this run is not kept: {}", failure.message()));
-            Ok(None)
-        }
-    }
-}
-
-/// Returns the stored session of a run that must not continue without one.
-pub(crate) async fn keep_for_good(
-    args: &RunArgs,
-    selected: Option<Selected>,
-    model: &Model,
-    worktree: Option<&Worktree>,
-    process_env: &ProcessEnv,
-) -> Result<Kept, Failure> {
-    let place = Place::of_choice(&(&args.environment).into(), process_env)?;
-    let description = SessionDescription::from(args);
-    match selected {
-        Some(selected) => selected.open(&description, model, &place, worktree).await,
-        None => Sessions::open(process_env).await?.create(&description, model, &place, worktree).await,
-    }
+    spec: &'a SessionSpec,
+    offered: ToolList,
+    effort: Option<String>,
+    limits: TurnLimits,
+    is_kept: bool,
+    is_resumed: bool,
 }
 
 impl SessionRun<'_> {
     async fn execute(
-        self,
+        mut self,
         env_session: &EnvSession,
         process_env: &ProcessEnv,
         interrupts: &Interrupts,
     ) -> Result<Ended, CommandFailure> {
-        let Self { surface, args, beginning, is_mode_given, is_effort_given, prompt, answers, kept, model } =
-            self;
+        let unfinished = self.session.resumed();
+        match self.questions.take() {
+            Some(questions) => {
+                self.converse(questions, unfinished, env_session, process_env, interrupts).await
+            }
+            None => self.run_task(unfinished, env_session, process_env, interrupts).await,
+        }
+    }
+
+    async fn converse(
+        self,
+        questions: UnboundedReceiver<Question>,
+        unfinished: Option<Run>,
+        env_session: &EnvSession,
+        process_env: &ProcessEnv,
+        interrupts: &Interrupts,
+    ) -> Result<Ended, CommandFailure> {
+        let Self { presentation, beginning, prompt, session, policy, servers, model, .. } = self;
+        let Self { spec, offered, effort, is_kept, .. } = self;
         let Beginning { notes, draft, device, .. } = beginning;
+        let environment = env_session.environment();
+        let directory = environment.working_directory().to_path_buf();
+        let name = EnvironmentChoice::try_from(spec)?.spec.to_string();
+        let stored: Option<Arc<dyn StoredSession>> = match is_kept {
+            true => Some(Arc::new(Conversed::open(session.id().clone(), env_session, process_env).await?)),
+            false => None,
+        };
+        let history =
+            is_kept.then(|| HistoryFile::locate(&name, &directory.to_string_lossy(), process_env)).flatten();
+        let begun = ConversationStart {
+            presentation,
+            session,
+            prompt,
+            unfinished,
+            is_kept,
+            effort,
+            notes,
+            draft,
+            history,
+            device,
+        };
+        let surroundings = ConversationContext {
+            model,
+            policy,
+            directory: &directory,
+            environment: format!("{name}, {}", env_session.sandbox().on_record()),
+            tools: Arc::clone(&environment),
+            offered,
+            stored,
+            report_configuration: |process_env| {
+                Box::pin(async move { super::config::effective(&process_env).await })
+            },
+            servers: servers.clone(),
+            process_env,
+            has_sandbox: !matches!(env_session.sandbox(), SandboxState::Unavailable { .. }),
+            notices: console::divert_notices(),
+            questions,
+        };
+        let left = terminal::converse(begun, surroundings, process_env, interrupts).await?;
+        servers.close().await;
+        if interrupts.is_interrupted() {
+            return Err(Failure::silent(FailureKind::Interrupted).into());
+        }
+        Ok(Ended::Conversation(Box::new(left)))
+    }
+
+    async fn run_task(
+        self,
+        unfinished: Option<Run>,
+        env_session: &EnvSession,
+        process_env: &ProcessEnv,
+        interrupts: &Interrupts,
+    ) -> Result<Ended, CommandFailure> {
+        let Self { args, prompt, answers, prompter, session, servers, model, .. } = self;
+        let Self { limits, is_kept, is_resumed, .. } = self;
         let style = console::style(process_env);
         let environment = env_session.environment();
         let directory = environment.working_directory().to_path_buf();
-        let (prompter, questions) = match surface {
-            Surface::Transcript => {
-                (Prompter::from_process(style, Some(process_env.principal()), args.wait_approval), None)
-            }
-            Surface::Conversation => {
-                let (prompter, questions) = Prompter::in_conversation(Some(process_env.principal()));
-                (prompter, Some(questions))
-            }
-        };
-        let name = args.environment.env.to_string();
-        let opening = Opening {
-            args,
-            is_mode_given,
-            is_effort_given,
-            can_turn_to_plan: surface == Surface::Conversation,
-            id: None,
-            servers: Vec::new(),
-            kept,
-            model,
-            beside: Beside::default(),
-        };
-        let attendant: Arc<dyn Attendant> = Arc::new(prompter.clone());
-        let opened = opening.open(env_session, &attendant, process_env).await?;
-        let Opened { session, policy, servers, effort, offered, limits, is_kept, is_resumed } = opened;
-        let mut session = session;
-        let unfinished = session.resumed();
-        if let Some(questions) = questions {
-            let stored: Option<Arc<dyn StoredSession>> = match is_kept {
-                true => {
-                    Some(Arc::new(Conversed::open(session.id().clone(), env_session, process_env).await?))
-                }
-                false => None,
-            };
-            let history = is_kept
-                .then(|| HistoryFile::locate(&name, &directory.to_string_lossy(), process_env))
-                .flatten();
-            let begun = ConversationStart {
-                presentation: (&args.conversation).into(),
-                session,
-                prompt,
-                unfinished,
-                is_kept,
-                effort,
-                notes,
-                draft,
-                history,
-                device,
-            };
-            let surroundings = ConversationContext {
-                model,
-                policy: &policy,
-                directory: &directory,
-                environment: format!("{name}, {}", env_session.sandbox().on_record()),
-                tools: Arc::clone(&environment),
-                offered,
-                stored,
-                report_configuration: |process_env| {
-                    Box::pin(async move { super::config::effective(&process_env).await })
-                },
-                servers: servers.clone(),
-                process_env,
-                has_sandbox: !matches!(env_session.sandbox(), SandboxState::Unavailable { .. }),
-                notices: console::divert_notices(),
-                questions,
-            };
-            let left = terminal::converse(begun, surroundings, process_env, interrupts).await?;
-            servers.close().await;
-            return if interrupts.is_interrupted() {
-                Err(Failure::silent(FailureKind::Interrupted).into())
-            } else {
-                Ok(Ended::Conversation(Box::new(left)))
-            };
-        }
         let prompt = with_images(prompt, &args.image, environment.as_ref()).await?;
         if prompt.is_none() && unfinished.is_none() {
             let id = session.id().clone();

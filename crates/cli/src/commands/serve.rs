@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_governance::Mode;
+use pintle_host::{ProfileRef, SandboxLevel, SessionSpec};
 use pintle_server::{AccessToken, Server, ServerLimits, TokenScope};
 use tokio::net::{TcpListener, UnixListener};
 
@@ -26,7 +27,6 @@ use crate::commands::tokens::TokenFile;
 use crate::config::file::keys::is_profile_file;
 use crate::config::{self, SessionSources};
 use crate::console;
-use crate::environment::{Confinement, SandboxName};
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
@@ -44,16 +44,16 @@ const MIN_TAKEOVER_INTERVAL: Duration = Duration::from_secs(1);
 const SOCKET_MODE: u32 = 0o600;
 
 /// Serves sessions until a signal.
-pub(crate) async fn serve(mut args: ServeSessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+pub(crate) async fn serve(args: ServeSessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
-    let resolved = config::resolve_run(&args.run, SessionSources::default(), process_env).await?;
-    let typed = std::mem::replace(&mut args.run, resolved);
-    let process_env = &process_env.clone().with_server_files(server_files(&args));
+    let sources = SessionSources { defaults: host::defaults(), ..SessionSources::default() };
+    let spec = config::resolve_session(&args.run, sources, process_env).await?.spec;
+    let process_env = &process_env.clone().with_server_files(server_files(&args, &spec));
     let interrupts = Interrupts::listen()?;
     let sessions = Sessions::open(process_env).await?;
     let store = sessions.shared_store();
-    let roots = WorkspaceRoots::new(&args.root, args.run.environment.dir.as_deref(), process_env)?;
-    let host = ServeHost::new(&args.run, typed, roots, process_env).await?;
+    let roots = WorkspaceRoots::new(&args.root, spec.environment.dir.as_deref(), process_env)?;
+    let host = ServeHost::new(&spec, args.run.clone(), roots, process_env).await?;
     let limits = ServerLimits::default()
         .with_sessions(usize::try_from(args.max_sessions).unwrap_or(usize::MAX))
         .with_sessions_of_tenant(usize::try_from(args.max_tenant_sessions).unwrap_or(usize::MAX))
@@ -64,7 +64,7 @@ pub(crate) async fn serve(mut args: ServeSessionsArgs, process_env: &ProcessEnv)
     let serving = async {
         match &args.socket {
             Some(path) => serve_socket(&server, path, &interrupts).await,
-            None => serve_address(server.clone(), &args, &interrupts, process_env).await,
+            None => serve_address(server.clone(), (&args, &spec), &interrupts, process_env).await,
         }
     };
     let takeover_interval = (kept_in::lease(process_env)? / 3).max(MIN_TAKEOVER_INTERVAL);
@@ -83,17 +83,16 @@ pub(crate) async fn serve(mut args: ServeSessionsArgs, process_env: &ProcessEnv)
 }
 
 /// Returns the files that flags name and that control the permissions of clients and sessions.
-fn server_files(args: &ServeSessionsArgs) -> Vec<PathBuf> {
+fn server_files(args: &ServeSessionsArgs, spec: &SessionSpec) -> Vec<PathBuf> {
     let own = [&args.tokens, &args.tls_cert, &args.tls_key, &args.audit_log, &args.socket];
     let named = own.into_iter().chain([&args.run.grant]).flatten().cloned();
     let moved_aside = args.audit_log.as_deref().map(process_env::moved_aside);
-    #[cfg(feature = "mcp")]
-    let servers = args.run.servers.mcp_config.iter().cloned();
-    #[cfg(not(feature = "mcp"))]
-    let servers = std::iter::empty();
-    let profile =
-        args.run.model.profile.iter().filter(|name| is_profile_file(&name.to_string_lossy())).cloned();
-    named.chain(moved_aside).chain(profile).chain(servers).collect()
+    let profile = match &spec.model.profile {
+        Some(ProfileRef::File(file)) => Some(file.clone()),
+        Some(ProfileRef::Name(_)) | None => None,
+    };
+    let profile = profile.filter(|file| is_profile_file(&file.to_string_lossy()));
+    named.chain(moved_aside).chain(profile).chain(spec.tools.server_files.iter().cloned()).collect()
 }
 
 /// Rejects flags for a single task: clients send the task and the directory.
@@ -104,7 +103,7 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
 /// Serves on an address, to clients with a token.
 async fn serve_address(
     server: Server,
-    args: &ServeSessionsArgs,
+    (args, spec): (&ServeSessionsArgs, &SessionSpec),
     interrupts: &Interrupts,
     process_env: &ProcessEnv,
 ) -> Result<(), Failure> {
@@ -122,7 +121,7 @@ async fn serve_address(
     };
     let tokens = ServedTokens::new(file, own)?;
     if !is_local {
-        check_reach(args, address, tls.is_some(), tokens.has_any()?)?;
+        check_reach((args, spec), address, tls.is_some(), tokens.has_any()?)?;
     }
     let listener = TcpListener::bind(address).await.or_failed(&format!("cannot listen on {address}"))?;
     let address = listener.local_addr().or_failed("cannot listen")?;
@@ -155,7 +154,7 @@ async fn serve_address(
 /// Checks the requirements of an address beyond this machine: encryption, tokens, `--host` for an unspecified address,
 /// and a sandbox or approval for commands.
 fn check_reach(
-    args: &ServeSessionsArgs,
+    (args, spec): (&ServeSessionsArgs, &SessionSpec),
     address: SocketAddr,
     has_tls: bool,
     has_tokens: bool,
@@ -169,8 +168,8 @@ fn check_reach(
         return Err(refused("beyond this machine, clients need tokens, but no token exists")
             .with_hint("make one: `pintle tokens add NAME --scope read,run,approve`"));
     }
-    let is_unsandboxed = Confinement::from(&args.run.confinement).level == SandboxName::Off;
-    let is_unasked = args.run.policy.mode == Some(Mode::Auto);
+    let is_unsandboxed = spec.environment.sandbox == SandboxLevel::Off;
+    let is_unasked = spec.policy.mode == Mode::Auto;
     if is_unsandboxed && !is_unasked {
         console::notice(
             "commands of remote clients run without a sandbox: tokens with `approve` reach all files of this user",

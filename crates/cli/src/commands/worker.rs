@@ -14,14 +14,15 @@ use tokio::task::JoinSet;
 use super::task::performer_factory::TaskPerformerFactory;
 use super::task::workspace_factory::TaskWorkspaceFactory;
 use crate::arguments::{RunArgs, WorkerArgs};
-use crate::config::{self, SessionSources};
+use crate::config::{self, ResolvedSession, SessionSources};
 use crate::console;
-use crate::env_spec::EnvSpec;
+use crate::env_spec::{EnvSpec, EnvironmentChoice};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::process_env::ProcessEnv;
+use crate::route::ModelChoice;
 use crate::sessions::Sessions;
 
 /// Interval of the search for new tasks.
@@ -30,21 +31,28 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// Runs `pintle worker` until a signal arrives.
 pub(crate) async fn run_worker(args: WorkerArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
-    let run = config::resolve_run(&args.run, SessionSources::default(), process_env).await?;
-    if run.environment.env != EnvSpec::Local {
+    let resolved = config::resolve_session(&args.run, SessionSources::default(), process_env).await?;
+    let ResolvedSession { spec, remembered, .. } = resolved;
+    let choice = EnvironmentChoice::try_from(&spec)?;
+    if choice.spec != EnvSpec::Local {
         return Err(Failure::usage("`pintle worker` works only with --env local"));
     }
     // Tasks whose sessions cannot be opened would end as blocked.
-    let unknown = Model::choose(&(&run.model).into(), process_env).await?.unknown_model();
+    let unknown = Model::choose(&ModelChoice::try_from(&spec)?, process_env).await?.unknown_model();
     process_env.notices().report_all(unknown);
-    let directory = process_env.directory(run.environment.dir.as_deref())?;
+    let directory = process_env.directory(choice.directory.as_deref())?;
     let machine: Arc<dyn ExecutionEnvironment> = Arc::new(process_env.local_environment(&directory)?);
     let interrupts = Interrupts::listen()?;
     let sessions = Sessions::open(process_env).await?;
     #[cfg(feature = "restate")]
-    let sandbox = crate::environment::Confinement::from(&run.confinement).level;
-    let (store, workspace_factory) =
-        (sessions.shared_store(), TaskWorkspaceFactory { args: run, process_env: process_env.clone() });
+    let sandbox = spec.environment.sandbox;
+    let store = sessions.shared_store();
+    let workspace_factory = TaskWorkspaceFactory {
+        spec,
+        grant: args.run.grant.clone(),
+        remembered,
+        process_env: process_env.clone(),
+    };
     let performer_factory = Arc::new(TaskPerformerFactory::new(sessions, workspace_factory, machine));
     let max_tasks = usize::try_from(args.max_tasks).unwrap_or(usize::MAX);
     let supervisor = Arc::new(TaskSupervisor::new(store, performer_factory).with_max_tasks(max_tasks));

@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use pintle_host::{Layer, LayerSpec, Origin, PartialSpec, Resolved};
+use pintle_host::{Layer, LayerSpec, PartialSpec, Resolved, ValueOrigin};
 
 use super::{layers, load_checked, merge_layers, report_bounded};
 use crate::arguments::{
     AskArgs, CatalogArgs, Command, ConfigurationArgs, EnvArgs, ModelArgs, ModelsArgs, RulesScope,
-    ShowPromptArgs, ToolsArgs, name_profile, parsed, profile_file,
+    ShowPromptArgs, ToolsArgs, name_profile, profile_file,
 };
 #[cfg(feature = "mcp")]
 use crate::arguments::{ConfinementArgs, McpCommand, ServeToolsArgs, ServerToolsArgs};
 use crate::env_spec::EnvSpec;
 use crate::failure::Failure;
+use crate::named_value::parse_setting;
 use crate::process_env::ProcessEnv;
 
 /// Returns the command with its settings. `typed` are the names of the flags that were typed.
@@ -62,7 +63,7 @@ async fn complete_tools(
     spec.model.provider = args.provider.map(|provider| provider.name().to_owned());
     spec.tools.toolset = typed.contains("toolset").then(|| args.toolset.into());
     let resolved = resolve(here(process_env), args.configuration, spec, process_env).await?;
-    args.provider = resolved.spec.model.provider.as_deref().map(parsed).transpose()?;
+    args.provider = resolved.spec.model.provider.as_deref().map(parse_setting).transpose()?;
     args.toolset = args.toolset.or_resolved(&resolved);
     Ok(())
 }
@@ -92,7 +93,7 @@ async fn complete_prompt(
     args.profile = profile_file(&resolved);
     // The file sets the provider.
     let provider = resolved.spec.model.provider.as_deref().filter(|_| args.profile.is_none());
-    args.provider = provider.map(parsed).transpose()?;
+    args.provider = provider.map(parse_setting).transpose()?;
     args.toolset = args.toolset.or_resolved(&resolved);
     Ok(())
 }
@@ -160,7 +161,7 @@ async fn resolve(
     name_profile(&mut typed, &loaded.sources(None).profiles());
     let (profile, provider) = (layers::profile_text(&typed), typed.model.provider.clone());
     let mut layers = layers::of_configuration(profile.as_deref(), provider.as_deref(), &loaded, process_env)?;
-    layers.push(LayerSpec::new(Layer::CommandLine, typed, Origin::Default));
+    layers.push(LayerSpec::new(Layer::CommandLine, typed, ValueOrigin::Default));
     merge_layers(layers)
 }
 

@@ -1,7 +1,9 @@
 //! The configuration and the flags of a session as layers of its settings.
 
 use pintle_agent::Toolset;
-use pintle_host::{BaseUrl, CountLimit, FIELDS, Layer, LayerSpec, Origin, PartialSpec, ProfileRef, merge};
+use pintle_host::{
+    BaseUrl, CountLimit, FIELDS, Layer, LayerSpec, PartialSpec, ProfileRef, ValueOrigin, merge,
+};
 
 use super::load::Configuration;
 use super::settings::{self, Settings, Source};
@@ -35,7 +37,7 @@ pub(super) fn of_session(
     }
     let provider = typed.spec.model.provider.as_deref().or(kept.spec.model.provider.as_deref());
     let mut layers = of_configuration(flag.as_deref(), provider, loaded, process_env)?;
-    let defaults = LayerSpec::new(Layer::Default, sources.defaults.clone(), Origin::Default);
+    let defaults = LayerSpec::new(Layer::Default, sources.defaults.clone(), ValueOrigin::Default);
     layers.extend([defaults, kept, typed]);
     layers.extend(sources.request.clone());
     Ok(layers)
@@ -130,7 +132,7 @@ impl Configuration {
             let row = FIELDS.iter().find(|row| row.key == Some(key));
             // A key that is no setting of a session has the value of the strongest source.
             let is_effective = row.is_none_or(|row| {
-                origins.get(row.path).is_some_and(|of| of.contains(&Origin::from(&value.source)))
+                origins.get(row.path).is_some_and(|of| of.contains(&ValueOrigin::from(&value.source)))
             });
             if is_effective {
                 values.insert(key, value);
@@ -142,17 +144,17 @@ impl Configuration {
 
 /// Returns the layer of the values of a source. Keys that are no settings of a session are left out.
 fn layer(kind: Layer, values: &settings::Layer) -> LayerSpec {
-    let mut layer = LayerSpec::new(kind, PartialSpec::default(), Origin::Default);
+    let mut layer = LayerSpec::new(kind, PartialSpec::default(), ValueOrigin::Default);
     for (key, value) in values {
         if let Some(row) = FIELDS.iter().find(|row| row.key == Some(*key)) {
             set(&mut layer.spec, key, &value.text);
-            layer = layer.with_origin(row.path, Origin::from(&value.source));
+            layer = layer.with_origin(row.path, ValueOrigin::from(&value.source));
         }
     }
     layer
 }
 
-impl From<&Source> for Origin {
+impl From<&Source> for ValueOrigin {
     fn from(source: &Source) -> Self {
         match source {
             Source::File { name, line, profile } => {

@@ -6,7 +6,7 @@ mod projection;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pintle_host::{Origin, Resolved};
+use pintle_host::{Resolved, ValueOrigin};
 use serde_json::Value as Json;
 
 use self::case::Case;
@@ -30,7 +30,7 @@ const INTENDED: &[Difference] = &[
         name: "remembered",
         reason: "a flag of a session of an older version is bounded by the current configuration",
         is_it: |path, resolved, _| {
-            let is_remembered = |origin: &Origin| matches!(origin, Origin::Remembered(_));
+            let is_remembered = |origin: &ValueOrigin| matches!(origin, ValueOrigin::Remembered(_));
             resolved.bounded.iter().any(|bounded| bounded.path == path && is_remembered(&bounded.origin))
         },
     },
@@ -39,7 +39,7 @@ const INTENDED: &[Difference] = &[
         reason: "a URL that is kept has no user, password and query",
         is_it: |path, resolved, case| {
             let mut urls = case.remembered.get("base-url").into_iter().flatten();
-            let is_remembered = matches!(resolved.origin(path), Origin::Remembered(_));
+            let is_remembered = matches!(resolved.origin(path), ValueOrigin::Remembered(_));
             path == "model.base_url" && is_remembered && urls.any(|url| url.contains(['@', '?']))
         },
     },
@@ -49,10 +49,10 @@ const INTENDED: &[Difference] = &[
 fn outcome(
     case: &Case,
     resolved: &Resolved,
-    run: &BTreeMap<&'static str, Json>,
+    received: &BTreeMap<&'static str, Json>,
 ) -> (Json, BTreeMap<String, &'static str>) {
     let settings = projection::of_spec(&resolved.spec);
-    assert_eq!(*run, settings, "{case:?}");
+    assert_eq!(*received, settings, "{case:?}");
     let mut differences = BTreeMap::new();
     for path in settings.keys() {
         if let Some(found) = INTENDED.iter().find(|difference| (difference.is_it)(path, resolved, case)) {
@@ -73,8 +73,8 @@ fn cases_have_their_outcomes() {
         if !case.is_supported() {
             continue;
         }
-        let (resolved, run) = case.resolve().unwrap_or_else(|problem| panic!("{case:?}: {problem}"));
-        let (changed, differences) = outcome(&case, &resolved, &run);
+        let (resolved, received) = case.resolve().unwrap_or_else(|problem| panic!("{case:?}: {problem}"));
+        let (changed, differences) = outcome(&case, &resolved, &received);
         assert_eq!(changed, case.expected, "{}", case.about);
         let expected: BTreeMap<String, &str> =
             case.differs.iter().map(|(path, name)| (path.clone(), name.as_str())).collect();

@@ -5,7 +5,6 @@ mod linux;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use pintle_env::{ConfinedEnvironment, ExecutionEnvironment, LocalEnvironmentBuilder, WriteSwitch};
@@ -18,8 +17,8 @@ use super::temporary::TemporaryDirectory;
 use super::watch_record::WatchRecord;
 use crate::env_spec::EnvSpec;
 use crate::failure::{Failure, OrFailure as _};
-use crate::named_value::{self, NamedValue};
 use crate::process_env::ProcessEnv;
+use crate::spec::{NetworkAccess, SandboxLevel, SessionSpec};
 
 /// Message for an environment that cannot be set up.
 pub const UNUSABLE: &str = "cannot use the execution environment";
@@ -32,67 +31,33 @@ pub const HINT: &str =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Confinement {
     /// Level of the sandbox that commands run in.
-    pub level: SandboxName,
+    pub level: SandboxLevel,
     /// Whether sandboxed commands and web tools may use the network; `None` leaves it to the sandbox.
     pub network: Option<bool>,
     /// Whether file tools are restricted to the working directory.
     pub confine: bool,
 }
 
-/// Level of the sandbox that the user asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SandboxName {
-    /// The strictest level that this machine has.
-    Auto,
-    /// Writes only in the directory; secrets hidden, git's settings protected, own processes and network.
-    Full,
-    /// Writes only in the directory; everything can be read.
-    Writes,
-    /// No sandbox: commands have the user's permissions.
-    Off,
-}
-
 impl Confinement {
     /// Returns the limits of commands of `pintle` that run no model.
     pub const fn none() -> Self {
-        Self { level: SandboxName::Off, network: None, confine: false }
+        Self { level: SandboxLevel::Off, network: None, confine: false }
     }
 
     /// Returns whether sandboxed commands and web tools may use the network.
     pub fn has_network(&self) -> bool {
-        self.network.unwrap_or(self.level == SandboxName::Off)
+        self.network.unwrap_or(self.level == SandboxLevel::Off)
     }
 }
 
-impl NamedValue for SandboxName {
-    const VALUES: &'static [Self] = &[Self::Auto, Self::Full, Self::Writes, Self::Off];
-
-    fn value_name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Full => "full",
-            Self::Writes => "writes",
-            Self::Off => "off",
+impl From<&SessionSpec> for Confinement {
+    fn from(spec: &SessionSpec) -> Self {
+        let environment = &spec.environment;
+        Self {
+            level: environment.sandbox,
+            network: environment.network.map(|access| access == NetworkAccess::On),
+            confine: environment.confine,
         }
-    }
-
-    fn meaning(self) -> Option<&'static str> {
-        Some(match self {
-            Self::Auto => "The strictest level that this machine has",
-            Self::Full => {
-                "Writes only in the directory; secrets hidden, git's settings protected, own processes and network"
-            }
-            Self::Writes => "Writes only in the directory; everything can be read",
-            Self::Off => "No sandbox: commands have the user's permissions",
-        })
-    }
-}
-
-impl FromStr for SandboxName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        named_value::parse(text)
     }
 }
 
@@ -143,18 +108,6 @@ pub struct SandboxUse {
     pub is_disposable: bool,
 }
 
-impl SandboxUse {
-    /// Returns the requirements of a session whose host program can ask the user about its calls.
-    pub fn of_hosted(mode: pintle_governance::Mode, keeps_state: bool) -> Self {
-        Self {
-            writes: WriteSwitch::new(mode != pintle_governance::Mode::Plan),
-            can_be_left: true,
-            keeps_state,
-            ..Self::default()
-        }
-    }
-}
-
 impl Default for SandboxUse {
     fn default() -> Self {
         Self {
@@ -195,11 +148,11 @@ impl SandboxState {
 /// Rejects limits that do not apply to the target.
 pub(super) fn validate(confinement: &Confinement, spec: &EnvSpec) -> Result<(), Failure> {
     let level = confinement.level;
-    if matches!(level, SandboxName::Full | SandboxName::Writes) && *spec != EnvSpec::Local {
+    if matches!(level, SandboxLevel::Full | SandboxLevel::Writes) && *spec != EnvSpec::Local {
         return Err(Failure::usage(format!("--sandbox requires --env local, not {spec}"))
             .with_hint("use --confine to restrict file tools"));
     }
-    let has_sandbox = level != SandboxName::Off && *spec == EnvSpec::Local;
+    let has_sandbox = level != SandboxLevel::Off && *spec == EnvSpec::Local;
     if confinement.network.is_some() && !confinement.has_network() && !has_sandbox {
         return Err(Failure::usage("--network off requires a sandbox"));
     }
@@ -230,11 +183,11 @@ pub(super) async fn local(
     process_env: &ProcessEnv,
 ) -> Result<ConfinedLocal, Failure> {
     let sandbox = match confinement.level {
-        SandboxName::Off => SandboxState::Off,
-        SandboxName::Auto | SandboxName::Full | SandboxName::Writes => {
+        SandboxLevel::Off => SandboxState::Off,
+        SandboxLevel::Auto | SandboxLevel::Full | SandboxLevel::Writes => {
             match sandboxed(confinement, use_of, builder.clone(), files, process_env).await? {
                 Sandbox::Built(built) => return Ok(*built),
-                Sandbox::Unavailable { reasons } if confinement.level == SandboxName::Auto => {
+                Sandbox::Unavailable { reasons } if confinement.level == SandboxLevel::Auto => {
                     SandboxState::Unavailable { reasons }
                 }
                 Sandbox::Unavailable { reasons } => {

@@ -15,6 +15,7 @@ fn environment_errors_name_the_target() {
             confinement: Confinement::none(),
             use_of: SandboxUse::default(),
             denials: &[],
+            hidden: &[],
             process_env: &process_env,
         }
         .failure(&error);
@@ -65,4 +66,16 @@ fn local_directory_is_checked_up_front() {
         EnvTarget::new(choice, confinement, &process_env).is_ok(),
         "only the container knows whether it exists"
     );
+}
+
+#[test]
+fn a_workspace_in_a_hidden_path_is_refused() {
+    let process_env = ProcessEnv::with([]);
+    let choice = EnvironmentChoice { spec: "docker:box".parse().unwrap(), directory: None };
+    let hidden = [PathBuf::from("keys"), PathBuf::from("/srv/other")];
+    let target = EnvTarget::new(choice, Confinement::none(), &process_env).unwrap().with_hidden(&hidden);
+    let expected = [PathBuf::from("/w/keys"), PathBuf::from("/srv/other")];
+    assert_eq!(target.hidden_paths(Path::new("/w")).unwrap(), expected);
+    let failure = target.hidden_paths(Path::new("/srv/other/w")).unwrap_err();
+    assert_eq!(failure.message(), "cannot work in /srv/other/w: /srv/other is hidden");
 }

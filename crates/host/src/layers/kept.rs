@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::flags::UnreadableFlag;
 use super::merge::{combine_values, discard_replaced, discard_weaker, in_order, merge};
-use super::row::{FieldRow, Kept};
-use super::{BoundedValue, Layer, LayerSpec, Origin};
+use super::row::{FieldRow, KeptField};
+use super::{BoundedValue, Layer, LayerSpec, ValueOrigin};
 use crate::spec::{Combine, PartialSpec, SessionSpec};
 
 /// Path of the field for the mode.
@@ -25,7 +25,7 @@ pub struct KeptSpec {
     /// The settings of the command line and of the client.
     pub given: PartialSpec,
     /// Their origins, by the path of the field.
-    pub origins: BTreeMap<String, Origin>,
+    pub origins: BTreeMap<String, ValueOrigin>,
     /// The values that the configuration of the user had, for the fields that it limits; `None` if they are unknown.
     pub user: Option<PartialSpec>,
 }
@@ -53,10 +53,10 @@ impl KeptSpec {
         for mut layer in given {
             let is_flag = layer.layer == Layer::CommandLine;
             retain(&mut layer.spec, |path| match FieldRow::find(path).map(|row| row.kept) {
-                Some(Kept::Always) => true,
+                Some(KeptField::Always) => true,
                 // The rules of a command line apply to one run.
-                Some(Kept::UnlessFlag) => !is_flag,
-                Some(Kept::Never) | None => false,
+                Some(KeptField::UnlessFlag) => !is_flag,
+                Some(KeptField::Never) | None => false,
             });
             let url = layer.spec.model.base_url.take();
             layer.spec.model.base_url = url.map(|url| url.redacted());
@@ -84,7 +84,7 @@ impl KeptSpec {
     /// Unsets the settings that stronger ones replace. Lists that combine by [`Combine::Append`] stay.
     pub fn discard_replaced(&mut self, stronger: &PartialSpec) {
         let given = std::mem::take(&mut self.given);
-        let mut layers = [LayerSpec::new(Layer::Remembered { user: None }, given, Origin::Default)];
+        let mut layers = [LayerSpec::new(Layer::Remembered { user: None }, given, ValueOrigin::Default)];
         discard_weaker(&mut layers, stronger);
         let [layer] = layers;
         self.given = layer.spec;
@@ -102,11 +102,11 @@ impl KeptSpec {
         let layer = Layer::Remembered { user: user.map(Box::new) };
         let origins = origins.into_iter().map(|(path, origin)| {
             // A fork has remembered values already.
-            let is_remembered = matches!(origin, Origin::Remembered(_));
-            (path, if is_remembered { origin } else { Origin::Remembered(Some(Box::new(origin))) })
+            let is_remembered = matches!(origin, ValueOrigin::Remembered(_));
+            (path, if is_remembered { origin } else { ValueOrigin::Remembered(Some(Box::new(origin))) })
         });
         let origins = origins.collect();
-        LayerSpec { layer, spec: given, origin: Origin::Remembered(None), origins }
+        LayerSpec { layer, spec: given, origin: ValueOrigin::Remembered(None), origins }
     }
 }
 
@@ -120,7 +120,7 @@ pub fn limit_recorded_mode(layers: &[LayerSpec], recorded: Mode) -> Option<(Mode
         Layer::Remembered { .. } => {
             let mut spec = PartialSpec::default();
             spec.policy.mode = Some(recorded);
-            Some(LayerSpec::new(layer.layer.clone(), spec, Origin::Remembered(None)))
+            Some(LayerSpec::new(layer.layer.clone(), spec, ValueOrigin::Remembered(None)))
         }
         Layer::Default
         | Layer::Project { .. }
@@ -163,7 +163,7 @@ mod tests {
     fn layer(kind: Layer, mode: Option<Mode>) -> LayerSpec {
         let mut spec = PartialSpec::default();
         spec.policy.mode = mode;
-        let origin = Origin::Flag(format!("{kind:?}"));
+        let origin = ValueOrigin::Flag(format!("{kind:?}"));
         LayerSpec::new(kind, spec, origin)
     }
 

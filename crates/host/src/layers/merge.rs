@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::row::{Access, ClientScope, FieldRow};
-use super::{BoundedValue, Client, Layer, LayerSpec, Origin, ProblemKind, Resolved, SpecProblem};
+use super::{BoundedValue, Client, Layer, LayerSpec, ProblemKind, Resolved, SpecProblem, ValueOrigin};
 use crate::spec::{Breadth, Combiner, Get, PartialSpec, ProfileRef, is_default};
 
 const PROFILE: &str = "model.profile";
@@ -163,7 +163,7 @@ fn replaces(spec: &PartialSpec, first: &str) -> bool {
 /// Combines the values of layers that are in order.
 struct Merger<'l> {
     layers: &'l [LayerSpec],
-    origins: BTreeMap<&'static str, Vec<Origin>>,
+    origins: BTreeMap<&'static str, Vec<ValueOrigin>>,
     bounded: Vec<BoundedValue>,
     problems: Vec<SpecProblem>,
 }
@@ -173,7 +173,7 @@ impl<'l> Merger<'l> {
         Self { layers, origins: BTreeMap::new(), bounded: Vec::new(), problems: Vec::new() }
     }
 
-    fn refuse(&mut self, path: &'static str, origin: Origin, kind: ProblemKind, expected: String) {
+    fn refuse(&mut self, path: &'static str, origin: ValueOrigin, kind: ProblemKind, expected: String) {
         self.problems.push(SpecProblem { path, origin, kind, expected });
     }
 }
@@ -211,9 +211,9 @@ impl Combiner for Merger<'_> {
         get: Get<Option<T>>,
         default: Option<T>,
     ) -> Option<T> {
-        let mut current: Option<(T, Origin)> = None;
+        let mut current: Option<(T, ValueOrigin)> = None;
         // The value of the strongest layer of the user so far.
-        let mut users: Option<(T, Origin)> = None;
+        let mut users: Option<(T, ValueOrigin)> = None;
         for layer in self.layers {
             let Some(value) = get(&layer.spec) else { continue };
             let own = (value.clone(), layer.origin_of(path));
@@ -257,7 +257,7 @@ impl Combiner for Merger<'_> {
 
     fn narrow<T: Breadth>(&mut self, path: &'static str, get: Get<Option<T>>) -> Option<T> {
         let is_limit = |layer: &&LayerSpec| layer.layer == Layer::Default || layer.layer.is_of_user();
-        let (mut current, mut origins): (Option<T>, Vec<Origin>) = (None, Vec::new());
+        let (mut current, mut origins): (Option<T>, Vec<ValueOrigin>) = (None, Vec::new());
         for layer in self.layers.iter().filter(is_limit) {
             let Some(value) = get(&layer.spec) else { continue };
             let combined = current.as_ref().map_or_else(|| value.clone(), |weaker| value.over(weaker));
@@ -309,7 +309,7 @@ mod tests {
     fn layer(layer: Layer, set: impl FnOnce(&mut PartialSpec)) -> LayerSpec {
         let mut spec = PartialSpec::default();
         set(&mut spec);
-        LayerSpec::new(layer, spec, Origin::Default)
+        LayerSpec::new(layer, spec, ValueOrigin::Default)
     }
 
     /// Returns the kinds of the problems of layers whose fields are not checked against the table of fields, which gives

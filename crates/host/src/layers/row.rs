@@ -36,7 +36,7 @@ pub struct FieldRow {
     /// Options of the SDKs of other agents, with the name of the agent.
     pub sdk: &'static [&'static str],
     /// Whether a kept session stores the value.
-    pub kept: Kept,
+    pub kept: KeptField,
 }
 
 /// Type of a value.
@@ -114,7 +114,7 @@ pub enum ClientScope {
 
 /// Whether a kept session stores a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum KeptField {
     /// It stores the value.
     Always,
     /// It stores the value, unless the value is a flag, which applies to one run.
@@ -140,7 +140,7 @@ impl FieldRow {
             http: None,
             acp: None,
             sdk: &[],
-            kept: Kept::Never,
+            kept: KeptField::Never,
         }
     }
 
@@ -222,7 +222,7 @@ impl FieldRow {
 
     /// Sets whether a kept session stores the value.
     #[must_use]
-    pub const fn with_kept(mut self, kept: Kept) -> Self {
+    pub const fn with_kept(mut self, kept: KeptField) -> Self {
         self.kept = kept;
         self
     }

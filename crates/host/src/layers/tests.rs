@@ -28,7 +28,7 @@ fn layer(layer: Layer, set: impl FnOnce(&mut PartialSpec)) -> LayerSpec {
     let mut spec = PartialSpec::default();
     set(&mut spec);
     let name = format!("{layer:?}");
-    LayerSpec::new(layer, spec, Origin::Flag(name))
+    LayerSpec::new(layer, spec, ValueOrigin::Flag(name))
 }
 
 fn mode(kind: Layer, mode: Mode) -> LayerSpec {
@@ -192,7 +192,7 @@ fn layers_below_the_user_are_bounded_by_the_user() {
         assert_eq!(merged.bounded.len(), usize::from(is_bounded), "{layers:?}");
     }
     let merged = merge([mode(Layer::User, Plan), mode(TRUSTED, Auto)]).unwrap();
-    assert_eq!(*merged.origin("policy.mode"), Origin::Flag("User".to_owned()));
+    assert_eq!(*merged.origin("policy.mode"), ValueOrigin::Flag("User".to_owned()));
     assert_eq!(
         merged.bounded[0].to_string(),
         "Project { trusted: true }: `mode` allows more than User, which applies instead"
@@ -270,7 +270,7 @@ fn budgets_of_all_layers_are_lowered() {
         assert_eq!((tokens, tool_calls), expected, "{layers:?}");
     }
     let merged = merge([user.clone(), budget(UNTRUSTED, Some(2), None)]).unwrap();
-    let project = Origin::Flag(format!("{UNTRUSTED:?}"));
+    let project = ValueOrigin::Flag(format!("{UNTRUSTED:?}"));
     assert_eq!(merged.origins["limits.budget"], [user.origin.clone(), project]);
 }
 
@@ -326,7 +326,7 @@ fn a_project_sets_only_what_its_trust_allows() {
             spec.tools.servers = vec![ServerDeclaration::new("s", json!({}))];
             spec.persistence.keep = Some(false);
         });
-        project.origin = Origin::File { name: ".pintle/config.toml".to_owned(), line: 3, profile: None };
+        project.origin = ValueOrigin::File { name: ".pintle/config.toml".to_owned(), line: 3, profile: None };
         project
     };
     let found = |trusted: bool, kind: ProblemKind| {
@@ -523,7 +523,7 @@ fn a_kept_session_stores_what_was_given() {
             spec.limits.max_turns = Some(CountLimit(3));
             spec.tools.servers = vec![ServerDeclaration::new("s", json!({"env": {"KEY": "secret"}}))];
         })
-        .with_origin("environment.network", Origin::Flag("--network".to_owned())),
+        .with_origin("environment.network", ValueOrigin::Flag("--network".to_owned())),
         layer(APPROVER, |spec| {
             spec.policy.allow = vec!["shell(ls)".to_owned()];
             spec.policy.deny = vec!["shell(rm *)".to_owned()];
@@ -553,7 +553,7 @@ fn stored_flags_are_a_layer() {
         (merged.spec.policy.mode, merged.spec.environment.dir),
         (Mode::Auto, Some(PathBuf::from("/w")))
     );
-    assert_eq!(merged.origins["policy.mode"], [Origin::Remembered(None)]);
+    assert_eq!(merged.origins["policy.mode"], [ValueOrigin::Remembered(None)]);
     // The configuration of that time is unknown.
     let merged = merge([mode(Layer::User, Mode::Ask), kept.into_layer()]).unwrap();
     assert_eq!(merged.spec.policy.mode, Mode::Ask);

@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::policy::{self, ServerFile};
 use crate::process_env::{self, ProcessEnv};
 use crate::process_secrets::is_provider_key;
+use crate::spec::SessionSpec;
 
 /// The user's file, in the directory of the configuration.
 const FILE: &str = "mcp.json";
@@ -21,6 +22,12 @@ pub struct ServerChoice {
     pub files: Vec<PathBuf>,
     /// Whether the run uses no servers.
     pub is_off: bool,
+}
+
+impl From<&SessionSpec> for ServerChoice {
+    fn from(spec: &SessionSpec) -> Self {
+        Self { files: spec.tools.server_files.clone(), is_off: !spec.tools.use_servers }
+    }
 }
 
 /// Declared server.

@@ -55,37 +55,25 @@ impl RevocationSource for RevocationFile {
     }
 }
 
-/// Source of the grant that a session is opened under.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GrantSource<'g> {
-    /// The record of the session.
-    Record,
-    /// A file.
-    File(&'g Path),
-    /// The request of a client.
-    Request(&'g Grant),
+/// Reads a grant from a file.
+///
+/// A missing or invalid file is a usage failure.
+pub fn read_file(file: &Path) -> Result<Grant, Failure> {
+    let text = process_env::read_text("grant", file)?;
+    Grant::parse(&text).or_usage(&format!("{} is wrong", file.display()))
 }
 
-/// Returns the grant of the source, or else the recorded grant of the session. A session that is resumed or forked cannot get
-/// a wider grant.
+/// Returns the given grant, or else the recorded grant of the session. A session that is resumed or forked cannot get a wider
+/// grant.
 ///
 /// A grant that is wider than the session's grant is a usage failure.
-pub fn load(source: GrantSource<'_>, recorded: Option<&Grant>) -> Result<Option<Grant>, Failure> {
-    let (name, grant) = match source {
-        GrantSource::Record => return Ok(recorded.cloned()),
-        GrantSource::File(file) => {
-            let name = file.display().to_string();
-            let text = process_env::read_text("grant", file)?;
-            let grant = Grant::parse(&text).or_usage(&format!("{name} is wrong"))?;
-            (name, grant)
-        }
-        GrantSource::Request(grant) => ("the requested grant".to_owned(), grant.clone()),
-    };
-    if let Some(axis) = recorded.and_then(|recorded| recorded.first_wider_axis(&grant)) {
-        let message = format!("{name} allows more than the grant of the session: {axis}");
+pub fn load(given: Option<&Grant>, recorded: Option<&Grant>) -> Result<Option<Grant>, Failure> {
+    let Some(given) = given else { return Ok(recorded.cloned()) };
+    if let Some(axis) = recorded.and_then(|recorded| recorded.first_wider_axis(given)) {
+        let message = format!("the given grant allows more than the grant of the session: {axis}");
         return Err(Failure::usage(message).with_hint("start a new session with this grant"));
     }
-    Ok(Some(grant))
+    Ok(Some(given.clone()))
 }
 
 /// Returns the recorded grant.

@@ -9,7 +9,7 @@ use pintle_store::Summary;
 use crate::failure::{Failure, OrFailure as _};
 use crate::layers::{FIELDS, KeptSpec};
 use crate::model::Model;
-use crate::spec::{BaseUrl, PartialSpec};
+use crate::spec::{BaseUrl, PartialSpec, ProfileRef, SessionSpec};
 
 /// Values by the name of their flag, without dashes. A switch has no values.
 pub type Flags = BTreeMap<String, Vec<String>>;
@@ -21,7 +21,8 @@ pub struct RememberedSettings {
     pub flags: Flags,
     /// The settings.
     pub spec: KeptSpec,
-    /// Last mode on the record; `None` if it was set while the session ran, or is unknown.
+    /// Last mode on the record, or a narrower one that the configuration of the user allows; `None` if the mode was set while
+    /// the session ran, or is unknown.
     pub recorded_mode: Option<Mode>,
 }
 
@@ -129,8 +130,20 @@ pub struct SessionDescription {
     pub has_profile: bool,
     /// Whether the run has a separate grant.
     pub has_grant: bool,
-    /// Mode in place of the mode on the record of the session, which exceeds the configuration of the user.
-    pub mode_limit: Option<Mode>,
+}
+
+impl SessionDescription {
+    /// Returns the description of a session with these settings.
+    #[must_use]
+    pub fn new(spec: &SessionSpec, remembered: RememberedSettings) -> Self {
+        Self {
+            id: spec.persistence.id.clone(),
+            properties: spec.persistence.properties.clone().unwrap_or_default(),
+            remembered,
+            has_profile: matches!(spec.model.profile, Some(ProfileRef::File(_))),
+            has_grant: spec.policy.grant.is_some(),
+        }
+    }
 }
 
 /// Property of a summary with the flags as a JSON object.

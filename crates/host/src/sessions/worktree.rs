@@ -5,7 +5,6 @@ mod repositories;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use pintle_agent::SessionId;
 use pintle_store::Summary;
@@ -13,45 +12,13 @@ use pintle_store::Summary;
 use self::git::Git;
 use self::repositories::{LIST_IGNORED, Listing, ignored_in_submodules, lossy, submodules_with_work};
 use crate::failure::Failure;
-use crate::named_value::{self, NamedValue};
 use crate::process_env::ProcessEnv;
 use crate::sanitize::sanitize;
+use crate::spec::WorktreeBase;
 
 /// Properties of a summary: the root of the worktree, and the root of its repository.
 const ROOT: &str = "worktree";
 const REPOSITORY: &str = "repository";
-
-/// Contents of a new worktree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WorktreeBase {
-    /// The commit `HEAD`.
-    Head,
-    /// The commit `HEAD` with the local changes.
-    Changes,
-}
-
-impl NamedValue for WorktreeBase {
-    const VALUES: &'static [Self] = &[Self::Head, Self::Changes];
-
-    fn value_name(self) -> &'static str {
-        match self {
-            Self::Head => "head",
-            Self::Changes => "changes",
-        }
-    }
-
-    fn meaning(self) -> Option<&'static str> {
-        None
-    }
-}
-
-impl FromStr for WorktreeBase {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        named_value::parse(text)
-    }
-}
 
 /// A worktree of a session.
 #[derive(Clone, Debug)]

@@ -8,6 +8,8 @@ use pintle_agent::Budget;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::named_value::NamedValue;
+
 /// Text that is not one of a fixed set of names.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("found `{found}`, expected one of {}", .expected.join(", "))]
@@ -97,6 +99,37 @@ choice! {
         Head = "head",
         /// The commit that is checked out, with the local changes.
         Changes = "changes",
+    }
+}
+
+impl NamedValue for SandboxLevel {
+    const VALUES: &'static [Self] = &[Self::Auto, Self::Full, Self::Writes, Self::Off];
+
+    fn value_name(self) -> &'static str {
+        self.as_str()
+    }
+
+    fn meaning(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Auto => "The strictest level that this machine has",
+            Self::Full => {
+                "Writes only in the directory; secrets hidden, git's settings protected, own processes and network"
+            }
+            Self::Writes => "Writes only in the directory; everything can be read",
+            Self::Off => "No sandbox: commands have the user's permissions",
+        })
+    }
+}
+
+impl NamedValue for WorktreeBase {
+    const VALUES: &'static [Self] = &[Self::Head, Self::Changes];
+
+    fn value_name(self) -> &'static str {
+        self.as_str()
+    }
+
+    fn meaning(self) -> Option<&'static str> {
+        None
     }
 }
 

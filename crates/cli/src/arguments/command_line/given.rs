@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory as _};
-use pintle_host::{FIELDS, Kept, ValueKind};
+use pintle_host::{FIELDS, KeptField, ValueKind};
 
 use crate::arguments::Arguments;
 use crate::sessions::Flags;
@@ -52,7 +52,7 @@ pub(super) fn typed(matches: &ArgMatches) -> BTreeSet<String> {
 pub(super) fn remember(matches: &ArgMatches) -> Flags {
     let given = on_command_line(matches).filter_map(|flag| {
         let row = FIELDS.iter().find(|row| row.flags.contains(&flag.name.as_str()))?;
-        let is_remembered = row.kept == Kept::Always || row.path == DIRECTORY;
+        let is_remembered = row.kept == KeptField::Always || row.path == DIRECTORY;
         is_remembered.then_some((flag, row))
     });
     let given = given.map(|(flag, row)| {

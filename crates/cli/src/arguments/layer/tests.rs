@@ -1,14 +1,12 @@
 use pintle_agent::Budget;
 use pintle_governance::{AtLimit, Mode, UnknownPrice};
-use pintle_host::merge;
+use pintle_host::{SandboxLevel, WorktreeBase, merge};
 
 use super::*;
 use crate::arguments::command_line::session_of;
 use crate::env_spec::EnvironmentChoice;
 use crate::policy::PolicyChoice;
 use crate::route::ModelChoice;
-use crate::session_limits::SessionLimits;
-use crate::toolset::ToolsetChoice;
 
 fn layer(flags: &str) -> LayerSpec {
     session_of(&format!("pintle run {flags} x")).layer(&BTreeSet::from(["review"])).unwrap()
@@ -112,28 +110,22 @@ fn values_are_those_of_the_flags() {
 }
 
 #[test]
-fn resolved_flags_are_those_that_were_typed() {
+fn choices_of_the_settings_are_those_of_the_flags() {
     for (flag, _) in FLAGS.iter().filter(|(flag, _)| *flag != "--profile=review") {
         let typed = session_of(&format!("pintle run {flag} x"));
-        let layer = typed.layer(&BTreeSet::new()).unwrap();
-        let settled = typed.clone().with_settings(&merge([layer]).unwrap()).unwrap();
-        assert_eq!(ModelChoice::from(&settled.model), ModelChoice::from(&typed.model), "{flag}");
-        assert_eq!(settled.model.reasoning_effort, typed.model.reasoning_effort, "{flag}");
+        let spec = merge([typed.layer(&BTreeSet::new()).unwrap()]).unwrap().spec;
+        assert_eq!(ModelChoice::try_from(&spec).unwrap(), ModelChoice::from(&typed.model), "{flag}");
         assert_eq!(
-            EnvironmentChoice::from(&settled.environment),
+            EnvironmentChoice::try_from(&spec).unwrap(),
             EnvironmentChoice::from(&typed.environment),
             "{flag}"
         );
-        assert_eq!(Confinement::from(&settled.confinement), Confinement::from(&typed.confinement), "{flag}");
-        assert_eq!(PolicyChoice::from(&settled.policy), PolicyChoice::from(&typed.policy), "{flag}");
-        assert_eq!(settled.policy.after_plan, typed.policy.after_plan, "{flag}");
-        assert_eq!(ToolsetChoice::from(&settled), ToolsetChoice::from(&typed), "{flag}");
-        assert_eq!(SessionLimits::from(&settled), SessionLimits::from(&typed), "{flag}");
-        assert_eq!(settled.budget, typed.budget, "{flag}");
-        let switches = |args: &RunArgs| {
-            (args.wait_approval, args.confinement.read_before_write, args.session.no_session)
+        assert_eq!(Confinement::from(&spec), Confinement::from(&typed.confinement), "{flag}");
+        let policy = PolicyChoice {
+            mode: typed.policy.mode.or(Some(Mode::Auto)),
+            ..PolicyChoice::from(&typed.policy)
         };
-        assert_eq!(switches(&settled), switches(&typed), "{flag}");
+        assert_eq!(PolicyChoice::from(&spec), policy, "{flag}");
     }
 }
 
@@ -141,9 +133,8 @@ fn resolved_flags_are_those_that_were_typed() {
 fn a_wrong_setting_of_a_kept_session_is_reported() {
     let mut spec = PartialSpec::default();
     spec.model.provider = Some("acme".to_owned());
-    let layer = LayerSpec::new(Layer::Remembered { user: None }, spec, Origin::Remembered(None));
-    let typed = session_of("pintle run x");
-    let failure = typed.with_settings(&merge([layer]).unwrap()).unwrap_err();
+    let layer = LayerSpec::new(Layer::Remembered { user: None }, spec, ValueOrigin::Remembered(None));
+    let failure = ModelChoice::try_from(&merge([layer]).unwrap().spec).unwrap_err();
     assert!(failure.message().contains("found `acme`, expected one of openai"), "{failure:?}");
 }
 

@@ -1,7 +1,7 @@
 //! Settings of a session that an editor can change.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use pintle_acp::{
@@ -40,7 +40,7 @@ pub(super) struct EditorSessionContext {
     pub(super) handle: SessionHandle,
     pub(super) policy: Policy,
     pub(super) servers: SessionServers,
-    pub(super) model: Model,
+    pub(super) model: Arc<Model>,
     pub(super) env_session: EnvSession,
     pub(super) terminals: TerminalSwitch,
     /// Working directory of the tools.

@@ -1,14 +1,15 @@
 //! The conversation: messages of the host start runs, and its requests are served meanwhile.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use pintle_agent::{Outcome, OutcomeStatus, Run, SessionEvent, SessionId};
+use pintle_agent::{Outcome, OutcomeStatus, Run, SessionEvent};
 use pintle_compat::claude::{
     ControlEvent, HostRequest, InitializeAnswer, InitializeRequest, McpServerStatus, RewindAnswer,
     RuleBehavior, StreamOptions, ToolRule, UserLine,
 };
 use pintle_governance::APPROVAL_SOURCE;
+use pintle_host::{Host, OpenRequest, OpenSession, SessionSpec, Surface};
 use pintle_llm::{AnswerSchema, Verdict};
 use pintle_tools::gate::Permission;
 use serde_json::{Value, json};
@@ -21,17 +22,15 @@ use super::permissions::HostPermissions;
 use super::rules::own_rules;
 use super::servers;
 use super::tools::HostTool;
-use crate::arguments::RunArgs;
 use crate::arguments::command_line::own_mode;
-use crate::attendant::{Attendant, ClientAttendant};
-use crate::commands::run::keep;
+use crate::attendant::ClientAttendant;
+use crate::config::ResolvedSession;
 use crate::console;
-use crate::environment::{EnvSession, EnvTarget, SandboxUse};
+use crate::environment::EnvSession;
 use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::input::output_schema;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
-use crate::opening::{Beside, Opened, Opening};
 use crate::process_env::{self, ProcessEnv};
 use crate::sessions::Selected;
 use crate::toolset;
@@ -39,9 +38,9 @@ use crate::toolset;
 /// State of the conversation.
 pub(super) struct ClaudeConversation<'a> {
     options: StreamOptions,
-    args: RunArgs,
+    resolved: ResolvedSession,
     selected: Option<Selected>,
-    model: &'a Model,
+    model: &'a Arc<Model>,
     channel: Arc<HostChannel>,
     events: UnboundedReceiver<ControlEvent>,
     interrupts: &'a Interrupts,
@@ -63,9 +62,9 @@ impl<'a> ClaudeConversation<'a> {
     #[expect(clippy::too_many_arguments, reason = "each is a part of the state")]
     pub(super) fn new(
         options: StreamOptions,
-        args: RunArgs,
+        resolved: ResolvedSession,
         selected: Option<Selected>,
-        model: &'a Model,
+        model: &'a Arc<Model>,
         channel: Arc<HostChannel>,
         events: UnboundedReceiver<ControlEvent>,
         interrupts: &'a Interrupts,
@@ -76,7 +75,7 @@ impl<'a> ClaudeConversation<'a> {
             HostPermissions::new(Arc::clone(&channel), mode, options.asks_host, options.may_bypass);
         Self {
             options,
-            args,
+            resolved,
             selected,
             model,
             channel,
@@ -322,65 +321,46 @@ impl<'a> ClaudeConversation<'a> {
             }
             self.chosen = self.chosen.take().or_else(|| settings.model.clone());
         }
-        let mut args = self.args.clone();
-        self.add_rules(&mut args, &initialize)?;
-        let servers = servers::read_declared(&self.options, &mut args, self.process_env)?;
-        let mode = own_mode(self.permissions.mode());
-        args.policy.mode = Some(mode);
-        let file = self.options.system_prompt_file.as_deref();
-        let of_file = file.map(|file| process_env::read_text("system prompt", file)).transpose()?;
-        let (mut beside, statuses) = self.beside(&initialize, &servers.in_host).await;
-        beside.base_instructions = beside.base_instructions.or(of_file);
-        let target =
-            EnvTarget::new((&args.environment).into(), (&args.confinement).into(), self.process_env)?
-                .with_denials(&args.policy.deny)
-                .for_use(SandboxUse::of_hosted(mode, !args.session.no_session));
-        let kept = keep(&args, self.selected.take(), self.model, None, self.process_env).await?;
-        let environment = self.interrupts.race(target.connect()).await?;
-        self.interrupts.kill_commands_of(&environment);
+        let ResolvedSession { mut spec, remembered, .. } = self.resolved.clone();
+        self.add_rules(&mut spec, &initialize)?;
+        let servers = servers::read_declared(&self.options, &mut spec, self.process_env)?;
+        spec.policy.mode = own_mode(self.permissions.mode());
+        self.add_instructions(&mut spec, &initialize)?;
         let approver = Arc::clone(&self.permissions);
-        let attendant: Arc<dyn Attendant> =
-            Arc::new(ClientAttendant::with_approver(Some(self.process_env.principal()), approver));
-        let opening = Opening {
-            args: &args,
+        let attendant = ClientAttendant::with_approver(Some(self.process_env.principal()), approver);
+        let mut surface = Surface::new(Arc::new(attendant));
+        let statuses = self.add_host_parts(&mut surface, &initialize, &servers.in_host).await;
+        surface.can_turn_to_plan = true;
+        surface.servers = servers.started;
+        let interrupts = self.interrupts;
+        surface.interrupted = Some(Box::pin(interrupts.first_signal()));
+        surface.check_environment = Some(Box::new(|environment: &EnvSession| {
+            interrupts.kill_commands_of(environment);
+            Ok(())
+        }));
+        let request = OpenRequest {
+            remembered,
+            selected: self.selected.take(),
+            model: Some(Arc::clone(self.model)),
             is_mode_given: true,
             is_effort_given: self.options.effort.is_some(),
-            can_turn_to_plan: true,
-            id: args.session.id.as_ref().map(SessionId::new),
-            servers: servers.started,
-            kept,
-            model: self.model,
-            beside,
+            must_be_kept: false,
+            ..OpenRequest::from(spec)
         };
-        let opened = match opening.open(&environment, &attendant, self.process_env).await {
-            Ok(opened) => opened,
-            Err(failure) => {
-                // The first failure is the one to report.
-                environment.close_with_notice().await;
-                return Err(failure);
-            }
-        };
-        self.finish_opening(opened, environment, &initialize, statuses).await
+        let opened = Host::new(self.process_env.clone()).open(request, surface).await?;
+        self.finish_opening(opened, &initialize, statuses).await
     }
 
     async fn finish_opening(
         &mut self,
-        opened: Opened,
-        environment: EnvSession,
+        opened: OpenSession,
         initialize: &InitializeRequest,
         statuses: Vec<McpServerStatus>,
     ) -> Result<OpenConversation<'a>, Failure> {
         let policy = opened.policy.clone();
         self.permissions.attach(&policy, opened.session.handle());
         let forwards_text = initialize.forward_subagent_text;
-        let mut live = OpenConversation::new(
-            opened,
-            Arc::new(environment),
-            self.model,
-            &self.options,
-            forwards_text,
-            statuses,
-        );
+        let mut live = OpenConversation::new(opened, self.model, &self.options, forwards_text, statuses);
         let mut prepared = Ok(());
         let settings = initialize.settings.iter().chain([&self.options.settings]);
         for rule in settings.flat_map(|settings| &settings.ask) {
@@ -401,9 +381,9 @@ impl<'a> ClaudeConversation<'a> {
     }
 
     /// Adds the rules of the host to the rules of the command line.
-    fn add_rules(&self, args: &mut RunArgs, initialize: &InitializeRequest) -> Result<(), Failure> {
+    fn add_rules(&self, spec: &mut SessionSpec, initialize: &InitializeRequest) -> Result<(), Failure> {
         for rule in deny_rules(&self.options, Some(initialize)) {
-            args.policy.deny.extend(translate_rule(rule, RuleBehavior::Deny)?);
+            spec.policy.deny.extend(translate_rule(rule, RuleBehavior::Deny)?);
         }
         let settings = || initialize.settings.iter().chain([&self.options.settings]);
         for rule in settings().flat_map(|settings| &settings.ask) {
@@ -413,14 +393,14 @@ impl<'a> ClaudeConversation<'a> {
             self.options.allowed_tools.iter().chain(settings().flat_map(|settings| &settings.allow));
         for rule in allowed {
             match translate_rule(rule, RuleBehavior::Allow) {
-                Ok(rules) => args.policy.allow.extend(rules),
+                Ok(rules) => spec.policy.allow.extend(rules),
                 // Such calls require approval.
                 Err(failure) => console::notice(&failure.message()),
             }
         }
         if let Some(listed) = self.chosen_tools() {
             let others = toolset::all_names()?.into_iter().filter(|name| !listed.contains(name));
-            args.policy.deny.extend(others);
+            spec.policy.deny.extend(others);
         }
         Ok(())
     }
@@ -431,14 +411,32 @@ impl<'a> ClaudeConversation<'a> {
         Some(names.iter().flat_map(|name| pintle_compat::claude::own_tool_names(name)).collect())
     }
 
-    /// Returns the extensions of the host, and the status of its servers: the servers of the handshake, then the
-    /// declared ones.
-    async fn beside(
+    /// Adds the system prompt of the host, and its choice of tools.
+    fn add_instructions(
         &self,
+        spec: &mut SessionSpec,
+        initialize: &InitializeRequest,
+    ) -> Result<(), Failure> {
+        let options = &self.options;
+        let file = options.system_prompt_file.as_deref();
+        let of_file = file.map(|file| process_env::read_text("system prompt", file)).transpose()?;
+        let base = initialize.system_prompt.clone().or_else(|| options.system_prompt.clone()).or(of_file);
+        let appended = initialize.append_system_prompt.iter().chain(&options.append_system_prompt).cloned();
+        let extra = appended.collect::<Vec<_>>().join("\n\n");
+        spec.instructions.base = base;
+        spec.instructions.extra = Some(extra).filter(|text| !text.is_empty());
+        spec.tools.only = self.chosen_tools().map(BTreeSet::from_iter);
+        Ok(())
+    }
+
+    /// Adds the tools and hooks of the host, and returns the status of its servers: the servers of the handshake, then the
+    /// declared ones.
+    async fn add_host_parts(
+        &self,
+        surface: &mut Surface<'_>,
         initialize: &InitializeRequest,
         declared: &[String],
-    ) -> (Beside, Vec<McpServerStatus>) {
-        let mut beside = Beside { only: self.chosen_tools(), ..Beside::default() };
+    ) -> Vec<McpServerStatus> {
         let (mut statuses, mut servers) = (Vec::new(), initialize.sdk_mcp_servers.clone());
         for name in declared {
             if !servers.contains(name) {
@@ -448,7 +446,7 @@ impl<'a> ClaudeConversation<'a> {
         for server in &servers {
             let status = match HostTool::list(&self.channel, server).await {
                 Ok(tools) => {
-                    beside.tools.extend(tools);
+                    surface.tools.extend(tools);
                     "connected"
                 }
                 Err(reason) => {
@@ -459,17 +457,13 @@ impl<'a> ClaudeConversation<'a> {
             statuses.push(McpServerStatus { name: server.clone(), status: status.to_owned() });
         }
         if !initialize.hooks.is_empty() {
-            beside.hooks = Some(Arc::new(HostHooks {
+            surface.hooks.push(Arc::new(HostHooks {
                 channel: Arc::clone(&self.channel),
                 permissions: Arc::clone(&self.permissions),
                 registered: initialize.hooks.clone(),
             }));
         }
-        let options = &self.options;
-        beside.base_instructions = initialize.system_prompt.clone().or_else(|| options.system_prompt.clone());
-        let appended = initialize.append_system_prompt.iter().chain(&options.append_system_prompt).cloned();
-        beside.instructions = Some(appended.collect::<Vec<_>>().join("\n\n")).filter(|text| !text.is_empty());
-        (beside, statuses)
+        statuses
     }
 }
 

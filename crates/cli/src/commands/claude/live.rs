@@ -1,12 +1,11 @@
 //! An open session with the formatter of its lines.
 
-use std::sync::Arc;
-
 use futures_util::FutureExt as _;
 use pintle_agent::{EventKind, Outcome, Session, SessionEvent, TreeEvents};
 use pintle_compat::claude::{
     ContextUsage, Formatter, FormatterSettings, InitInfo, McpServerStatus, RunEnd, StreamOptions,
 };
+use pintle_host::OpenSession;
 
 use super::channel::HostChannel;
 use crate::console;
@@ -14,7 +13,6 @@ use crate::cost::Costs;
 use crate::environment::EnvSession;
 use crate::failure::Failure;
 use crate::model::{Model, ResolvedModel};
-use crate::opening::Opened;
 use crate::servers::SessionServers;
 
 /// An open session.
@@ -27,7 +25,7 @@ pub(super) struct OpenConversation<'a> {
     model: &'a Model,
     cost: Costs,
     servers: SessionServers,
-    environment: Arc<EnvSession>,
+    environment: EnvSession,
     is_kept: bool,
     /// Number of the first event of this process.
     first_new: u64,
@@ -37,14 +35,14 @@ pub(super) struct OpenConversation<'a> {
 
 impl<'a> OpenConversation<'a> {
     pub(super) fn new(
-        opened: Opened,
-        environment: Arc<EnvSession>,
+        opened: OpenSession,
         model: &'a Model,
         options: &StreamOptions,
         forwards_text: bool,
         mcp_servers: Vec<McpServerStatus>,
     ) -> Self {
-        let Opened { mut session, servers, offered, is_kept, is_resumed, .. } = opened;
+        let OpenSession { session, environment, servers, offered, is_kept, is_resumed, .. } = opened;
+        let mut session = session.into_session();
         // The host sends a message, so an unfinished run is dropped.
         drop(session.resumed());
         let mut settings = FormatterSettings::default();

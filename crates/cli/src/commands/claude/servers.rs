@@ -2,9 +2,9 @@
 //! them in the handshake, others only here.
 
 use pintle_compat::claude::StreamOptions;
+use pintle_host::SessionSpec;
 use serde_json::{Map, Value, json};
 
-use crate::arguments::RunArgs;
 #[cfg(feature = "mcp")]
 use crate::console;
 use crate::failure::{Failure, OrFailure as _};
@@ -32,7 +32,7 @@ pub(super) struct HostDeclaredServers {
 /// Returns the servers of the command line.
 pub(super) fn read_declared(
     options: &StreamOptions,
-    args: &mut RunArgs,
+    spec: &mut SessionSpec,
     process_env: &ProcessEnv,
 ) -> Result<HostDeclaredServers, Failure> {
     let (mut others, mut in_host) = (Map::new(), Vec::new());
@@ -63,24 +63,14 @@ pub(super) fn read_declared(
                 "--strict-mcp-config is supported only with servers that run in the host",
             ));
         }
-        without_servers(args)?;
+        if !spec.tools.server_files.is_empty() {
+            return Err(Failure::usage(
+                "--strict-mcp-config does not go together with a configured mcp-config",
+            ));
+        }
+        spec.tools.use_servers = false;
     }
     Ok(HostDeclaredServers { started: specs(others, process_env)?, in_host })
-}
-
-#[cfg(feature = "mcp")]
-fn without_servers(args: &mut RunArgs) -> Result<(), Failure> {
-    if !args.servers.mcp_config.is_empty() {
-        return Err(Failure::usage("--strict-mcp-config does not go together with a configured mcp-config"));
-    }
-    args.servers.no_mcp = true;
-    Ok(())
-}
-
-#[cfg(not(feature = "mcp"))]
-#[expect(clippy::unnecessary_wraps, reason = "a build with servers can fail")]
-fn without_servers(_args: &mut RunArgs) -> Result<(), Failure> {
-    Ok(())
 }
 
 #[cfg(feature = "mcp")]

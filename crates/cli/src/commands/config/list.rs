@@ -1,6 +1,6 @@
 //! `pintle config`: values and their sources.
 
-use pintle_host::ValueKind;
+use pintle_host::{BaseUrl, ValueKind};
 use serde_json::{Value as Json, json};
 
 use crate::arguments::{ListConfigArgs, ListFormat};
@@ -16,7 +16,6 @@ use crate::policy::configuration_in;
 use crate::process_env::ProcessEnv;
 use crate::provider::Provider;
 use crate::render;
-use crate::route;
 
 /// Key with its value and source, for output.
 struct Row {
@@ -125,7 +124,11 @@ fn row(key: &Key, value: Option<&Value>) -> Row {
         return Row { name, value: key.default_json(), text, source: "default".to_owned() };
     };
     // It may contain a password.
-    let text = if key.name == BASE_URL { route::redacted_url(&value.text) } else { value.text.clone() };
+    let text = if key.name == BASE_URL {
+        BaseUrl::new(&value.text).redacted().as_str().to_owned()
+    } else {
+        value.text.clone()
+    };
     Row { name, value: json_of(key.row.kind, &text), text, source: value.source.text() }
 }
 

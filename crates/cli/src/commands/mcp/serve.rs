@@ -20,7 +20,6 @@ use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::gates;
 use crate::interrupt::Interrupts;
-use crate::policy::grant::GrantSource;
 use crate::policy::{self, LoadedPolicy};
 use crate::process_env::ProcessEnv;
 use crate::provider::Provider;
@@ -64,8 +63,7 @@ async fn answer(
         policy.set_mode(Mode::Ask).await.or_failed("cannot set the mode")?;
     }
     policy.drive(env_session.writes().clone());
-    let source = args.grant.as_deref().map_or(GrantSource::Record, GrantSource::File);
-    let grant = policy::grant::load(source, None)?;
+    let grant = args.grant.as_deref().map(policy::grant::read_file).transpose()?;
     let workspace = gates::workspace_policy(env_session, grant.is_some(), process_env)?;
     let mut chain = chain(args, env_session, &policy);
     if let Some(grant) = grant {

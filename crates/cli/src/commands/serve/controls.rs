@@ -1,10 +1,11 @@
 //! Settings of a session that clients can change.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use pintle_agent::{Principal, Session, SessionHandle};
 use pintle_governance::{Mode, Policy};
+use pintle_host::OpenSession;
 use pintle_llm::{ReasoningEffort, ToolList};
 use pintle_server::{HostError, SessionControls, SessionSettings, SettingsChange};
 
@@ -16,7 +17,7 @@ use crate::servers::SessionServers;
 #[derive(Debug)]
 pub(super) struct ServeControls {
     /// Model of the session. A scripted one is served as long as this lives.
-    model: Model,
+    model: Arc<Model>,
     handle: SessionHandle,
     policy: Policy,
     servers: SessionServers,
@@ -28,19 +29,15 @@ pub(super) struct ServeControls {
 }
 
 impl ServeControls {
-    pub(super) fn new(
-        session: &Session,
-        policy: Policy,
-        servers: SessionServers,
-        model: Model,
-        effort: Option<String>,
-        offered: ToolList,
-        env_session: EnvSession,
-    ) -> Self {
-        let directory = env_session.environment().working_directory().display().to_string();
+    /// Returns the session, and the controls with its resources.
+    pub(super) fn split(opened: OpenSession) -> (Session, Self) {
+        let OpenSession { session, environment, policy, servers, model, effort, offered, .. } = opened;
+        let directory = environment.environment().working_directory().display().to_string();
         let chosen = Mutex::new((model.route.model.clone(), effort));
         let handle = session.handle();
-        Self { model, handle, policy, servers, env_session, directory, offered, chosen }
+        let controls =
+            Self { model, handle, policy, servers, env_session: environment, directory, offered, chosen };
+        (session.into_session(), controls)
     }
 
     fn model_and_effort(&self) -> MutexGuard<'_, (String, Option<String>)> {

@@ -58,7 +58,7 @@ mod tests {
 
     use pintle_agent::PolicyRule;
     use pintle_governance::Mode;
-    use pintle_host::{Layer, LayerSpec, Origin, merge};
+    use pintle_host::{Layer, LayerSpec, ValueOrigin, merge};
 
     use super::*;
     use crate::arguments::command_line::session_of;
@@ -68,7 +68,7 @@ mod tests {
     fn spec(flags: &[&str]) -> SessionSpec {
         let typed = session_of(&format!("pintle run {} task", flags.join(" ")));
         let typed = typed.layer(&BTreeSet::new()).unwrap();
-        let defaults = LayerSpec::new(Layer::Default, defaults(), Origin::Default);
+        let defaults = LayerSpec::new(Layer::Default, defaults(), ValueOrigin::Default);
         merge([defaults, typed]).unwrap().spec
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pintle_agent::SessionId;
 use pintle_governance::{Mode, RecordedPolicy};
-use pintle_host::PartialSpec;
+use pintle_host::{Host, OpenRequest, PartialSpec, SandboxLevel, SessionSpec, Surface};
 use pintle_llm::{Catalog, Usage};
 use pintle_server::{
     DocumentKind, FileChanges, FileLeft, FilePoint, FileStep, HostError, ModelSummary, NewSession,
@@ -19,19 +19,18 @@ use super::damage::damage_or;
 use super::fork::{unknown_policy, widening};
 use super::request::request_layer;
 use super::roots::WorkspaceRoots;
-use crate::arguments::{AuditFormat, ExportFormat, RunArgs, SessionArgs};
-use crate::attendant::{Attendant, ClientAttendant};
+use crate::arguments::{AuditFormat, ExportFormat, RunArgs};
+use crate::attendant::ClientAttendant;
 use crate::commands::audit;
-use crate::commands::run::keep_for_good;
 use crate::commands::sessions::export;
 use crate::commands::sessions::files::{Files, Point, Report, RewindOptions, in_place};
-use crate::config::{self, SessionSources};
+use crate::config::{self, ResolvedSession, SessionSources};
 use crate::env_spec::{EnvSpec, EnvironmentChoice};
-use crate::environment::{EnvTarget, SandboxName, SandboxUse, local_policy};
+use crate::environment::{EnvSession, local_policy};
 use crate::failure::{Failure, FailureKind};
 use crate::model::Model;
-use crate::opening::{Beside, Opened, Opening};
 use crate::process_env::ProcessEnv;
+use crate::route::ModelChoice;
 use crate::sessions::delete::delete_one;
 use crate::sessions::{Place, RememberedSettings, Selected, Sessions};
 
@@ -78,16 +77,17 @@ struct RequestedSession {
 }
 
 impl ServeHost {
-    /// Creates a host whose sessions have the flags of this process. `args` are the typed flags with the configuration.
+    /// Creates a host whose sessions have the flags of this process. `spec` has the settings of a session for which a client sets
+    /// none.
     ///
     /// Fails without a model, for instance if a key is missing.
     pub(super) async fn new(
-        args: &RunArgs,
+        spec: &SessionSpec,
         typed: RunArgs,
         roots: WorkspaceRoots,
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
-        let model = Model::choose(&(&args.model).into(), process_env).await?;
+        let model = Model::choose(&ModelChoice::try_from(spec)?, process_env).await?;
         process_env.notices().report_all(model.unknown_model());
         let provider = model.route.provider.name();
         let models = model.catalog().list(Some(provider));
@@ -96,8 +96,8 @@ impl ServeHost {
         Ok(Self {
             process_env: process_env.clone(),
             typed,
-            mode: args.policy.mode.unwrap_or(MODE),
-            environment: args.environment.env.clone(),
+            mode: spec.policy.mode,
+            environment: EnvironmentChoice::try_from(spec)?.spec,
             model: model.route.model.clone(),
             roots,
             models,
@@ -113,99 +113,60 @@ impl ServeHost {
         selected: Option<Selected>,
         requested: RequestedSession,
     ) -> Result<OpenSession, HostError> {
-        let (new, mut is_kept) = (requested.id.clone(), false);
-        let opened = self.try_open(sources, selected, requested, &mut is_kept).await;
-        if let (Err(_), true, Some(id)) = (&opened, is_kept, new)
-            && let Ok(sessions) = Sessions::open(&self.process_env).await
-        {
-            // The session was shown to no client, and cannot be opened.
-            let _ = sessions.store().delete(&id).await;
-        }
-        opened
-    }
-
-    /// Sets `is_kept` once the session is in the store.
-    async fn try_open(
-        &self,
-        sources: SessionSources,
-        selected: Option<Selected>,
-        requested: RequestedSession,
-        is_kept: &mut bool,
-    ) -> Result<OpenSession, HostError> {
         let is_new = selected.is_none();
-        let completed =
-            config::resolve_run(&self.typed, sources, &self.process_env).await.map_err(host_error)?;
+        let requests_grant =
+            sources.request.as_ref().is_some_and(|request| request.spec.policy.grant.is_some());
+        let resolved = config::resolve_session(&self.typed, sources, &self.process_env).await;
+        let mut resolved = resolved.map_err(host_error)?;
         let RequestedSession { id, tenant, directory, model: named, properties } = requested;
-        let SessionArgs { given, spec, .. } = completed.session;
-        let session = SessionArgs {
-            given,
-            spec,
-            id: id.as_ref().map(ToString::to_string),
-            properties,
-            ..SessionArgs::default()
-        };
-        let mut args = RunArgs { session, ..completed };
-        args.environment.dir = directory.or(args.environment.dir);
+        let spec = &mut resolved.spec;
+        spec.persistence.id = id.as_ref().map(ToString::to_string);
+        spec.persistence.properties = Some(properties);
+        spec.environment.dir = directory.or_else(|| spec.environment.dir.take());
+        let choice = EnvironmentChoice::try_from(&*spec).map_err(host_error)?;
         let tenant = tenant.as_deref();
-        let judged = self.resolve_workspace(tenant, &(&args.environment).into())?;
+        let judged = self.resolve_workspace(tenant, &choice)?;
         let foreign = judged.as_deref().map(|workspace| self.roots.foreign_roots(tenant, workspace));
-        let process_env = self.process_env.clone().with_workspace(args.environment.dir.as_deref());
-        let process_env = &process_env.with_foreign_roots(foreign.unwrap_or_default());
-        if args.requested_grant.is_some() && args.grant.is_some() {
+        let process_env = self.process_env.clone().with_workspace(choice.directory.as_deref());
+        let process_env = process_env.with_foreign_roots(foreign.unwrap_or_default());
+        if requests_grant && self.typed.grant.is_some() {
             // Another grant could be wider.
             let problem = "grant: expected none, since the server holds its sessions to its own";
             return Err(HostError::Invalid(problem.to_owned()));
         }
-        let mode = *args.policy.mode.get_or_insert(MODE);
-        let model = self.model_for(&args, named.as_deref(), process_env).await?;
-        let target = EnvTarget::new((&args.environment).into(), (&args.confinement).into(), process_env)
-            .map_err(host_error)?
-            .with_denials(&args.policy.deny)
-            .for_use(SandboxUse::of_hosted(mode, !args.session.no_session));
-        let kept = keep_for_good(&args, selected, &model, None, process_env).await.map_err(host_error)?;
-        *is_kept = true;
-        let env_session = target.connect().await.map_err(host_error)?;
-        if let Err(failure) = require_same_workspace(
-            judged.as_deref(),
-            self.resolve_workspace(tenant, &(&args.environment).into()),
-        ) {
-            env_session.close_with_notice().await;
-            return Err(host_error(failure));
-        }
-        let attendant: Arc<dyn Attendant> =
-            Arc::new(ClientAttendant::through_handle(Some(process_env.principal())));
-        let opening = Opening {
-            args: &args,
+        let ResolvedSession { spec, remembered, .. } =
+            resolved.with_grant(&self.typed).map_err(host_error)?;
+        let model = self.model_for(&spec, named.as_deref(), &process_env).await?;
+        let is_effort_given = is_new && spec.model.reasoning_effort.is_some();
+        let mut surface =
+            Surface::new(Arc::new(ClientAttendant::through_handle(Some(process_env.principal()))));
+        surface.can_turn_to_plan = true;
+        surface.check_environment = Some(Box::new(|_: &EnvSession| {
+            require_same_workspace(judged.as_deref(), self.resolve_workspace(tenant, &choice))
+        }));
+        let request = OpenRequest {
+            remembered,
+            selected,
+            model: Some(Arc::new(model)),
             is_mode_given: is_new,
-            is_effort_given: is_new && args.model.reasoning_effort.is_some(),
-            can_turn_to_plan: true,
-            id,
-            servers: Vec::new(),
-            kept: Some(kept),
-            model: &model,
-            beside: Beside::default(),
+            is_effort_given,
+            ..OpenRequest::from(spec)
         };
-        let opened = match opening.open(&env_session, &attendant, process_env).await {
-            Ok(opened) => opened,
-            Err(failure) => {
-                // The first failure is the one to report.
-                env_session.close_with_notice().await;
-                return Err(host_error(failure));
-            }
-        };
-        let Opened { session, policy, servers, effort, offered, .. } = opened;
-        let controls = ServeControls::new(&session, policy, servers, model, effort, offered, env_session);
+        let host = Host::new(process_env);
+        let opened = host.open(request, surface).await.map_err(host_error)?;
+        let (session, controls) = ServeControls::split(opened);
         Ok(OpenSession::new(session, Arc::new(controls)))
     }
 
     /// Selects the model of a session. `named` is the model that the client requested.
     async fn model_for(
         &self,
-        args: &RunArgs,
+        spec: &SessionSpec,
         named: Option<&str>,
         process_env: &ProcessEnv,
     ) -> Result<Model, HostError> {
-        let model = Model::choose(&(&args.model).into(), process_env).await;
+        let choice = ModelChoice::try_from(spec).map_err(host_error)?;
+        let model = Model::choose(&choice, process_env).await;
         let Some(named) = named else { return model.map_err(host_error) };
         let model = model.map_err(|failure| {
             match matches!(failure.kind(), FailureKind::Usage | FailureKind::Credentials) {
@@ -282,7 +243,7 @@ impl ServeHost {
         if place.environment() != LOCAL {
             return Ok(());
         }
-        match local_policy(Path::new(place.directory()), SandboxName::Auto, &self.process_env) {
+        match local_policy(Path::new(place.directory()), SandboxLevel::Auto, &self.process_env) {
             Ok(_) => Ok(()),
             Err(failure) => Err(HostError::Forbidden(failure.message())),
         }

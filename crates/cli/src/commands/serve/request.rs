@@ -54,7 +54,7 @@ fn parse_mode(mode: &str) -> Result<Mode, HostError> {
 
 #[cfg(test)]
 mod tests {
-    use pintle_host::{Layer, Origin};
+    use pintle_host::{Layer, ValueOrigin};
     use serde_json::json;
 
     use super::*;
@@ -79,9 +79,9 @@ mod tests {
         };
         let layer = layer(set, false).unwrap();
         assert_eq!(layer.layer, Layer::Request { client: Client::Http, can_approve: true });
-        let origins: Vec<(&str, &Origin)> =
+        let origins: Vec<(&str, &ValueOrigin)> =
             layer.origins.iter().map(|(path, origin)| (path.as_str(), origin)).collect();
-        let field = |name: &str| Origin::Request(name.to_owned());
+        let field = |name: &str| ValueOrigin::Request(name.to_owned());
         assert_eq!(
             origins,
             [

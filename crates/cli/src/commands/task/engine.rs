@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use pintle_agent::SessionId;
+use pintle_host::SandboxLevel;
 use pintle_restate::{EngineError, IdentityKeys, RestateEngine};
 use pintle_workflow::TaskSupervisor;
 use tokio::net::TcpListener;
@@ -11,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{WorkerArgs, sandbox_remedy};
 use crate::console;
-use crate::environment::SandboxName;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
@@ -26,13 +26,13 @@ pub(super) const RESTATE: &str = "PINTLE_RESTATE";
 pub(crate) async fn serve(
     address: SocketAddr,
     args: &WorkerArgs,
-    sandbox: SandboxName,
+    sandbox: SandboxLevel,
     supervisor: Arc<TaskSupervisor>,
     interrupts: Interrupts,
 ) -> Result<Exit, Failure> {
     let keys = IdentityKeys::new(&args.identity_key).map_err(|error| Failure::usage(error.to_string()))?;
     let is_open = !address.ip().is_loopback() && keys.is_empty();
-    if is_open && sandbox == SandboxName::Off && !args.allow_unsandboxed_network {
+    if is_open && sandbox == SandboxLevel::Off && !args.allow_unsandboxed_network {
         let message =
             format!("--listen {address}: clients without a key could run commands without a sandbox");
         let remedy = sandbox_remedy(&args.run.session.given);

@@ -21,34 +21,42 @@ use super::{gate_prompt, progress};
 use crate::approve::Prompter;
 use crate::arguments::{OutputFormat, RunArgs, RunTaskArgs};
 use crate::attendant::Attendant as _;
-use crate::config::{self, SessionSources};
+use crate::config::{self, ResolvedSession, SessionSources};
 use crate::console::{self, Console};
-use crate::env_spec::EnvSpec;
+use crate::env_spec::{EnvSpec, EnvironmentChoice};
 use crate::exit::Exit;
 use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::process_env::ProcessEnv;
+use crate::route::ModelChoice;
 use crate::sessions::Sessions;
 
 pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
-    let run = config::resolve_run(&args.run, SessionSources::default(), process_env).await?;
-    if run.environment.env != EnvSpec::Local {
+    let resolved = config::resolve_session(&args.run, SessionSources::default(), process_env).await?;
+    let ResolvedSession { spec, remembered, .. } = resolved;
+    let choice = EnvironmentChoice::try_from(&spec)?;
+    if choice.spec != EnvSpec::Local {
         return Err(Failure::usage("`pintle task run` works only with --env local"));
     }
-    let directory = process_env.directory(run.environment.dir.as_deref())?;
+    let directory = process_env.directory(choice.directory.as_deref())?;
     let machine: Arc<dyn ExecutionEnvironment> = Arc::new(process_env.local_environment(&directory)?);
     #[cfg(feature = "restate")]
     if let Some(url) = args.restate.clone().or_else(|| process_env.variable(super::engine::RESTATE)) {
         return hand_over(&args, &url, &machine, &directory, process_env).await;
     }
     // A task whose sessions cannot be opened would end as blocked.
-    let unknown = Model::choose(&(&run.model).into(), process_env).await?.unknown_model();
+    let unknown = Model::choose(&ModelChoice::try_from(&spec)?, process_env).await?.unknown_model();
     process_env.notices().report_all(unknown);
     let sessions = Sessions::open(process_env).await?;
-    let (format, model) = (run.output, run.model.clone());
-    let workspace_factory = TaskWorkspaceFactory { args: run, process_env: process_env.clone() };
+    let format = args.run.output;
+    let workspace_factory = TaskWorkspaceFactory {
+        spec: spec.clone(),
+        grant: args.run.grant.clone(),
+        remembered,
+        process_env: process_env.clone(),
+    };
     let performer_factory =
         TaskPerformerFactory::new(sessions.clone(), workspace_factory, Arc::clone(&machine));
     // Until the handlers are installed, a signal ends the process, also while it reads standard input.
@@ -65,7 +73,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
         machine: &machine,
         directory: &directory,
         id: &id,
-        model: &model,
+        spec: &spec,
         performer_factory: &performer_factory,
         prompter: &prompter,
         interrupts: &interrupts,

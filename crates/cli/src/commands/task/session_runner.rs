@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use pintle_agent::protocol::InputKind;
 use pintle_agent::{
-    EventKind, Events, OutcomeStatus, Session, SessionHandle, SessionId, TreeEvents, UserMessage,
+    EventKind, Events, OutcomeStatus, Session, SessionHandle, SessionId, TreeEvents, TurnLimits, UserMessage,
 };
-use pintle_governance::Mode;
+use pintle_governance::parse_dollars;
+use pintle_host::{Host, OpenRequest, OpenSession, SessionSpec, Surface};
 use pintle_llm::AnswerSchema;
 use pintle_store::{StoreError, read_record};
 use pintle_workflow::task::{WorkCost, WorkEnd};
@@ -18,23 +19,19 @@ use pintle_workflow::{MAX_LOOPS, SessionAssignment, SessionRunner, SteeringMessa
 use tokio_util::sync::CancellationToken;
 
 use super::workspace_factory::{TaskWorkspaceFactory, work_error};
-use crate::arguments::{RunArgs, SessionArgs};
-use crate::attendant::{Attendant, UnattendedSession};
-use crate::commands::run::keep_for_good;
+use crate::attendant::UnattendedSession;
 use crate::cost::CostTracker;
-use crate::environment::EnvSession;
 use crate::failure::{Failure, OrFailure as _};
 use crate::input::output_schema::REPAIRS;
 use crate::model::Model;
-use crate::opening::{Beside, Opened, Opening};
 use crate::output::follow::{Answered, converse};
-use crate::process_env::ProcessEnv;
-use crate::sessions::{Kept, Origin, Selected, Sessions};
+use crate::route::ModelChoice;
+use crate::sessions::{Selected, Sessions};
 
 /// Property of a summary with the task that a session works for.
 const TASK: &str = "task";
 
-/// Runs sessions with the flags of a run.
+/// Runs sessions with the settings of a run.
 #[derive(Debug)]
 pub(super) struct TaskSessionRunner {
     workspace_factory: TaskWorkspaceFactory,
@@ -99,49 +96,41 @@ impl TaskSessionRunner {
         assignment: SessionAssignment,
         cancel: &CancellationToken,
     ) -> Result<WorkResult, Failure> {
-        let (args, process_env) = self.workspace_factory.flags_for(&assignment.workspace);
-        let Some(args) = apply_limits(args, &assignment) else {
+        let (spec, process_env) = self.workspace_factory.settings_for(&assignment.workspace);
+        let Some(mut spec) = apply_limits(spec, &assignment) else {
             return Ok(WorkResult::new(WorkEnd::Limit, WorkCost::default()));
         };
+        self.workspace_factory.add_grant(&mut spec)?;
         let sessions = Sessions::open(&process_env).await?;
         let selected = select_session(sessions, &SessionId::new(&assignment.session)).await?;
-        let model = Model::choose(&(&args.model).into(), &process_env).await?;
-        let kept = keep_for_good(&args, selected, &model, None, &process_env).await?;
-        let env_session = TaskWorkspaceFactory::connect(&args, &process_env).await?;
-        let worked =
-            self.run_in_environment(&args, &assignment, kept, &model, &env_session, cancel, &process_env);
-        let worked = worked.await;
-        let closed = env_session.close().await;
+        let is_sent = selected.as_ref().is_some_and(|selected| has_message(selected, &assignment.message));
+        let mut surface = Surface::new(Arc::new(UnattendedSession::new(Some(process_env.principal()))));
+        surface.is_disposable = true;
+        let model = Model::choose(&ModelChoice::try_from(&spec)?, &process_env).await?;
+        let request = OpenRequest {
+            remembered: self.workspace_factory.remembered.clone(),
+            selected,
+            model: Some(Arc::new(model)),
+            ..OpenRequest::from(spec)
+        };
+        let opened = Host::new(process_env).open(request, surface).await?;
+        let OpenSession { session, environment, servers, model, limits, .. } = opened;
+        let worked = self.work(session.into_session(), &assignment, is_sent, &model, limits, cancel).await;
+        servers.close().await;
+        let closed = environment.close().await;
         worked.and_then(|worked| closed.map(|()| worked))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "a session is opened from all of them")]
-    async fn run_in_environment(
+    /// Works on an assignment in its session, and suspends the session.
+    async fn work(
         &self,
-        args: &RunArgs,
+        mut session: Session,
         assignment: &SessionAssignment,
-        kept: Kept,
+        is_sent: bool,
         model: &Model,
-        env_session: &EnvSession,
+        limits: TurnLimits,
         cancel: &CancellationToken,
-        process_env: &ProcessEnv,
     ) -> Result<WorkResult, Failure> {
-        let is_sent = matches!(&kept.origin, Origin::Resumed(record) if record.entries.iter().any(|entry| {
-            matches!(&entry.input.kind, InputKind::Submit { message, .. } if message.text.starts_with(&assignment.message))
-        }));
-        let attendant: Arc<dyn Attendant> = Arc::new(UnattendedSession::new(Some(process_env.principal())));
-        let opening = Opening {
-            args,
-            is_mode_given: true,
-            is_effort_given: args.model.reasoning_effort.is_some(),
-            can_turn_to_plan: false,
-            id: None,
-            servers: Vec::new(),
-            kept: Some(kept),
-            model,
-            beside: Beside::default(),
-        };
-        let Opened { mut session, limits, .. } = opening.open(env_session, &attendant, process_env).await?;
         let unfinished = session.resumed();
         let answers = assignment.answer.clone().map(|schema| AnswerSchema::new(schema, REPAIRS));
         let answers = answers.transpose().or_failed("invalid answer schema")?;
@@ -225,29 +214,31 @@ async fn select_session(sessions: Sessions, id: &SessionId) -> Result<Option<Sel
     Selected::of(sessions, summary).await.map(Some)
 }
 
-/// Returns the flags with the flags of the assignment; `None` if its budget is exhausted.
-fn apply_limits(mut args: RunArgs, assignment: &SessionAssignment) -> Option<RunArgs> {
+/// Returns whether a session has received a message.
+fn has_message(selected: &Selected, text: &str) -> bool {
+    selected.record().entries.iter().any(|entry| {
+        matches!(&entry.input.kind, InputKind::Submit { message, .. } if message.text.starts_with(text))
+    })
+}
+
+/// Returns the settings with the settings of the assignment; `None` if its budget is exhausted.
+fn apply_limits(mut spec: SessionSpec, assignment: &SessionAssignment) -> Option<SessionSpec> {
     let limits = &assignment.limits;
     if limits.usd.is_some_and(|usd| usd < 0.000_001) || limits.tokens == Some(0) || limits.seconds == Some(0)
     {
         return None;
     }
-    args.session = SessionArgs {
-        given: std::mem::take(&mut args.session.given),
-        spec: std::mem::take(&mut args.session.spec),
-        id: Some(assignment.session.clone()),
-        properties: [(TASK.to_owned(), assignment.task.clone())].into(),
-        ..SessionArgs::default()
-    };
-    args.policy.mode.get_or_insert(Mode::Auto);
-    args.model.model = assignment.model.clone().or(args.model.model);
-    args.model.reasoning_effort = assignment.effort.clone().or(args.model.reasoning_effort);
-    let budget = &mut args.budget;
-    budget.budget.extend(limits.usd.map(|usd| format!("run.cost={usd:.6}")));
-    budget.budget.extend(limits.tokens.map(|tokens| format!("run.tokens={tokens}")));
+    spec.persistence.id = Some(assignment.session.clone());
+    spec.persistence.properties = Some([(TASK.to_owned(), assignment.task.clone())].into());
+    spec.model.name = assignment.model.clone().or(spec.model.name);
+    spec.model.reasoning_effort = assignment.effort.clone().or(spec.model.reasoning_effort);
+    let budget = &mut spec.limits.budget.run;
+    let cost = limits.usd.and_then(|usd| parse_dollars(&format!("{usd:.6}")));
+    budget.cost_micros = cost.or(budget.cost_micros);
+    budget.tokens = limits.tokens.or(budget.tokens);
     let seconds = limits.seconds.map(std::time::Duration::from_secs);
-    budget.max_time = [budget.max_time, seconds].into_iter().flatten().min();
-    Some(args)
+    budget.wall_time = [budget.wall_time, seconds].into_iter().flatten().min();
+    Some(spec)
 }
 
 /// Waits for the end of the work, and interrupts it after repeated loops. Returns whether it was interrupted.

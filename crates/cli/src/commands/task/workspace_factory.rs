@@ -1,45 +1,65 @@
 //! Environments of a task: like environments of a run, each with separate caches and temporary files.
 
+use std::path::PathBuf;
+
 use async_trait::async_trait;
+use pintle_host::SessionSpec;
 use pintle_workflow::{OpenWorkspace, WorkError, Workspace, WorkspaceFactory};
 
-use crate::arguments::RunArgs;
-use crate::environment::{EnvSession, EnvTarget, SandboxUse};
+use crate::env_spec::EnvironmentChoice;
+use crate::environment::{Confinement, EnvSession, EnvTarget, SandboxUse};
 use crate::failure::Failure;
+use crate::policy;
 use crate::process_env::ProcessEnv;
+use crate::sessions::RememberedSettings;
 
-/// Opens environments with the flags of a run.
+/// Opens environments with the settings of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskWorkspaceFactory {
-    pub(crate) args: RunArgs,
+    /// The settings, without the grant.
+    pub(crate) spec: SessionSpec,
+    /// File of the grant, which is read for each session.
+    pub(crate) grant: Option<PathBuf>,
+    /// Settings that a session remembers.
+    pub(crate) remembered: RememberedSettings,
     pub(crate) process_env: ProcessEnv,
 }
 
 impl TaskWorkspaceFactory {
-    /// Returns the flags and the variables for a workspace.
-    pub(super) fn flags_for(&self, workspace: &Workspace) -> (RunArgs, ProcessEnv) {
-        let mut args = self.args.clone();
-        args.environment.dir = Some(workspace.root.clone());
-        (args, self.process_env.and(&workspace.variables).with_workspace(Some(&workspace.root)))
+    /// Returns the settings and the variables for a workspace.
+    pub(crate) fn settings_for(&self, workspace: &Workspace) -> (SessionSpec, ProcessEnv) {
+        let mut spec = self.spec.clone();
+        spec.environment.dir = Some(workspace.root.clone());
+        (spec, self.process_env.and(&workspace.variables).with_workspace(Some(&workspace.root)))
+    }
+
+    /// Adds the grant, if there is one.
+    pub(crate) fn add_grant(&self, spec: &mut SessionSpec) -> Result<(), Failure> {
+        if let Some(file) = &self.grant {
+            spec.policy.grant = Some(policy::grant::read_file(file)?);
+        }
+        Ok(())
     }
 
     /// Opens the environment of a workspace.
-    pub(super) async fn connect(args: &RunArgs, process_env: &ProcessEnv) -> Result<EnvSession, Failure> {
-        let target = EnvTarget::new((&args.environment).into(), (&args.confinement).into(), process_env)?;
+    async fn connect(spec: &SessionSpec, process_env: &ProcessEnv) -> Result<EnvSession, Failure> {
+        let choice = EnvironmentChoice::try_from(spec)?;
+        let target = EnvTarget::new(choice, Confinement::from(spec), process_env)?;
         let used = SandboxUse { is_disposable: true, ..SandboxUse::default() };
-        target.with_denials(&args.policy.deny).for_use(used).connect().await
+        let target = target.with_denials(&spec.policy.deny).with_hidden(&spec.policy.hidden);
+        target.for_use(used).connect().await
     }
 }
 
 #[async_trait]
 impl WorkspaceFactory for TaskWorkspaceFactory {
     async fn open(&self, workspace: &Workspace) -> Result<OpenWorkspace, WorkError> {
-        let (args, process_env) = self.flags_for(workspace);
-        let session = Self::connect(&args, &process_env).await.map_err(|failure| work_error(&failure))?;
+        let (spec, process_env) = self.settings_for(workspace);
+        let session = Self::connect(&spec, &process_env).await.map_err(|failure| work_error(&failure))?;
         Ok(OpenWorkspace::new(session.environment(), session))
     }
 }
 
-pub(super) fn work_error(failure: &Failure) -> WorkError {
+pub(crate) fn work_error(failure: &Failure) -> WorkError {
     WorkError(failure.message())
 }

@@ -45,7 +45,7 @@ impl Case {
         cfg!(feature = "mcp") || !has_servers
     }
 
-    /// Forms layers, and merges them. Also returns the settings of the flags that they become.
+    /// Forms layers, and merges them. Also returns the settings as the parts of a session receive them.
     pub(super) fn resolve(&self) -> Result<(Resolved, BTreeMap<&'static str, Json>), String> {
         let typed = session_of(&format!("pintle run {} x", self.flags));
         let remembered = RememberedSettings::from_flags(self.remembered.clone());
@@ -56,8 +56,8 @@ impl Case {
         let layers = layers::of_session(&typed, &sources, &self.configuration(), &self.process_env());
         let layers = layers.map_err(|failure| failure.message())?;
         let resolved = merge(layers).map_err(|problems| format!("{problems:?}"))?;
-        let run = typed.with_settings(&resolved).map_err(|failure| failure.message())?;
-        Ok((resolved, projection::of_flags(&run, &self.process_env())))
+        let received = projection::of_choices(&resolved.spec);
+        Ok((resolved, received))
     }
 
     fn process_env(&self) -> ProcessEnv {

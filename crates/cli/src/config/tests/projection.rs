@@ -1,18 +1,19 @@
-//! The settings of a session by path, from both of their forms.
+//! The settings of a session by path, and the same settings as its parts receive them.
 
 use std::collections::BTreeMap;
 
-use pintle_agent::Toolset;
-use pintle_governance::{BudgetLimits, Mode};
-use pintle_host::SessionSpec;
+use pintle_host::budget::BudgetChoice;
+use pintle_host::session_limits::SessionLimits;
+use pintle_host::{BaseUrl, SessionSpec};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use crate::arguments::RunArgs;
-use crate::budget::BudgetChoice;
+use crate::env_spec::EnvironmentChoice;
 use crate::environment::Confinement;
 use crate::named_value::NamedValue as _;
-use crate::process_env::ProcessEnv;
+use crate::policy::PolicyChoice;
+use crate::route::ModelChoice;
+use crate::toolset::ToolsetChoice;
 
 /// Paths of the settings that flags, files and variables determine.
 const PATHS: &[&str] = &[
@@ -63,54 +64,42 @@ pub(super) fn of_spec(spec: &SessionSpec) -> BTreeMap<&'static str, Json> {
     PATHS.iter().copied().map(|path| (path, value(path))).collect()
 }
 
-pub(super) fn of_flags(args: &RunArgs, process_env: &ProcessEnv) -> BTreeMap<&'static str, Json> {
-    let Confinement { level, network, confine } = (&args.confinement).into();
-    let model = &args.model;
-    // The variable is read where the catalog is.
-    let catalog = json(&model.catalog.catalog);
-    let catalog = if catalog.is_null() { json(&process_env.variable("PINTLE_CATALOG")) } else { catalog };
-    let choice = BudgetChoice::from(&args.budget);
-    let mut budget = BudgetLimits::default();
-    choice.apply(&mut budget).unwrap();
-    let budget = json!({"run": budget.run, "session": budget.session, "day": budget.day});
-    #[cfg(feature = "mcp")]
-    let (server_files, use_servers) = (json(&args.servers.mcp_config), !args.servers.no_mcp);
-    #[cfg(not(feature = "mcp"))]
-    let (server_files, use_servers) = (json!([]), true);
-    let pairs = [
+/// Returns the settings as the parts of a session receive them.
+pub(super) fn of_choices(spec: &SessionSpec) -> BTreeMap<&'static str, Json> {
+    let model = ModelChoice::try_from(spec).unwrap();
+    let environment = EnvironmentChoice::try_from(spec).unwrap();
+    let Confinement { level, network, confine } = spec.into();
+    let policy = PolicyChoice::from(spec);
+    let BudgetChoice { limits: budget, at_limit, unknown_price } = spec.into();
+    let session = SessionLimits::from(spec);
+    let base_url = model.base_url.as_ref().map(BaseUrl::as_str);
+    let mut settings = of_spec(spec);
+    settings.extend([
         ("model.provider", json(&model.provider.map(|provider| provider.value_name()))),
         ("model.name", json(&model.model)),
-        ("model.base_url", json(&model.base_url)),
+        ("model.base_url", json(&base_url)),
         ("model.script", json(&model.script)),
         ("model.dialect", json(&model.dialect.map(|dialect| dialect.name()))),
         ("model.profile", model.profile.as_ref().map_or(Json::Null, |file| json!({"file": file}))),
-        ("model.reasoning_effort", json(&model.reasoning_effort)),
-        ("model.timeout", json(&model.timeout)),
-        ("model.catalog", catalog),
-        ("environment.kind", json(&args.environment.env.to_string())),
-        ("environment.dir", json(&args.environment.dir)),
-        ("environment.sandbox", json(&level.value_name())),
+        ("model.timeout", json(&session.model_timeout)),
+        ("model.catalog", json(&model.catalog)),
+        ("environment.kind", json(&environment.spec.to_string())),
+        ("environment.dir", json(&environment.directory)),
+        ("environment.sandbox", json(&level)),
         ("environment.network", json(&network.map(|is_on| if is_on { "on" } else { "off" }))),
         ("environment.confine", json(&confine)),
-        ("policy.mode", json(&args.policy.mode.unwrap_or(Mode::Auto))),
-        ("policy.after_plan", json(&args.policy.after_plan.unwrap_or(Mode::Edit))),
-        ("policy.allow", json(&args.policy.allow)),
-        ("policy.deny", json(&args.policy.deny)),
-        ("policy.wait_approval", json(&args.wait_approval)),
-        ("policy.read_before_write", json(&args.confinement.read_before_write)),
-        ("limits.max_turns", json(&args.max_turns)),
-        ("limits.max_tool_rounds", json(&args.max_tool_rounds)),
-        ("limits.compact_at", json(&args.compact_at)),
-        ("limits.budget", limits(&budget)),
-        ("limits.at_limit", json(&choice.at_limit.unwrap_or_default())),
-        ("limits.unknown_price", json(&choice.unknown_price.unwrap_or_default())),
-        ("tools.toolset", json(&Toolset::from(args.toolset))),
-        ("tools.server_files", server_files),
-        ("tools.use_servers", json(&use_servers)),
-        ("persistence.keep", json(&!args.session.no_session)),
-        ("persistence.worktree", json(&args.session.worktree.map(|base| base.value_name()))),
-    ];
-    pairs.into_iter().collect()
+        ("policy.mode", json(&policy.mode)),
+        ("policy.allow", json(&policy.allow)),
+        ("policy.deny", json(&policy.deny)),
+        ("limits.max_turns", json(&session.max_turns)),
+        ("limits.max_tool_rounds", json(&session.max_tool_rounds)),
+        ("limits.compact_at", json(&session.compact_at)),
+        ("limits.budget", limits(&json(&budget))),
+        ("limits.at_limit", json(&at_limit)),
+        ("limits.unknown_price", json(&unknown_price)),
+        ("tools.toolset", json(&ToolsetChoice::from(spec).toolset)),
+    ]);
+    settings
 }
 
 fn json(value: &impl Serialize) -> Json {

@@ -9,10 +9,7 @@ use pintle_env::{
 };
 use pintle_governance::{ProtectedPaths, protected_paths};
 
-use super::{
-    ConfinedLocal, Confinement, GuardedFiles, Sandbox, SandboxName, SandboxState, SandboxUse, UNUSABLE,
-    confine,
-};
+use super::{ConfinedLocal, Confinement, GuardedFiles, Sandbox, SandboxState, SandboxUse, UNUSABLE, confine};
 use crate::environment::machine::Machine;
 use crate::environment::repository_guard::RepositoryGuard;
 use crate::environment::secrets;
@@ -20,6 +17,7 @@ use crate::environment::temporary::TemporaryDirectory;
 use crate::failure::{Failure, OrFailure as _};
 use crate::notice::{Notice, Notices};
 use crate::process_env::ProcessEnv;
+use crate::spec::SandboxLevel as RequestedLevel;
 
 /// Protections that only cause a notice if the machine lacks them.
 const OPTIONAL: [Protection; 3] = [Protection::Devices, Protection::Signals, Protection::Descriptors];
@@ -135,9 +133,9 @@ async fn machine(
 /// Returns whether the limits allow a level.
 fn is_wanted(confinement: &Confinement, level: SandboxLevel) -> bool {
     match confinement.level {
-        SandboxName::Full => level == SandboxLevel::Full,
-        SandboxName::Writes => level == SandboxLevel::Writes,
-        SandboxName::Auto | SandboxName::Off => true,
+        RequestedLevel::Full => level == SandboxLevel::Full,
+        RequestedLevel::Writes => level == SandboxLevel::Writes,
+        RequestedLevel::Auto | RequestedLevel::Off => true,
     }
 }
 

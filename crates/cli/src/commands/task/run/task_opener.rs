@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
+use pintle_host::SessionSpec;
 use pintle_workflow::LocalTaskHost;
 use pintle_workflow::contract::{BaseCommit, CandidatePlan, Contract, TaskCheck};
 use pintle_workflow::repository::UserRepository;
 
 use crate::approve::Prompter;
-use crate::arguments::{ModelArgs, RunTaskArgs};
+use crate::arguments::RunTaskArgs;
 use crate::commands::task::draft::{self, DraftApproval};
 use crate::commands::task::performer_factory::TaskPerformerFactory;
 use crate::commands::task::{contract_failure, find, open_failure};
@@ -32,7 +33,8 @@ pub(super) struct TaskOpener<'a> {
     pub(super) directory: &'a Path,
     /// Id of the task, which need not exist yet.
     pub(super) id: &'a SessionId,
-    pub(super) model: &'a ModelArgs,
+    /// Settings of the sessions.
+    pub(super) spec: &'a SessionSpec,
     pub(super) performer_factory: &'a TaskPerformerFactory,
     pub(super) prompter: &'a Prompter,
     pub(super) interrupts: &'a Interrupts,
@@ -55,7 +57,7 @@ impl TaskOpener<'_> {
         let host = match source {
             TaskSource::Task(id) => LocalTaskHost::open(sessions.store(), &id).await,
             TaskSource::Contract(contract) => {
-                require_models(&contract, self.model, process_env).await?;
+                require_models(&contract, self.spec, process_env).await?;
                 let base = self.resolve_base(Some(&contract)).await?;
                 let contract = contract.with_base(base);
                 LocalTaskHost::create(sessions.store(), id.clone(), contract).await
@@ -98,13 +100,13 @@ pub(super) async fn remove_snapshot(
 /// Checks that the provider of each model of a contract has a key, and warns of models that the catalog does not contain.
 async fn require_models(
     contract: &Contract,
-    args: &ModelArgs,
+    spec: &SessionSpec,
     process_env: &ProcessEnv,
 ) -> Result<(), Failure> {
     let of_candidates = contract.candidates.iter().map(|plan| &plan.model);
     let models: BTreeSet<&String> = of_candidates.chain([&contract.review.model]).flatten().collect();
     for name in models {
-        let choice = ModelChoice { model: Some(name.clone()), ..args.into() };
+        let choice = ModelChoice { model: Some(name.clone()), ..ModelChoice::try_from(spec)? };
         let unknown = Model::choose(&choice, process_env).await?.unknown_model();
         process_env.notices().report_all(unknown);
     }

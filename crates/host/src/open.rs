@@ -1,0 +1,310 @@
+//! Opens sessions from their settings.
+
+mod hooks;
+mod opener;
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use pintle_agent::{Hooks, SessionId, TurnLimits};
+use pintle_env::ExecutionEnvironment;
+use pintle_governance::{GovernedSession, Policy};
+use pintle_llm::ToolList;
+use pintle_tools::RegisteredTool;
+
+use self::opener::{SessionOpener, StartedSession};
+use crate::attendant::Attendant;
+use crate::env_spec::EnvironmentChoice;
+use crate::environment::{Confinement, EnvSession, EnvTarget};
+use crate::failure::Failure;
+use crate::host::Host;
+use crate::model::Model;
+use crate::process_env::ProcessEnv;
+use crate::servers::{ServerSpec, SessionServers};
+use crate::sessions::worktree::Worktree;
+use crate::sessions::{
+    KeptSession, Place, RememberedSettings, Selected, SessionDescription, SessionOrigin, Sessions, delete,
+};
+use crate::spec::SessionSpec;
+
+/// Function that routes the calls of tools through another environment, such as an editor with unsaved text.
+pub type WrapEnvironment<'a> =
+    Box<dyn FnOnce(Arc<dyn ExecutionEnvironment>, &SessionId) -> Arc<dyn ExecutionEnvironment> + Send + 'a>;
+
+/// Function that is called with the environment once it is connected. If it fails, the session is not opened.
+pub type CheckEnvironment<'a> = Box<dyn FnOnce(&EnvSession) -> Result<(), Failure> + Send + 'a>;
+
+/// Session to open: its settings, and the stored session that it continues.
+#[derive(Debug)]
+pub struct OpenRequest {
+    /// The settings.
+    pub spec: SessionSpec,
+    /// Settings that a new session remembers besides the selected model.
+    pub remembered: RememberedSettings,
+    /// Stored session to resume or to fork; `None` for a new session.
+    pub selected: Option<Selected>,
+    /// Worktree that was created for the session. It is removed if the session cannot be stored.
+    pub worktree: Option<Worktree>,
+    /// The model; `None` for the model of the settings.
+    pub model: Option<Arc<Model>>,
+    /// Whether the mode is set now. A session remembers its last mode.
+    pub is_mode_given: bool,
+    /// Whether the reasoning effort is set now. A session remembers its last effort.
+    pub is_effort_given: bool,
+    /// Whether a new session fails to open if it cannot be stored. Otherwise it is not kept.
+    pub must_be_kept: bool,
+}
+
+impl From<SessionSpec> for OpenRequest {
+    /// Returns the request for a new session.
+    fn from(spec: SessionSpec) -> Self {
+        Self {
+            is_effort_given: spec.model.reasoning_effort.is_some(),
+            spec,
+            remembered: RememberedSettings::default(),
+            selected: None,
+            worktree: None,
+            model: None,
+            is_mode_given: true,
+            must_be_kept: true,
+        }
+    }
+}
+
+/// The part of a session that belongs to the program that opens it.
+pub struct Surface<'a> {
+    /// The user or the program that decides on calls and answers questions.
+    pub attendant: Arc<dyn Attendant>,
+    /// Hooks that run after the hooks of the user.
+    pub hooks: Vec<Arc<dyn Hooks>>,
+    /// More tools.
+    pub tools: Vec<Arc<RegisteredTool>>,
+    /// MCP servers that the client of the session declares.
+    pub servers: Vec<ServerSpec>,
+    /// Whether the session can switch to mode plan at any time, so that it has the plan tool from the start.
+    pub can_turn_to_plan: bool,
+    /// Whether the workspace is a clone that is removed later.
+    pub is_disposable: bool,
+    /// Wrapper of the environment. Refusing and confining wrappers stay outermost.
+    pub wrap_environment: Option<WrapEnvironment<'a>>,
+    /// Called once the environment is connected.
+    pub check_environment: Option<CheckEnvironment<'a>>,
+    /// Future whose completion interrupts the connection to the environment.
+    pub interrupted: Option<BoxFuture<'a, ()>>,
+}
+
+impl Surface<'_> {
+    /// Creates a surface without additions.
+    #[must_use]
+    pub fn new(attendant: Arc<dyn Attendant>) -> Self {
+        Self {
+            attendant,
+            hooks: Vec::new(),
+            tools: Vec::new(),
+            servers: Vec::new(),
+            can_turn_to_plan: false,
+            is_disposable: false,
+            wrap_environment: None,
+            check_environment: None,
+            interrupted: None,
+        }
+    }
+}
+
+impl fmt::Debug for Surface<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Surface").field("attendant", &self.attendant).finish_non_exhaustive()
+    }
+}
+
+/// Open session with its resources.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct OpenSession {
+    /// The session.
+    pub session: GovernedSession,
+    /// Rules and mode, which can change while the session runs.
+    pub policy: Policy,
+    /// Environment of the tools.
+    pub environment: EnvSession,
+    /// MCP servers.
+    pub servers: SessionServers,
+    /// The model. A script is served as long as this exists.
+    pub model: Arc<Model>,
+    /// The settings.
+    pub spec: SessionSpec,
+    /// Tools that the model is offered.
+    pub offered: ToolList,
+    /// Reasoning effort, if it is set.
+    pub effort: Option<String>,
+    /// Limits on turns.
+    pub limits: TurnLimits,
+    /// Whether the session is stored, so that it can be resumed after this process exits.
+    pub is_kept: bool,
+    /// Whether the session has no earlier history.
+    pub is_new: bool,
+    /// Whether the session started in an earlier process.
+    pub is_resumed: bool,
+}
+
+impl OpenSession {
+    /// Closes the session, its servers and its environment.
+    ///
+    /// # Errors
+    ///
+    /// A command may still be running, or a command changed a protected file.
+    pub async fn close(self) -> Result<(), Failure> {
+        self.session.close().await;
+        self.servers.close().await;
+        self.environment.close().await
+    }
+
+    /// Suspends the session to resume it later, and closes its servers and its environment.
+    ///
+    /// # Errors
+    ///
+    /// As [`close`](Self::close).
+    pub async fn suspend(self) -> Result<(), Failure> {
+        self.session.suspend().await;
+        self.servers.close().await;
+        self.environment.close().await
+    }
+}
+
+impl Host {
+    /// Opens a session: selects the model, stores the session, connects its environment, and starts it with the rules, hooks,
+    /// budget, instructions and MCP servers of the user and of trusted projects.
+    ///
+    /// A failure closes everything that was opened. A session or a fork that was created is deleted, unless it has a worktree.
+    ///
+    /// Dropping the future leaves a created session in the store, without a message. The environment removes its temporary
+    /// files.
+    ///
+    /// # Errors
+    ///
+    /// Settings that are invalid here, a model without a key, an environment or a sandbox that cannot be set up, and sessions
+    /// that cannot be stored or resumed.
+    pub fn open<'a>(
+        &'a self,
+        request: impl Into<OpenRequest>,
+        surface: Surface<'a>,
+    ) -> BoxFuture<'a, Result<OpenSession, Failure>> {
+        // Boxed, so that rustc does not prove again for each caller that all of it is `Send`.
+        Box::pin(self.open_session(request.into(), surface))
+    }
+
+    async fn open_session(&self, request: OpenRequest, surface: Surface<'_>) -> Result<OpenSession, Failure> {
+        let OpenRequest { spec, remembered, selected, worktree, model, must_be_kept, .. } = request;
+        let process_env = self.process_env_for(&spec);
+        let prepared = async {
+            let model = match model {
+                Some(model) => model,
+                None => self.choose_model(&spec).await?,
+            };
+            let choice = EnvironmentChoice::try_from(&spec)?;
+            EnvTarget::new(choice.clone(), Confinement::from(&spec), &process_env)?;
+            let description = SessionDescription::new(&spec, remembered);
+            let storing =
+                StoredSessionRequest { description, selected, worktree: worktree.as_ref(), must_be_kept };
+            let kept = match spec.persistence.keep {
+                true => storing.open(&model, &choice, &process_env).await?,
+                false => None,
+            };
+            Ok::<_, Failure>((model, choice, kept))
+        };
+        let (model, choice, kept) = match prepared.await {
+            Ok(prepared) => prepared,
+            Err(failure) => {
+                if let Some(worktree) = &worktree {
+                    // Without its session, it could not be found again.
+                    worktree.remove(&process_env).await?;
+                }
+                return Err(failure);
+            }
+        };
+        let is_created = kept.as_ref().is_some_and(|kept| !matches!(kept.origin, SessionOrigin::Resumed(_)));
+        let created = kept.as_ref().filter(|_| is_created && worktree.is_none()).map(|kept| kept.id.clone());
+        let opened = {
+            let opener = SessionOpener {
+                spec: &spec,
+                environment: &choice,
+                model: &model,
+                attendant: Arc::clone(&surface.attendant),
+                is_mode_given: request.is_mode_given,
+                is_effort_given: request.is_effort_given,
+                can_turn_to_plan: surface.can_turn_to_plan,
+                process_env: &process_env,
+            };
+            opener.open(kept, surface).await
+        };
+        match opened {
+            Ok((started, environment)) => {
+                let StartedSession { session, policy, servers, effort, offered, limits, .. } = started;
+                let (is_kept, is_new, is_resumed) = (started.is_kept, started.is_new, started.is_resumed);
+                Ok(OpenSession {
+                    session,
+                    policy,
+                    environment,
+                    servers,
+                    model,
+                    spec,
+                    offered,
+                    effort,
+                    limits,
+                    is_kept,
+                    is_new,
+                    is_resumed,
+                })
+            }
+            Err(failure) => {
+                if let Some(id) = created
+                    && let Ok(sessions) = Sessions::open(&process_env).await
+                {
+                    // The first failure is the one to report. No client has seen the session.
+                    let _ = delete::remove(&sessions, &id).await;
+                }
+                Err(failure)
+            }
+        }
+    }
+}
+
+/// Session to create, resume or fork in the store.
+struct StoredSessionRequest<'a> {
+    description: SessionDescription,
+    selected: Option<Selected>,
+    worktree: Option<&'a Worktree>,
+    must_be_kept: bool,
+}
+
+impl StoredSessionRequest<'_> {
+    /// Opens the session in the store; `None` if a new session cannot be stored and need not be.
+    async fn open(
+        self,
+        model: &Model,
+        choice: &EnvironmentChoice,
+        process_env: &ProcessEnv,
+    ) -> Result<Option<KeptSession>, Failure> {
+        let Self { description, selected, worktree, must_be_kept } = self;
+        let must_be_kept = must_be_kept || selected.is_some() || worktree.is_some();
+        let opened = async {
+            let place = Place::of_choice(choice, process_env)?;
+            match selected {
+                Some(selected) => selected.open(&description, model, &place, worktree).await,
+                None => {
+                    let sessions = Sessions::open(process_env).await?;
+                    sessions.create(&description, model, &place, worktree).await
+                }
+            }
+        };
+        match opened.await {
+            Ok(kept) => Ok(Some(kept)),
+            Err(failure) if must_be_kept => Err(failure),
+            Err(failure) => {
+                process_env.notices().report(format!("this run is not kept: {}", failure.message()));
+                Ok(None)
+            }
+        }
+    }
+}
