@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pintle_agent::Toolset;
 use pintle_env::{EnvError, ExecRequest, ExecutionEnvironment as _, LocalEnvironment};
 use pintle_host::{Host, OpenRequest, OpenSession, SandboxLevel, SessionSpec, Surface};
 use pintle_testkit::Script;
@@ -89,6 +90,8 @@ fn environment_of_demo(directory: &Path, process_env: &ProcessEnv) -> ProcessEnv
 /// Returns the settings of the session, which is not kept.
 fn settings(directory: &Path) -> SessionSpec {
     let mut settings = SessionSpec::default();
+    // The names of these tools are the same for each provider.
+    settings.tools.toolset = Toolset::Spec;
     settings.environment.dir = Some(directory.to_path_buf());
     settings.environment.sandbox = SandboxLevel::Off;
     settings.tools.use_servers = false;
