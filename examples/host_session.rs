@@ -1,39 +1,40 @@
 //! Host: opens a session like `pintle` does, with the rules, keys, sandbox, instructions and MCP servers of the user.
 //!
-//! A specification has the settings of the session. Its defaults are the defaults of the command. A surface has the parts of the
+//! The host merges the configuration of the user with the settings that the program gives. A surface has the parts of the
 //! program: here the user, whose decisions arrive through the handle of the session.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
 
 use pintle_agent::{Decision, EventKind};
-use pintle_governance::Mode;
 use pintle_host::attendant::ClientAttendant;
 use pintle_host::process_env::ProcessEnv;
-use pintle_host::{BaseUrl, Host, SessionSpec, Surface};
+use pintle_host::{GivenSettings, Host, PartialSpec, SettingSources, Surface};
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // A scripted model and a user without files, so that the example runs anywhere. A program uses `ProcessEnv::capture()`, and
-    // leaves the model to the keys of the user.
+    // A scripted model and the home of a user, so that the example runs anywhere. A program uses `ProcessEnv::capture()` and the
+    // configuration that is there.
     let server = ScriptedServer::start(Script::parse(SCRIPT)?, ServerOptions::new()).await?;
     let directory = tempfile::tempdir()?;
     let (home, project) = (directory.path().join("home"), directory.path().join("project"));
-    std::fs::create_dir(&home)?;
+    std::fs::create_dir_all(home.join(".config/pintle"))?;
     std::fs::create_dir(&project)?;
+    let configuration = format!(
+        "provider = \"openai-compatible\"\nmodel = \"local-model\"\nbase_url = \"{}\"\nmode = \"ask\"\n",
+        server.base_url(Dialect::ChatCompletions)
+    );
+    std::fs::write(home.join(".config/pintle/config.toml"), configuration)?;
     let path = std::env::var_os("PATH").unwrap_or_default();
     let variables: [(&str, &OsStr); 2] = [("HOME", home.as_os_str()), ("PATH", path.as_os_str())];
-    let mut spec = SessionSpec::default();
-    spec.model.provider = Some("openai-compatible".to_owned());
-    spec.model.name = Some("local-model".to_owned());
-    spec.model.base_url = Some(BaseUrl::new(server.base_url(Dialect::ChatCompletions)));
 
     let host = Host::new(ProcessEnv::with(variables));
-    spec.environment.dir = Some(project.clone());
-    spec.policy.mode = Mode::Ask;
+    let mut given = PartialSpec::default();
+    given.environment.dir = Some(project.clone());
+    let resolved = host.resolve(SettingSources::from(GivenSettings::from(given))).await?;
     let user = ClientAttendant::through_handle(Some(host.process_env().principal()));
-    let opened = host.open(spec, Surface::new(Arc::new(user))).await?;
+    let opened = host.open(resolved, Surface::new(Arc::new(user))).await?;
     let handle = opened.session.handle();
     let mut run = opened.session.submit("Write a note.");
     while let Some(event) = run.next().await {

@@ -10,6 +10,7 @@ mod compatible_servers;
 mod configuration;
 mod demo;
 mod editor;
+mod embedded_host;
 mod exec;
 mod files;
 mod gate_order;

@@ -58,7 +58,7 @@ pub(crate) use self::first_contact::{DoctorArgs, LoginArgs, LogoutArgs, ManArgs}
 pub(crate) use self::grants::{GrantsArgs, GrantsCommand, RevokeArgs};
 #[cfg(any(feature = "restate", feature = "server"))]
 pub(crate) use self::hosted::sandbox_remedy;
-pub(crate) use self::layer::{name_profile, profile_file};
+pub(crate) use self::layer::profile_file;
 #[cfg(feature = "mcp")]
 pub(crate) use self::mcp::{
     AddServerArgs, McpArgs, McpCommand, ServeToolsArgs, ServerArg, ServerArgs, ServerToolsArgs, ServersArgs,

@@ -20,8 +20,8 @@ use pintle_host::kept_in;
 use pintle_host::prompt_commands;
 use pintle_host::{
     attendant, cost, env_spec, environment, explain, failure, host_command, instructions, keys, model,
-    named_value, notice, policy, process_env, process_secrets, profile_file, provider, route,
-    scripted_models, servers, sessions, timeout, toolset,
+    named_value, policy, process_env, process_secrets, profile_file, provider, route, scripted_models,
+    servers, sessions, timeout, toolset,
 };
 #[cfg(feature = "mcp")]
 use pintle_host::{gates, server_tokens};
@@ -49,7 +49,6 @@ fn main() -> ExitCode {
     let process_env = ProcessEnv::capture()
         .with_notices(console::notices())
         .with_scripted_models(TestkitModels)
-        .with_key_commands(config::file::key_commands)
         .with_workspace(session.and_then(|args| args.environment.dir.as_deref()));
     // SAFETY: no other thread has been started yet.
     #[expect(unsafe_code, reason = "secrets leave the environment before there is another thread")]

@@ -3,6 +3,8 @@
 
 pub mod attendant;
 pub mod budget;
+pub mod config_file;
+pub mod configuration;
 pub mod cost;
 pub mod env_spec;
 pub mod environment;
@@ -41,6 +43,7 @@ mod spec;
 pub mod timeout;
 pub mod toolset;
 
+pub use configuration::{GivenSettings, ResolvedSession, SettingSources};
 pub use host::Host;
 pub use layers::{
     Access, BoundedValue, Client, ClientScope, DefaultValue, FIELDS, FieldRow, HttpField, KeptField,

@@ -15,6 +15,7 @@ use pintle_tools::RegisteredTool;
 
 use self::opener::{SessionOpener, StartedSession};
 use crate::attendant::Attendant;
+use crate::configuration::ResolvedSession;
 use crate::env_spec::EnvironmentChoice;
 use crate::environment::{Confinement, EnvSession, EnvTarget};
 use crate::failure::Failure;
@@ -69,6 +70,14 @@ impl From<SessionSpec> for OpenRequest {
             is_mode_given: true,
             must_be_kept: true,
         }
+    }
+}
+
+impl From<ResolvedSession> for OpenRequest {
+    /// Returns the request for a new session.
+    fn from(resolved: ResolvedSession) -> Self {
+        let ResolvedSession { spec, remembered, .. } = resolved;
+        Self { remembered, ..Self::from(spec) }
     }
 }
 

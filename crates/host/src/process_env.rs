@@ -77,13 +77,7 @@ pub struct ProcessEnv {
     notices: Notices,
     /// Models whose answers come from a script, if this process has them.
     scripted_models: Option<Arc<dyn ScriptedModels>>,
-    /// Reads the programs that print keys, if the user can configure them.
-    key_commands: Option<KeyCommandReader>,
 }
-
-/// Reads the programs of the user that print keys from the configuration: program and arguments, by the name of the
-/// provider.
-pub type KeyCommandReader = fn(&ProcessEnv) -> BTreeMap<&'static str, Vec<String>>;
 
 impl ProcessEnv {
     /// Creates an environment with these variables, without a home directory and without other data of this process.
@@ -98,7 +92,6 @@ impl ProcessEnv {
             foreign_roots: Vec::new(),
             notices: Notices::default(),
             scripted_models: None,
-            key_commands: None,
         }
     }
 
@@ -121,7 +114,6 @@ impl ProcessEnv {
             foreign_roots: Vec::new(),
             notices: Notices::default(),
             scripted_models: None,
-            key_commands: None,
         };
         match process_env.home() {
             Some(_) => process_env,
@@ -184,18 +176,6 @@ impl ProcessEnv {
     pub fn scripted_models(&self) -> Result<&dyn ScriptedModels, Failure> {
         let models = self.scripted_models.as_deref();
         models.ok_or_else(|| Failure::usage("no scripted models are available"))
-    }
-
-    /// Returns this environment with programs of the user that print keys.
-    pub fn with_key_commands(mut self, read: KeyCommandReader) -> Self {
-        self.key_commands = Some(read);
-        self
-    }
-
-    /// Returns the programs of the user that print keys, with their arguments, by the name of their provider. Reads the
-    /// configuration each time.
-    pub fn key_commands(&self) -> BTreeMap<&'static str, Vec<String>> {
-        self.key_commands.map_or_else(BTreeMap::new, |read| read(self))
     }
 
     /// Returns this environment without the variables that direct git to a particular repository. Git sets them for its

@@ -1,5 +1,7 @@
 //! Flags of a conversation in the terminal.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use clap::{Args, ValueEnum};
 
 use crate::failure::Failure;
@@ -59,8 +61,20 @@ pub(crate) enum TitleName {
 }
 
 impl ConversationArgs {
+    /// Returns the flags with the values of the configuration for those that are not in `typed`.
+    pub(crate) fn with_configuration(
+        mut self,
+        values: &BTreeMap<&'static str, String>,
+        typed: &BTreeSet<String>,
+    ) -> Self {
+        for (key, text) in values.iter().filter(|(key, _)| !typed.contains(**key)) {
+            self.set(key, text);
+        }
+        self
+    }
+
     /// Sets the flag of a key of the configuration to its value. The keys of other flags have no effect.
-    pub(crate) fn set(&mut self, key: &str, text: &str) {
+    fn set(&mut self, key: &str, text: &str) {
         match key {
             "plain" => self.plain = text == "true",
             "notify" => self.notify = NotifyName::from_str(text, false).unwrap_or_default(),
@@ -113,12 +127,13 @@ mod tests {
 
     #[test]
     fn keys_set_their_flags() {
-        let mut args = ConversationArgs::default();
-        for (key, text) in
-            [("plain", "true"), ("notify", "osc9"), ("title", "off"), ("theme", "dark"), ("mode", "plan")]
-        {
-            args.set(key, text);
-        }
+        let values =
+            [("plain", "true"), ("notify", "osc9"), ("title", "off"), ("theme", "dark"), ("mode", "plan")];
+        let values = BTreeMap::from(values.map(|(key, text)| (key, text.to_owned())));
+        let typed = ConversationArgs { theme: ThemeName::Light, ..ConversationArgs::default() };
+        let typed = typed.with_configuration(&values, &BTreeSet::from(["theme".to_owned()]));
+        assert_eq!((typed.notify, typed.theme), (NotifyName::Osc9, ThemeName::Light));
+        let args = ConversationArgs::default().with_configuration(&values, &BTreeSet::new());
         assert!(args.plain);
         assert_eq!(
             (args.notify, args.title, args.theme),

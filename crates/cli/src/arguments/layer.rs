@@ -1,12 +1,11 @@
 //! Flags as a layer of settings, and the flags of commands without a session for resolved settings.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use pintle_agent::Toolset;
 use pintle_host::{
-    BaseUrl, CountLimit, FIELDS, Layer, LayerSpec, NetworkAccess, PartialLimits, PartialSpec, PartialTools,
-    ProfileRef, Resolved, ValueOrigin,
+    BaseUrl, CountLimit, FIELDS, GivenSettings, Layer, LayerSpec, NetworkAccess, PartialLimits, PartialSpec,
+    PartialTools, ProfileRef, Resolved, ValueOrigin,
 };
 
 #[cfg(feature = "mcp")]
@@ -17,14 +16,21 @@ use crate::failure::Failure;
 use crate::named_value::{NamedValue as _, parse_setting};
 
 impl RunArgs {
-    /// Returns the settings of the flags that were typed, each with its flag as the origin. A value of `--profile` that is
-    /// not in `profiles` is a file.
+    /// Returns the settings of the flags that were typed, for the session of the run.
+    pub(crate) fn given(&self) -> Result<GivenSettings, Failure> {
+        Ok(GivenSettings {
+            layer: self.layer()?,
+            flags: self.session.given.clone(),
+            grant: self.grant.clone(),
+            ignore_config_errors: self.configuration.ignore_config_errors,
+        })
+    }
+
+    /// Returns the settings of the flags that were typed, each with its flag as the origin. Each value of `--profile` is a file.
     ///
     /// The grant is left out: its file is read when the session is opened.
-    pub(crate) fn layer(&self, profiles: &BTreeSet<&str>) -> Result<LayerSpec, Failure> {
-        let mut spec = self.settings()?;
-        name_profile(&mut spec, profiles);
-        let mut layer = LayerSpec::new(Layer::CommandLine, spec, ValueOrigin::Default);
+    fn layer(&self) -> Result<LayerSpec, Failure> {
+        let mut layer = LayerSpec::new(Layer::CommandLine, self.settings()?, ValueOrigin::Default);
         for row in FIELDS {
             if let Some(flag) = row.flags.iter().find(|flag| self.is_typed(flag)) {
                 layer = layer.with_origin(row.path, ValueOrigin::Flag(format!("--{flag}")));
@@ -184,15 +190,6 @@ pub(crate) fn profile_file(resolved: &Resolved) -> Option<PathBuf> {
     match &resolved.spec.model.profile {
         Some(ProfileRef::File(file)) => Some(file.clone()),
         Some(ProfileRef::Name(_)) | None => None,
-    }
-}
-
-/// Changes a profile that is a file into one of `profiles`, if it has the name of one.
-pub(crate) fn name_profile(spec: &mut PartialSpec, profiles: &BTreeSet<&str>) {
-    if let Some(ProfileRef::File(file)) = &spec.model.profile
-        && let Some(name) = file.to_str().filter(|name| profiles.contains(name))
-    {
-        spec.model.profile = Some(ProfileRef::Name(name.to_owned()));
     }
 }
 

@@ -2,12 +2,12 @@ use clap::CommandFactory as _;
 use pintle_agent::{Budget, Toolset};
 use pintle_governance::{AtLimit, Mode, UnknownPrice};
 use pintle_host::budget::BudgetChoice;
+use pintle_host::config_file::keys;
 use pintle_host::session_limits::SessionLimits;
 use pintle_host::{SandboxLevel, ValueKind, merge};
 
 use super::*;
 use crate::arguments::command_line::session_of;
-use crate::config::file::keys;
 use crate::env_spec::EnvironmentChoice;
 use crate::environment::Confinement;
 use crate::policy::PolicyChoice;
@@ -74,7 +74,7 @@ fn choices_have_the_values_of_the_flags() {
          --max-calls 7 --max-time 90s --budget day.cost=3 --at-limit ask --unknown-price ask --max-turns 3 \
          --max-tool-rounds 4 --compact-at 50 --timeout 9s --toolset spec x",
     );
-    let spec = merge([args.layer(&BTreeSet::new()).unwrap()]).unwrap().spec;
+    let spec = merge([args.given().unwrap().layer]).unwrap().spec;
     assert_eq!(
         ModelChoice::try_from(&spec).unwrap(),
         ModelChoice {
@@ -122,7 +122,7 @@ fn choices_have_the_values_of_the_flags() {
 #[test]
 fn a_wrong_budget_is_reported() {
     let args = session_of("pintle run --budget day.cots=2 x");
-    let failure = args.layer(&BTreeSet::new()).unwrap_err();
+    let failure = args.given().unwrap_err();
     assert!(
         failure.message().starts_with("--budget is wrong") && failure.message().contains("cost"),
         "{failure:?}"
@@ -182,20 +182,26 @@ fn examples(kind: ValueKind) -> Vec<&'static str> {
     }
 }
 
+/// Returns the flag that a key sets, without dashes.
+fn flag_of(key: &str) -> String {
+    key.replace('_', "-")
+}
+
 #[test]
 fn each_value_is_one_of_the_flag() {
     let command = Arguments::command();
     let run = command.find_subcommand("run").unwrap();
     for key in keys::all() {
-        let argument = run.get_arguments().find(|argument| argument.get_long() == Some(&key.flag()));
+        let argument =
+            run.get_arguments().find(|argument| argument.get_long() == Some(flag_of(key.name).as_str()));
         let argument = argument.unwrap_or_else(|| panic!("{} has no flag", key.name));
         let kind = key.row.kind;
         for value in examples(kind) {
             assert!(kind.accepts(value), "{}: {value}", key.name);
             let flag = match (kind, value) {
-                (ValueKind::Switch, "true") => format!("--{}", key.flag()),
+                (ValueKind::Switch, "true") => format!("--{}", flag_of(key.name)),
                 (ValueKind::Switch, _) => continue,
-                _ => format!("--{}={value}", key.flag()),
+                _ => format!("--{}={value}", flag_of(key.name)),
             };
             let parsed = Arguments::command().try_get_matches_from(["pintle", "run", &flag, "x"]);
             assert!(parsed.is_ok(), "{flag}: {parsed:?}");
@@ -215,7 +221,8 @@ fn defaults_are_those_of_the_flags() {
     let command = Arguments::command();
     let run = command.find_subcommand("run").unwrap();
     for key in keys::all() {
-        let argument = run.get_arguments().find(|argument| argument.get_long() == Some(&key.flag()));
+        let argument =
+            run.get_arguments().find(|argument| argument.get_long() == Some(flag_of(key.name).as_str()));
         let argument = argument.unwrap();
         if argument.get_action().takes_values()
             && let Some(default) = argument.get_default_values().first()

@@ -14,7 +14,9 @@ use pintle_acp::{
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::Mode;
-use pintle_host::{Host, LayerSpec, OpenRequest, PartialSpec, Surface};
+use pintle_host::{
+    GivenSettings, Host, LayerSpec, OpenRequest, PartialSpec, ResolvedSession, SettingSources, Surface,
+};
 use pintle_mcp::{HttpServer, ServerName, ServerSpec, ServerTransport, StdioServer};
 use pintle_store::{Page, Summary};
 
@@ -23,7 +25,6 @@ use crate::arguments::RunArgs;
 use crate::attendant::ClientAttendant;
 use crate::commands::login::{self, LoggedOut};
 use crate::commands::sessions::conversed::Conversed;
-use crate::config::{self, ResolvedSession, SessionSources};
 use crate::env_spec::EnvSpec;
 use crate::exit::Exit;
 use crate::failure::{Failure, FailureKind, OrFailure as _};
@@ -91,9 +92,9 @@ impl EditorHost {
         let process_env = &self.process_env;
         let is_new = selected.is_none();
         let title = selected.as_ref().map(Selected::title).filter(|title| !title.is_empty());
-        let sources = sources(selected.as_ref(), request)?;
-        let resolved = config::resolve_session(&self.typed, sources, process_env).await?;
-        let ResolvedSession { spec, remembered, .. } = resolved.with_grant(&self.typed)?;
+        let sources = sources(self.typed.given()?, selected.as_ref(), request)?;
+        let resolved = Host::new(process_env.clone()).resolve(sources).await?;
+        let ResolvedSession { spec, remembered, .. } = resolved;
         let process_env = &process_env.clone().with_workspace(spec.environment.dir.as_deref());
         let is_effort_given = is_new && spec.model.reasoning_effort.is_some();
         let terminals = TerminalSwitch::new(false);
@@ -151,8 +152,7 @@ impl EditorHost {
 
     /// Returns the model of a new session. Fails without a key.
     async fn model(&self) -> Result<Model, Failure> {
-        let resolved =
-            config::resolve_session(&self.typed, SessionSources::default(), &self.process_env).await?;
+        let resolved = Host::new(self.process_env.clone()).resolve(self.typed.given()?.into()).await?;
         Model::choose(&ModelChoice::try_from(&resolved.spec)?, &self.process_env).await
     }
 
@@ -283,11 +283,15 @@ impl AgentHost for EditorHost {
     }
 }
 
-/// Returns the settings of a session besides the flags of this process.
-fn sources(selected: Option<&Selected>, request: &NewSession) -> Result<SessionSources, Failure> {
+/// Returns the settings of a session. `given` has the flags of this process.
+fn sources(
+    given: GivenSettings,
+    selected: Option<&Selected>,
+    request: &NewSession,
+) -> Result<SettingSources, Failure> {
     let mut requested = PartialSpec::default();
     requested.environment.dir = Some(request.directory.clone());
-    let mut sources = SessionSources::of_selected(selected)?;
+    let mut sources = SettingSources::of_selected(given, selected)?;
     // The user can be asked.
     sources.defaults.policy.mode = Some(MODE);
     sources.request = Some(LayerSpec::from_request(pintle_host::Client::Editor, true, requested));

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use pintle_agent::SessionId;
 use pintle_compat::claude::{ClaudeSettings, StreamOptions};
-use pintle_host::Host;
+use pintle_host::{Host, SettingSources};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
 
@@ -24,7 +24,6 @@ use self::conversation::ClaudeConversation;
 use crate::arguments::RunArgs;
 use crate::arguments::command_line;
 use crate::commands::run::select;
-use crate::config::{self, SessionSources};
 use crate::console;
 use crate::env_spec::EnvironmentChoice;
 use crate::environment::{Confinement, EnvTarget};
@@ -47,11 +46,10 @@ pub(crate) async fn claude(args: RunArgs, process_env: &ProcessEnv) -> Result<Ex
     args.conversation.refuse()?;
     let options = with_settings(command_line::stream_options(&args.passed)?)?;
     let selected = select(&args, process_env).await?;
-    let mut sources = SessionSources::of_selected(selected.as_ref())?;
+    let mut sources = SettingSources::of_selected(args.given()?, selected.as_ref())?;
     // The host gives the mode.
     sources.remembered.recorded_mode = None;
-    let resolved = config::resolve_session(&args, sources, process_env).await?;
-    let mut resolved = resolved.with_grant(&args)?;
+    let mut resolved = Host::new(process_env.clone()).resolve(sources).await?;
     resolved.spec.persistence.id = new_id(&options, process_env).await?;
     let spec = &resolved.spec;
     // A resumed session may use another directory than the current one.

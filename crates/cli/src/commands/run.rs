@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pintle_agent::{OutcomeStatus, Run, Session, SessionId, TurnLimits, UserMessage};
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::{Mode, Policy};
-use pintle_host::{Host, OpenRequest, OpenSession, SessionSpec, Surface};
+use pintle_host::{Host, OpenRequest, OpenSession, ResolvedSession, SessionSpec, SettingSources, Surface};
 use pintle_llm::{AnswerSchema, ToolList};
 use pintle_tools::builtin::read_image;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -17,7 +17,6 @@ use crate::approve::{Prompter, Question};
 use crate::arguments::{OutputFormat, PromptArgs, RunArgs};
 use crate::attendant::Attendant as _;
 use crate::commands::sessions::conversed::{self, Conversed};
-use crate::config::{self, ResolvedSession, SessionSources};
 use crate::console::{self, Console};
 use crate::env_spec::{EnvSpec, EnvironmentChoice};
 use crate::environment::{Confinement, EnvSession, EnvTarget, SandboxState};
@@ -159,7 +158,8 @@ async fn on_surface(
     let is_effort_given =
         has_settings || beginning.is_first() && args.session.given.contains_key("reasoning-effort");
     let resolved = resolve(surface, &args, &beginning, selected.as_ref(), is_mode_given, process_env).await?;
-    let ResolvedSession { mut spec, remembered, conversation } = resolved;
+    let ResolvedSession { mut spec, remembered, presentation } = resolved;
+    let conversation = args.conversation.clone().with_configuration(&presentation, &args.typed);
     // A resumed session may use another directory than the current one.
     let process_env = &process_env.clone().with_workspace(spec.environment.dir.as_deref());
     // Until the handlers are installed, a signal terminates the process, also while it reads standard input.
@@ -278,7 +278,7 @@ async fn resolve(
     is_mode_given: bool,
     process_env: &ProcessEnv,
 ) -> Result<ResolvedSession, Failure> {
-    let mut sources = SessionSources::of_selected(selected)?;
+    let mut sources = SettingSources::of_selected(args.given()?, selected)?;
     if is_mode_given {
         sources.remembered.recorded_mode = None;
     }
@@ -286,7 +286,7 @@ async fn resolve(
         // The user can be asked.
         sources.defaults.policy.mode = Some(Mode::Edit);
     }
-    let mut resolved = config::resolve_session(args, sources, process_env).await?.with_grant(args)?;
+    let mut resolved = Host::new(process_env.clone()).resolve(sources).await?;
     beginning.apply(&mut resolved);
     if let Some(selected) = selected.filter(|_| !beginning.is_first()) {
         // The command line sets the environment of the first session, which may be a different one.

@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_governance::Mode;
-use pintle_host::{ProfileRef, SandboxLevel, SessionSpec};
+use pintle_host::config_file::keys::is_profile_file;
+use pintle_host::{Host, ProfileRef, SandboxLevel, SessionSpec, SettingSources};
 use pintle_server::{AccessToken, Server, ServerLimits, TokenScope};
 use tokio::net::{TcpListener, UnixListener};
 
@@ -24,8 +25,6 @@ use self::host::ServeHost;
 use self::roots::WorkspaceRoots;
 use crate::arguments::{RunArgs, ServeSessionsArgs, sandbox_remedy};
 use crate::commands::tokens::TokenFile;
-use crate::config::file::keys::is_profile_file;
-use crate::config::{self, SessionSources};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
@@ -46,8 +45,8 @@ const SOCKET_MODE: u32 = 0o600;
 /// Serves sessions until a signal.
 pub(crate) async fn serve(args: ServeSessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
-    let sources = SessionSources { defaults: host::defaults(), ..SessionSources::default() };
-    let spec = config::resolve_session(&args.run, sources, process_env).await?.spec;
+    let sources = SettingSources { defaults: host::defaults(), ..SettingSources::from(args.run.given()?) };
+    let spec = Host::new(process_env.clone()).resolve(sources).await?.spec;
     let process_env = &process_env.clone().with_server_files(server_files(&args, &spec));
     let interrupts = Interrupts::listen()?;
     let sessions = Sessions::open(process_env).await?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
+use pintle_host::{Host, ResolvedSession};
 use pintle_store::{Filter, Page};
 use pintle_workflow::{InProcessHost, KIND, KIND_TASK, TaskHostError, TaskSupervisor};
 use tokio::task::JoinSet;
@@ -14,7 +15,6 @@ use tokio::task::JoinSet;
 use super::task::performer_factory::TaskPerformerFactory;
 use super::task::workspace_factory::TaskWorkspaceFactory;
 use crate::arguments::{RunArgs, WorkerArgs};
-use crate::config::{self, ResolvedSession, SessionSources};
 use crate::console;
 use crate::env_spec::{EnvSpec, EnvironmentChoice};
 use crate::exit::Exit;
@@ -31,7 +31,7 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// Runs `pintle worker` until a signal arrives.
 pub(crate) async fn run_worker(args: WorkerArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
-    let resolved = config::resolve_session(&args.run, SessionSources::default(), process_env).await?;
+    let resolved = Host::new(process_env.clone()).resolve(args.run.given()?.into()).await?;
     let ResolvedSession { spec, remembered, .. } = resolved;
     let choice = EnvironmentChoice::try_from(&spec)?;
     if choice.spec != EnvSpec::Local {

@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{OF_COMMAND, Secret};
+use crate::config_file::{self, FILE};
 use crate::failure::{Failure, FailureKind};
 use crate::host_command::{self, Ended};
 use crate::process_env::ProcessEnv;
 use crate::provider::Provider;
 use crate::sanitize::sanitize;
-
-/// File of the user's configuration.
-const FILE: &str = "config.toml";
 
 /// How long a command may take, including a question to the user.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -31,7 +29,7 @@ pub(crate) struct KeyCommands {
 impl KeyCommands {
     /// Reads the commands from the user's configuration. A project cannot set such commands.
     pub(crate) fn read(process_env: &ProcessEnv) -> Self {
-        Self { commands: process_env.key_commands() }
+        Self { commands: config_file::key_commands(process_env) }
     }
 
     /// Returns whether there is a command for a provider.

@@ -9,7 +9,7 @@ use crate::policy::PolicyChoice;
 use crate::route::ModelChoice;
 
 fn layer(flags: &str) -> LayerSpec {
-    session_of(&format!("pintle run {flags} x")).layer(&BTreeSet::from(["review"])).unwrap()
+    session_of(&format!("pintle run {flags} x")).given().unwrap().layer
 }
 
 /// Flags with values, and the field that each of them sets.
@@ -111,9 +111,9 @@ fn values_are_those_of_the_flags() {
 
 #[test]
 fn choices_of_the_settings_are_those_of_the_flags() {
-    for (flag, _) in FLAGS.iter().filter(|(flag, _)| *flag != "--profile=review") {
+    for (flag, _) in FLAGS {
         let typed = session_of(&format!("pintle run {flag} x"));
-        let spec = merge([typed.layer(&BTreeSet::new()).unwrap()]).unwrap().spec;
+        let spec = merge([typed.given().unwrap().layer]).unwrap().spec;
         assert_eq!(ModelChoice::try_from(&spec).unwrap(), ModelChoice::from(&typed.model), "{flag}");
         assert_eq!(
             EnvironmentChoice::try_from(&spec).unwrap(),
@@ -139,8 +139,14 @@ fn a_wrong_setting_of_a_kept_session_is_reported() {
 }
 
 #[test]
-fn a_profile_is_a_name_only_if_the_configuration_has_it() {
-    let profile = |flag: &str| layer(flag).spec.model.profile;
-    assert_eq!(profile("--profile review"), Some(ProfileRef::Name("review".to_owned())));
-    assert_eq!(profile("--profile other"), Some(ProfileRef::File("other".into())));
+fn given_settings_have_the_grant_the_remembered_flags_and_the_treatment_of_mistakes() {
+    let given = |flags: &str| session_of(&format!("pintle run {flags} x")).given().unwrap();
+    let some = given("--grant g.json --ignore-config-errors --mode plan --max-turns 3 --profile review");
+    assert_eq!(some.grant, Some(PathBuf::from("g.json")));
+    assert!(some.ignore_config_errors);
+    assert_eq!(some.flags["mode"], ["plan"]);
+    assert!(!some.flags.contains_key("max-turns"), "{:?}", some.flags);
+    assert_eq!(some.layer.spec.model.profile, Some(ProfileRef::File("review".into())));
+    let none = given("");
+    assert_eq!((none.grant, none.ignore_config_errors, none.flags.len()), (None, false, 0));
 }

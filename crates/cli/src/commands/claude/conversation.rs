@@ -9,7 +9,7 @@ use pintle_compat::claude::{
     RuleBehavior, StreamOptions, ToolRule, UserLine,
 };
 use pintle_governance::APPROVAL_SOURCE;
-use pintle_host::{Host, OpenRequest, OpenSession, SessionSpec, Surface};
+use pintle_host::{Host, OpenRequest, OpenSession, ResolvedSession, SessionSpec, Surface};
 use pintle_llm::{AnswerSchema, Verdict};
 use pintle_tools::gate::Permission;
 use serde_json::{Value, json};
@@ -24,7 +24,6 @@ use super::servers;
 use super::tools::HostTool;
 use crate::arguments::command_line::own_mode;
 use crate::attendant::ClientAttendant;
-use crate::config::ResolvedSession;
 use crate::console;
 use crate::environment::EnvSession;
 use crate::failure::{Failure, FailureKind, OrFailure as _};

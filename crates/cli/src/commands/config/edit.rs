@@ -1,8 +1,9 @@
 //! `pintle config edit`.
 
+use pintle_host::config_file::{File, problem, user_path};
+use pintle_host::configuration::{needs_trust, project_root};
+
 use crate::arguments::EditConfigArgs;
-use crate::config::file::{self, File, problem};
-use crate::config::load;
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -29,9 +30,9 @@ pub(super) async fn edit(args: &EditConfigArgs, process_env: &ProcessEnv) -> Res
     let editor = user_editor::from_env(process_env);
     let editor = editor.ok_or_else(|| Failure::usage("no editor: expected one in VISUAL or EDITOR"))?;
     let path = if args.project {
-        configuration_in(&load::project_root(process_env).await?)
+        configuration_in(&project_root(process_env).await?)
     } else {
-        file::user_path(process_env).ok_or_else(|| {
+        user_path(process_env).ok_or_else(|| {
             Failure::usage(
                 "no directory for the configuration: expected PINTLE_CONFIG_DIR, XDG_CONFIG_HOME or HOME",
             )
@@ -47,7 +48,7 @@ pub(super) async fn edit(args: &EditConfigArgs, process_env: &ProcessEnv) -> Res
     if let Some(failure) = problem::failure(&file.problems) {
         return Err(failure.with_hint("the file is saved; `pintle config edit` opens it again"));
     }
-    let trust = if args.project && load::needs_trust(&file) {
+    let trust = if args.project && needs_trust(&file) {
         "; it has keys that count once `pintle trust` trusts the project"
     } else {
         ""

@@ -1,20 +1,18 @@
 //! `pintle config`: values and their sources.
 
-use pintle_host::{BaseUrl, ValueKind};
+use pintle_host::config_file::keys::{self, BASE_URL, KEY_COMMAND, Key, PROFILE, PROFILES};
+use pintle_host::config_file::{problem, user_path};
+use pintle_host::configuration::{Configuration, Settings, Source, Value, project_root};
+use pintle_host::{BaseUrl, ValueKind, ValueOrigin};
 use serde_json::{Value as Json, json};
 
+use super::schema::default_of;
 use crate::arguments::{ListConfigArgs, ListFormat};
-use crate::config::file::keys::{self, BASE_URL, KEY_COMMAND, Key, PROFILE, PROFILES};
-use crate::config::file::{self, problem};
-use crate::config::load::{self, Configuration};
-use crate::config::settings::{Settings, Source, Value};
-use crate::config::{require_file, url_variable};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::policy::configuration_in;
 use crate::process_env::ProcessEnv;
-use crate::provider::Provider;
 use crate::render;
 
 /// Key with its value and source, for output.
@@ -27,11 +25,11 @@ struct Row {
 
 /// Lists the value of each key in the current directory.
 pub(super) async fn list(args: &ListConfigArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    let loaded = load::load(process_env.directory(None).ok().as_deref(), process_env).await?;
+    let loaded = Configuration::load(process_env.directory(None).ok().as_deref(), process_env).await?;
     let ignored = problem::check(&loaded.problems, args.configuration.ignore_config_errors)?;
     process_env.notices().report_all(ignored);
     let profile = args.profile.as_ref().map(|profile| profile.to_string_lossy());
-    let rows = rows(&settings(&loaded, profile.as_deref(), process_env)?, &loaded);
+    let rows = rows(&loaded.effective_settings(profile.as_deref(), process_env)?, &loaded);
     let text = match args.output {
         ListFormat::Json => {
             let rows: Vec<Json> = rows
@@ -49,37 +47,15 @@ pub(super) async fn list(args: &ListConfigArgs, process_env: &ProcessEnv) -> Res
 
 /// Returns the effective values in the current directory, as a table.
 pub(super) async fn effective(process_env: &ProcessEnv) -> Result<String, Failure> {
-    let loaded = load::load(process_env.directory(None).ok().as_deref(), process_env).await?;
+    let loaded = Configuration::load(process_env.directory(None).ok().as_deref(), process_env).await?;
     problem::check(&loaded.problems, false)?;
-    Ok(table(&rows(&settings(&loaded, None, process_env)?, &loaded)))
-}
-
-/// Returns the effective values. `profile` is the value of `--profile`.
-fn settings(
-    loaded: &Configuration,
-    profile: Option<&str>,
-    process_env: &ProcessEnv,
-) -> Result<Settings, Failure> {
-    let mut settings = loaded.settings(profile);
-    if let Some(name) = profile.filter(|name| !loaded.sources(None).profiles().contains(name)) {
-        require_file(name, loaded)?;
-    }
-    // The variable of the provider takes precedence over files.
-    let configured = || -> Option<Provider> { settings.values.get("provider")?.text.parse().ok() };
-    let variable = url_variable(None, configured, process_env);
-    let is_own =
-        settings.values.get(BASE_URL).is_some_and(|value| matches!(value.source, Source::Variable(_)));
-    if let (Some((name, text)), false) = (variable, is_own) {
-        let source = Source::Variable(name.to_owned());
-        settings.values.insert(BASE_URL, Value { text, source });
-    }
-    Ok(settings)
+    Ok(table(&rows(&loaded.effective_settings(None, process_env)?, &loaded)))
 }
 
 /// Prints the paths of both files.
 pub(super) async fn paths(process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    let user = file::user_path(process_env).map(|path| path.display().to_string());
-    let project = configuration_in(&load::project_root(process_env).await?);
+    let user = user_path(process_env).map(|path| path.display().to_string());
+    let project = configuration_in(&project_root(process_env).await?);
     let missing = "(no directory: expected PINTLE_CONFIG_DIR, XDG_CONFIG_HOME or HOME)";
     let user = user.as_deref().unwrap_or(missing);
     let text = format!("user     {user}\nproject  {}\n", project.display());
@@ -100,11 +76,10 @@ fn rows(settings: &Settings, loaded: &Configuration) -> Vec<Row> {
             name: format!("{KEY_COMMAND}.{}", command.provider),
             value: json!(command.words),
             text: command.words.join(" "),
-            source: source.text(),
+            source: ValueOrigin::from(&source).to_string(),
         });
     }
-    let sources = loaded.sources(None);
-    let profiles = sources.profiles();
+    let profiles = loaded.profiles();
     if !profiles.is_empty() {
         let names: Vec<&str> = profiles.into_iter().collect();
         rows.push(Row {
@@ -121,7 +96,7 @@ fn row(key: &Key, value: Option<&Value>) -> Row {
     let name = key.name.to_owned();
     let Some(value) = value else {
         let text = key.row.default.to_string();
-        return Row { name, value: key.default_json(), text, source: "default".to_owned() };
+        return Row { name, value: default_of(key), text, source: "default".to_owned() };
     };
     // It may contain a password.
     let text = if key.name == BASE_URL {
@@ -129,7 +104,12 @@ fn row(key: &Key, value: Option<&Value>) -> Row {
     } else {
         value.text.clone()
     };
-    Row { name, value: json_of(key.row.kind, &text), text, source: value.source.text() }
+    Row {
+        name,
+        value: json_of(key.row.kind, &text),
+        text,
+        source: ValueOrigin::from(&value.source).to_string(),
+    }
 }
 
 /// Returns a value in its form in the file.
@@ -145,18 +125,6 @@ pub(super) fn json_of(kind: ValueKind, text: &str) -> Json {
         | ValueKind::Profile
         | ValueKind::Rule
         | ValueKind::Structure => Json::from(text),
-    }
-}
-
-impl Source {
-    /// Describes the source for a reader.
-    fn text(&self) -> String {
-        match self {
-            Self::File { name, line, profile: None } => format!("{name}:{line}"),
-            Self::File { name, line, profile: Some(profile) } => format!("{name}:{line}, profile {profile}"),
-            Self::Variable(name) => format!("${name}"),
-            Self::Flag(name) => name.clone(),
-        }
     }
 }
 

@@ -1,11 +1,11 @@
 //! JSON Schema of `config.toml`, for editors, and the table of keys in the reference.
 
+use pintle_host::config_file::is_in_profile;
+use pintle_host::config_file::keys::{self, KEY_COMMAND, Key, PROFILES, PROVIDERS};
 use pintle_host::{DefaultValue, ValueKind};
 use serde_json::{Map, Value, json};
 
 use super::list::json_of;
-use crate::config::file::is_in_profile;
-use crate::config::file::keys::{self, KEY_COMMAND, Key, PROFILES, PROVIDERS};
 
 /// Returns the JSON Schema (draft 2020-12) of the file.
 pub(super) fn schema() -> Value {
@@ -76,20 +76,18 @@ fn property(key: &Key) -> Value {
         let access = key.row.access.as_str();
         property.insert("description".to_owned(), json!(format!("{} ({access})", key.row.meaning)));
         if !matches!(key.row.default, DefaultValue::Description(_)) {
-            property.insert("default".to_owned(), key.default_json());
+            property.insert("default".to_owned(), default_of(key));
         }
     }
     property
 }
 
-impl Key {
-    /// Returns the default as the file would have it; `null` if no value has the same effect.
-    pub(super) fn default_json(&self) -> Value {
-        let default = self.row.default;
-        match default {
-            DefaultValue::Value(_) | DefaultValue::Percent(_) => json_of(self.row.kind, &default.to_string()),
-            DefaultValue::Description(_) => Value::Null,
-        }
+/// Returns the default of a key as the file would have it; `null` if no value has the same effect.
+pub(super) fn default_of(key: &Key) -> Value {
+    let default = key.row.default;
+    match default {
+        DefaultValue::Value(_) | DefaultValue::Percent(_) => json_of(key.row.kind, &default.to_string()),
+        DefaultValue::Description(_) => Value::Null,
     }
 }
 

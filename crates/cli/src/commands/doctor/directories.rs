@@ -3,11 +3,11 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use pintle_host::config_file::check_user_file;
 use pintle_store::{Filter, Page};
 use rustix::fs::{Access, access, statvfs};
 
 use super::report::Check;
-use crate::config::file;
 use crate::process_env::ProcessEnv;
 use crate::render::plural;
 use crate::sessions::Sessions;
@@ -26,7 +26,7 @@ pub(super) fn configuration(process_env: &ProcessEnv) -> Check {
         return Check::warning(name, "no directory", remedy);
     };
     let shown = directory.display();
-    if let Err(failure) = file::check_user_file(process_env) {
+    if let Err(failure) = check_user_file(process_env) {
         return Check::problem(name, failure.message(), "correct the file");
     }
     match mode(&directory) {

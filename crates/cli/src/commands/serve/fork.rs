@@ -54,8 +54,6 @@ pub(super) fn unknown_policy(origin: &SessionId, damage: &StoreError) -> String 
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use pintle_agent::PolicyRule;
     use pintle_governance::Mode;
     use pintle_host::{Layer, LayerSpec, ValueOrigin, merge};
@@ -67,7 +65,7 @@ mod tests {
     /// Returns the settings of a session with flags.
     fn spec(flags: &[&str]) -> SessionSpec {
         let typed = session_of(&format!("pintle run {} task", flags.join(" ")));
-        let typed = typed.layer(&BTreeSet::new()).unwrap();
+        let typed = typed.given().unwrap().layer;
         let defaults = LayerSpec::new(Layer::Default, defaults(), ValueOrigin::Default);
         merge([defaults, typed]).unwrap().spec
     }

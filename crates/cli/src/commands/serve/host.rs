@@ -6,7 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pintle_agent::SessionId;
 use pintle_governance::{Mode, RecordedPolicy};
-use pintle_host::{Host, OpenRequest, PartialSpec, SandboxLevel, SessionSpec, Surface};
+use pintle_host::{
+    Host, OpenRequest, PartialSpec, ResolvedSession, SandboxLevel, SessionSpec, SettingSources, Surface,
+};
 use pintle_llm::{Catalog, Usage};
 use pintle_server::{
     DocumentKind, FileChanges, FileLeft, FilePoint, FileStep, HostError, ModelSummary, NewSession,
@@ -24,7 +26,6 @@ use crate::attendant::ClientAttendant;
 use crate::commands::audit;
 use crate::commands::sessions::export;
 use crate::commands::sessions::files::{Files, Point, Report, RewindOptions, in_place};
-use crate::config::{self, ResolvedSession, SessionSources};
 use crate::env_spec::{EnvSpec, EnvironmentChoice};
 use crate::environment::{EnvSession, local_policy};
 use crate::failure::{Failure, FailureKind};
@@ -109,14 +110,14 @@ impl ServeHost {
     /// Opens a new or stored session.
     async fn open_with(
         &self,
-        sources: SessionSources,
+        sources: SettingSources,
         selected: Option<Selected>,
         requested: RequestedSession,
     ) -> Result<OpenSession, HostError> {
         let is_new = selected.is_none();
         let requests_grant =
             sources.request.as_ref().is_some_and(|request| request.spec.policy.grant.is_some());
-        let resolved = config::resolve_session(&self.typed, sources, &self.process_env).await;
+        let resolved = Host::new(self.process_env.clone()).resolve(sources).await;
         let mut resolved = resolved.map_err(host_error)?;
         let RequestedSession { id, tenant, directory, model: named, properties } = requested;
         let spec = &mut resolved.spec;
@@ -134,8 +135,7 @@ impl ServeHost {
             let problem = "grant: expected none, since the server holds its sessions to its own";
             return Err(HostError::Invalid(problem.to_owned()));
         }
-        let ResolvedSession { spec, remembered, .. } =
-            resolved.with_grant(&self.typed).map_err(host_error)?;
+        let ResolvedSession { spec, remembered, .. } = resolved;
         let model = self.model_for(&spec, named.as_deref(), &process_env).await?;
         let is_effort_given = is_new && spec.model.reasoning_effort.is_some();
         let mut surface =
@@ -249,9 +249,10 @@ impl ServeHost {
         }
     }
 
-    /// Returns the settings of a stored session besides the flags of this process.
-    fn stored_sources(remembered: RememberedSettings) -> SessionSources {
-        SessionSources { defaults: defaults(), remembered, request: None }
+    /// Returns the settings of a stored session, and the flags of this process.
+    fn stored_sources(&self, remembered: RememberedSettings) -> Result<SettingSources, HostError> {
+        let given = self.typed.given().map_err(host_error)?;
+        Ok(SettingSources { given, defaults: defaults(), remembered, request: None })
     }
 
     async fn find(&self, id: &SessionId) -> Result<(Sessions, Summary), HostError> {
@@ -294,7 +295,7 @@ impl SessionHost for ServeHost {
         let model = settings.model;
         let requested = RequestedSession { id: Some(id), tenant, directory, model, properties };
         let sources =
-            SessionSources { request: Some(layer), ..Self::stored_sources(RememberedSettings::default()) };
+            SettingSources { request: Some(layer), ..self.stored_sources(RememberedSettings::default())? };
         self.open_with(sources, None, requested).await
     }
 
@@ -305,7 +306,7 @@ impl SessionHost for ServeHost {
         let store = sessions.shared_store();
         let opening = async {
             let selected = Selected::of(sessions, summary).await.map_err(host_error)?;
-            let sources = Self::stored_sources(selected.remembered().map_err(host_error)?);
+            let sources = self.stored_sources(selected.remembered().map_err(host_error)?)?;
             self.open_with(sources, Some(selected), requested).await
         };
         match opening.await {
@@ -332,7 +333,7 @@ impl SessionHost for ServeHost {
         let forking = async {
             let selected =
                 Selected::to_fork(sessions, summary, turns, is_grant_given).await.map_err(host_error)?;
-            let sources = Self::stored_sources(selected.remembered().map_err(host_error)?);
+            let sources = self.stored_sources(selected.remembered().map_err(host_error)?)?;
             self.open_with(sources, Some(selected), requested).await
         };
         match forking.await {
@@ -436,10 +437,11 @@ impl SessionHost for ServeHost {
         }
         let remembered = RememberedSettings::from_summary(&summary).map_err(host_error)?;
         // A new session in the same directory has only the flags of the server.
-        let of_new = Self::stored_sources(remembered.directory());
-        let of_fork = Self::stored_sources(remembered);
-        let fork = config::resolve_spec(&self.typed, of_fork, &self.process_env).await.map_err(host_error)?;
-        let new = config::resolve_spec(&self.typed, of_new, &self.process_env).await.map_err(host_error)?;
+        let of_new = self.stored_sources(remembered.directory())?;
+        let of_fork = self.stored_sources(remembered)?;
+        let host = Host::new(self.process_env.clone());
+        let fork = host.resolve(of_fork).await.map_err(host_error)?.spec;
+        let new = host.resolve(of_new).await.map_err(host_error)?.spec;
         Ok(widening(&fork, &recorded, &new))
     }
 

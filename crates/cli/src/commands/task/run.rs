@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
+use pintle_host::{Host, ResolvedSession};
 use pintle_workflow::evidence::Baseline;
 use pintle_workflow::report::TaskReport;
 use pintle_workflow::task::{StepOutput, Task, TaskInput, TaskOutcome};
@@ -21,7 +22,6 @@ use super::{gate_prompt, progress};
 use crate::approve::Prompter;
 use crate::arguments::{OutputFormat, RunArgs, RunTaskArgs};
 use crate::attendant::Attendant as _;
-use crate::config::{self, ResolvedSession, SessionSources};
 use crate::console::{self, Console};
 use crate::env_spec::{EnvSpec, EnvironmentChoice};
 use crate::exit::Exit;
@@ -34,7 +34,7 @@ use crate::sessions::Sessions;
 
 pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
-    let resolved = config::resolve_session(&args.run, SessionSources::default(), process_env).await?;
+    let resolved = Host::new(process_env.clone()).resolve(args.run.given()?.into()).await?;
     let ResolvedSession { spec, remembered, .. } = resolved;
     let choice = EnvironmentChoice::try_from(&spec)?;
     if choice.spec != EnvSpec::Local {

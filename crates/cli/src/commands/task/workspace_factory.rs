@@ -16,7 +16,7 @@ use crate::sessions::RememberedSettings;
 /// Opens environments with the settings of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskWorkspaceFactory {
-    /// The settings, without the grant.
+    /// The settings.
     pub(crate) spec: SessionSpec,
     /// File of the grant, which is read for each session.
     pub(crate) grant: Option<PathBuf>,

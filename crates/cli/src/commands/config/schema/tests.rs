@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use pintle_host::config_file::File;
 use pintle_host::{ClientScope, FIELDS};
 
 use super::super::edit::TEMPLATE;
 use super::*;
-use crate::config::file::File;
 
 const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference");
 
@@ -35,7 +35,7 @@ fn table() -> String {
         };
         let default = match key.row.default {
             DefaultValue::Description(text) => text.to_owned(),
-            DefaultValue::Value(_) | DefaultValue::Percent(_) => format!("`{}`", key.default_json()),
+            DefaultValue::Value(_) | DefaultValue::Percent(_) => format!("`{}`", default_of(&key)),
         };
         let (name, access, meaning) = (key.name, key.row.access.as_str(), key.row.meaning);
         format!("| `{name}` | {kind} | {default} | {access} | {meaning} |\n")

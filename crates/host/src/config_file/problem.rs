@@ -10,11 +10,11 @@ const MAX_LISTED: usize = 20;
 
 /// Mistake in a file, or in an environment variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub struct Problem {
     /// File with line and column, or variable.
-    pub(crate) origin: String,
+    pub origin: String,
     /// The value found, and the one expected.
-    pub(crate) message: String,
+    pub message: String,
 }
 
 impl fmt::Display for Problem {
@@ -26,7 +26,7 @@ impl fmt::Display for Problem {
 /// Returns the mistakes as notices if `are_ignored` is set.
 ///
 /// Otherwise, any mistakes are a usage failure that contains all of them.
-pub(crate) fn check(problems: &[Problem], are_ignored: bool) -> Result<Vec<Notice>, Failure> {
+pub fn check(problems: &[Problem], are_ignored: bool) -> Result<Vec<Notice>, Failure> {
     if are_ignored {
         let ignored = problems.iter().take(MAX_LISTED);
         return Ok(ignored.map(|problem| Notice::from(format!("ignored: {problem}"))).collect());
@@ -37,7 +37,7 @@ pub(crate) fn check(problems: &[Problem], are_ignored: bool) -> Result<Vec<Notic
 }
 
 /// Returns a usage failure with all mistakes; `None` without any.
-pub(crate) fn failure(problems: &[Problem]) -> Option<Failure> {
+pub fn failure(problems: &[Problem]) -> Option<Failure> {
     let (first, others) = problems.split_first()?;
     if others.is_empty() {
         return Some(Failure::usage(format!("the configuration is wrong: {first}")));

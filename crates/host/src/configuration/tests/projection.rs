@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use pintle_host::budget::BudgetChoice;
-use pintle_host::session_limits::SessionLimits;
-use pintle_host::{BaseUrl, SessionSpec};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
+use crate::budget::BudgetChoice;
 use crate::env_spec::EnvironmentChoice;
 use crate::environment::Confinement;
 use crate::named_value::NamedValue as _;
 use crate::policy::PolicyChoice;
 use crate::route::ModelChoice;
+use crate::session_limits::SessionLimits;
+use crate::spec::{BaseUrl, SessionSpec};
 use crate::toolset::ToolsetChoice;
 
-/// Paths of the settings that flags, files and variables determine.
+/// Paths of the settings that given settings, files and variables determine.
 const PATHS: &[&str] = &[
     "model.provider",
     "model.name",

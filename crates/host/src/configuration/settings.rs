@@ -2,14 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::config::file::keys::{self, PROFILE};
-use crate::config::file::{File, Setting};
+use crate::config_file::keys::{self, PROFILE};
+use crate::config_file::{File, Setting};
+use crate::layers::ValueOrigin;
 
 /// Source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub enum Source {
+    /// File.
     File {
+        /// Name for messages.
         name: String,
+        /// Line of the key, from 1.
         line: usize,
         /// Profile of the file that has the value.
         profile: Option<String>,
@@ -20,38 +24,54 @@ pub(crate) enum Source {
     Flag(String),
 }
 
-/// Value of a key, with its source.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Value {
-    pub(crate) text: String,
-    pub(crate) source: Source,
+impl From<&Source> for ValueOrigin {
+    fn from(source: &Source) -> Self {
+        match source {
+            Source::File { name, line, profile } => {
+                Self::File { name: name.clone(), line: *line, profile: profile.clone() }
+            }
+            Source::Variable(name) => Self::Variable(name.clone()),
+            Source::Flag(flag) => Self::Flag(flag.clone()),
+        }
+    }
 }
 
-/// Values of one source.
-pub(super) type Layer = BTreeMap<&'static str, Value>;
+/// Value of a key, with its source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// The value in the form of its flag.
+    pub text: String,
+    /// Its source.
+    pub source: Source,
+}
+
+/// Values by the name of their key.
+pub(super) type Values = BTreeMap<&'static str, Value>;
 
 /// Sources, from the weakest to the strongest.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sources<'f> {
+pub(super) struct Sources<'f> {
     /// The user's file, then the project's.
     pub(super) files: Vec<&'f File>,
-    pub(super) variables: Layer,
+    pub(super) variables: Values,
     /// Value of `--profile`.
     pub(super) profile_flag: Option<String>,
 }
 
 /// Effective values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Settings {
-    pub(crate) values: Layer,
+pub struct Settings {
+    /// The values, by the name of their key.
+    pub values: BTreeMap<&'static str, Value>,
     /// Name of the selected profile.
-    pub(crate) profile: Option<Value>,
+    pub profile: Option<Value>,
 }
 
-impl Sources<'_> {
+impl<'f> Sources<'f> {
     /// Returns the names of all profiles.
-    pub(crate) fn profiles(&self) -> BTreeSet<&str> {
-        self.files.iter().flat_map(|file| file.profiles.keys()).map(String::as_str).collect()
+    pub(super) fn profiles(&self) -> BTreeSet<&'f str> {
+        let files = self.files.iter().copied();
+        files.flat_map(|file: &'f File| file.profiles.keys()).map(String::as_str).collect()
     }
 
     /// Returns the strongest value of `profile`, which is a name or a file.
@@ -76,8 +96,8 @@ impl Sources<'_> {
     }
 }
 
-/// Returns the values of a file or of a profile in it.
-pub(super) fn layer(file: &File, profile: Option<&String>, settings: &[Setting]) -> Layer {
+/// Returns the values of a file, or of a profile in it.
+pub(super) fn values(file: &File, profile: Option<&String>, settings: &[Setting]) -> Values {
     settings.iter().map(|setting| (setting.key.name, value(file, profile, setting))).collect()
 }
 

@@ -1,58 +1,66 @@
 //! Content of a `config.toml`, and the keys that it may have.
 
-pub(crate) mod keys;
-pub(crate) mod problem;
+pub mod keys;
+pub mod problem;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use pintle_host::ValueKind;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
 use self::keys::{KEY_COMMAND, Key, PROFILES, PROVIDERS};
 use self::problem::Problem;
 use crate::failure::Failure;
+use crate::layers::ValueKind;
 use crate::named_value::meant;
 use crate::process_env::{self, ProcessEnv};
 
 /// Name of the user's file in the directory of the configuration.
-const FILE: &str = "config.toml";
+pub(crate) const FILE: &str = "config.toml";
 
 /// Longest value that a message repeats, in characters.
 const MAX_FOUND: usize = 60;
 
 /// Value of a key in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Setting {
-    pub(crate) key: Key,
+pub struct Setting {
+    /// The key.
+    pub key: Key,
     /// The value in the form of its flag. Paths are absolute.
-    pub(crate) value: String,
-    pub(crate) line: usize,
-    /// Column of the value.
-    pub(crate) column: usize,
+    pub value: String,
+    /// Line of the key, from 1.
+    pub line: usize,
+    /// Column of the value, from 1.
+    pub column: usize,
 }
 
 /// Program that prints the key of a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct KeyCommand {
-    pub(crate) provider: &'static str,
+pub struct KeyCommand {
+    /// Name of the provider.
+    pub provider: &'static str,
     /// Program and arguments.
-    pub(crate) words: Vec<String>,
-    pub(crate) line: usize,
+    pub words: Vec<String>,
+    /// Line of the words, from 1.
+    pub line: usize,
 }
 
 /// Content of a file. Settings with mistakes are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct File {
+pub struct File {
     /// Name for messages.
-    pub(crate) name: String,
-    pub(crate) settings: Vec<Setting>,
-    pub(crate) profiles: BTreeMap<String, Vec<Setting>>,
-    pub(crate) key_commands: Vec<KeyCommand>,
-    pub(crate) problems: Vec<Problem>,
+    pub name: String,
+    /// Settings outside of profiles.
+    pub settings: Vec<Setting>,
+    /// Settings of the profiles, by name.
+    pub profiles: BTreeMap<String, Vec<Setting>>,
+    /// Programs that print keys.
+    pub key_commands: Vec<KeyCommand>,
+    /// Mistakes.
+    pub problems: Vec<Problem>,
 }
 
 /// Table that a key is in.
@@ -65,7 +73,7 @@ enum Level {
 type DeKey<'t> = Spanned<Cow<'t, str>>;
 
 /// Returns the path of the user's file; `None` if no variable names the directory.
-pub(crate) fn user_path(process_env: &ProcessEnv) -> Option<PathBuf> {
+pub fn user_path(process_env: &ProcessEnv) -> Option<PathBuf> {
     let directory = process_env.configuration_directory()?;
     process_env::absolute(&directory.join(FILE)).ok()
 }
@@ -92,13 +100,16 @@ pub(crate) fn key_commands(process_env: &ProcessEnv) -> BTreeMap<&'static str, V
 }
 
 /// Checks the user's file.
-pub(crate) fn check_user_file(process_env: &ProcessEnv) -> Result<(), Failure> {
+///
+/// Its mistakes are one usage failure.
+pub fn check_user_file(process_env: &ProcessEnv) -> Result<(), Failure> {
     problem::failure(&user_file(process_env).problems).map_or(Ok(()), Err)
 }
 
 impl File {
     /// Parses a file in `directory`, to which its paths are relative. `name` is for messages.
-    pub(crate) fn parse(name: &str, directory: &Path, text: &str) -> Self {
+    #[must_use]
+    pub fn parse(name: &str, directory: &Path, text: &str) -> Self {
         let (table, errors) = DeTable::parse_recoverable(text);
         let mut reader = Reader { text, directory, end: text.len(), file: Self::default() };
         reader.file.name = name.to_owned();
@@ -274,7 +285,7 @@ impl Reader<'_> {
 }
 
 /// Returns whether profiles may have the key.
-pub(crate) fn is_in_profile(key: &Key) -> bool {
+pub fn is_in_profile(key: &Key) -> bool {
     key.row.kind != ValueKind::Profile
 }
 

@@ -1,14 +1,14 @@
 //! Loads the configuration of the user and of the project.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use pintle_host::{Access, ValueKind};
-
-use super::settings::{Layer, Source, Sources, Value};
-use crate::config::file::keys::{self, KEY_COMMAND, PROFILE};
-use crate::config::file::problem::Problem;
-use crate::config::file::{File, Setting, user_file};
+use super::settings::{Source, Sources, Value, Values};
+use crate::config_file::keys::{self, KEY_COMMAND, PROFILE};
+use crate::config_file::problem::Problem;
+use crate::config_file::{File, Setting, user_file};
 use crate::failure::Failure;
+use crate::layers::{Access, ValueKind};
 use crate::named_value;
 use crate::notice::Notice;
 use crate::policy::{Project, Trusted};
@@ -17,54 +17,68 @@ use crate::process_env::ProcessEnv;
 /// Name of the project's file for messages.
 const PROJECT_FILE: &str = ".pintle/config.toml";
 
-/// Name of the environment in which this command reads projects.
+/// Name of the environment whose projects are read.
 const LOCAL: &str = "local";
 
 /// Content of both files and of the variables.
 #[derive(Debug, Default)]
-pub(crate) struct Configuration {
-    pub(crate) user: File,
+pub struct Configuration {
+    /// The user's file.
+    pub user: File,
     pub(super) project: File,
-    pub(super) variables: Layer,
+    pub(super) variables: Values,
     /// Whether the user trusts the project with the keys that need it.
     pub(super) is_project_trusted: bool,
     /// Mistakes of all sources.
-    pub(crate) problems: Vec<Problem>,
+    pub problems: Vec<Problem>,
     /// Notices about keys of the project that have no effect.
-    pub(crate) notices: Vec<Notice>,
+    pub notices: Vec<Notice>,
 }
 
 /// Returns the root of the project that the current directory is in: the directory that has its files, or else the root of
 /// the repository, or else the current directory.
-pub(crate) async fn project_root(process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
+///
+/// # Errors
+///
+/// The current directory, or a file of a project in it, cannot be read.
+pub async fn project_root(process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
     let environment = process_env.local_environment(&process_env.directory(None)?)?;
     Project::root(&environment).await
 }
 
 /// Returns whether a project's file has keys that count only if the project is trusted.
-pub(crate) fn needs_trust(file: &File) -> bool {
+#[must_use]
+pub fn needs_trust(file: &File) -> bool {
     has(file, is_trusted)
 }
 
-/// Loads the configuration for a command that works in `directory`; without one, no project counts.
-pub(crate) async fn load(
-    directory: Option<&Path>,
-    process_env: &ProcessEnv,
-) -> Result<Configuration, Failure> {
-    let mut loaded = Configuration { user: user_file(process_env), ..Configuration::default() };
-    if let Some(directory) = directory {
-        loaded.read_project(directory, process_env).await?;
-    }
-    loaded.problems.append(&mut loaded.user.problems);
-    loaded.problems.append(&mut loaded.project.problems);
-    loaded.read_variables(process_env);
-    loaded.check_selected_profiles();
-    Ok(loaded)
-}
-
 impl Configuration {
+    /// Loads the configuration for a command that works in `directory`; without one, no project counts. Dropping the future stops
+    /// reading.
+    ///
+    /// # Errors
+    ///
+    /// A file of a project cannot be read. Mistakes in files are [`problems`](Self::problems).
+    pub async fn load(directory: Option<&Path>, process_env: &ProcessEnv) -> Result<Self, Failure> {
+        let mut loaded = Self { user: user_file(process_env), ..Self::default() };
+        if let Some(directory) = directory {
+            loaded.read_project(directory, process_env).await?;
+        }
+        loaded.problems.append(&mut loaded.user.problems);
+        loaded.problems.append(&mut loaded.project.problems);
+        loaded.read_variables(process_env);
+        loaded.check_selected_profiles();
+        Ok(loaded)
+    }
+
+    /// Returns the names of all profiles.
+    #[must_use]
+    pub fn profiles(&self) -> BTreeSet<&str> {
+        self.sources(None).profiles()
+    }
+
     /// Returns the sources that count.
-    pub(crate) fn sources(&self, profile_flag: Option<&str>) -> Sources<'_> {
+    pub(super) fn sources(&self, profile_flag: Option<&str>) -> Sources<'_> {
         Sources {
             files: vec![&self.user, &self.project],
             variables: self.variables.clone(),
@@ -121,11 +135,10 @@ impl Configuration {
         }
     }
 
-    /// Rejects names of profiles that there are not.
+    /// Rejects names of profiles that do not exist.
     pub(super) fn check_selected_profiles(&mut self) {
         let mut problems = Vec::new();
-        let is_unknown =
-            |text: &str| !keys::is_profile_file(text) && !self.sources(None).profiles().contains(text);
+        let is_unknown = |text: &str| !keys::is_profile_file(text) && !self.profiles().contains(text);
         for file in [&self.user, &self.project] {
             let selecting = file.settings.iter().filter(|setting| setting.key.name == PROFILE);
             for setting in selecting.filter(|setting| is_unknown(&setting.value)) {
@@ -143,8 +156,7 @@ impl Configuration {
 
     /// Describes a name without a profile.
     pub(super) fn no_profile(&self, name: &str) -> String {
-        let sources = self.sources(None);
-        let profiles = sources.profiles();
+        let profiles = self.profiles();
         let meant = named_value::meant(name, profiles.iter().copied());
         if !meant.is_empty() || profiles.is_empty() {
             return format!("there is no profile `{name}`{meant}");

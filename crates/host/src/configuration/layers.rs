@@ -1,46 +1,63 @@
-//! The configuration and the flags of a session as layers of its settings.
+//! The configuration and the given settings of a session as layers.
+
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use pintle_agent::Toolset;
-use pintle_host::{
-    BaseUrl, CountLimit, FIELDS, Layer, LayerSpec, PartialSpec, ProfileRef, ValueOrigin, merge,
-};
 
+use super::SettingSources;
 use super::load::Configuration;
-use super::settings::{self, Settings, Source};
-use super::{SessionSources, require_file, url_variable};
-use crate::arguments::RunArgs;
-use crate::config::file::keys;
+use super::settings::{self, Settings, Source, Value, Values};
+use crate::config_file::keys;
 use crate::failure::Failure;
-use crate::process_env::ProcessEnv;
+use crate::layers::{FIELDS, FieldRow, Layer, LayerSpec, ValueOrigin, merge};
+use crate::process_env::{self, ProcessEnv};
 use crate::provider::{Provider, ProviderName};
+use crate::spec::{BaseUrl, CountLimit, PartialSpec, ProfileRef};
 use crate::timeout;
 
 /// Path of the field for the base URL.
 const BASE_URL: &str = "model.base_url";
 
-/// Returns the layers of a session. The remembered settings do not have those that the flags of the process replace.
+/// Returns the layers of a session. The remembered settings do not have those that the given settings replace.
 pub(super) fn of_session(
-    args: &RunArgs,
-    sources: &SessionSources,
+    sources: &SettingSources,
     loaded: &Configuration,
     process_env: &ProcessEnv,
 ) -> Result<Vec<LayerSpec>, Failure> {
-    let of_files = loaded.sources(None);
-    let profiles = of_files.profiles();
-    let typed = args.layer(&profiles)?;
+    let mut given = sources.given.layer.clone();
+    name_profile(&mut given.spec, loaded)?;
     let mut kept = sources.remembered.spec.clone().into_layer();
-    let flag = selected_profile(args, &kept.spec);
-    if let (Some(name), true) = (&flag, kept.spec.model.profile.is_some())
-        && !profiles.contains(name.as_str())
+    let profile = selected_profile(&given.spec, &kept.spec);
+    if let (Some(name), true) = (&profile, kept.spec.model.profile.is_some())
+        && !loaded.profiles().contains(name.as_str())
     {
         kept.spec.model.profile = Some(ProfileRef::File(name.into()));
     }
-    let provider = typed.spec.model.provider.as_deref().or(kept.spec.model.provider.as_deref());
-    let mut layers = of_configuration(flag.as_deref(), provider, loaded, process_env)?;
+    let provider = given.spec.model.provider.as_deref().or(kept.spec.model.provider.as_deref());
+    let mut layers = of_configuration(profile.as_deref(), provider, loaded, process_env)?;
     let defaults = LayerSpec::new(Layer::Default, sources.defaults.clone(), ValueOrigin::Default);
-    layers.extend([defaults, kept, typed]);
+    layers.extend([defaults, kept, given]);
     layers.extend(sources.request.clone());
     Ok(layers)
+}
+
+/// Changes a profile that is a file into the profile of the configuration that has its name, if there is one. Rejects a name
+/// without a profile.
+pub(super) fn name_profile(spec: &mut PartialSpec, loaded: &Configuration) -> Result<(), Failure> {
+    let profiles = loaded.profiles();
+    match &spec.model.profile {
+        Some(ProfileRef::Name(name)) if !profiles.contains(name.as_str()) => {
+            return Err(Failure::usage(loaded.no_profile(name)));
+        }
+        Some(ProfileRef::File(file)) => {
+            if let Some(name) = file.to_str().filter(|name| profiles.contains(name)) {
+                spec.model.profile = Some(ProfileRef::Name(name.to_owned()));
+            }
+        }
+        Some(ProfileRef::Name(_)) | None => {}
+    }
+    Ok(())
 }
 
 /// Returns the layers of the configuration. `profile` is the value of `--profile`, and `provider` the name of the provider that
@@ -51,8 +68,8 @@ pub(super) fn of_configuration(
     loaded: &Configuration,
     process_env: &ProcessEnv,
 ) -> Result<Vec<LayerSpec>, Failure> {
-    if let Some(name) = profile.filter(|name| !loaded.sources(None).profiles().contains(name)) {
-        require_file(name, loaded)?;
+    if let Some(name) = profile {
+        require_profile(name, loaded)?;
     }
     let selected = loaded.sources(profile).profile();
     let mut layers = loaded.layers(selected.as_ref().map(|value| value.text.as_str()));
@@ -63,10 +80,9 @@ pub(super) fn of_configuration(
     Ok(layers)
 }
 
-/// Returns the value of `--profile`, typed or remembered.
-pub(super) fn selected_profile(args: &RunArgs, remembered: &PartialSpec) -> Option<String> {
-    let typed = args.model.profile.as_ref().map(|path| path.to_string_lossy().into_owned());
-    typed.or_else(|| profile_text(remembered))
+/// Returns the value of `--profile`, given or remembered.
+pub(super) fn selected_profile(given: &PartialSpec, remembered: &PartialSpec) -> Option<String> {
+    profile_text(given).or_else(|| profile_text(remembered))
 }
 
 /// Returns the profile of settings as a value of `--profile`.
@@ -93,14 +109,41 @@ fn hide_weaker_urls(layers: &mut [LayerSpec], given: Option<ProviderName>, proce
     }
 }
 
+/// Rejects a value of `--profile` that is neither a profile nor a file.
+fn require_profile(name: &str, loaded: &Configuration) -> Result<(), Failure> {
+    let is_known = loaded.profiles().contains(name)
+        || keys::is_profile_file(name)
+        || process_env::read_text_if_there("profile", Path::new(name))?.is_some();
+    if is_known {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("{} in the configuration, and no such file", loaded.no_profile(name))))
+}
+
+/// Returns the variable with the base URL of the provider that flags or the configuration name, or else that has a key, and
+/// its value.
+fn url_variable(
+    given: Option<ProviderName>,
+    configured: impl FnOnce() -> Option<Provider>,
+    process_env: &ProcessEnv,
+) -> Option<(&'static str, String)> {
+    let provider = match given {
+        Some(ProviderName::Scripted) => return None,
+        Some(ProviderName::Of(provider)) => Some(provider),
+        None => configured().or_else(|| Provider::by_key(|name| process_env.variable(name))),
+    };
+    let name = provider.unwrap_or(Provider::OpenAiCompatible).variables().base_url;
+    Some((name, process_env.variable(name)?))
+}
+
 impl Configuration {
     /// Returns the layers of the files and of the variables. `profile` is the name of the selected profile.
-    pub(super) fn layers(&self, profile: Option<&str>) -> Vec<LayerSpec> {
+    fn layers(&self, profile: Option<&str>) -> Vec<LayerSpec> {
         self.values(profile).into_iter().map(|(kind, values)| layer(kind, &values)).collect()
     }
 
     /// Returns the values of the files and of the variables by layer.
-    fn values(&self, profile: Option<&str>) -> Vec<(Layer, settings::Layer)> {
+    fn values(&self, profile: Option<&str>) -> Vec<(Layer, Values)> {
         let trusted = self.is_project_trusted;
         let files = [
             (&self.user, Layer::User, Layer::UserProfile),
@@ -108,17 +151,51 @@ impl Configuration {
         ];
         let mut layers = Vec::new();
         for (file, of_file, of_profile) in files {
-            layers.push((of_file, settings::layer(file, None, &file.settings)));
+            layers.push((of_file, settings::values(file, None, &file.settings)));
             if let Some((name, values)) = profile.and_then(|name| file.profiles.get_key_value(name)) {
-                layers.push((of_profile, settings::layer(file, Some(name), values)));
+                layers.push((of_profile, settings::values(file, Some(name), values)));
             }
         }
         layers.push((Layer::Variables, self.variables.clone()));
         layers
     }
 
-    /// Returns the effective values of the keys without flags. `profile` is the value of `--profile`.
-    pub(crate) fn settings(&self, profile: Option<&str>) -> Settings {
+    /// Returns the effective values of the keys without flags. `profile` is the value of `--profile`. The variable with the base
+    /// URL of the provider takes precedence over files.
+    ///
+    /// # Errors
+    ///
+    /// `profile` is neither a profile nor a file.
+    pub fn effective_settings(
+        &self,
+        profile: Option<&str>,
+        process_env: &ProcessEnv,
+    ) -> Result<Settings, Failure> {
+        let mut settings = self.settings(profile);
+        if let Some(name) = profile {
+            require_profile(name, self)?;
+        }
+        let configured = || -> Option<Provider> { settings.values.get("provider")?.text.parse().ok() };
+        let variable = url_variable(None, configured, process_env);
+        let is_own = settings
+            .values
+            .get(keys::BASE_URL)
+            .is_some_and(|value| matches!(value.source, Source::Variable(_)));
+        if let (Some((name, text)), false) = (variable, is_own) {
+            let source = Source::Variable(name.to_owned());
+            settings.values.insert(keys::BASE_URL, Value { text, source });
+        }
+        Ok(settings)
+    }
+
+    /// Returns the effective values of the keys that are no settings of a session. `profile` is the value of `--profile`.
+    pub(super) fn presentation(&self, profile: Option<&str>) -> BTreeMap<&'static str, String> {
+        let values = self.settings(profile).values.into_iter();
+        values.filter(|(key, _)| field_of(key).is_none()).map(|(key, value)| (key, value.text)).collect()
+    }
+
+    /// Returns the effective values of the keys without flags and without the variables of providers.
+    pub(super) fn settings(&self, profile: Option<&str>) -> Settings {
         let selected = self.sources(profile).profile();
         let name = selected.as_ref().map(|value| value.text.as_str());
         let mut layers = self.layers(name);
@@ -127,9 +204,9 @@ impl Configuration {
         }
         // Only the values of clients have problems.
         let origins = merge(layers).map(|resolved| resolved.origins).unwrap_or_default();
-        let mut values = settings::Layer::new();
+        let mut values = Values::new();
         for (key, value) in self.values(name).into_iter().flat_map(|(_, values)| values) {
-            let row = FIELDS.iter().find(|row| row.key == Some(key));
+            let row = field_of(key);
             // A key that is no setting of a session has the value of the strongest source.
             let is_effective = row.is_none_or(|row| {
                 origins.get(row.path).is_some_and(|of| of.contains(&ValueOrigin::from(&value.source)))
@@ -142,28 +219,21 @@ impl Configuration {
     }
 }
 
+/// Returns the field that a key sets; `None` for a key that is no setting of a session.
+fn field_of(key: &str) -> Option<&'static FieldRow> {
+    FIELDS.iter().find(|row| row.key == Some(key))
+}
+
 /// Returns the layer of the values of a source. Keys that are no settings of a session are left out.
-fn layer(kind: Layer, values: &settings::Layer) -> LayerSpec {
+fn layer(kind: Layer, values: &Values) -> LayerSpec {
     let mut layer = LayerSpec::new(kind, PartialSpec::default(), ValueOrigin::Default);
     for (key, value) in values {
-        if let Some(row) = FIELDS.iter().find(|row| row.key == Some(*key)) {
+        if let Some(row) = field_of(key) {
             set(&mut layer.spec, key, &value.text);
             layer = layer.with_origin(row.path, ValueOrigin::from(&value.source));
         }
     }
     layer
-}
-
-impl From<&Source> for ValueOrigin {
-    fn from(source: &Source) -> Self {
-        match source {
-            Source::File { name, line, profile } => {
-                Self::File { name: name.clone(), line: *line, profile: profile.clone() }
-            }
-            Source::Variable(name) => Self::Variable(name.clone()),
-            Source::Flag(flag) => Self::Flag(flag.clone()),
-        }
-    }
 }
 
 /// Sets the field of a key. `text` is a value of the key.
@@ -201,9 +271,8 @@ fn set(spec: &mut PartialSpec, key: &str, text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use pintle_host::{FieldRow, ValueKind};
-
     use super::*;
+    use crate::layers::ValueKind;
 
     /// Returns a value of a kind.
     fn sample(kind: ValueKind) -> &'static str {

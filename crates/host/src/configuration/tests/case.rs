@@ -1,22 +1,22 @@
-//! Flags, files and variables, and the settings that they form.
+//! Given settings, files and variables, and the settings that they form.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use pintle_host::{Resolved, merge};
 use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::super::load::{is_of_user, is_trusted, remove};
-use super::super::{Configuration, SessionSources, layers};
+use super::super::{Configuration, GivenSettings, SettingSources, layers};
 use super::projection;
-use crate::arguments::command_line::session_of;
-use crate::config::file::File;
+use crate::config_file::File;
+use crate::layers::{Resolved, merge};
 use crate::process_env::ProcessEnv;
 use crate::sessions::{Flags, RememberedSettings};
+use crate::spec::PartialSpec;
 
-/// Flags, files and variables.
+/// Given settings, files and variables.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Case {
@@ -27,8 +27,8 @@ pub(super) struct Case {
     pub(super) project: String,
     pub(super) untrusted: bool,
     pub(super) variables: BTreeMap<String, String>,
-    /// Flags of `pintle run`, separated by spaces.
-    pub(super) flags: String,
+    /// Settings that the program gives.
+    pub(super) given: PartialSpec,
     /// Flags that the session remembers.
     pub(super) remembered: Flags,
     /// Settings that are not the defaults.
@@ -38,22 +38,14 @@ pub(super) struct Case {
 }
 
 impl Case {
-    /// Returns whether this build has the flags.
-    pub(super) fn is_supported(&self) -> bool {
-        let has_servers =
-            self.flags.contains("mcp") || self.remembered.keys().any(|name| name.contains("mcp"));
-        cfg!(feature = "mcp") || !has_servers
-    }
-
     /// Forms layers, and merges them. Also returns the settings as the parts of a session receive them.
     pub(super) fn resolve(&self) -> Result<(Resolved, BTreeMap<&'static str, Json>), String> {
-        let typed = session_of(&format!("pintle run {} x", self.flags));
         let remembered = RememberedSettings::from_flags(self.remembered.clone());
         let remembered = remembered.map_err(|failure| failure.message())?;
-        let flags = typed.layer(&BTreeSet::new()).map_err(|failure| failure.message())?;
-        let remembered = remembered.without_replaced(&flags.spec);
-        let sources = SessionSources { remembered, ..SessionSources::default() };
-        let layers = layers::of_session(&typed, &sources, &self.configuration(), &self.process_env());
+        let remembered = remembered.without_replaced(&self.given);
+        let given = GivenSettings::from(self.given.clone());
+        let sources = SettingSources { remembered, ..SettingSources::from(given) };
+        let layers = layers::of_session(&sources, &self.configuration(), &self.process_env());
         let layers = layers.map_err(|failure| failure.message())?;
         let resolved = merge(layers).map_err(|problems| format!("{problems:?}"))?;
         let received = projection::of_choices(&resolved.spec);
