@@ -239,6 +239,18 @@ mod tests {
     }
 
     #[test]
+    fn the_recorded_mode_is_a_setting_unless_it_was_set_while_the_session_ran() {
+        let summary = Summary::new(SessionId::new("s"), super::super::now());
+        for (mode, is_mode_chosen, expected) in
+            [(None, false, None), (Some(Mode::Auto), false, Some(Mode::Auto)), (Some(Mode::Auto), true, None)]
+        {
+            let recorded = RecordedPolicy { mode, is_mode_chosen, ..RecordedPolicy::default() };
+            let settings = RememberedSettings::from_session(&summary, &recorded).unwrap();
+            assert_eq!(settings.recorded_mode, expected, "{recorded:?}");
+        }
+    }
+
+    #[test]
     fn stronger_settings_replace_flags_of_their_group() {
         type Set = fn(&mut PartialSpec);
         let cases: [(Set, &[&str], &[&str]); 8] = [
