@@ -74,8 +74,8 @@ fn a_model_that_the_catalog_does_not_have_is_a_warning() {
         let user = User::new(ANSWER);
         std::fs::create_dir_all(user.at(".config/pintle")).unwrap();
         std::fs::write(user.at(".config/pintle/config.toml"), config).unwrap();
-        // The grant is read after the model is selected, and before a provider is asked.
-        let mut started = user.command(&["run", "--grant", "missing.toml", "Go"]);
+        // The file of the servers is read after the model is selected, and before a provider is asked.
+        let mut started = user.command(&["run", "--mcp-config", "missing.json", "Go"]);
         started.args(flags);
         if !config.contains("model") {
             started.args(["--model", UNKNOWN]);

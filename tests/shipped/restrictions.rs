@@ -7,7 +7,7 @@ use pintle_testkit::Dialect;
 use serde_json::json;
 
 use super::acp::{Editor, session_of};
-use super::server::{TestServer, token};
+use super::server::{TestServer, session_path, token};
 use super::terminal::{leave, start};
 use super::user::User;
 use super::worktrees::is_confined;
@@ -277,4 +277,32 @@ fn each_surface_reports_a_value_that_does_not_apply_on_standard_error() {
         let notice = ".pintle/config.toml:1: `max_turns` allows more than ";
         assert!(printed.contains(notice) && printed.contains(LIMITED), "{surface}: {printed}");
     }
+}
+
+#[test]
+fn a_fork_whose_mode_the_configuration_limits_needs_no_approval() {
+    let user = User::new("[[turn]]\ntext = \"Done.\"\n");
+    let runner = token(&user, "ann", &["--scope", "read,run"]);
+    let approver = token(&user, "eve", &["--scope", "read,run,approve"]);
+    let create = |served: &TestServer, mode: &str| {
+        let (status, body) = served.request(&approver, "POST", "/v1/sessions", &json!({"mode": mode}));
+        assert_eq!(status, 201, "{body}");
+        session_path(&body)
+    };
+    let fork = |served: &TestServer, path: &str| {
+        served.request(&runner, "POST", &format!("{path}/fork"), &json!({"turns": 0}))
+    };
+    let served = TestServer::start(&user, &[]);
+    let earlier = create(&served, "edit");
+    drop(served);
+    write(&user, ".config/pintle/config.toml", "mode = \"ask\"\n");
+    let served = TestServer::start(&user, &[]);
+    let (status, body) = fork(&served, &earlier);
+    assert_eq!(status, 201, "{body}");
+    let (_, body) = served.request(&runner, "GET", &session_path(&body), &json!({}));
+    assert!(body.contains("\"mode\":\"ask\""), "{body}");
+    // This mode exceeds the present configuration by a decision, so the configuration does not limit it.
+    let wider = create(&served, "edit");
+    let (status, body) = fork(&served, &wider);
+    assert!(status == 403 && body.contains("the fork inherits mode edit"), "{status} {body}");
 }

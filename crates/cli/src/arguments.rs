@@ -47,7 +47,7 @@ use pintle_agent::CompactionPolicy;
 pub(crate) use self::approvals::{ApprovalArg, ApprovalsArgs, ApprovalsCommand, DecideArgs, DecisionName};
 #[cfg(feature = "client")]
 pub(crate) use self::attach::AttachArgs;
-pub(crate) use self::audit::{AuditArgs, AuditFormat};
+pub(crate) use self::audit::AuditArgs;
 pub(crate) use self::budget::BudgetArgs;
 pub(crate) use self::choices::ToolsetName;
 pub(crate) use self::config::{ConfigArgs, ConfigCommand, ConfigurationArgs, EditConfigArgs, ListConfigArgs};
@@ -66,10 +66,12 @@ pub(crate) use self::mcp::{
 use self::parsers::{EnvSpecParser, named};
 pub(crate) use self::policy::{CheckRulesArgs, PolicyArgs, RulesArgs, RulesCommand, RulesScope, TrustArgs};
 #[cfg(feature = "server")]
-pub(crate) use self::serve::{ServeSessionsArgs, ServedRoot};
+pub(crate) use self::serve::ServeSessionsArgs;
+#[cfg(feature = "client")]
+pub(crate) use self::session::ExportFormat;
 pub(crate) use self::session::{
-    DeleteArgs, DiffArgs, ExportArgs, ExportFormat, ListSessionsArgs, PruneArgs, RewindArgs, SessionArg,
-    SessionArgs, SessionsArgs, SessionsCommand, VerifyArgs, WorktreeArgs, WorktreeCommand,
+    DeleteArgs, DiffArgs, ExportArgs, ListSessionsArgs, PruneArgs, RewindArgs, SessionArg, SessionArgs,
+    SessionsArgs, SessionsCommand, VerifyArgs, WorktreeArgs, WorktreeCommand,
 };
 #[cfg(feature = "task")]
 pub(crate) use self::task::{

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod attendant;
+pub mod audit;
 pub mod budget;
 pub mod config_file;
 pub mod configuration;

@@ -5,6 +5,11 @@
 //! that has variants.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::failure::{Failure, OrFailure as _};
 
 /// Sanitizes text that arrives in pieces. Whether a character is kept depends on its neighbours.
 #[derive(Clone, Debug, Default)]
@@ -128,6 +133,37 @@ pub fn escape_hidden(line: &str) -> Cow<'_, str> {
 /// Escapes control characters, invisible characters and line ends. For untrusted names that are printed within a line.
 pub fn in_one_line(text: &str) -> String {
     escape_hidden(text).replace('\n', "\\n")
+}
+
+/// Serialises a value as one line of JSON without control or invisible characters.
+///
+/// # Errors
+///
+/// A value that cannot be serialised, for example because a spool file cannot be read back.
+pub fn json_line(value: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string(value).or_failed("cannot serialise an event as JSON")?;
+    let mut text = escape_json(&text).into_owned();
+    text.push('\n');
+    Ok(text)
+}
+
+/// Escapes characters that JSON permits but a terminal should not receive: DEL, C1 controls, bidirectional overrides and
+/// invisible characters. They only occur within strings.
+fn escape_json(json: &str) -> Cow<'_, str> {
+    if json.chars().all(is_safe) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for character in json.chars() {
+        if is_safe(character) {
+            out.push(character);
+        } else {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                let _infallible = write!(out, "\\u{unit:04x}");
+            }
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// Returns the lines of a unified diff. Carriage returns are stripped if every line of content has one; otherwise they are
@@ -255,6 +291,14 @@ mod tests {
         for (text, omitted, escaped) in cases {
             assert_eq!((sanitize(text), escape_hidden(text)), (omitted.into(), escaped.into()), "{text:?}");
         }
+    }
+
+    #[test]
+    fn control_characters_are_escaped_losslessly() {
+        let text = "a\x1b[2J\u{9b}2J\x7f\u{202e}é\u{200b}\u{e0041}\n";
+        let line = json_line(&text).unwrap();
+        assert_eq!(line, "\"a\\u001b[2J\\u009b2J\\u007f\\u202eé\\u200b\\udb40\\udc41\\n\"\n");
+        assert_eq!(serde_json::from_str::<String>(&line).unwrap(), text);
     }
 
     #[test]

@@ -2,8 +2,11 @@
 
 pub mod delete;
 pub mod empty;
+pub mod export;
+pub mod files;
 mod flags;
 mod place;
+pub mod verify;
 pub mod worktree;
 
 use std::collections::BTreeSet;
@@ -362,10 +365,7 @@ async fn forkable(
 impl Selected {
     /// Returns the settings that the session remembers.
     pub fn remembered(&self) -> Result<RememberedSettings, Failure> {
-        let mut remembered = RememberedSettings::from_summary(&self.summary)?;
-        let recorded = RecordedPolicy::from_record(&self.record);
-        remembered.recorded_mode = recorded.mode.filter(|_| !recorded.is_mode_chosen);
-        Ok(remembered)
+        RememberedSettings::from_session(&self.summary, &RecordedPolicy::from_record(&self.record))
     }
 
     /// Returns the record of the session.

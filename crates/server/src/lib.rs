@@ -18,6 +18,8 @@ mod tests;
 #[cfg(feature = "tls")]
 mod tls;
 mod unauthenticated;
+#[cfg(feature = "host")]
+mod user_session_host;
 
 pub use api::{AccessToken, AccessTokens, TokenError, TokenScope};
 pub use audit::{AuditLine, AuditLog};
@@ -31,3 +33,5 @@ pub use limits::ServerLimits;
 pub use serve::Server;
 #[cfg(feature = "tls")]
 pub use tls::{TlsError, TlsIdentity};
+#[cfg(feature = "host")]
+pub use user_session_host::{UserSessionHost, UserSessionHostBuilder, WorkspaceRoot};

@@ -70,10 +70,19 @@ const ARROWS: &[Arrows] = &[
         to: &["pintle-agent", "pintle-env", "pintle-llm", "pintle-tools"],
         to_in_tests: &[],
     },
+    // The features `host` and `tasks` add the optional ones.
     Arrows {
         from: "pintle-server",
-        to: &["pintle-agent", "pintle-llm", "pintle-store", "pintle-workflow"],
-        to_in_tests: &["pintle-test-conditions", "pintle-env", "pintle-tools"],
+        to: &[
+            "pintle-agent",
+            "pintle-governance",
+            "pintle-host",
+            "pintle-llm",
+            "pintle-store",
+            "pintle-tools",
+            "pintle-workflow",
+        ],
+        to_in_tests: &["pintle-test-conditions", "pintle-env"],
     },
     Arrows {
         from: "pintle-client",

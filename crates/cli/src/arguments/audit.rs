@@ -33,3 +33,13 @@ pub(crate) enum AuditFormat {
     /// One page that needs nothing else
     Html,
 }
+
+impl From<AuditFormat> for pintle_host::audit::AuditFormat {
+    fn from(format: AuditFormat) -> Self {
+        match format {
+            AuditFormat::Text => Self::Text,
+            AuditFormat::Json => Self::Json,
+            AuditFormat::Html => Self::Html,
+        }
+    }
+}

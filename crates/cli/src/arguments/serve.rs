@@ -2,34 +2,22 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::Args;
+use pintle_server::WorkspaceRoot;
 
 use super::RunArgs;
 use super::hosted::hide_refused;
 
-/// Value of `--root`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ServedRoot {
-    /// Tenant whose sessions may work there. `None` for tenants without a root.
-    pub(crate) tenant: Option<String>,
-    pub(crate) directory: PathBuf,
-}
-
-impl FromStr for ServedRoot {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let tenant = text.split_once('=').filter(|(tenant, _)| !tenant.contains('/'));
-        let (tenant, directory) = match tenant {
-            Some((tenant, directory)) => (Some(tenant.to_owned()), directory),
-            None => (None, text),
-        };
-        if directory.is_empty() || tenant.as_deref() == Some("") {
-            return Err("expected DIR or TENANT=DIR");
+/// Parses a value of `--root`.
+fn workspace_root(text: &str) -> Result<WorkspaceRoot, &'static str> {
+    let tenant = text.split_once('=').filter(|(tenant, _)| !tenant.contains('/'));
+    match tenant {
+        Some((tenant, directory)) if !tenant.is_empty() && !directory.is_empty() => {
+            Ok(WorkspaceRoot::for_tenant(tenant, directory))
         }
-        Ok(Self { tenant, directory: PathBuf::from(directory) })
+        None if !text.is_empty() => Ok(WorkspaceRoot::new(text)),
+        Some(_) | None => Err("expected DIR or TENANT=DIR"),
     }
 }
 
@@ -48,8 +36,8 @@ pub(crate) struct ServeSessionsArgs {
     pub(crate) host: Vec<String>,
     /// Allow sessions in this directory and below; repeatable. TENANT=DIR applies to one tenant and replaces the common roots
     /// [default: the directory of the sessions]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) root: Vec<ServedRoot>,
+    #[arg(long, value_name = "DIR", value_parser = workspace_root)]
+    pub(crate) root: Vec<WorkspaceRoot>,
     /// Listen beyond loopback even if commands run unsandboxed and without approval
     #[arg(long, conflicts_with = "socket")]
     pub(crate) allow_unsandboxed_network: bool,

@@ -151,6 +151,16 @@ pub(crate) enum ExportFormat {
     Html,
 }
 
+impl From<ExportFormat> for pintle_host::sessions::export::ExportFormat {
+    fn from(format: ExportFormat) -> Self {
+        match format {
+            ExportFormat::Jsonl => Self::Jsonl,
+            ExportFormat::Markdown => Self::Markdown,
+            ExportFormat::Html => Self::Html,
+        }
+    }
+}
+
 /// `pintle sessions verify`.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {

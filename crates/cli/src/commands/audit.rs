@@ -1,104 +1,32 @@
 //! `pintle audit`: reports the requests, approvals, commands, changes and costs of a session, and verifies its record.
 
-mod calls;
-mod document;
-mod html;
-mod reading;
-mod report;
-mod text;
-mod verification;
-
-use pintle_agent::SessionId;
 use pintle_governance::CallHistory;
-use pintle_governance::audit::{AuditReport, ChainReport};
+use pintle_governance::audit::AuditReport;
+use pintle_host::audit::{AuditDetail, read_audit, redact_audit, render_audit};
 use pintle_tools::most_similar;
-use serde::Serialize;
 
-use self::document::Document;
-use crate::arguments::{AuditArgs, AuditFormat};
+use crate::arguments::AuditArgs;
 use crate::commands::sessions::verify;
 use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
+use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
-use crate::process_secrets;
-use crate::render;
 use crate::sessions::Sessions;
-
-/// Report about one call.
-#[derive(Debug, Serialize)]
-struct CallReport<'a> {
-    session_id: &'a SessionId,
-    chain: Option<&'a ChainReport>,
-    call: &'a CallHistory,
-}
-
-/// How much of each call is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Detail {
-    /// Decision and outcome.
-    Decisive,
-    /// Everything.
-    Complete,
-}
 
 /// Runs `pintle audit`.
 pub(crate) async fn audit(args: AuditArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let head = args.head.as_deref().map(verify::parse_head).transpose()?;
     let sessions = Sessions::open(process_env).await?;
     let id = sessions.find(&args.session).await?.id;
-    let mut report = reading::report(&sessions, id, head).await?;
+    let mut report = read_audit(&sessions, id, head).await?;
     if !args.full {
-        report = report
-            .redacted(&process_secrets::redactions(process_env, None))
-            .or_failed("the audit cannot be redacted")?;
+        report = redact_audit(report, process_env)?;
     }
     let call = args.call.as_deref().map(|wanted| find_call(&report, wanted)).transpose()?;
-    let detail = if args.full { Detail::Complete } else { Detail::Decisive };
-    let text = rendered(&report, call, args.output, detail)?;
+    let detail = if args.full { AuditDetail::Complete } else { AuditDetail::Decisive };
+    let text = render_audit(&report, call, args.output.into(), detail)?;
     console::print(&text).await?;
     Ok(if report.is_intact() { Exit::Done } else { Exit::Failed })
-}
-
-/// Returns the audit of a session as text, without secrets.
-#[cfg(feature = "server")]
-pub(crate) async fn text(
-    sessions: &Sessions,
-    prefix: &str,
-    format: AuditFormat,
-    process_env: &ProcessEnv,
-) -> Result<String, Failure> {
-    let report = reading::report(sessions, sessions.find(prefix).await?.id, None).await?;
-    let report = report
-        .redacted(&process_secrets::redactions(process_env, None))
-        .or_failed("the audit cannot be redacted")?;
-    rendered(&report, None, format, Detail::Decisive)
-}
-
-/// Renders a report, or one call of it. HTML pages contain every detail.
-fn rendered(
-    report: &AuditReport,
-    call: Option<&CallHistory>,
-    format: AuditFormat,
-    detail: Detail,
-) -> Result<String, Failure> {
-    Ok(match (format, call) {
-        (AuditFormat::Json, None) => render::json_line(report)?,
-        (AuditFormat::Json, Some(call)) => render::json_line(&CallReport {
-            session_id: &report.session_id,
-            chain: report.chain.as_ref(),
-            call,
-        })?,
-        (AuditFormat::Text, call) => text::render(&document(report, call, detail)),
-        (AuditFormat::Html, call) => html::render(&document(report, call, Detail::Complete)),
-    })
-}
-
-fn document(report: &AuditReport, call: Option<&CallHistory>, detail: Detail) -> Document {
-    match call {
-        Some(call) => calls::document(report, call),
-        None => report::document(report, detail),
-    }
 }
 
 /// Returns the call with this id, or the only one whose id has this prefix. Calls of the session precede calls of its

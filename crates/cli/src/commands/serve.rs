@@ -1,12 +1,6 @@
 //! `pintle serve`: serves sessions over HTTP to browsers and programs.
 
 mod access;
-mod controls;
-mod damage;
-mod fork;
-mod host;
-mod request;
-mod roots;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,14 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_governance::Mode;
-use pintle_host::config_file::keys::is_profile_file;
-use pintle_host::{Host, ProfileRef, SandboxLevel, SessionSpec, SettingSources};
-use pintle_server::{AccessToken, Server, ServerLimits, TokenScope};
+use pintle_host::{Host, SandboxLevel, SessionSpec};
+use pintle_server::{AccessToken, Server, ServerLimits, TokenScope, UserSessionHost, UserSessionHostBuilder};
 use tokio::net::{TcpListener, UnixListener};
 
 use self::access::{AuditFile, ServedTokens, TlsFiles, keep_reading};
-use self::host::ServeHost;
-use self::roots::WorkspaceRoots;
 use crate::arguments::{RunArgs, ServeSessionsArgs, sandbox_remedy};
 use crate::commands::tokens::TokenFile;
 use crate::console;
@@ -31,7 +22,6 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::kept_in;
 use crate::process_env::{self, ProcessEnv};
-use crate::sessions::Sessions;
 
 /// Port by default.
 const PORT: u16 = 7468;
@@ -45,21 +35,21 @@ const SOCKET_MODE: u32 = 0o600;
 /// Serves sessions until a signal.
 pub(crate) async fn serve(args: ServeSessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
-    let sources = SettingSources { defaults: host::defaults(), ..SettingSources::from(args.run.given()?) };
-    let spec = Host::new(process_env.clone()).resolve(sources).await?.spec;
-    let process_env = &process_env.clone().with_server_files(server_files(&args, &spec));
+    let given = args.run.given()?;
     let interrupts = Interrupts::listen()?;
-    let sessions = Sessions::open(process_env).await?;
-    let store = sessions.shared_store();
-    let roots = WorkspaceRoots::new(&args.root, spec.environment.dir.as_deref(), process_env)?;
-    let host = ServeHost::new(&spec, args.run.clone(), roots, process_env).await?;
+    let host = Host::new(process_env.clone());
+    let store = host.sessions().await?.shared_store();
+    let sessions = UserSessionHost::builder(host).with_settings(given).with_server_files(server_files(&args));
+    let sessions =
+        args.root.iter().cloned().fold(sessions, UserSessionHostBuilder::with_root).build().await?;
+    let spec = sessions.default_spec().clone();
     let limits = ServerLimits::default()
         .with_sessions(usize::try_from(args.max_sessions).unwrap_or(usize::MAX))
         .with_sessions_of_tenant(usize::try_from(args.max_tenant_sessions).unwrap_or(usize::MAX))
         .with_waiting(usize::try_from(args.max_waiting).unwrap_or(usize::MAX))
         .with_rate(args.max_rate);
     let audit = AuditFile::new(args.audit_log.as_deref(), process_env)?;
-    let server = Server::new(Arc::new(host), store, limits).with_audit(Arc::new(audit));
+    let server = Server::new(Arc::new(sessions), store, limits).with_audit(Arc::new(audit));
     let serving = async {
         match &args.socket {
             Some(path) => serve_socket(&server, path, &interrupts).await,
@@ -81,17 +71,11 @@ pub(crate) async fn serve(args: ServeSessionsArgs, process_env: &ProcessEnv) -> 
     }
 }
 
-/// Returns the files that flags name and that control the permissions of clients and sessions.
-fn server_files(args: &ServeSessionsArgs, spec: &SessionSpec) -> Vec<PathBuf> {
-    let own = [&args.tokens, &args.tls_cert, &args.tls_key, &args.audit_log, &args.socket];
-    let named = own.into_iter().chain([&args.run.grant]).flatten().cloned();
+/// Returns the files that flags name and that control the permissions of clients.
+fn server_files(args: &ServeSessionsArgs) -> Vec<PathBuf> {
+    let named = [&args.tokens, &args.tls_cert, &args.tls_key, &args.audit_log, &args.socket];
     let moved_aside = args.audit_log.as_deref().map(process_env::moved_aside);
-    let profile = match &spec.model.profile {
-        Some(ProfileRef::File(file)) => Some(file.clone()),
-        Some(ProfileRef::Name(_)) | None => None,
-    };
-    let profile = profile.filter(|file| is_profile_file(&file.to_string_lossy()));
-    named.chain(moved_aside).chain(profile).chain(spec.tools.server_files.iter().cloned()).collect()
+    named.into_iter().flatten().cloned().chain(moved_aside).collect()
 }
 
 /// Rejects flags for a single task: clients send the task and the directory.

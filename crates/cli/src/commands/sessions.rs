@@ -2,7 +2,6 @@
 
 pub(crate) mod conversed;
 mod delete;
-pub(crate) mod export;
 pub(crate) mod files;
 mod list;
 #[cfg(feature = "client")]
@@ -10,9 +9,11 @@ mod served;
 mod show;
 pub(crate) mod verify;
 
-use self::files::{Point, in_place};
-use crate::arguments::{DiffArgs, ListFormat, RewindArgs, SessionsArgs, SessionsCommand};
-use crate::console;
+use pintle_host::sessions::export::export_session;
+use pintle_host::sessions::files::{SessionFiles, SessionPoint, with_session_files};
+
+use crate::arguments::{DiffArgs, ExportArgs, ListFormat, RewindArgs, SessionsArgs, SessionsCommand};
+use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
@@ -28,7 +29,7 @@ pub(crate) async fn sessions(args: SessionsArgs, process_env: &ProcessEnv) -> Re
     match args.command {
         SessionsCommand::List(args) => list::list(&sessions, &args, process_env).await,
         SessionsCommand::Show(args) => show::show(&sessions, &args.session, process_env).await,
-        SessionsCommand::Export(args) => export::export(&sessions, &args).await,
+        SessionsCommand::Export(args) => export(&sessions, &args).await,
         SessionsCommand::Verify(args) => verify::verify(&sessions, &args).await,
         SessionsCommand::Diff(args) => diff(&sessions, &args, process_env).await,
         SessionsCommand::Rewind(args) => rewind(&sessions, &args, process_env).await,
@@ -37,22 +38,30 @@ pub(crate) async fn sessions(args: SessionsArgs, process_env: &ProcessEnv) -> Re
     }
 }
 
+/// Runs `pintle sessions export`: writes a session as JSON lines, Markdown, or one HTML page.
+async fn export(sessions: &Sessions, args: &ExportArgs) -> Result<Exit, Failure> {
+    let exported = export_session(sessions, &args.id, args.format.into()).await?;
+    Console::new().write(&exported.text).await?;
+    Ok(if exported.is_damaged { Exit::Failed } else { Exit::Done })
+}
+
 /// Runs `pintle sessions diff`: shows the changes of a session in its directory.
 async fn diff(sessions: &Sessions, args: &DiffArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let (prefix, turns) = parse_point(&args.id)?;
-    let point = args.checkpoint.as_deref().map_or(Point::Turns(turns.unwrap_or(0)), Point::Checkpoint);
+    let point =
+        args.checkpoint.as_deref().map_or(SessionPoint::Turns(turns.unwrap_or(0)), SessionPoint::Checkpoint);
     if args.output == ListFormat::Text && !console::stdout_is_terminal() {
-        let patch =
-            in_place(sessions, prefix, process_env, async |files| files.patch(&point, process_env).await);
-        let patch = patch.await?;
+        let work = async |files: &SessionFiles<'_>| files.patch(&point, process_env).await;
+        let patch = with_session_files(sessions, prefix, process_env, work).await?;
         for path in &patch.omitted {
             files::notify_left_out(&path.to_string_lossy());
         }
         console::print_patch(&patch.bytes).await?;
         return Ok(Exit::Done);
     }
-    let text = in_place(sessions, prefix, process_env, async |files| files.diff(&point, args.output).await);
-    console::print_patch(text.await?.as_bytes()).await?;
+    let work = async |files: &SessionFiles<'_>| files::diff(files, &point, args.output).await;
+    let text = with_session_files(sessions, prefix, process_env, work).await?;
+    console::print_patch(text.as_bytes()).await?;
     Ok(Exit::Done)
 }
 
@@ -60,14 +69,15 @@ async fn diff(sessions: &Sessions, args: &DiffArgs, process_env: &ProcessEnv) ->
 async fn rewind(sessions: &Sessions, args: &RewindArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let (prefix, turns) = parse_point(&args.id)?;
     let point = match (turns, args.checkpoint.as_deref()) {
-        (_, Some(checkpoint)) => Point::Checkpoint(checkpoint),
-        (Some(turns), None) => Point::Turns(turns),
+        (_, Some(checkpoint)) => SessionPoint::Checkpoint(checkpoint),
+        (Some(turns), None) => SessionPoint::Turns(turns),
         (None, None) => {
             return Err(Failure::usage("expected ID@N, with N entries of the history, or --checkpoint")
                 .with_hint("`pintle sessions show ID --output json` numbers the entries"));
         }
     };
-    let text = in_place(sessions, prefix, process_env, async |files| files.rewind(&point, args).await);
-    console::print(&text.await?).await?;
+    let work = async |files: &SessionFiles<'_>| files::rewind(files, &point, args).await;
+    let text = with_session_files(sessions, prefix, process_env, work).await?;
+    console::print(&text).await?;
     Ok(Exit::Done)
 }

@@ -152,7 +152,8 @@ fn unmerged(worktree: &Worktree, changes: &Changes) -> Failure {
     if changes.commits > 0 {
         what.push_str(&format!(" and {}", render::plural(changes.commits, "commit")));
     }
-    let were = render::was_or_were((changes.files.len() as u64).saturating_add(changes.commits));
+    let count = (changes.files.len() as u64).saturating_add(changes.commits);
+    let were = if count == 1 { "was" } else { "were" };
     let message = format!("the worktree of session {} has {what} that {were} not merged", worktree.session);
     if changes.repositories.is_empty() {
         let hint = "`pintle worktree merge` merges all changes, and `drop --force` deletes them";

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use pintle_governance::{Grant, Mode};
+use pintle_governance::{Grant, Mode, RecordedPolicy};
 use pintle_store::Summary;
 
 use crate::failure::{Failure, OrFailure as _};
@@ -40,6 +40,17 @@ impl RememberedSettings {
         let mut settings = Self { flags, spec, recorded_mode: None };
         settings.spec.given.environment.dir =
             settings.flags.get(DIR).and_then(|dir| dir.first()).map(PathBuf::from);
+        Ok(settings)
+    }
+
+    /// Reads the settings of a session, with the mode at the end of its record unless it was set while the session ran.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_summary`](Self::from_summary).
+    pub fn from_session(summary: &Summary, recorded: &RecordedPolicy) -> Result<Self, Failure> {
+        let mut settings = Self::from_summary(summary)?;
+        settings.recorded_mode = recorded.mode.filter(|_| !recorded.is_mode_chosen);
         Ok(settings)
     }
 
@@ -225,6 +236,18 @@ mod tests {
             None => ((*name).to_owned(), Vec::new()),
         };
         names.iter().map(flag).collect()
+    }
+
+    #[test]
+    fn the_recorded_mode_is_a_setting_unless_it_was_set_while_the_session_ran() {
+        let summary = Summary::new(SessionId::new("s"), super::super::now());
+        for (mode, is_mode_chosen, expected) in
+            [(None, false, None), (Some(Mode::Auto), false, Some(Mode::Auto)), (Some(Mode::Auto), true, None)]
+        {
+            let recorded = RecordedPolicy { mode, is_mode_chosen, ..RecordedPolicy::default() };
+            let settings = RememberedSettings::from_session(&summary, &recorded).unwrap();
+            assert_eq!(settings.recorded_mode, expected, "{recorded:?}");
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(crate) fn image_labels(images: &[ImageSummary]) -> Vec<String> {
 }
 
 /// Returns a label with the type and the size of an image.
-pub fn image_label(image: &ImageSummary) -> String {
+fn image_label(image: &ImageSummary) -> String {
     label(image.media_type.as_deref(), image.bytes)
 }
 

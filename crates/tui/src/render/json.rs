@@ -1,44 +1,11 @@
 //! JSON output, one object per line.
 
-use std::borrow::Cow;
-use std::fmt::Write as _;
-
 use pintle_agent::Outcome;
-use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::failure::Failure;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::sanitize::is_safe;
-use super::{DemoResult, Footer, Header, SubagentTotals};
-
-/// Serialises a value as one line of JSON without control or invisible characters.
-///
-/// Fails, for example, if a spool file cannot be read back.
-pub fn json_line(value: &impl Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string(value).or_failed("cannot serialise an event as JSON")?;
-    let mut text = escape(&text).into_owned();
-    text.push('\n');
-    Ok(text)
-}
-
-/// Escapes characters that JSON permits but a terminal should not receive: DEL, C1 controls, bidirectional overrides and
-/// invisible characters. They only occur within strings.
-fn escape(json: &str) -> Cow<'_, str> {
-    if json.chars().all(is_safe) {
-        return Cow::Borrowed(json);
-    }
-    let mut out = String::with_capacity(json.len() + 16);
-    for character in json.chars() {
-        if is_safe(character) {
-            out.push(character);
-        } else {
-            for unit in character.encode_utf16(&mut [0; 2]) {
-                let _infallible = write!(out, "\\u{unit:04x}");
-            }
-        }
-    }
-    Cow::Owned(out)
-}
+use super::{DemoResult, Footer, Header, SubagentTotals, json_line};
 
 /// Returns the object that reports a failure. It is the only object of `--output json` and the last of `stream-json`.
 ///
@@ -141,14 +108,6 @@ mod tests {
     use pintle_llm::Usage;
 
     use super::*;
-
-    #[test]
-    fn control_characters_are_escaped_losslessly() {
-        let text = "a\x1b[2J\u{9b}2J\x7f\u{202e}é\u{200b}\u{e0041}\n";
-        let line = json_line(&text).unwrap();
-        assert_eq!(line, "\"a\\u001b[2J\\u009b2J\\u007f\\u202eé\\u200b\\udb40\\udc41\\n\"\n");
-        assert_eq!(serde_json::from_str::<String>(&line).unwrap(), text);
-    }
 
     #[test]
     fn header_and_footer_have_a_type() {

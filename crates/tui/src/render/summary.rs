@@ -96,11 +96,6 @@ pub fn plural(count: u64, noun: &str) -> String {
     Count(count, noun).to_string()
 }
 
-/// Returns the verb after a counted noun.
-pub fn was_or_were(count: u64) -> &'static str {
-    if count == 1 { "was" } else { "were" }
-}
-
 /// `12,345 tokens`, `$0.5000`, `12 calls`: an amount of a budget.
 pub(crate) fn amount_of_budget(kind: BudgetKind, amount: u64) -> String {
     match kind {

@@ -7,10 +7,11 @@ use async_trait::async_trait;
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::WorkspacePolicy;
+use pintle_host::sessions::export::{ExportFormat, export_session};
+use pintle_host::sessions::files::{SessionFiles, SessionPoint, with_session_files};
 
-use super::files::{Files, Point};
-use super::{export, files, list};
-use crate::arguments::{ExportFormat, ListFormat, RewindArgs};
+use super::{files, list};
+use crate::arguments::{ListFormat, RewindArgs};
 use crate::environment::EnvSession;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
@@ -42,12 +43,13 @@ impl Conversed {
         Ok(Self { sessions, id, environment, workspace, process_env: process_env.clone() })
     }
 
-    async fn files(&self) -> Result<Files<'_>, Failure> {
+    async fn files(&self) -> Result<SessionFiles<'_>, Failure> {
         let summary = self.sessions.find(self.id.as_str()).await?;
         let record = self.sessions.record(&self.id).await?;
         let replay = record.replay().or_failed("the session cannot be read")?;
         let environment = Arc::clone(&self.environment);
-        Files::open(&self.sessions, summary, replay, (environment, &self.workspace), &self.process_env).await
+        let place = (environment, &self.workspace);
+        SessionFiles::open(&self.sessions, summary, replay, place, &self.process_env).await
     }
 }
 
@@ -65,12 +67,12 @@ impl StoredSession for Conversed {
     }
 
     async fn diff(&self) -> Result<String, Failure> {
-        self.files().await?.diff(&Point::Turns(0), ListFormat::Text).await
+        files::diff(&self.files().await?, &SessionPoint::Turns(0), ListFormat::Text).await
     }
 
     async fn preview_rewind(&self, turns: usize) -> Result<String, Failure> {
         let args = rewind_args(&self.id, turns, false, true);
-        self.files().await?.rewind(&Point::Turns(turns), &args).await
+        files::rewind(&self.files().await?, &SessionPoint::Turns(turns), &args).await
     }
 
     async fn export(&self, name: &str) -> Result<String, Failure> {
@@ -83,7 +85,7 @@ impl StoredSession for Conversed {
                 return Err(Failure::usage(problem));
             }
         };
-        export::text(&self.sessions, self.id.as_str(), format).await
+        Ok(export_session(&self.sessions, self.id.as_str(), format).await?.text)
     }
 
     async fn neighbours(&self) -> Result<Vec<String>, Failure> {
@@ -103,8 +105,9 @@ pub(crate) async fn rewind(
 ) -> Result<String, Failure> {
     let sessions = Sessions::open(process_env).await?;
     let args = rewind_args(id, turns, forced, false);
-    let work = async |files: &Files<'_>| files.rewind(&Point::Turns(turns), &args).await;
-    files::in_place(&sessions, id.as_str(), process_env, work).await
+    let work =
+        async |files: &SessionFiles<'_>| files::rewind(files, &SessionPoint::Turns(turns), &args).await;
+    with_session_files(&sessions, id.as_str(), process_env, work).await
 }
 
 fn rewind_args(id: &SessionId, turns: usize, force: bool, dry_run: bool) -> RewindArgs {

@@ -1,10 +1,10 @@
 //! `pintle sessions show`: the conversation as text.
 
-use pintle_agent::{Record, Turn, TurnKind};
+use pintle_agent::{Record, Turn};
+use pintle_host::sessions::export;
 use serde_json::json;
 
-use super::list::Row;
-use super::{export, list};
+use super::list::{self, Row};
 use crate::arguments::{ListFormat, SessionArg};
 use crate::console;
 use crate::exit::Exit;
@@ -56,16 +56,5 @@ pub(super) fn json(row: &Row<'_>, record: &Record, damage: Option<String>) -> Re
 }
 
 fn entry(number: usize, turn: &Turn) -> serde_json::Value {
-    json!({"entry": number, "kind": kind_name(turn.kind), "message": turn.item.message()})
-}
-
-/// Returns the name of the kind of a history entry.
-pub(super) fn kind_name(kind: TurnKind) -> &'static str {
-    match kind {
-        TurnKind::User => "user",
-        TurnKind::Assistant => "assistant",
-        TurnKind::ToolResults => "tool results",
-        TurnKind::Steering => "steering",
-        TurnKind::System | _ => "system",
-    }
+    json!({"entry": number, "kind": export::kind_name(turn.kind), "message": turn.item.message()})
 }

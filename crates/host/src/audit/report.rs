@@ -1,5 +1,6 @@
 //! Whole sessions.
 
+use pintle_agent::{Count, ImageSummary};
 use pintle_governance::audit::{
     Audit, AuditReport, InputHistory, LimitHistory, ModelSpending, Notice, PolicyHistory, SubagentHistory,
     Summary,
@@ -7,15 +8,14 @@ use pintle_governance::audit::{
 
 use super::document::{Block, Document, moment, name_of, origin};
 use super::verification::chain;
-use super::{Detail, calls};
-use crate::render::{image_label, plural};
+use super::{AuditDetail, calls};
 
 /// Returns the document about a session with its subagents.
-pub(super) fn document(report: &AuditReport, detail: Detail) -> Document {
+pub(super) fn document(report: &AuditReport, detail: AuditDetail) -> Document {
     Document { title: format!("Audit of session {}", report.session_id), blocks: blocks(report, detail) }
 }
 
-fn blocks(report: &AuditReport, detail: Detail) -> Vec<Block> {
+fn blocks(report: &AuditReport, detail: AuditDetail) -> Vec<Block> {
     let mut blocks = chain(report);
     let Some(audit) = &report.audit else {
         blocks.extend(report.problem.clone().map(Block::Alarm));
@@ -50,7 +50,7 @@ fn identity(audit: &Audit) -> Vec<Block> {
         blocks.push(Block::field("subagent", value));
     }
     if let Some(origin) = &session.forked_from {
-        let value = format!("session {}, after {}", origin.session_id, plural(origin.turns as u64, "entry"));
+        let value = format!("session {}, after {}", origin.session_id, Count(origin.turns as u64, "entry"));
         blocks.push(Block::field("fork of", value));
     }
     let created = session.created_at.map_or_else(|| "not on record".to_owned(), |at| at.to_string());
@@ -71,13 +71,13 @@ fn summary(summary: &Summary) -> Vec<Block> {
         Block::field("refused", format!("{} {}: {outcome}{rule}", call.call_id, call.tool))
     });
     let files = summary.files.iter().map(|file| {
-        let calls = plural(file.calls, "call");
+        let calls = Count(file.calls, "call");
         Block::field("file", format!("{}, +{} -{} lines in {calls}", file.path, file.added, file.removed))
     });
     let hosts = summary
         .hosts
         .iter()
-        .map(|host| Block::field("host", format!("{}, {}", host.host, plural(host.calls, "call"))));
+        .map(|host| Block::field("host", format!("{}, {}", host.host, Count(host.calls, "call"))));
     calls.chain(refused).chain(files).chain(hosts).collect()
 }
 
@@ -86,14 +86,14 @@ fn spending(audit: &Audit) -> Vec<Block> {
     let total = &audit.spending.total;
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52 millionths of a dollar")]
     let usd = total.cost_micros.map(|micros| micros as f64 / 1e6);
-    let calls = plural(total.tool_calls, "started call");
+    let calls = Count(total.tool_calls, "started call");
     let tokens = format!("{} input and {} output tokens", total.input_tokens, total.output_tokens);
     blocks.push(Block::field("in total", format!("{tokens}, {calls}, {}, with subagents", cost(usd))));
     blocks
 }
 
 fn model(spent: &ModelSpending) -> Block {
-    let responses = plural(spent.responses, "response");
+    let responses = Count(spent.responses, "response");
     let tokens = format!("{} input and {} output tokens", spent.input_tokens, spent.output_tokens);
     let name = format!("{} {}", spent.provider, spent.model);
     Block::field("model", format!("{name}: {responses}, {tokens}, {}", cost(spent.cost_usd)))
@@ -110,6 +110,13 @@ fn input(input: &InputHistory) -> Block {
     Block::item(origin(input), blocks)
 }
 
+/// Returns the type and the size of an image.
+fn image_label(image: &ImageSummary) -> String {
+    let size = image.bytes.map(|bytes| Count(bytes, "byte").to_string());
+    let parts: Vec<String> = image.media_type.clone().into_iter().chain(size).collect();
+    if parts.is_empty() { "[image]".to_owned() } else { format!("[image: {}]", parts.join(", ")) }
+}
+
 fn policy(policy: &PolicyHistory) -> Block {
     let change = &policy.change;
     let mut blocks = Vec::new();
@@ -124,7 +131,7 @@ fn policy(policy: &PolicyHistory) -> Block {
     Block::item(moment(policy.moment), blocks)
 }
 
-fn subagent(subagent: &SubagentHistory, detail: Detail) -> Block {
+fn subagent(subagent: &SubagentHistory, detail: AuditDetail) -> Block {
     let mut blocks = vec![
         Block::field("session", subagent.session_id.as_str()),
         Block::field("spawned", moment(subagent.spawned)),
@@ -133,7 +140,7 @@ fn subagent(subagent: &SubagentHistory, detail: Detail) -> Block {
     blocks.extend(subagent.call_id.as_ref().map(|call| Block::field("by call", call.as_str())));
     let closed = subagent.closed.map_or_else(|| "not on record".to_owned(), moment);
     let status = subagent.status.map_or_else(String::new, |status| format!(" {status}"));
-    let turns = subagent.turns.map_or_else(String::new, |turns| format!(", {}", plural(turns, "response")));
+    let turns = subagent.turns.map_or_else(String::new, |turns| format!(", {}", Count(turns, "response")));
     blocks.push(Block::field("closed", format!("{closed}{status}{turns}")));
     match &subagent.report {
         Some(report) => blocks.extend(self::blocks(report, detail)),
@@ -158,7 +165,7 @@ fn checkpoints(audit: &Audit) -> Vec<Block> {
     let rewound = audit.rewinds.iter().map(|rewind| {
         Block::field(
             "rewound",
-            format!("{} to the first {}", moment(rewind.moment), plural(rewind.turns, "entry")),
+            format!("{} to the first {}", moment(rewind.moment), Count(rewind.turns, "entry")),
         )
     });
     taken.chain(rewound).collect()

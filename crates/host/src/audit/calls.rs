@@ -1,27 +1,26 @@
 //! One call, in the order of its steps.
 
-use pintle_agent::Principal;
+use pintle_agent::{Count, Principal};
 use pintle_governance::audit::{
     ApprovalHistory, AuditReport, CallExecution, CallHistory, CallJudgement, FileEdit, InputHistory,
     OutputText,
 };
 use pintle_tools::ChangeKind;
 
-use super::Detail;
+use super::AuditDetail;
 use super::document::{Block, Document, duration, moment, name_of, origin};
 use super::verification;
-use crate::render::plural;
 
 /// Returns the document about one call.
 pub(super) fn document(report: &AuditReport, call: &CallHistory) -> Document {
     let mut blocks = verification::chain(report);
     blocks.push(Block::field("session", call.session_id.as_str()));
-    blocks.extend(steps(call, Detail::Complete));
+    blocks.extend(steps(call, AuditDetail::Complete));
     Document { title: format!("Audit of call {}", title(call)), blocks }
 }
 
 /// Returns the item of a call.
-pub(super) fn item(call: &CallHistory, detail: Detail) -> Block {
+pub(super) fn item(call: &CallHistory, detail: AuditDetail) -> Block {
     Block::item(title(call), steps(call, detail))
 }
 
@@ -30,8 +29,8 @@ fn title(call: &CallHistory) -> String {
     format!("{} {}{agent}: {}", call.call_id, call.proposal.tool, call.outcome.as_str())
 }
 
-fn steps(call: &CallHistory, detail: Detail) -> Vec<Block> {
-    let is_complete = detail == Detail::Complete;
+fn steps(call: &CallHistory, detail: AuditDetail) -> Vec<Block> {
+    let is_complete = detail == AuditDetail::Complete;
     let mut blocks = Vec::new();
     if is_complete {
         blocks.extend(call.intent.iter().flat_map(intent));
@@ -71,10 +70,10 @@ fn intent(input: &InputHistory) -> [Block; 2] {
     [Block::field("asked", origin(input)), Block::Text { name: "input", text }]
 }
 
-fn proposal(call: &CallHistory, detail: Detail) -> Vec<Block> {
+fn proposal(call: &CallHistory, detail: AuditDetail) -> Vec<Block> {
     let proposal = &call.proposal;
     let mut blocks = Vec::new();
-    if detail == Detail::Complete {
+    if detail == AuditDetail::Complete {
         let at = proposal.moment.map_or_else(|| "not on record".to_owned(), moment);
         let model = proposal.model.as_ref().map_or_else(String::new, |model| format!(" by {model}"));
         let response =
@@ -97,7 +96,7 @@ fn proposal(call: &CallHistory, detail: Detail) -> Vec<Block> {
     blocks
 }
 
-fn judged(judgement: &CallJudgement, detail: Detail) -> Vec<Block> {
+fn judged(judgement: &CallJudgement, detail: AuditDetail) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(changed) = &judgement.changed {
         blocks.push(Block::field("changed", format!("to {}{}", changed.arguments, by(changed.by.as_ref()))));
@@ -108,7 +107,7 @@ fn judged(judgement: &CallJudgement, detail: Detail) -> Vec<Block> {
     });
     let at = moment(judgement.moment);
     blocks.push(Block::field("judged", format!("{at} {}{rule}", judgement.permission)));
-    if detail == Detail::Complete {
+    if detail == AuditDetail::Complete {
         for step in judgement.steps.steps() {
             let rule = step.rule.as_ref().map_or_else(String::new, |rule| format!(", {rule}"));
             let reason = if step.reason.is_empty() { "" } else { ": " };
@@ -120,12 +119,12 @@ fn judged(judgement: &CallJudgement, detail: Detail) -> Vec<Block> {
     blocks
 }
 
-fn approved(approval: &ApprovalHistory, detail: Detail) -> Vec<Block> {
+fn approved(approval: &ApprovalHistory, detail: AuditDetail) -> Vec<Block> {
     let mut blocks = vec![Block::field(
         "approval",
         format!("{} requested: {}", moment(approval.requested), approval.reason),
     )];
-    if detail == Detail::Complete {
+    if detail == AuditDetail::Complete {
         blocks.push(Block::field("  ticket", approval.ticket.as_str()));
         blocks.push(Block::field("  for", approval.arguments.to_string()));
     }
@@ -149,7 +148,7 @@ fn by(principal: Option<&Principal>) -> String {
     principal.map_or_else(String::new, |principal| format!(" by {principal}"))
 }
 
-fn executed(execution: &CallExecution, detail: Detail) -> Vec<Block> {
+fn executed(execution: &CallExecution, detail: AuditDetail) -> Vec<Block> {
     let starts: Vec<String> = execution.starts.iter().map(ToString::to_string).collect();
     let mut value = starts.join(", again ");
     if let Some(millis) = execution.duration_ms {
@@ -164,7 +163,7 @@ fn executed(execution: &CallExecution, detail: Detail) -> Vec<Block> {
         value.push_str(&format!(", stopped at its limit of {}", duration(limit)));
     }
     if let Some(OutputText { bytes, .. }) = &execution.output {
-        value.push_str(&format!(", {} of output", plural(*bytes, "byte")));
+        value.push_str(&format!(", {} of output", Count(*bytes, "byte")));
     }
     let mut blocks = vec![Block::field("ran", value)];
     for edit in &execution.changes {
@@ -173,7 +172,7 @@ fn executed(execution: &CallExecution, detail: Detail) -> Vec<Block> {
             blocks.push(Block::Text { name: "diff", text: edit.diff.clone() });
         }
     }
-    if detail == Detail::Complete {
+    if detail == AuditDetail::Complete {
         if !execution.declared.is_empty() {
             blocks.push(Block::field("declared", execution.declared.join(", ")));
         }
@@ -193,7 +192,7 @@ fn changed(edit: &FileEdit) -> String {
     format!("{} {kind}, +{} -{} lines", edit.path, edit.added, edit.removed)
 }
 
-fn result(call: &CallHistory, detail: Detail) -> Vec<Block> {
+fn result(call: &CallHistory, detail: AuditDetail) -> Vec<Block> {
     let Some(result) = &call.result else { return Vec::new() };
     let mut blocks = Vec::new();
     if let Some(error) = result.error {
@@ -201,9 +200,9 @@ fn result(call: &CallHistory, detail: Detail) -> Vec<Block> {
     }
     let output = call.execution.as_ref().and_then(|execution| execution.output.as_ref());
     let is_output = output.is_some_and(|output| output.text == result.text);
-    if detail == Detail::Complete || result.error.is_some() {
+    if detail == AuditDetail::Complete || result.error.is_some() {
         // For most calls this text is their output, which is already included.
-        if is_output && detail == Detail::Complete {
+        if is_output && detail == AuditDetail::Complete {
             blocks.push(Block::field("result", "the output, as it is"));
         } else {
             blocks.push(Block::Text { name: "result", text: result.text.clone() });

@@ -2,14 +2,13 @@
 
 use pintle_agent::SessionId;
 use pintle_governance::RecordedPolicy;
+use pintle_host::env_spec::EnvSpec;
 use pintle_host::{EnvironmentSpec, NetworkAccess, SandboxLevel, SessionSpec};
 use pintle_store::StoreError;
 use pintle_tools::gate::Permission;
 
-use crate::env_spec::EnvSpec;
-
-/// Returns the reason why a fork with these settings, and with the recorded policy of its origin, may do more without a decision
-/// than a new session of the server; `None` if it may not.
+/// Returns the reason why a fork with these settings may do more without a decision than a new session of the server; `None` if
+/// it may not. `recorded` is the policy that the fork inherits, with a mode within the limits of the user.
 pub(super) fn widening(fork: &SessionSpec, recorded: &RecordedPolicy, new: &SessionSpec) -> Option<String> {
     let (mode, mode_of_new) = (recorded.mode.unwrap_or(fork.policy.mode), new.policy.mode);
     if mode.is_wider_than(mode_of_new) {
@@ -56,41 +55,45 @@ pub(super) fn unknown_policy(origin: &SessionId, damage: &StoreError) -> String 
 mod tests {
     use pintle_agent::PolicyRule;
     use pintle_governance::Mode;
-    use pintle_host::{Layer, LayerSpec, ValueOrigin, merge};
+    use pintle_host::sessions::Flags;
+    use pintle_host::{Layer, LayerSpec, PartialSpec, ValueOrigin, merge};
 
+    use super::super::defaults;
     use super::*;
-    use crate::arguments::command_line::session_of;
-    use crate::commands::serve::host::defaults;
 
-    /// Returns the settings of a session with flags.
+    /// Returns the settings of a session with flags, each as `NAME` or `NAME=VALUE`.
     fn spec(flags: &[&str]) -> SessionSpec {
-        let typed = session_of(&format!("pintle run {} task", flags.join(" ")));
-        let typed = typed.given().unwrap().layer;
-        let defaults = LayerSpec::new(Layer::Default, defaults(), ValueOrigin::Default);
-        merge([defaults, typed]).unwrap().spec
+        let split = |flag: &&str| match flag.split_once('=') {
+            Some((name, value)) => (name.to_owned(), vec![value.to_owned()]),
+            None => ((*flag).to_owned(), Vec::new()),
+        };
+        let flags: Flags = flags.iter().map(split).collect();
+        let given = PartialSpec::from_remembered(&flags, None).unwrap();
+        let layer = |kind, spec| LayerSpec::new(kind, spec, ValueOrigin::Default);
+        merge([layer(Layer::Default, defaults()), layer(Layer::CommandLine, given)]).unwrap().spec
     }
 
     #[test]
     fn each_flag_that_widens_a_fork_is_found() {
         for (fork, new, expected) in [
-            (&["--mode", "auto"][..], &["--mode", "auto"][..], false),
-            (&["--mode", "auto"], &[], true),
+            (&["mode=auto"][..], &["mode=auto"][..], false),
+            (&["mode=auto"], &[], true),
             (&[], &[], false),
-            (&["--mode", "plan"], &[], false),
-            (&["--allow", "shell"], &[], true),
-            (&["--allow", "shell"], &["--allow", "shell"], false),
-            (&["--allow", "shell"], &["--allow", "shell(ls)"], true),
-            (&["--deny", "shell"], &[], false),
-            (&["--env", "docker:c"], &[], true),
-            (&["--env", "ssh:host"], &[], true),
-            (&["--env", "docker:c"], &["--env", "docker:c"], false),
-            (&[], &["--env", "docker:c"], true),
-            (&["--no-sandbox"], &[], true),
-            (&["--no-sandbox"], &["--sandbox", "off"], false),
-            (&["--sandbox", "writes"], &[], true),
-            (&["--sandbox", "full"], &["--sandbox", "writes"], false),
-            (&["--network", "on"], &[], true),
-            (&["--network", "on"], &["--network", "on"], false),
+            (&["mode=plan"], &[], false),
+            (&["allow=shell"], &[], true),
+            (&["allow=shell"], &["allow=shell"], false),
+            (&["allow=shell"], &["allow=shell(ls)"], true),
+            (&["deny=shell"], &[], false),
+            (&["env=docker:c"], &[], true),
+            (&["env=ssh:host"], &[], true),
+            (&["env=docker:c"], &["env=docker:c"], false),
+            (&[], &["env=docker:c"], true),
+            (&["no-sandbox"], &[], true),
+            (&["no-sandbox"], &["sandbox=off"], false),
+            (&["sandbox=writes"], &[], true),
+            (&["sandbox=full"], &["sandbox=writes"], false),
+            (&["network=on"], &[], true),
+            (&["network=on"], &["network=on"], false),
         ] {
             let found = widening(&spec(fork), &RecordedPolicy::default(), &spec(new));
             assert_eq!(found.is_some(), expected, "{fork:?} of {new:?}: {found:?}");
@@ -105,14 +108,14 @@ mod tests {
             source: "approval of ann".to_owned(),
         };
         for (flags, mode, permission, expected) in [
-            (&["--mode", "auto"][..], Some(Mode::Auto), None, None),
+            (&["mode=auto"][..], Some(Mode::Auto), None, None),
             (
                 &[],
                 Some(Mode::Auto),
                 None,
                 Some("the fork inherits mode auto, and new sessions have mode edit"),
             ),
-            (&["--mode", "auto"], Some(Mode::Plan), None, None),
+            (&["mode=auto"], Some(Mode::Plan), None, None),
             (&[], Some(Mode::Ask), Some(Permission::Deny), None),
             (&[], None, Some(Permission::Allow), Some("the rule `shell(rm *)`")),
         ] {

@@ -1,30 +1,44 @@
-//! `pintle sessions export`: a session as JSON lines, Markdown, or one HTML page.
+//! A session as JSON lines, Markdown, or one HTML page.
 
-use pintle_agent::Turn;
+use pintle_agent::{Turn, TurnKind};
 use pintle_llm::ContentPart;
 use pintle_store::{IntactRecord, StoreError, Summary};
 
-use super::show::kind_name;
-use crate::arguments::{ExportArgs, ExportFormat};
-use crate::console::Console;
-use crate::exit::Exit;
+use super::{Place, Sessions};
 use crate::failure::{Failure, OrFailure as _};
-use crate::render::{in_one_line, sanitize};
-use crate::sessions::{Place, Sessions};
+use crate::sanitize::{in_one_line, sanitize};
 
-pub(super) async fn export(sessions: &Sessions, args: &ExportArgs) -> Result<Exit, Failure> {
-    let (text, is_damaged) = read(sessions, &args.id, args.format).await?;
-    Console::new().write(&text).await?;
-    Ok(if is_damaged { Exit::Failed } else { Exit::Done })
+/// Format of an exported session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportFormat {
+    /// The record as JSON lines, which can be read back.
+    Jsonl,
+    /// The conversation as Markdown.
+    Markdown,
+    /// The conversation as one HTML page without scripts and external resources.
+    Html,
 }
 
-/// Returns a session as text.
-pub(crate) async fn text(sessions: &Sessions, prefix: &str, format: ExportFormat) -> Result<String, Failure> {
-    read(sessions, prefix, format).await.map(|(text, _)| text)
+/// Session as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ExportedSession {
+    /// The session, up to the first damaged line of its record.
+    pub text: String,
+    /// Whether the record is damaged after the text.
+    pub is_damaged: bool,
 }
 
-/// As [`text`], with whether the record is damaged after the text.
-async fn read(sessions: &Sessions, prefix: &str, format: ExportFormat) -> Result<(String, bool), Failure> {
+/// Returns a session as text. `prefix` is the id of the session or the beginning of it.
+///
+/// # Errors
+///
+/// A session that is not found, and a record of which nothing can be read.
+pub async fn export_session(
+    sessions: &Sessions,
+    prefix: &str,
+    format: ExportFormat,
+) -> Result<ExportedSession, Failure> {
     let summary = sessions.find(prefix).await?;
     let IntactRecord { record, damage, .. } = sessions.intact_record(&summary.id).await?;
     let history = || record.replay().map(|replay| replay.history).or_failed("the session cannot be exported");
@@ -37,7 +51,7 @@ async fn read(sessions: &Sessions, prefix: &str, format: ExportFormat) -> Result
         ExportFormat::Markdown => markdown(&summary, &history()?, damage.as_ref()),
         ExportFormat::Html => html(&summary, &history()?, damage.as_ref()),
     };
-    Ok((text, damage.is_some()))
+    Ok(ExportedSession { text, is_damaged: damage.is_some() })
 }
 
 /// Part of a history entry for display.
@@ -51,6 +65,17 @@ enum Shown<'a> {
 
 fn shown(turn: &Turn) -> Vec<Shown<'_>> {
     turn.item.message().content.iter().map(shown_part).collect()
+}
+
+/// Returns the name of the kind of a history entry.
+pub fn kind_name(kind: TurnKind) -> &'static str {
+    match kind {
+        TurnKind::User => "user",
+        TurnKind::Assistant => "assistant",
+        TurnKind::ToolResults => "tool results",
+        TurnKind::Steering => "steering",
+        TurnKind::System | _ => "system",
+    }
 }
 
 /// Returns the kind of an entry and its author.
@@ -74,8 +99,8 @@ fn shown_part(part: &ContentPart) -> Shown<'_> {
     }
 }
 
-/// Returns the conversation as Markdown, with the number of each entry for `--fork ID@N`, and with the damage at its end.
-pub(super) fn markdown(summary: &Summary, history: &[Turn], damage: Option<&StoreError>) -> String {
+/// Returns the conversation as Markdown, with the number of each entry, and with the damage at its end.
+pub fn markdown(summary: &Summary, history: &[Turn], damage: Option<&StoreError>) -> String {
     let mut text = format!("# {}\n\n", sanitize(&summary.title));
     text.push_str(&format!(
         "Session {} of {}, {}\n",
@@ -124,6 +149,7 @@ fn fenced(text: &str) -> String {
     format!("{fence}\n{}\n{fence}\n", text.trim_end_matches('\n'))
 }
 
+/// Style of the page.
 pub(crate) const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:50rem;margin:2rem auto;padding:0 1rem}\
 pre{background:#8881;padding:.7rem;overflow-x:auto;white-space:pre-wrap;overflow-wrap:anywhere}\
 h2{font-size:1rem;border-top:1px solid #8886;padding-top:1rem}.thinking{opacity:.7}.error{border-left:3px solid #c33}\

@@ -1,8 +1,8 @@
 //! Audit as one HTML page.
 
 use super::document::{Block, Document};
-use crate::commands::sessions::export::{STYLE, escaped};
-use crate::render::escape_hidden;
+use crate::sanitize::escape_hidden;
+use crate::sessions::export::{STYLE, escaped};
 
 /// Style in addition to the style of exported sessions.
 const MORE_STYLE: &str = "h3{font-size:1rem;margin-bottom:.2rem}dl{margin:0}dt{float:left;clear:left;width:8rem;opacity:.7}\

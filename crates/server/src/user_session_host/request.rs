@@ -1,16 +1,16 @@
 //! The request of a client for a new session, as a layer of its settings.
 
 use pintle_governance::{Grant, Mode};
+use pintle_host::env_spec::EnvSpec;
+use pintle_host::failure::OrFailure as _;
+use pintle_host::policy::check_rules;
 use pintle_host::{Client, LayerSpec, PartialSpec};
-use pintle_server::{HostError, NewSession};
 
-use super::host::host_error;
-use crate::env_spec::EnvSpec;
-use crate::failure::OrFailure as _;
-use crate::policy::check_rules;
+use super::host_error;
+use crate::host::{HostError, NewSession};
 
 /// Returns the settings of a request, without its directory. `of_server` is the environment of the server, and `is_fixed` is
-/// whether the command line of the server sets it.
+/// whether the settings of the server set it.
 ///
 /// Fails if a value is wrong, or if the environment is fixed and another one is requested.
 pub(super) fn request_layer(
@@ -46,7 +46,8 @@ fn parse_environment(text: &str) -> Result<EnvSpec, HostError> {
     })
 }
 
-fn parse_mode(mode: &str) -> Result<Mode, HostError> {
+/// Parses the mode of a request.
+pub(super) fn parse_mode(mode: &str) -> Result<Mode, HostError> {
     mode.parse().map_err(|_| {
         HostError::Invalid(format!("there is no mode `{mode}`: expected plan, ask, edit or auto"))
     })
@@ -60,8 +61,7 @@ mod tests {
     use super::*;
 
     fn layer(set: impl FnOnce(&mut NewSession), is_fixed: bool) -> Result<LayerSpec, HostError> {
-        let mut request = NewSession::default();
-        request.can_approve = true;
+        let mut request = NewSession { can_approve: true, ..NewSession::default() };
         set(&mut request);
         request_layer(&request, &EnvSpec::Local, is_fixed)
     }

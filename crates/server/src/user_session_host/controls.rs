@@ -6,16 +6,17 @@ use async_trait::async_trait;
 use pintle_agent::{Principal, Session, SessionHandle};
 use pintle_governance::{Mode, Policy};
 use pintle_host::OpenSession;
+use pintle_host::environment::{EnvSession, SandboxState};
+use pintle_host::model::Model;
+use pintle_host::servers::SessionServers;
 use pintle_llm::{ReasoningEffort, ToolList};
-use pintle_server::{HostError, SessionControls, SessionSettings, SettingsChange};
 
-use crate::environment::{EnvSession, SandboxState};
-use crate::model::Model;
-use crate::servers::SessionServers;
+use super::request::parse_mode;
+use crate::host::{HostError, SessionControls, SessionSettings, SettingsChange};
 
-/// Controls of one session.
+/// Controls of one session of a user.
 #[derive(Debug)]
-pub(super) struct ServeControls {
+pub(super) struct UserSessionControls {
     /// Model of the session. A scripted one is served as long as this lives.
     model: Arc<Model>,
     handle: SessionHandle,
@@ -28,7 +29,7 @@ pub(super) struct ServeControls {
     chosen: Mutex<(String, Option<String>)>,
 }
 
-impl ServeControls {
+impl UserSessionControls {
     /// Returns the session, and the controls with its resources.
     pub(super) fn split(opened: OpenSession) -> (Session, Self) {
         let OpenSession { session, environment, policy, servers, model, effort, offered, .. } = opened;
@@ -45,9 +46,7 @@ impl ServeControls {
     }
 
     fn mode(&self, name: &str) -> Result<Mode, HostError> {
-        let mode: Mode = name.parse().map_err(|_| {
-            HostError::Invalid(format!("there is no mode `{name}`: expected plan, ask, edit or auto"))
-        })?;
+        let mode = parse_mode(name)?;
         if mode == Mode::Auto && matches!(self.env_session.sandbox(), SandboxState::Unavailable { .. }) {
             return Err(HostError::Invalid(
                 "mode auto needs a sandbox, and no sandbox is available".to_owned(),
@@ -58,15 +57,15 @@ impl ServeControls {
 }
 
 #[async_trait]
-impl SessionControls for ServeControls {
+impl SessionControls for UserSessionControls {
     fn settings(&self) -> SessionSettings {
         let (model, effort) = self.model_and_effort().clone();
-        let mut settings = SessionSettings::default();
-        settings.directory = Some(self.directory.clone());
-        settings.model = Some(model);
-        settings.mode = Some(self.policy.mode().to_string());
-        settings.effort = effort;
-        settings
+        SessionSettings {
+            directory: Some(self.directory.clone()),
+            model: Some(model),
+            mode: Some(self.policy.mode().to_string()),
+            effort,
+        }
     }
 
     fn tools(&self) -> ToolList {

@@ -1,8 +1,9 @@
 //! Errors about sessions with a damaged record.
 
 use pintle_agent::SessionId;
-use pintle_server::HostError;
 use pintle_store::{IntactRecord, SessionStore, read_intact};
+
+use crate::host::HostError;
 
 /// Returns the damage of a session's record, if an operation failed with `error` because of it, and otherwise `error`.
 pub(super) async fn damage_or(store: &dyn SessionStore, id: &SessionId, error: HostError) -> HostError {

@@ -1,7 +1,7 @@
 //! Audit as plain lines.
 
 use super::document::{Block, Document};
-use crate::render::{escape_hidden, in_one_line};
+use crate::sanitize::{escape_hidden, in_one_line};
 
 /// Columns of the names of fields.
 const NAME: usize = 11;

@@ -1,9 +1,9 @@
 //! Results of the verification, the first part of each report.
 
+use pintle_agent::Count;
 use pintle_governance::audit::AuditReport;
 
 use super::document::Block;
-use crate::render::{plural, was_or_were};
 
 /// Returns the results of the verification.
 pub(super) fn chain(report: &AuditReport) -> Vec<Block> {
@@ -18,14 +18,14 @@ pub(super) fn chain(report: &AuditReport) -> Vec<Block> {
                 "nothing from line {line} on is part of this report, since it may have been changed"
             )));
         }
-        let values = plural(chain.values, "large value");
-        let checkpoints = plural(chain.checkpoints, "checkpoint");
+        let values = Count(chain.values, "large value");
+        let checkpoints = Count(chain.checkpoints, "checkpoint");
         blocks.push(Block::field(
             "chain",
             format!("verified to line {}, head {}; {values}, {checkpoints}", chain.lines, chain.head),
         ));
         if let Some(bytes) = chain.unfinished_bytes {
-            let count = plural(bytes, "byte");
+            let count = Count(bytes, "byte");
             let text = format!("{count} {} never completed", was_or_were(bytes));
             blocks.push(Block::field("unfinished", text));
         }
@@ -42,9 +42,14 @@ pub(super) fn chain(report: &AuditReport) -> Vec<Block> {
     }
     let unread = report.audit.as_ref().and_then(|audit| audit.unread.as_ref());
     blocks.extend(unread.map(|unread| {
-        let count = plural(unread.inputs, "input");
+        let count = Count(unread.inputs, "input");
         let were = was_or_were(unread.inputs);
         Block::Alarm(format!("the last {count} {were} not read: {}", unread.reason))
     }));
     blocks
+}
+
+/// Returns the verb after a counted noun.
+fn was_or_were(count: u64) -> &'static str {
+    if count == 1 { "was" } else { "were" }
 }

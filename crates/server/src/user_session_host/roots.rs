@@ -2,13 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use pintle_server::HostError;
+use pintle_host::environment::server_paths;
+use pintle_host::failure::Failure;
+use pintle_host::process_env::ProcessEnv;
 use rustix::fs::statfs;
 
-use crate::arguments::ServedRoot;
-use crate::environment::server_paths;
-use crate::failure::Failure;
-use crate::process_env::ProcessEnv;
+use crate::host::HostError;
 
 /// Magic numbers of pseudo file systems, whose entries show or change the state of the kernel (statfs(2)).
 const PSEUDO_FILE_SYSTEMS: [u64; 11] = [
@@ -28,19 +27,43 @@ const PSEUDO_FILE_SYSTEMS: [u64; 11] = [
 /// Device files, which are on a file system of the usual kind.
 const DEVICES: &str = "/dev";
 
+/// Directory in which sessions of a server may work, with the directories below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkspaceRoot {
+    /// Tenant whose sessions may work there. `None` for clients without a tenant and tenants without a root.
+    pub tenant: Option<String>,
+    /// The directory.
+    pub directory: PathBuf,
+}
+
+impl WorkspaceRoot {
+    /// Creates a root for clients without a tenant and tenants without a root.
+    #[must_use]
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self { tenant: None, directory: directory.into() }
+    }
+
+    /// Creates a root for a tenant. It replaces the roots without a tenant.
+    #[must_use]
+    pub fn for_tenant(tenant: impl Into<String>, directory: impl Into<PathBuf>) -> Self {
+        Self { tenant: Some(tenant.into()), directory: directory.into() }
+    }
+}
+
 /// Roots of workspaces, by tenant. Those without a tenant apply to tenants that have no root.
 #[derive(Clone, Debug)]
-pub(super) struct WorkspaceRoots(Vec<ServedRoot>);
+pub(super) struct WorkspaceRoots(Vec<WorkspaceRoot>);
 
 impl WorkspaceRoots {
     /// Resolves the roots that are given, or else the `default`, which is the current directory if it is `None`.
     pub(super) fn new(
-        given: &[ServedRoot],
+        given: &[WorkspaceRoot],
         default: Option<&Path>,
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
         let own = match given {
-            [] => vec![ServedRoot { tenant: None, directory: process_env.directory(default)? }],
+            [] => vec![WorkspaceRoot::new(process_env.directory(default)?)],
             [..] => Vec::new(),
         };
         let resolved = given.iter().chain(&own).map(|root| {
@@ -49,7 +72,7 @@ impl WorkspaceRoots {
                 let shown = root.directory.display();
                 return Err(Failure::usage(format!("--root {shown}: expected an existing directory")));
             }
-            Ok(ServedRoot { tenant: root.tenant.clone(), directory })
+            Ok(WorkspaceRoot { tenant: root.tenant.clone(), directory })
         });
         resolved.collect::<Result<_, _>>().map(Self)
     }
@@ -137,7 +160,7 @@ mod tests {
             process_env.create_directory(&base.join(name)).unwrap();
         }
         std::os::unix::fs::symlink(base.join("elsewhere"), base.join("shared/link")).unwrap();
-        let root = |tenant: Option<&str>, name: &str| ServedRoot {
+        let root = |tenant: Option<&str>, name: &str| WorkspaceRoot {
             tenant: tenant.map(str::to_owned),
             directory: base.join(name),
         };
@@ -187,7 +210,7 @@ mod tests {
         for name in ["ann", "bob/below", "shared/cid"] {
             process_env.create_directory(&base.join(name)).unwrap();
         }
-        let root = |tenant: Option<&str>, name: &str| ServedRoot {
+        let root = |tenant: Option<&str>, name: &str| WorkspaceRoot {
             tenant: tenant.map(str::to_owned),
             directory: base.join(name),
         };

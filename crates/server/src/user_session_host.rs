@@ -1,39 +1,51 @@
-//! Opens the sessions of a server.
+//! Opens the sessions of a user for the clients of a server.
 
+mod builder;
+mod controls;
+mod damage;
+mod fork;
+mod request;
+mod roots;
+
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_agent::SessionId;
 use pintle_governance::{Mode, RecordedPolicy};
+use pintle_host::attendant::ClientAttendant;
+use pintle_host::audit::{AuditFormat, export_audit};
+use pintle_host::env_spec::{EnvSpec, EnvironmentChoice};
+use pintle_host::environment::{EnvSession, local_policy};
+use pintle_host::failure::{Failure, FailureKind};
+use pintle_host::model::Model;
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::route::ModelChoice;
+use pintle_host::sessions::delete::delete_one;
+use pintle_host::sessions::export::{ExportFormat, export_session};
+use pintle_host::sessions::files::{
+    RewindOptions, RewindReport, SessionFiles, SessionPoint, with_session_files,
+};
+use pintle_host::sessions::{Place, RememberedSettings, Selected, Sessions};
 use pintle_host::{
-    Host, OpenRequest, PartialSpec, ResolvedSession, SandboxLevel, SessionSpec, SettingSources, Surface,
+    GivenSettings, Host, OpenRequest, PartialSpec, SandboxLevel, SessionSpec, SettingSources, Surface,
 };
 use pintle_llm::{Catalog, Usage};
-use pintle_server::{
-    DocumentKind, FileChanges, FileLeft, FilePoint, FileStep, HostError, ModelSummary, NewSession,
-    OpenSession, RestoreReport, RestoreRequest, SessionHost, SessionSettings, SettingsChange,
-};
 use pintle_store::{IntactRecord, StoreError, Summary, read_intact};
 
-use super::controls::ServeControls;
-use super::damage::damage_or;
-use super::fork::{unknown_policy, widening};
-use super::request::request_layer;
-use super::roots::WorkspaceRoots;
-use crate::arguments::{AuditFormat, ExportFormat, RunArgs};
-use crate::attendant::ClientAttendant;
-use crate::commands::audit;
-use crate::commands::sessions::export;
-use crate::commands::sessions::files::{Files, Point, Report, RewindOptions, in_place};
-use crate::env_spec::{EnvSpec, EnvironmentChoice};
-use crate::environment::{EnvSession, local_policy};
-use crate::failure::{Failure, FailureKind};
-use crate::model::Model;
-use crate::process_env::ProcessEnv;
-use crate::route::ModelChoice;
-use crate::sessions::delete::delete_one;
-use crate::sessions::{Place, RememberedSettings, Selected, Sessions};
+pub use self::builder::UserSessionHostBuilder;
+use self::controls::UserSessionControls;
+use self::damage::damage_or;
+use self::fork::{unknown_policy, widening};
+use self::request::request_layer;
+pub use self::roots::WorkspaceRoot;
+use self::roots::WorkspaceRoots;
+use crate::files::{FileChanges, FileLeft, FilePoint, FileStep, RestoreReport, RestoreRequest};
+use crate::host::{
+    DocumentKind, HostError, ModelSummary, NewSession, OpenSession, SessionHost, SessionSettings,
+    SettingsChange,
+};
 
 /// Mode of sessions by default.
 const MODE: Mode = Mode::Edit;
@@ -44,14 +56,41 @@ const TENANT: &str = "tenant";
 /// Environment of the server's own machine.
 const LOCAL: &str = "local";
 
-/// Opens the sessions of the user's store.
+/// Opens the sessions of a user's store: with the configuration, rules, keys and sandbox of the user, as
+/// [`pintle_host::Host`] does.
+///
+/// An application serves the sessions of its user with it:
+///
+/// ```no_run
+/// use std::sync::Arc;
+///
+/// use pintle_host::Host;
+/// use pintle_host::process_env::ProcessEnv;
+/// use pintle_server::{Server, ServerLimits, UserSessionHost, WorkspaceRoot};
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let host = Host::new(ProcessEnv::capture());
+/// let store = host.sessions().await?.shared_store();
+/// let sessions = UserSessionHost::builder(host).with_root(WorkspaceRoot::new("/srv/projects")).build().await?;
+/// let server = Server::new(Arc::new(sessions), store, ServerLimits::default());
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:7468").await?;
+/// server.reopen_sessions().await?;
+/// server.serve_tcp(listener, std::future::pending()).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Clients select the directory, the model, the mode and the rules of a session, within the limits of their scopes. Sessions of
+/// this machine work in the roots of their tenant. The configuration and the state of the user, and the files of the server, are
+/// hidden from all sessions.
 #[derive(Clone, Debug)]
-pub(super) struct ServeHost {
-    process_env: ProcessEnv,
-    /// Flags of this process, as they were typed. They precede the settings that a session remembers.
-    typed: RunArgs,
-    /// Mode of sessions for which none is set.
-    mode: Mode,
+pub struct UserSessionHost {
+    host: Host,
+    /// Settings of the application. They precede the settings that a session remembers.
+    given: GivenSettings,
+    /// Settings of a session for which a client sets none.
+    spec: SessionSpec,
     /// Environment of sessions for which none is set.
     environment: EnvSpec,
     /// Model of sessions for which none is set.
@@ -74,37 +113,23 @@ struct RequestedSession {
     directory: Option<PathBuf>,
     /// Model that the client requested.
     model: Option<String>,
-    properties: std::collections::BTreeMap<String, String>,
+    properties: BTreeMap<String, String>,
 }
 
-impl ServeHost {
-    /// Creates a host whose sessions have the flags of this process. `spec` has the settings of a session for which a client sets
-    /// none.
-    ///
-    /// Fails without a model, for instance if a key is missing.
-    pub(super) async fn new(
-        spec: &SessionSpec,
-        typed: RunArgs,
-        roots: WorkspaceRoots,
-        process_env: &ProcessEnv,
-    ) -> Result<Self, Failure> {
-        let model = Model::choose(&ModelChoice::try_from(spec)?, process_env).await?;
-        process_env.notices().report_all(model.unknown_model());
-        let provider = model.route.provider.name();
-        let models = model.catalog().list(Some(provider));
-        let models = models.map(|known| ModelSummary::new(&known.id, known.context_window)).collect();
-        let catalog = model.catalog().clone();
-        Ok(Self {
-            process_env: process_env.clone(),
-            typed,
-            mode: spec.policy.mode,
-            environment: EnvironmentChoice::try_from(spec)?.spec,
-            model: model.route.model.clone(),
-            roots,
-            models,
-            catalog,
-            is_scripted: model.is_scripted(),
-        })
+impl UserSessionHost {
+    /// Returns a builder. The host has the configuration, the keys and the stored sessions of the user.
+    pub fn builder(host: Host) -> UserSessionHostBuilder {
+        UserSessionHostBuilder::new(host)
+    }
+
+    /// Returns the settings of a session for which a client sets none.
+    #[must_use]
+    pub const fn default_spec(&self) -> &SessionSpec {
+        &self.spec
+    }
+
+    fn process_env(&self) -> &ProcessEnv {
+        self.host.process_env()
     }
 
     /// Opens a new or stored session.
@@ -117,8 +142,7 @@ impl ServeHost {
         let is_new = selected.is_none();
         let requests_grant =
             sources.request.as_ref().is_some_and(|request| request.spec.policy.grant.is_some());
-        let resolved = Host::new(self.process_env.clone()).resolve(sources).await;
-        let mut resolved = resolved.map_err(host_error)?;
+        let mut resolved = self.host.resolve(sources).await.map_err(host_error)?;
         let RequestedSession { id, tenant, directory, model: named, properties } = requested;
         let spec = &mut resolved.spec;
         spec.persistence.id = id.as_ref().map(ToString::to_string);
@@ -128,16 +152,15 @@ impl ServeHost {
         let tenant = tenant.as_deref();
         let judged = self.resolve_workspace(tenant, &choice)?;
         let foreign = judged.as_deref().map(|workspace| self.roots.foreign_roots(tenant, workspace));
-        let process_env = self.process_env.clone().with_workspace(choice.directory.as_deref());
+        let process_env = self.process_env().clone().with_workspace(choice.directory.as_deref());
         let process_env = process_env.with_foreign_roots(foreign.unwrap_or_default());
-        if requests_grant && self.typed.grant.is_some() {
+        if requests_grant && self.given.grant.is_some() {
             // Another grant could be wider.
             let problem = "grant: expected none, since the server holds its sessions to its own";
             return Err(HostError::Invalid(problem.to_owned()));
         }
-        let ResolvedSession { spec, remembered, .. } = resolved;
-        let model = self.model_for(&spec, named.as_deref(), &process_env).await?;
-        let is_effort_given = is_new && spec.model.reasoning_effort.is_some();
+        let model = self.model_for(&resolved.spec, named.as_deref(), &process_env).await?;
+        let is_effort_given = is_new && resolved.spec.model.reasoning_effort.is_some();
         let mut surface =
             Surface::new(Arc::new(ClientAttendant::through_handle(Some(process_env.principal()))));
         surface.can_turn_to_plan = true;
@@ -145,16 +168,15 @@ impl ServeHost {
             require_same_workspace(judged.as_deref(), self.resolve_workspace(tenant, &choice))
         }));
         let request = OpenRequest {
-            remembered,
             selected,
             model: Some(Arc::new(model)),
             is_mode_given: is_new,
             is_effort_given,
-            ..OpenRequest::from(spec)
+            ..OpenRequest::from(resolved)
         };
         let host = Host::new(process_env);
         let opened = host.open(request, surface).await.map_err(host_error)?;
-        let (session, controls) = ServeControls::split(opened);
+        let (session, controls) = UserSessionControls::split(opened);
         Ok(OpenSession::new(session, Arc::new(controls)))
     }
 
@@ -180,7 +202,7 @@ impl ServeHost {
     }
 
     async fn sessions(&self) -> Result<Sessions, HostError> {
-        Sessions::open(&self.process_env).await.map_err(host_error)
+        self.host.sessions().await.map_err(host_error)
     }
 
     /// Finds a session that no process has open.
@@ -220,9 +242,9 @@ impl ServeHost {
         }
         let directory = match choice.directory.as_deref() {
             Some(directory) if directory.is_absolute() => directory.to_path_buf(),
-            given => self.process_env.directory(given).map_err(host_error)?,
+            given => self.process_env().directory(given).map_err(host_error)?,
         };
-        self.roots.resolve(tenant, &directory, &self.process_env).map(Some)
+        self.roots.resolve(tenant, &directory, self.process_env()).map(Some)
     }
 
     /// Returns the settings for opening a session of the store. It works in its own directory, not in the default one.
@@ -243,16 +265,29 @@ impl ServeHost {
         if place.environment() != LOCAL {
             return Ok(());
         }
-        match local_policy(Path::new(place.directory()), SandboxLevel::Auto, &self.process_env) {
+        match local_policy(Path::new(place.directory()), SandboxLevel::Auto, self.process_env()) {
             Ok(_) => Ok(()),
             Err(failure) => Err(HostError::Forbidden(failure.message())),
         }
     }
 
-    /// Returns the settings of a stored session, and the flags of this process.
-    fn stored_sources(&self, remembered: RememberedSettings) -> Result<SettingSources, HostError> {
-        let given = self.typed.given().map_err(host_error)?;
-        Ok(SettingSources { given, defaults: defaults(), remembered, request: None })
+    /// Returns the settings of a stored session.
+    fn sources(&self, remembered: RememberedSettings) -> SettingSources {
+        SettingSources { given: self.given.clone(), defaults: defaults(), remembered, request: None }
+    }
+
+    /// Returns whether the sessions have a grant of the application.
+    fn has_grant(&self) -> bool {
+        self.given.grant.is_some() || self.given.layer.spec.policy.grant.is_some()
+    }
+
+    async fn audit(
+        &self,
+        sessions: &Sessions,
+        id: &SessionId,
+        format: AuditFormat,
+    ) -> Result<String, Failure> {
+        export_audit(sessions, id.as_str(), format, self.process_env()).await
     }
 
     async fn find(&self, id: &SessionId) -> Result<(Sessions, Summary), HostError> {
@@ -265,16 +300,17 @@ impl ServeHost {
 }
 
 #[async_trait]
-impl SessionHost for ServeHost {
+impl SessionHost for UserSessionHost {
     async fn create(&self, id: SessionId, request: NewSession) -> Result<OpenSession, HostError> {
-        let layer = request_layer(&request, &self.environment, self.typed.is_typed("env"))?;
+        let given = &self.given.layer.spec.environment;
+        let layer = request_layer(&request, &self.environment, given.kind.is_some())?;
         let NewSession { directory, environment, settings, properties, .. } = request;
         let tenant = properties.get(TENANT).map(String::as_str);
         let is_local = match &environment {
             Some(environment) => environment == LOCAL,
             None => self.environment == EnvSpec::Local,
         };
-        let of_server = self.typed.environment.dir.as_deref();
+        let of_server = given.dir.as_deref();
         let directory = match directory.map(PathBuf::from) {
             Some(directory) if !is_local && !directory.is_absolute() => {
                 let shown = directory.display();
@@ -282,11 +318,11 @@ impl SessionHost for ServeHost {
                 return Err(HostError::Invalid(problem));
             }
             Some(directory) if !is_local => Some(directory),
-            Some(directory) => Some(self.roots.resolve(tenant, &directory, &self.process_env)?),
+            Some(directory) => Some(self.roots.resolve(tenant, &directory, self.process_env())?),
             None if !is_local => of_server.map(Path::to_owned),
             None => {
-                let directory = self.process_env.directory(of_server).map_err(host_error)?;
-                let resolved = self.roots.resolve(tenant, &directory, &self.process_env);
+                let directory = self.process_env().directory(of_server).map_err(host_error)?;
+                let resolved = self.roots.resolve(tenant, &directory, self.process_env());
                 // The path does not come from the client.
                 Some(resolved.map_err(|_| HostError::Invalid(NO_DIRECTORY.to_owned()))?)
             }
@@ -294,8 +330,7 @@ impl SessionHost for ServeHost {
         let tenant = tenant.map(str::to_owned);
         let model = settings.model;
         let requested = RequestedSession { id: Some(id), tenant, directory, model, properties };
-        let sources =
-            SettingSources { request: Some(layer), ..self.stored_sources(RememberedSettings::default())? };
+        let sources = SettingSources { request: Some(layer), ..self.sources(RememberedSettings::default()) };
         self.open_with(sources, None, requested).await
     }
 
@@ -306,7 +341,7 @@ impl SessionHost for ServeHost {
         let store = sessions.shared_store();
         let opening = async {
             let selected = Selected::of(sessions, summary).await.map_err(host_error)?;
-            let sources = self.stored_sources(selected.remembered().map_err(host_error)?)?;
+            let sources = self.sources(selected.remembered().map_err(host_error)?);
             self.open_with(sources, Some(selected), requested).await
         };
         match opening.await {
@@ -324,7 +359,6 @@ impl SessionHost for ServeHost {
         let (sessions, summary) = self.find(origin).await?;
         self.resolve_stored_workspace(&summary)?;
         let requested = self.request_for_stored(&summary);
-        let is_grant_given = self.typed.grant.is_some();
         let own = ["served", TENANT];
         let properties = summary.properties.clone();
         let properties = properties.into_iter().filter(|(name, _)| own.contains(&name.as_str()));
@@ -332,8 +366,8 @@ impl SessionHost for ServeHost {
         let store = sessions.shared_store();
         let forking = async {
             let selected =
-                Selected::to_fork(sessions, summary, turns, is_grant_given).await.map_err(host_error)?;
-            let sources = self.stored_sources(selected.remembered().map_err(host_error)?)?;
+                Selected::to_fork(sessions, summary, turns, self.has_grant()).await.map_err(host_error)?;
+            let sources = self.sources(selected.remembered().map_err(host_error)?);
             self.open_with(sources, Some(selected), requested).await
         };
         match forking.await {
@@ -344,28 +378,21 @@ impl SessionHost for ServeHost {
 
     async fn delete(&self, id: &SessionId) -> Result<(), HostError> {
         let (sessions, summary) = self.unheld(id).await?;
-        delete_one(&sessions, &summary, &self.process_env).await.map_err(host_error)
+        delete_one(&sessions, &summary, self.process_env()).await.map_err(host_error)
     }
 
     async fn changes(&self, id: &SessionId, since: &FilePoint) -> Result<FileChanges, HostError> {
         let (sessions, summary) = self.find(id).await?;
         self.require_visible(&summary)?;
         let judged = self.resolve_stored_workspace(&summary)?;
-        let work = async |files: &Files<'_>| {
+        let work = async |files: &SessionFiles<'_>| {
             require_same_workspace(judged.as_deref(), self.resolve_stored_workspace(&summary))?;
-            files.changes(&point_of(since)?).await
+            changes_since(files, since).await
         };
-        let found = match in_place(&sessions, id.as_str(), &self.process_env, work).await {
-            Ok(found) => found,
-            Err(failure) => return Err(damage_or(sessions.store(), id, host_error(failure)).await),
-        };
-        let mut changes = FileChanges::default();
-        if let Some((checkpoint, comparison, diffs)) = found {
-            changes.checkpoint = Some(checkpoint);
-            changes.diffs = diffs;
-            changes.unknown = comparison.unknown;
+        match with_session_files(&sessions, id.as_str(), self.process_env(), work).await {
+            Ok(changes) => Ok(changes),
+            Err(failure) => Err(damage_or(sessions.store(), id, host_error(failure)).await),
         }
-        Ok(changes)
     }
 
     async fn restore(&self, id: &SessionId, request: &RestoreRequest) -> Result<RestoreReport, HostError> {
@@ -380,11 +407,11 @@ impl SessionHost for ServeHost {
             dry_run: request.dry_run,
             keeps_protected: true,
         };
-        let work = async |files: &Files<'_>| {
+        let work = async |files: &SessionFiles<'_>| {
             require_same_workspace(judged.as_deref(), self.resolve_stored_workspace(&summary))?;
-            files.go_back(&point_of(&request.point)?, options).await
+            files.rewind(&point_of(&request.point), options).await
         };
-        match in_place(&sessions, id.as_str(), &self.process_env, work).await {
+        match with_session_files(&sessions, id.as_str(), self.process_env(), work).await {
             Ok(report) => Ok(report_of(report)),
             Err(failure) => Err(damage_or(sessions.store(), id, host_error(failure)).await),
         }
@@ -392,38 +419,37 @@ impl SessionHost for ServeHost {
 
     async fn document(&self, id: &SessionId, kind: DocumentKind) -> Result<String, HostError> {
         let sessions = self.sessions().await?;
-        let (session, process_env) = (id, &self.process_env);
-        let id = session.as_str();
         let written = match kind {
-            DocumentKind::Record => export::text(&sessions, id, ExportFormat::Jsonl).await,
-            DocumentKind::Markdown => export::text(&sessions, id, ExportFormat::Markdown).await,
-            DocumentKind::Html => export::text(&sessions, id, ExportFormat::Html).await,
-            DocumentKind::Audit => audit::text(&sessions, id, AuditFormat::Json, process_env).await,
-            DocumentKind::AuditText => audit::text(&sessions, id, AuditFormat::Text, process_env).await,
-            DocumentKind::AuditHtml => audit::text(&sessions, id, AuditFormat::Html, process_env).await,
+            DocumentKind::Record => export(&sessions, id, ExportFormat::Jsonl).await,
+            DocumentKind::Markdown => export(&sessions, id, ExportFormat::Markdown).await,
+            DocumentKind::Html => export(&sessions, id, ExportFormat::Html).await,
+            DocumentKind::Audit => self.audit(&sessions, id, AuditFormat::Json).await,
+            DocumentKind::AuditText => self.audit(&sessions, id, AuditFormat::Text).await,
+            DocumentKind::AuditHtml => self.audit(&sessions, id, AuditFormat::Html).await,
         };
         match written {
             Ok(text) => Ok(text),
-            Err(failure) => Err(damage_or(sessions.store(), session, host_error(failure)).await),
+            Err(failure) => Err(damage_or(sessions.store(), id, host_error(failure)).await),
         }
     }
 
     fn settings_of(&self, summary: &Summary) -> SessionSettings {
         let place = Place::of_summary(summary);
-        let mut settings = SessionSettings::default();
-        settings.directory = Some(place.directory().to_owned()).filter(|directory| !directory.is_empty());
-        settings.model = summary.properties.get("model").cloned();
-        settings
+        SessionSettings {
+            directory: Some(place.directory().to_owned()).filter(|directory| !directory.is_empty()),
+            model: summary.properties.get("model").cloned(),
+            ..SessionSettings::default()
+        }
     }
 
     fn widens(&self, settings: &SettingsChange) -> bool {
         let mode: Option<Mode> = settings.mode.as_deref().and_then(|mode| mode.parse().ok());
-        mode.is_some_and(|mode| mode.is_wider_than(self.mode))
+        mode.is_some_and(|mode| mode.is_wider_than(self.spec.policy.mode))
     }
 
     async fn fork_widening(&self, origin: &SessionId) -> Result<Option<String>, HostError> {
         let (sessions, summary) = self.find(origin).await?;
-        let (recorded, damage) = match read_intact(sessions.store(), origin).await {
+        let (mut recorded, damage) = match read_intact(sessions.store(), origin).await {
             Ok(IntactRecord { record, damage, .. }) => (RecordedPolicy::from_record(&record), damage),
             // Nothing was recorded yet.
             Err(StoreError::NotFound(_)) => (RecordedPolicy::default(), None),
@@ -435,14 +461,13 @@ impl SessionHost for ServeHost {
         if let Some(damage) = damage {
             return Ok(Some(unknown_policy(origin, &damage)));
         }
-        let remembered = RememberedSettings::from_summary(&summary).map_err(host_error)?;
-        // A new session in the same directory has only the flags of the server.
-        let of_new = self.stored_sources(remembered.directory())?;
-        let of_fork = self.stored_sources(remembered)?;
-        let host = Host::new(self.process_env.clone());
-        let fork = host.resolve(of_fork).await.map_err(host_error)?.spec;
-        let new = host.resolve(of_new).await.map_err(host_error)?.spec;
-        Ok(widening(&fork, &recorded, &new))
+        let remembered = RememberedSettings::from_session(&summary, &recorded).map_err(host_error)?;
+        // A new session in the same directory has only the settings of the server.
+        let new = self.host.resolve(self.sources(remembered.directory())).await.map_err(host_error)?;
+        let fork = self.host.resolve(self.sources(remembered)).await.map_err(host_error)?;
+        // The fork starts with the recorded mode within the limits of the user.
+        recorded.mode = fork.remembered.recorded_mode.or(recorded.mode);
+        Ok(widening(&fork.spec, &recorded, &new.spec))
     }
 
     fn cost(&self, provider: &str, model: &str, usage: &Usage) -> Option<f64> {
@@ -454,30 +479,43 @@ impl SessionHost for ServeHost {
     }
 }
 
-fn point_of(point: &FilePoint) -> Result<Point<'_>, Failure> {
+/// Returns the text of a session.
+async fn export(sessions: &Sessions, id: &SessionId, format: ExportFormat) -> Result<String, Failure> {
+    export_session(sessions, id.as_str(), format).await.map(|exported| exported.text)
+}
+
+/// Returns the changes of the files of a session since a point.
+async fn changes_since(files: &SessionFiles<'_>, point: &FilePoint) -> Result<FileChanges, Failure> {
+    let Some((checkpoint, changes)) = files.changes(&point_of(point)).await? else {
+        return Ok(FileChanges::default());
+    };
+    let diffs = files.file_diffs(&changes).await?;
+    Ok(FileChanges { checkpoint: Some(checkpoint), diffs, unknown: changes.unknown })
+}
+
+fn point_of(point: &FilePoint) -> SessionPoint<'_> {
     match point {
-        FilePoint::Turns(turns) => Ok(Point::Turns(*turns)),
-        FilePoint::Checkpoint(id) => Ok(Point::Checkpoint(id)),
-        _ => Err(Failure::usage("this kind of point is not known")),
+        FilePoint::Turns(turns) => SessionPoint::Turns(*turns),
+        FilePoint::Checkpoint(id) => SessionPoint::Checkpoint(id),
     }
 }
 
-fn report_of(report: Report) -> RestoreReport {
-    let mut done = RestoreReport::default();
-    done.dry_run = report.dry_run;
-    done.turns = report.turns;
-    done.turns_before = report.before;
-    done.files = report.steps.into_iter().map(|(path, action)| FileStep::new(path, action)).collect();
-    done.changed_by_others = report.foreign;
-    done.left_alone =
-        report.left_alone.into_iter().map(|(path, reason)| FileLeft::new(path, reason)).collect();
-    done.undo = report.undo.filter(|_| !report.dry_run);
-    done.problems = report.problems;
-    done
+fn report_of(report: RewindReport) -> RestoreReport {
+    let left_alone = report.left_alone.into_iter();
+    RestoreReport {
+        dry_run: report.dry_run,
+        turns: report.turns,
+        turns_before: report.before,
+        files: report.steps.into_iter().map(|(path, action)| FileStep::new(path, action)).collect(),
+        changed_by_others: report.foreign,
+        left_alone: left_alone.map(|(path, reason)| FileLeft::new(path, reason)).collect(),
+        undo: report.undo.filter(|_| !report.dry_run),
+        problems: report.problems,
+    }
 }
 
 /// Returns the defaults of sessions, whose user can be asked.
-pub(super) fn defaults() -> PartialSpec {
+fn defaults() -> PartialSpec {
     let mut defaults = PartialSpec::default();
     defaults.policy.mode = Some(MODE);
     defaults
@@ -496,7 +534,7 @@ fn require_same_workspace(
 
 /// Returns a failure as the error of a request.
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` passes the value")]
-pub(super) fn host_error(failure: Failure) -> HostError {
+fn host_error(failure: Failure) -> HostError {
     match failure.kind() {
         FailureKind::Usage => HostError::Invalid(failure.message()),
         FailureKind::Credentials

@@ -6,14 +6,18 @@ use pintle_governance::audit::{Audit, AuditReport, ChainReport};
 use pintle_llm::error_chain;
 use pintle_store::{Position, SessionStore, StoreError, Verification, read_intact};
 
-use crate::commands::sessions::verify;
 use crate::failure::{Failure, OrFailure as _};
 use crate::sessions::Sessions;
+use crate::sessions::verify::{head_text, verify_checkpoints};
 
-/// Verifies and reads a session with its subagents.
+/// Verifies and reads a session with its subagents. `head` is a head of an earlier time that must be one of the lines.
 ///
-/// Damage is a result, not a failure.
-pub(super) fn report(
+/// Dropping the future stops the work, which changes nothing.
+///
+/// # Errors
+///
+/// A store that cannot be read. Damage is a part of the report.
+pub fn read_audit(
     sessions: &Sessions,
     id: SessionId,
     head: Option<Position>,
@@ -38,7 +42,7 @@ async fn report_of(
     for subagent in report.audit.iter_mut().flat_map(|audit| &mut audit.subagents) {
         let is_kept = store.summary(&subagent.session_id).await.or_failed("cannot read the store")?.is_some();
         if is_kept {
-            let read = self::report(sessions, subagent.session_id.clone(), None).await?;
+            let read = read_audit(sessions, subagent.session_id.clone(), None).await?;
             subagent.report = Some(Box::new(read));
         }
     }
@@ -64,7 +68,7 @@ async fn verified(
     found: &Verification,
     record: &Record,
 ) -> Result<ChainReport, Failure> {
-    let checkpoints = verify::checkpoints_of(sessions, id, record).await?;
+    let checkpoints = verify_checkpoints(sessions, id, record).await?;
     let mut report = of_lines(found);
     report.checkpoints = checkpoints.intact as u64;
     for (id, error) in &checkpoints.problems {
@@ -74,7 +78,7 @@ async fn verified(
 }
 
 fn of_lines(found: &Verification) -> ChainReport {
-    let mut report = ChainReport::new(found.head.seq, verify::head_text(&found.head));
+    let mut report = ChainReport::new(found.head.seq, head_text(&found.head));
     report.values = found.blobs;
     report.matches_head = found.matches_head;
     report.unfinished_bytes = found.torn.as_ref().map(|torn| torn.bytes);
