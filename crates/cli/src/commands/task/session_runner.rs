@@ -11,6 +11,7 @@ use pintle_agent::{
     EventKind, Events, OutcomeStatus, Session, SessionHandle, SessionId, TreeEvents, TurnLimits, UserMessage,
 };
 use pintle_governance::parse_dollars;
+use pintle_host::answered_run::{AnsweredRun, REPAIRS, RunInput, run_until_answered};
 use pintle_host::{Host, OpenRequest, OpenSession, SessionSpec, Surface};
 use pintle_llm::AnswerSchema;
 use pintle_store::{StoreError, read_record};
@@ -22,9 +23,7 @@ use super::workspace_factory::{TaskWorkspaceFactory, work_error};
 use crate::attendant::UnattendedSession;
 use crate::cost::CostTracker;
 use crate::failure::{Failure, OrFailure as _};
-use crate::input::output_schema::REPAIRS;
 use crate::model::Model;
-use crate::output::follow::{Answered, converse};
 use crate::route::ModelChoice;
 use crate::sessions::{Selected, Sessions};
 
@@ -150,16 +149,8 @@ impl TaskSessionRunner {
                 steer(&handle, message).await;
             }
         }
-        let unanswered = CancellationToken::new();
-        let work = converse(
-            &session,
-            message.map(UserMessage::from),
-            unfinished,
-            None,
-            limits,
-            answers,
-            &unanswered,
-        );
+        let prompt = message.map(UserMessage::from);
+        let work = run_until_answered(&session, RunInput { prompt, unfinished, limits, answers }, None);
         let ended = tokio::select! {
             ended = run_unless_looping(work, &session, &assignment.message) => Some(ended),
             () = cancel.cancelled() => None,
@@ -169,7 +160,7 @@ impl TaskSessionRunner {
         let spent = sum_cost(events, &assignment.message, model).await;
         let Some(ended) = ended else { return Ok(WorkResult::new(WorkEnd::Failed, spent)) };
         let (ended, is_looping) = ended;
-        let Answered { outcome, answer, .. } = ended.or_failed("the session ended unexpectedly")?;
+        let AnsweredRun { outcome, answer, .. } = ended.or_failed("the session ended unexpectedly")?;
         if is_looping && outcome.status == OutcomeStatus::Interrupted {
             return Ok(WorkResult::new(WorkEnd::Loop, spent));
         }
