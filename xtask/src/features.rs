@@ -23,6 +23,9 @@ const HOST: &str = "pintle-host";
 /// The terminal of the command, which needs no client of a server.
 const TUI: &str = "pintle-tui";
 
+/// The tasks, whose sessions a host can open.
+const TASKS: &str = "pintle-workflow";
+
 /// The layers that have these features.
 const LAYERS: &[&str] = &["pintle-env", "pintle-providers"];
 
@@ -64,6 +67,7 @@ const COMBINATIONS: &[Combination] = &[
     Combination { packages: &[HOST], features: &[] },
     Combination { packages: &[HOST], features: &["mcp"] },
     Combination { packages: &[HOST], features: &["mcp", "postgres"] },
+    Combination { packages: &[TASKS], features: &["host"] },
     Combination { packages: &[TUI], features: &[] },
     Combination { packages: &[TUI], features: &["client"] },
     Combination { packages: &[COMMAND], features: &["default"] },
