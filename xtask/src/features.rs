@@ -25,6 +25,8 @@ const TUI: &str = "pintle-tui";
 
 /// The server, which needs no host of a user's sessions.
 const SERVER: &str = "pintle-server";
+/// The tasks, whose sessions a host can open.
+const TASKS: &str = "pintle-workflow";
 
 /// The layers that have these features.
 const LAYERS: &[&str] = &["pintle-env", "pintle-providers"];
@@ -69,6 +71,7 @@ const COMBINATIONS: &[Combination] = &[
     Combination { packages: &[HOST], features: &["mcp", "postgres"] },
     Combination { packages: &[SERVER], features: &[] },
     Combination { packages: &[SERVER], features: &["host"] },
+    Combination { packages: &[TASKS], features: &["host"] },
     Combination { packages: &[TUI], features: &[] },
     Combination { packages: &[TUI], features: &["client"] },
     Combination { packages: &[COMMAND], features: &["default"] },

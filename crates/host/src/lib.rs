@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod answered_run;
 pub mod attendant;
 pub mod audit;
 pub mod budget;

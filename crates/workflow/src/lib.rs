@@ -8,6 +8,8 @@ mod diff;
 mod durable;
 pub mod evidence;
 mod git;
+#[cfg(feature = "host")]
+mod host_performer;
 mod last_lines;
 mod local;
 mod names;
@@ -30,6 +32,8 @@ mod work_cost;
 pub use command_run::{BlobReference, CommandEnd, CommandRun, RunComparison, TestStability};
 pub use diff::{ChangeKind, ChangedFile, Diff};
 pub use durable::{DECISION_POLL_INTERVAL, DurableHost, InProcessHost, STEP_SLICE, run_to_end};
+#[cfg(feature = "host")]
+pub use host_performer::{HostPerformerFactory, LocalDirectory, task_directory};
 pub use local::{
     IntactTask, KIND, KIND_TASK, LocalTaskHost, Performer, RecordedInput, TaskHostError, TaskLine,
     TaskReader, post_signal, read_inputs, read_intact_task, read_task,

@@ -48,9 +48,10 @@ const ARROWS: &[Arrows] = &[
         to_in_tests: &["pintle-test-conditions"],
     },
     Arrows { from: "pintle-postgres", to: &["pintle-store"], to_in_tests: &["pintle-test-conditions"] },
+    // The feature `host` adds the optional ones.
     Arrows {
         from: "pintle-workflow",
-        to: &["pintle-agent", "pintle-env", "pintle-store"],
+        to: &["pintle-agent", "pintle-env", "pintle-governance", "pintle-host", "pintle-llm", "pintle-store"],
         to_in_tests: &["pintle-test-conditions"],
     },
     Arrows {

@@ -5,15 +5,12 @@ mod draft;
 #[cfg(feature = "restate")]
 pub(super) mod engine;
 mod gate_prompt;
-pub(super) mod performer_factory;
 mod progress;
 mod run;
-mod session_runner;
 mod show;
 mod signals;
-pub(super) mod workspace_factory;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pintle_agent::SessionId;
 use pintle_store::{Filter, Page, Summary};
@@ -49,11 +46,6 @@ pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exi
 async fn find(sessions: &Sessions, prefix: &str) -> Result<SessionId, Failure> {
     let all = summaries(sessions).await?;
     Ok(beginning_with(prefix, all, "task", "`pintle task list` shows all")?.id)
-}
-
-/// Returns the directory of the files of a task.
-fn task_directory(id: &SessionId, process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
-    Ok(Sessions::directory(process_env)?.join("worktrees").join(format!("task-{id}")))
 }
 
 async fn summaries(sessions: &Sessions) -> Result<Vec<Summary>, Failure> {

@@ -6,24 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_agent::SessionId;
-use pintle_env::ExecutionEnvironment;
-use pintle_host::{Host, ResolvedSession};
+use pintle_host::Host;
 use pintle_store::{Filter, Page};
-use pintle_workflow::{InProcessHost, KIND, KIND_TASK, TaskHostError, TaskSupervisor};
+use pintle_workflow::{HostPerformerFactory, InProcessHost, KIND, KIND_TASK, TaskHostError, TaskSupervisor};
 use tokio::task::JoinSet;
 
-use super::task::performer_factory::TaskPerformerFactory;
-use super::task::workspace_factory::TaskWorkspaceFactory;
 use crate::arguments::{RunArgs, WorkerArgs};
 use crate::console;
-use crate::env_spec::{EnvSpec, EnvironmentChoice};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Interrupts;
-use crate::model::Model;
 use crate::process_env::ProcessEnv;
-use crate::route::ModelChoice;
-use crate::sessions::Sessions;
 
 /// Interval of the search for new tasks.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -31,31 +24,15 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// Runs `pintle worker` until a signal arrives.
 pub(crate) async fn run_worker(args: WorkerArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
-    let resolved = Host::new(process_env.clone()).resolve(args.run.given()?.into()).await?;
-    let ResolvedSession { spec, remembered, .. } = resolved;
-    let choice = EnvironmentChoice::try_from(&spec)?;
-    if choice.spec != EnvSpec::Local {
-        return Err(Failure::usage("`pintle worker` works only with --env local"));
-    }
-    // Tasks whose sessions cannot be opened would end as blocked.
-    let unknown = Model::choose(&ModelChoice::try_from(&spec)?, process_env).await?.unknown_model();
-    process_env.notices().report_all(unknown);
-    let directory = process_env.directory(choice.directory.as_deref())?;
-    let machine: Arc<dyn ExecutionEnvironment> = Arc::new(process_env.local_environment(&directory)?);
+    let host = Host::new(process_env.clone());
+    let performer_factory = HostPerformerFactory::open(host, args.run.given()?).await?;
     let interrupts = Interrupts::listen()?;
-    let sessions = Sessions::open(process_env).await?;
     #[cfg(feature = "restate")]
-    let sandbox = spec.environment.sandbox;
-    let store = sessions.shared_store();
-    let workspace_factory = TaskWorkspaceFactory {
-        spec,
-        grant: args.run.grant.clone(),
-        remembered,
-        process_env: process_env.clone(),
-    };
-    let performer_factory = Arc::new(TaskPerformerFactory::new(sessions, workspace_factory, machine));
+    let sandbox = performer_factory.spec().environment.sandbox;
+    let store = performer_factory.sessions().shared_store();
     let max_tasks = usize::try_from(args.max_tasks).unwrap_or(usize::MAX);
-    let supervisor = Arc::new(TaskSupervisor::new(store, performer_factory).with_max_tasks(max_tasks));
+    let supervisor =
+        Arc::new(TaskSupervisor::new(store, Arc::new(performer_factory)).with_max_tasks(max_tasks));
     #[cfg(feature = "restate")]
     if let Some(address) = args.listen {
         return super::task::engine::serve(address, &args, sandbox, supervisor, interrupts).await;

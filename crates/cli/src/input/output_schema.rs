@@ -2,13 +2,11 @@
 
 use std::path::Path;
 
+use pintle_host::answered_run::REPAIRS;
 use pintle_llm::AnswerSchema;
 
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env;
-
-/// Times that a model may repair its answer.
-pub(crate) const REPAIRS: u32 = 3;
 
 /// Reads the schema for the answers of a run.
 pub(crate) fn read(path: &Path) -> Result<AnswerSchema, Failure> {

@@ -5,11 +5,13 @@ use std::future::pending;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use pintle_agent::{
     EventKind, Outcome, OutcomeStatus, Run, Session, SessionError, SessionEvent, SessionHandle, SessionId,
-    Timestamp, TreeEvents, Turn, TurnKind, TurnLimits, UserMessage,
+    Timestamp, TreeEvents, TurnKind, TurnLimits, UserMessage,
 };
-use pintle_llm::{AnswerSchema, UnmatchedAnswer, Verdict};
+use pintle_host::answered_run::{AnsweredRun, RunInput, RunUser, run_until_answered};
+use pintle_llm::{AnswerSchema, UnmatchedAnswer};
 use serde_json::Value;
 use tokio::sync::MutexGuard;
 use tokio::time::{Interval, MissedTickBehavior};
@@ -150,7 +152,8 @@ pub(crate) async fn follow(
         resumed_at: None,
     };
     let work = async {
-        let outcome = converse(&session, prompt, unfinished, user, limits, answers, &unanswered).await;
+        let input = RunInput { prompt, unfinished, limits, answers };
+        let outcome = converse(&session, input, user, &unanswered).await;
         if is_kept {
             session.suspend().await;
         } else {
@@ -182,7 +185,8 @@ pub(crate) async fn follow(
         .with_hint(&hint));
     }
     printed?;
-    let Answered { outcome, answer, unmatched } = outcome.or_failed("the session ended unexpectedly")?;
+    let AnsweredRun { outcome, answer, unmatched, .. } =
+        outcome.or_failed("the session ended unexpectedly")?;
     let question_abandoned = outcome.status == OutcomeStatus::AwaitingInput && interrupts.is_interrupted();
     let EventPrinter { started, cost, subagents, .. } = printer;
     let (duration, cost) = (started.elapsed(), cost.total());
@@ -199,112 +203,37 @@ pub(crate) async fn follow(
     })
 }
 
-/// Submits the prompt, then the user's answer to each question of the model. The session counts each answer as a separate
-/// run, but the user sees one run. The outcome and the limits therefore cover all of them.
-pub(crate) async fn converse(
+/// Runs the session. The user answers the questions of the model, until `unanswered` is cancelled.
+async fn converse(
     session: &Session,
-    prompt: Option<UserMessage>,
-    unfinished: Option<Run>,
+    input: RunInput,
     user: Option<User<'_>>,
-    limits: TurnLimits,
-    mut answers: Option<AnswerSchema>,
     unanswered: &CancellationToken,
-) -> Result<Answered, SessionError> {
-    let started = Instant::now();
-    let prompt = prompt.map(|mut prompt| {
-        if let Some(answers) = &answers {
-            prompt.text = format!("{}\n\n{}", prompt.text, answers.instructions());
-        }
-        prompt
-    });
-    let mut outcome = match (unfinished, prompt) {
-        (Some(run), prompt) => {
-            // The new prompt runs after the unfinished run ends.
-            if let Some(prompt) = prompt {
-                session.handle().follow_up(prompt).await?;
-            }
-            run.await?
-        }
-        (None, prompt) => session.submit(prompt.unwrap_or_else(|| String::new().into())).await?,
-    };
-    for run in 1_u64.. {
-        let is_question = outcome.status == OutcomeStatus::AwaitingInput && user.is_some();
-        if let Some(answers) = answers.as_mut().filter(|_| !is_question && has_answer(&outcome)) {
-            match answers.check(&outcome.text) {
-                Verdict::Accept(value) => {
-                    // Drop the text that the model puts around the value.
-                    outcome.text = value.to_string();
-                    outcome.status = OutcomeStatus::Completed;
-                    return Ok(Answered { answer: Some(value), ..Answered::of(outcome) });
-                }
-                Verdict::Fail(unmatched) => {
-                    return Ok(Answered { unmatched: Some(unmatched), ..Answered::of(outcome) });
-                }
-                Verdict::AskAgain(message) => {
-                    let Some(limits) = remaining_limits(&limits, session, started.elapsed()) else {
-                        outcome.status = OutcomeStatus::RoundLimit;
-                        break;
-                    };
-                    session.handle().set_limits(limits)?;
-                    outcome = session.submit(message).await?.continuing(&outcome);
-                    continue;
-                }
-            }
-        }
-        if !is_question {
-            break;
-        }
-        let Some(User { prompter, sees_text }) = user else { break };
-        let Some(limits) = remaining_limits(&limits, session, started.elapsed()) else {
-            // No rounds are left in which to use an answer.
-            outcome.status = OutcomeStatus::RoundLimit;
-            break;
-        };
+) -> Result<AnsweredRun, SessionError> {
+    let user = user.map(|user| TerminalUser { user, session, unanswered });
+    run_until_answered(session, input, user.as_ref().map(|user| user as &dyn RunUser)).await
+}
+
+/// User who answers the questions of the model at the terminal.
+struct TerminalUser<'a> {
+    user: User<'a>,
+    session: &'a Session,
+    /// Cancelled when no answer can follow.
+    unanswered: &'a CancellationToken,
+}
+
+#[async_trait]
+impl RunUser for TerminalUser<'_> {
+    async fn answer(&self, run: u64, question: &str) -> Option<String> {
         // A question at the end of the model's text may already be on screen, unlike a question of a tool.
-        let is_on_screen = sees_text && !is_asked_by_tool(session);
-        let question = (!is_on_screen).then_some(outcome.text.as_str());
+        let is_on_screen = self.user.sees_text && !is_asked_by_tool(self.session);
+        let question = (!is_on_screen).then_some(question);
         let key = run_end_key(run);
-        let answer = tokio::select! {
-            () = unanswered.cancelled() => None,
-            answer = prompter.ask(&key, question) => answer,
-        };
-        let Some(answer) = answer else { break };
-        session.handle().set_limits(limits)?;
-        outcome = session.submit(answer).await?.continuing(&outcome);
+        tokio::select! {
+            () = self.unanswered.cancelled() => None,
+            answer = self.user.prompter.ask(&key, question) => answer,
+        }
     }
-    Ok(Answered::of(outcome))
-}
-
-/// Outcome of a run. If a schema applies, it contains the answer or the mismatch.
-pub(crate) struct Answered {
-    pub(crate) outcome: Outcome,
-    pub(crate) answer: Option<Value>,
-    unmatched: Option<UnmatchedAnswer>,
-}
-
-impl Answered {
-    fn of(outcome: Outcome) -> Self {
-        Self { outcome, answer: None, unmatched: None }
-    }
-}
-
-/// Returns whether the model has ended the run, with an answer or a question.
-fn has_answer(outcome: &Outcome) -> bool {
-    matches!(outcome.status, OutcomeStatus::Completed | OutcomeStatus::AwaitingInput)
-}
-
-/// Returns the limits less the tool rounds and time already used, or `None` if no rounds are left. The session counts
-/// both per input, and all other limits from its start.
-fn remaining_limits(limits: &TurnLimits, session: &Session, elapsed: Duration) -> Option<TurnLimits> {
-    let mut remaining = limits.clone();
-    remaining.budget.wall_time = limits.budget.wall_time.map(|limit| limit.saturating_sub(elapsed));
-    if limits.max_tool_rounds_per_input > 0 {
-        let is_round = |turn: &Turn| turn.kind == TurnKind::ToolResults;
-        let rounds = session.history().iter().filter(|turn| is_round(turn)).count() as u64;
-        let left = limits.max_tool_rounds_per_input.saturating_sub(rounds);
-        remaining.max_tool_rounds_per_input = Some(left).filter(|left| *left > 0)?;
-    }
-    Some(remaining)
 }
 
 /// Returns whether a tool asked the question: the model has not responded to the last results.

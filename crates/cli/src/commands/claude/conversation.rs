@@ -9,6 +9,7 @@ use pintle_compat::claude::{
     RuleBehavior, StreamOptions, ToolRule, UserLine,
 };
 use pintle_governance::APPROVAL_SOURCE;
+use pintle_host::answered_run::REPAIRS;
 use pintle_host::{Host, OpenRequest, OpenSession, ResolvedSession, SessionSpec, Surface};
 use pintle_llm::{AnswerSchema, Verdict};
 use pintle_tools::gate::Permission;
@@ -27,7 +28,6 @@ use crate::attendant::ClientAttendant;
 use crate::console;
 use crate::environment::EnvSession;
 use crate::failure::{Failure, FailureKind, OrFailure as _};
-use crate::input::output_schema;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::process_env::{self, ProcessEnv};
@@ -191,7 +191,7 @@ impl<'a> ClaudeConversation<'a> {
     fn schema(&self) -> Result<Option<AnswerSchema>, Failure> {
         let of_handshake = || self.initialize.as_ref().and_then(|initialize| initialize.json_schema.clone());
         let schema = self.options.json_schema.clone().or_else(of_handshake);
-        let schema = schema.map(|schema| AnswerSchema::new(schema, output_schema::REPAIRS)).transpose();
+        let schema = schema.map(|schema| AnswerSchema::new(schema, REPAIRS)).transpose();
         schema.or_usage("the schema of the answer is wrong")
     }
 

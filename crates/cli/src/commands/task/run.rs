@@ -5,62 +5,43 @@ mod task_opener;
 use std::sync::Arc;
 
 use pintle_agent::SessionId;
-use pintle_env::ExecutionEnvironment;
-use pintle_host::{Host, ResolvedSession};
+use pintle_host::Host;
+#[cfg(feature = "restate")]
+use pintle_workflow::LocalDirectory;
 use pintle_workflow::evidence::Baseline;
 use pintle_workflow::report::TaskReport;
 use pintle_workflow::task::{StepOutput, Task, TaskInput, TaskOutcome};
-use pintle_workflow::{LocalTaskHost, Performer, TaskHostError};
+use pintle_workflow::{HostPerformerFactory, LocalTaskHost, Performer, TaskHostError};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use self::task_opener::{TaskOpener, TaskSource, select_source};
-use super::performer_factory::TaskPerformerFactory;
-use super::workspace_factory::TaskWorkspaceFactory;
 use super::{gate_prompt, progress};
 use crate::approve::Prompter;
 use crate::arguments::{OutputFormat, RunArgs, RunTaskArgs};
 use crate::attendant::Attendant as _;
 use crate::console::{self, Console};
-use crate::env_spec::{EnvSpec, EnvironmentChoice};
 use crate::exit::Exit;
 use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::interrupt::Interrupts;
-use crate::model::Model;
 use crate::process_env::ProcessEnv;
-use crate::route::ModelChoice;
 use crate::sessions::Sessions;
 
 pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
-    let resolved = Host::new(process_env.clone()).resolve(args.run.given()?.into()).await?;
-    let ResolvedSession { spec, remembered, .. } = resolved;
-    let choice = EnvironmentChoice::try_from(&spec)?;
-    if choice.spec != EnvSpec::Local {
-        return Err(Failure::usage("`pintle task run` works only with --env local"));
-    }
-    let directory = process_env.directory(choice.directory.as_deref())?;
-    let machine: Arc<dyn ExecutionEnvironment> = Arc::new(process_env.local_environment(&directory)?);
+    let host = Host::new(process_env.clone());
+    let given = args.run.given()?;
     #[cfg(feature = "restate")]
     if let Some(url) = args.restate.clone().or_else(|| process_env.variable(super::engine::RESTATE)) {
-        return hand_over(&args, &url, &machine, &directory, process_env).await;
+        let spec = host.resolve(given.into()).await?.spec;
+        return hand_over(&args, &url, &LocalDirectory::from_settings(&spec, &host)?, process_env).await;
     }
-    // A task whose sessions cannot be opened would end as blocked.
-    let unknown = Model::choose(&ModelChoice::try_from(&spec)?, process_env).await?.unknown_model();
-    process_env.notices().report_all(unknown);
-    let sessions = Sessions::open(process_env).await?;
+    let performer_factory = HostPerformerFactory::open(host, given).await?;
+    let sessions = performer_factory.sessions();
     let format = args.run.output;
-    let workspace_factory = TaskWorkspaceFactory {
-        spec: spec.clone(),
-        grant: args.run.grant.clone(),
-        remembered,
-        process_env: process_env.clone(),
-    };
-    let performer_factory =
-        TaskPerformerFactory::new(sessions.clone(), workspace_factory, Arc::clone(&machine));
     // Until the handlers are installed, a signal ends the process, also while it reads standard input.
-    let source = select_source(&args, &sessions).await?;
+    let source = select_source(&args, sessions).await?;
     let interrupts = Interrupts::listen()?;
     let prompter = Prompter::from_process(console::style(process_env), Some(process_env.principal()), false);
     let id = match &source {
@@ -69,11 +50,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     };
     let opener = TaskOpener {
         args: &args,
-        sessions: &sessions,
-        machine: &machine,
-        directory: &directory,
         id: &id,
-        spec: &spec,
         performer_factory: &performer_factory,
         prompter: &prompter,
         interrupts: &interrupts,
@@ -86,7 +63,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     }
     let performer = Arc::new(performer_factory.create(&id)?);
     let contract = host.task().contract().clone();
-    let task_console = TaskConsole { sessions: &sessions, id: &id, prompter: &prompter, format };
+    let task_console = TaskConsole { sessions, id: &id, prompter: &prompter, format };
     let ended = task_console.run(host, performer.clone(), &interrupts).await?;
     match ended {
         Ok(outcome) => {
@@ -94,13 +71,13 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
             if let Err(error) = Performer::clean(performer.as_ref(), &contract).await {
                 console::notice(&format!("the files of the task cannot be removed: {error}"));
             }
-            report_end(&sessions, &id, &outcome, format).await
+            report_end(sessions, &id, &outcome, format).await
         }
         Err(TaskHostError::Stopped) => {
             let hint = format!("`pintle task run --task {id}` resumes it");
             Err(Failure::new(FailureKind::Interrupted, "the task was stopped").with_hint(&hint))
         }
-        Err(error) => Err(super::open_failure(&sessions, &error, &id).await),
+        Err(error) => Err(super::open_failure(sessions, &error, &id).await),
     }
 }
 
@@ -109,8 +86,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
 async fn hand_over(
     args: &RunTaskArgs,
     url: &str,
-    machine: &Arc<dyn ExecutionEnvironment>,
-    directory: &std::path::Path,
+    directory: &LocalDirectory,
     process_env: &ProcessEnv,
 ) -> Result<Exit, Failure> {
     // Checked first: a task that no engine knows would stay open.
@@ -123,7 +99,7 @@ async fn hand_over(
             let given = task_opener::read_contract(args)?.ok_or_else(|| {
                 Failure::usage("a task that is handed over needs `--check COMMAND` or `--contract FILE`")
             })?;
-            let base = task_opener::resolve_base(Some(&given), args, machine, directory, &id).await?;
+            let base = task_opener::resolve_base(Some(&given), args, directory, &id).await?;
             let mut contract = given.with_base(base);
             // The flags of the worker apply to the rest.
             for plan in contract.candidates.iter_mut().filter(|plan| plan.model.is_none()) {
@@ -131,7 +107,7 @@ async fn hand_over(
             }
             let created = LocalTaskHost::create(sessions.store(), id.clone(), contract).await;
             if created.is_err() {
-                task_opener::remove_snapshot(machine, directory, &id).await;
+                task_opener::remove_snapshot(directory, &id).await;
             }
             created.map_err(|error| super::host_failure(&error, &id))?;
             id

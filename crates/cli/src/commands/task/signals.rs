@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
+use pintle_host::Host;
 use pintle_store::StoreError;
 use pintle_workflow::repository::{UserRepository, remove_directory};
 use pintle_workflow::task::{GateAnswer, TaskSignal};
-use pintle_workflow::{LocalTaskHost, TaskHostError, post_signal};
+use pintle_workflow::{LocalTaskHost, TaskHostError, post_signal, task_directory};
 
-use super::{find, host_failure, open_failure, read, task_directory};
+use super::{find, host_failure, open_failure, read};
 use crate::arguments::{CancelTaskArgs, DecideTaskArgs, SteerTaskArgs, TaskDecision};
 use crate::console;
 use crate::exit::Exit;
@@ -86,7 +87,9 @@ async fn settle(sessions: &Sessions, id: &SessionId, process_env: &ProcessEnv) -
     let left = "the files of the task cannot be removed";
     let machine: Arc<dyn ExecutionEnvironment> =
         Arc::new(process_env.local_environment(&process_env.directory(None)?)?);
-    remove_directory(machine.as_ref(), &task_directory(id, process_env)?).await.or_failed(left)?;
+    remove_directory(machine.as_ref(), &task_directory(id, &Host::new(process_env.clone()))?)
+        .await
+        .or_failed(left)?;
     if let Some(base) = &host.task().contract().base {
         let root = Path::new(&base.repository);
         UserRepository::remove_snapshot(&machine, root, id.as_str()).await.or_failed(left)?;

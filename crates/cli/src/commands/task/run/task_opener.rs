@@ -1,41 +1,29 @@
 //! The task that the flags of `pintle task run` ask for.
 
-use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 
 use pintle_agent::SessionId;
-use pintle_env::ExecutionEnvironment;
-use pintle_host::SessionSpec;
-use pintle_workflow::LocalTaskHost;
 use pintle_workflow::contract::{BaseCommit, CandidatePlan, Contract, TaskCheck};
 use pintle_workflow::repository::UserRepository;
+use pintle_workflow::{HostPerformerFactory, LocalDirectory, LocalTaskHost};
 
 use crate::approve::Prompter;
 use crate::arguments::RunTaskArgs;
 use crate::commands::task::draft::{self, DraftApproval};
-use crate::commands::task::performer_factory::TaskPerformerFactory;
 use crate::commands::task::{contract_failure, find, open_failure};
 use crate::console;
 use crate::failure::{Failure, OrFailure as _};
 use crate::input::prompt_source;
 use crate::interrupt::Interrupts;
-use crate::model::Model;
 use crate::process_env::{self, ProcessEnv};
-use crate::route::ModelChoice;
 use crate::sessions::Sessions;
 
 /// Inputs for opening a task.
 pub(super) struct TaskOpener<'a> {
     pub(super) args: &'a RunTaskArgs,
-    pub(super) sessions: &'a Sessions,
-    pub(super) machine: &'a Arc<dyn ExecutionEnvironment>,
-    pub(super) directory: &'a Path,
     /// Id of the task, which need not exist yet.
     pub(super) id: &'a SessionId,
-    /// Settings of the sessions.
-    pub(super) spec: &'a SessionSpec,
-    pub(super) performer_factory: &'a TaskPerformerFactory,
+    pub(super) performer_factory: &'a HostPerformerFactory,
     pub(super) prompter: &'a Prompter,
     pub(super) interrupts: &'a Interrupts,
     pub(super) process_env: &'a ProcessEnv,
@@ -47,17 +35,18 @@ impl TaskOpener<'_> {
         let is_new = !matches!(source, TaskSource::Task(_));
         let opened = self.open_host(source).await;
         if is_new && opened.is_err() {
-            remove_snapshot(self.machine, self.directory, self.id).await;
+            remove_snapshot(self.performer_factory.directory(), self.id).await;
         }
         opened
     }
 
     async fn open_host(&self, source: TaskSource) -> Result<LocalTaskHost, Failure> {
-        let Self { args, sessions, id, process_env, .. } = *self;
+        let Self { args, id, performer_factory, .. } = *self;
+        let sessions = performer_factory.sessions();
         let host = match source {
             TaskSource::Task(id) => LocalTaskHost::open(sessions.store(), &id).await,
             TaskSource::Contract(contract) => {
-                require_models(&contract, self.spec, process_env).await?;
+                performer_factory.check_models(&contract).await?;
                 let base = self.resolve_base(Some(&contract)).await?;
                 let contract = contract.with_base(base);
                 LocalTaskHost::create(sessions.store(), id.clone(), contract).await
@@ -67,9 +56,9 @@ impl TaskOpener<'_> {
                     prompter: self.prompter,
                     interrupts: self.interrupts,
                     candidates: candidate_plans(args),
-                    process_env,
+                    process_env: self.process_env,
                 };
-                let performer = self.performer_factory.create(id)?;
+                let performer = performer_factory.create(id)?;
                 let contract = approval
                     .draft_contract(&performer, self.resolve_base(None).await?, &goal, args.yes)
                     .await?;
@@ -83,34 +72,14 @@ impl TaskOpener<'_> {
     }
 
     async fn resolve_base(&self, given: Option<&Contract>) -> Result<BaseCommit, Failure> {
-        let Self { args, machine, directory, id, .. } = *self;
-        self.interrupts.race(resolve_base(given, args, machine, directory, id)).await
+        let Self { args, id, performer_factory, .. } = *self;
+        self.interrupts.race(resolve_base(given, args, performer_factory.directory(), id)).await
     }
 }
 
 /// Removes the snapshot of the local changes, which no task uses. A reference that stays is no reason for another failure.
-pub(super) async fn remove_snapshot(
-    machine: &Arc<dyn ExecutionEnvironment>,
-    directory: &Path,
-    id: &SessionId,
-) {
-    let _ = UserRepository::remove_snapshot(machine, directory, id.as_str()).await;
-}
-
-/// Checks that the provider of each model of a contract has a key, and warns of models that the catalog does not contain.
-async fn require_models(
-    contract: &Contract,
-    spec: &SessionSpec,
-    process_env: &ProcessEnv,
-) -> Result<(), Failure> {
-    let of_candidates = contract.candidates.iter().map(|plan| &plan.model);
-    let models: BTreeSet<&String> = of_candidates.chain([&contract.review.model]).flatten().collect();
-    for name in models {
-        let choice = ModelChoice { model: Some(name.clone()), ..ModelChoice::try_from(spec)? };
-        let unknown = Model::choose(&choice, process_env).await?.unknown_model();
-        process_env.notices().report_all(unknown);
-    }
-    Ok(())
+pub(super) async fn remove_snapshot(directory: &LocalDirectory, id: &SessionId) {
+    let _ = UserRepository::remove_snapshot(&directory.environment, &directory.path, id.as_str()).await;
 }
 
 /// Task that the flags select.
@@ -160,14 +129,13 @@ fn candidate_plans(args: &RunTaskArgs) -> Vec<CandidatePlan> {
 pub(super) async fn resolve_base(
     contract: Option<&Contract>,
     args: &RunTaskArgs,
-    machine: &Arc<dyn ExecutionEnvironment>,
-    directory: &Path,
+    directory: &LocalDirectory,
     id: &SessionId,
 ) -> Result<BaseCommit, Failure> {
     if let Some(base) = contract.and_then(|contract| contract.base.clone()) {
         return Ok(base);
     }
-    let found = UserRepository::find(Arc::clone(machine), directory).await;
+    let found = UserRepository::find(Arc::clone(&directory.environment), &directory.path).await;
     let found = found.map_err(|error| Failure::usage(error.to_string()))?;
     let commit = match (args.changes, found.changed) {
         (true, 1..) => {

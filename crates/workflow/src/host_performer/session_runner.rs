@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::future::pending;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use pintle_agent::protocol::InputKind;
@@ -11,30 +12,31 @@ use pintle_agent::{
     EventKind, Events, OutcomeStatus, Session, SessionHandle, SessionId, TreeEvents, TurnLimits, UserMessage,
 };
 use pintle_governance::parse_dollars;
-use pintle_host::{Host, OpenRequest, OpenSession, SessionSpec, Surface};
+use pintle_host::answered_run::{AnsweredRun, REPAIRS, RunInput, run_until_answered};
+use pintle_host::attendant::UnattendedSession;
+use pintle_host::cost::CostTracker;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::model::Model;
+use pintle_host::route::ModelChoice;
+use pintle_host::sessions::{Selected, Sessions};
+use pintle_host::{OpenRequest, OpenSession, SessionSpec, Surface};
 use pintle_llm::AnswerSchema;
 use pintle_store::{StoreError, read_record};
-use pintle_workflow::task::{WorkCost, WorkEnd};
-use pintle_workflow::{MAX_LOOPS, SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult};
 use tokio_util::sync::CancellationToken;
 
-use super::workspace_factory::{TaskWorkspaceFactory, work_error};
-use crate::attendant::UnattendedSession;
-use crate::cost::CostTracker;
-use crate::failure::{Failure, OrFailure as _};
-use crate::input::output_schema::REPAIRS;
-use crate::model::Model;
-use crate::output::follow::{Answered, converse};
-use crate::route::ModelChoice;
-use crate::sessions::{Selected, Sessions};
+use super::workspace_factory::{HostWorkspaceFactory, work_error};
+use crate::session_runner::{
+    MAX_LOOPS, SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult,
+};
+use crate::task::{WorkCost, WorkEnd};
 
 /// Property of a summary with the task that a session works for.
 const TASK: &str = "task";
 
-/// Runs sessions with the settings of a run.
+/// Runs sessions with the settings of a user.
 #[derive(Debug)]
-pub(super) struct TaskSessionRunner {
-    workspace_factory: TaskWorkspaceFactory,
+pub(super) struct HostSessionRunner {
+    workspace_factory: HostWorkspaceFactory,
     running: RunningSessions,
 }
 
@@ -86,8 +88,8 @@ impl Drop for RunningEntry<'_> {
     }
 }
 
-impl TaskSessionRunner {
-    pub(super) fn new(workspace_factory: TaskWorkspaceFactory) -> Self {
+impl HostSessionRunner {
+    pub(super) fn new(workspace_factory: HostWorkspaceFactory) -> Self {
         Self { workspace_factory, running: RunningSessions::default() }
     }
 
@@ -96,24 +98,25 @@ impl TaskSessionRunner {
         assignment: SessionAssignment,
         cancel: &CancellationToken,
     ) -> Result<WorkResult, Failure> {
-        let (spec, process_env) = self.workspace_factory.settings_for(&assignment.workspace);
+        let (spec, host) = self.workspace_factory.settings_for(&assignment.workspace);
         let Some(mut spec) = apply_limits(spec, &assignment) else {
             return Ok(WorkResult::new(WorkEnd::Limit, WorkCost::default()));
         };
         self.workspace_factory.add_grant(&mut spec)?;
-        let sessions = Sessions::open(&process_env).await?;
+        let sessions = host.sessions().await?;
         let selected = select_session(sessions, &SessionId::new(&assignment.session)).await?;
         let is_sent = selected.as_ref().is_some_and(|selected| has_message(selected, &assignment.message));
-        let mut surface = Surface::new(Arc::new(UnattendedSession::new(Some(process_env.principal()))));
+        let mut surface =
+            Surface::new(Arc::new(UnattendedSession::new(Some(host.process_env().principal()))));
         surface.is_disposable = true;
-        let model = Model::choose(&ModelChoice::try_from(&spec)?, &process_env).await?;
+        let model = Model::choose(&ModelChoice::try_from(&spec)?, host.process_env()).await?;
         let request = OpenRequest {
             remembered: self.workspace_factory.remembered.clone(),
             selected,
             model: Some(Arc::new(model)),
             ..OpenRequest::from(spec)
         };
-        let opened = Host::new(process_env).open(request, surface).await?;
+        let opened = host.open(request, surface).await?;
         let OpenSession { session, environment, servers, model, limits, .. } = opened;
         let worked = self.work(session.into_session(), &assignment, is_sent, &model, limits, cancel).await;
         servers.close().await;
@@ -150,16 +153,8 @@ impl TaskSessionRunner {
                 steer(&handle, message).await;
             }
         }
-        let unanswered = CancellationToken::new();
-        let work = converse(
-            &session,
-            message.map(UserMessage::from),
-            unfinished,
-            None,
-            limits,
-            answers,
-            &unanswered,
-        );
+        let prompt = message.map(UserMessage::from);
+        let work = run_until_answered(&session, RunInput { prompt, unfinished, limits, answers }, None);
         let ended = tokio::select! {
             ended = run_unless_looping(work, &session, &assignment.message) => Some(ended),
             () = cancel.cancelled() => None,
@@ -169,7 +164,7 @@ impl TaskSessionRunner {
         let spent = sum_cost(events, &assignment.message, model).await;
         let Some(ended) = ended else { return Ok(WorkResult::new(WorkEnd::Failed, spent)) };
         let (ended, is_looping) = ended;
-        let Answered { outcome, answer, .. } = ended.or_failed("the session ended unexpectedly")?;
+        let AnsweredRun { outcome, answer, .. } = ended.or_failed("the session ended unexpectedly")?;
         if is_looping && outcome.status == OutcomeStatus::Interrupted {
             return Ok(WorkResult::new(WorkEnd::Loop, spent));
         }
@@ -181,7 +176,7 @@ impl TaskSessionRunner {
 }
 
 #[async_trait]
-impl SessionRunner for TaskSessionRunner {
+impl SessionRunner for HostSessionRunner {
     async fn run(
         &self,
         assignment: SessionAssignment,
@@ -236,7 +231,7 @@ fn apply_limits(mut spec: SessionSpec, assignment: &SessionAssignment) -> Option
     let cost = limits.usd.and_then(|usd| parse_dollars(&format!("{usd:.6}")));
     budget.cost_micros = cost.or(budget.cost_micros);
     budget.tokens = limits.tokens.or(budget.tokens);
-    let seconds = limits.seconds.map(std::time::Duration::from_secs);
+    let seconds = limits.seconds.map(Duration::from_secs);
     budget.wall_time = [budget.wall_time, seconds].into_iter().flatten().min();
     Some(spec)
 }
@@ -310,7 +305,7 @@ fn work_end(status: OutcomeStatus) -> WorkEnd {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::FutureExt as _;
+    use std::task::Poll;
 
     use super::*;
 
@@ -323,7 +318,8 @@ mod tests {
             let _entry = sessions.enter("s", vec![message()]);
             pending::<()>().await;
         });
-        assert!(run.as_mut().now_or_never().is_none());
+        let polled = std::future::poll_fn(|context| Poll::Ready(run.as_mut().poll(context))).await;
+        assert!(polled.is_pending());
         assert!(sessions.steer("s", message()).await && !sessions.steer("other", message()).await);
         let number = match sessions.lock().get("s") {
             Some(RunningSession::Opening(steering)) => steering.len(),

@@ -1,0 +1,172 @@
+//! Performers of tasks whose sessions a host opens for its user.
+
+mod local_directory;
+mod session_runner;
+#[cfg(test)]
+mod tests;
+mod workspace_factory;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pintle_agent::SessionId;
+use pintle_env::ExecutionEnvironmentExt as _;
+use pintle_host::failure::Failure;
+use pintle_host::process_secrets;
+use pintle_host::sessions::Sessions;
+use pintle_host::{GivenSettings, Host, ResolvedSession, SessionSpec};
+
+pub use self::local_directory::LocalDirectory;
+use self::session_runner::HostSessionRunner;
+use self::workspace_factory::HostWorkspaceFactory;
+use crate::contract::Contract;
+use crate::local::{Performer, read_task};
+use crate::perform::RepositoryPerformer;
+use crate::session_runner::SessionRunner;
+use crate::supervisor::PerformerFactory;
+
+/// Performs tasks with the sessions of a user: with the rules, keys, sandbox and models of the [`Host`], as the command does.
+///
+/// The settings are resolved once. Each session is stored, works in the clone of its candidate, and has no user to ask. A
+/// [`LocalTaskHost`](crate::LocalTaskHost) runs one task with a performer of it, and a
+/// [`TaskSupervisor`](crate::TaskSupervisor) several.
+///
+/// ```no_run
+/// use std::sync::Arc;
+///
+/// use pintle_agent::SessionId;
+/// use pintle_host::process_env::ProcessEnv;
+/// use pintle_host::{GivenSettings, Host};
+/// use pintle_workflow::contract::{BaseCommit, Contract, TaskCheck};
+/// use pintle_workflow::report::TaskReport;
+/// use pintle_workflow::repository::UserRepository;
+/// use pintle_workflow::{HostPerformerFactory, LocalTaskHost, Performer};
+///
+/// #[tokio::main]
+/// async fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     let host = Host::new(ProcessEnv::capture());
+///     let performers = HostPerformerFactory::open(host, GivenSettings::default()).await?;
+///     let here = performers.directory();
+///     let repository = UserRepository::find(Arc::clone(&here.environment), &here.path).await?;
+///     let contract = Contract::new("Sums of negative numbers are right.")
+///         .with_check(TaskCheck::new("tests", "make test"))
+///         .with_base(BaseCommit::new(repository.root.display().to_string(), repository.head));
+///
+///     let id = SessionId::generate();
+///     let performer = Arc::new(performers.create(&id)?);
+///     let mut task = LocalTaskHost::create(performers.sessions().store(), id, contract).await?;
+///     task.run(performer.clone()).await?;
+///     println!("{}", TaskReport::from_task(task.task()).to_markdown());
+///     Performer::clean(performer.as_ref(), task.task().contract()).await?;
+///     task.close().await?;
+///     Ok(())
+/// }
+/// ```
+#[derive(Debug)]
+pub struct HostPerformerFactory {
+    sessions: Sessions,
+    workspace_factory: HostWorkspaceFactory,
+    directory: LocalDirectory,
+    session_runner: Arc<HostSessionRunner>,
+}
+
+impl HostPerformerFactory {
+    /// Resolves the settings of the sessions, and opens their store. Reports a model that the catalog does not contain. The
+    /// grant of a file is read again for each session.
+    ///
+    /// Dropping the future leaves nothing behind.
+    ///
+    /// # Errors
+    ///
+    /// Invalid settings, an environment other than this machine, a model without a key, and a store that cannot be used.
+    pub async fn open(host: Host, mut given: GivenSettings) -> Result<Self, Failure> {
+        let grant = given.grant.take();
+        let ResolvedSession { spec, remembered, .. } = host.resolve(given.into()).await?;
+        let directory = LocalDirectory::from_settings(&spec, &host)?;
+        // A task whose sessions cannot be opened would end as blocked.
+        host.choose_model(&spec).await?;
+        let sessions = host.sessions().await?;
+        let workspace_factory = HostWorkspaceFactory { host, spec, grant, remembered };
+        let session_runner = Arc::new(HostSessionRunner::new(workspace_factory.clone()));
+        Ok(Self { sessions, workspace_factory, directory, session_runner })
+    }
+
+    /// Returns the store of the tasks and of their sessions.
+    #[must_use]
+    pub const fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// Returns the settings of the sessions, without the grant of a file.
+    #[must_use]
+    pub const fn spec(&self) -> &SessionSpec {
+        &self.workspace_factory.spec
+    }
+
+    /// Returns the directory of the settings. The repository of a new task is usually there.
+    #[must_use]
+    pub const fn directory(&self) -> &LocalDirectory {
+        &self.directory
+    }
+
+    /// Checks that the provider of each model of a contract has a key, and reports models that the catalog does not contain.
+    ///
+    /// # Errors
+    ///
+    /// A missing key, or settings that do not fit to a model. Dropping the future ends the program that prints a key.
+    pub async fn check_models(&self, contract: &Contract) -> Result<(), Failure> {
+        let of_candidates = contract.candidates.iter().map(|plan| &plan.model);
+        let models: BTreeSet<&String> = of_candidates.chain([&contract.review.model]).flatten().collect();
+        for name in models {
+            let mut spec = self.spec().clone();
+            spec.model.name = Some(name.clone());
+            self.workspace_factory.host.choose_model(&spec).await?;
+        }
+        Ok(())
+    }
+
+    /// Creates the performer of a task, which need not exist yet.
+    ///
+    /// # Errors
+    ///
+    /// No variable names the directory of the user's state.
+    pub fn create(&self, id: &SessionId) -> Result<RepositoryPerformer, Failure> {
+        let host = &self.workspace_factory.host;
+        let performer = RepositoryPerformer::new(
+            id.as_str(),
+            task_directory(id, host)?,
+            Arc::clone(&self.directory.environment),
+            Arc::new(self.workspace_factory.clone()),
+            Arc::clone(&self.session_runner) as Arc<dyn SessionRunner>,
+            Arc::from(self.sessions.store().blobs(id)),
+        );
+        Ok(performer.with_secrets(process_secrets::redactions(host.process_env(), None)))
+    }
+}
+
+#[async_trait]
+impl PerformerFactory for HostPerformerFactory {
+    async fn performer(&self, id: &SessionId) -> Result<Arc<dyn Performer>, String> {
+        let task = read_task(self.sessions.store(), id).await.map_err(|error| error.to_string())?;
+        let base = task.contract().base.as_ref().ok_or("its contract has no repository")?;
+        let repository = Path::new(&base.repository);
+        let machine = self.directory.environment.as_ref();
+        let is_here = machine.file_exists(repository).await.map_err(|error| error.to_string())?;
+        if !is_here {
+            return Err(format!("its repository {} is not on this machine", repository.display()));
+        }
+        let performer = self.create(id).map_err(|failure| failure.message())?;
+        Ok(Arc::new(performer))
+    }
+}
+
+/// Returns the directory of the files of a task on this machine.
+///
+/// # Errors
+///
+/// No variable names the directory of the user's state.
+pub fn task_directory(id: &SessionId, host: &Host) -> Result<PathBuf, Failure> {
+    Ok(Sessions::directory(host.process_env())?.join("worktrees").join(format!("task-{id}")))
+}

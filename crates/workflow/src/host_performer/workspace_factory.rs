@@ -1,0 +1,65 @@
+//! Environments of a task, each with separate caches and temporary files.
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use pintle_host::env_spec::EnvironmentChoice;
+use pintle_host::environment::{Confinement, EnvSession, EnvTarget, SandboxUse};
+use pintle_host::failure::Failure;
+use pintle_host::policy::grant;
+use pintle_host::sessions::RememberedSettings;
+use pintle_host::{Host, SessionSpec};
+
+use crate::session_runner::{OpenWorkspace, WorkError, Workspace, WorkspaceFactory};
+
+/// Opens environments with the settings of a session.
+#[derive(Clone, Debug)]
+pub(super) struct HostWorkspaceFactory {
+    pub(super) host: Host,
+    /// The settings, without the grant of the file.
+    pub(super) spec: SessionSpec,
+    /// File of the grant, which is read for each session.
+    pub(super) grant: Option<PathBuf>,
+    /// Settings that a session remembers.
+    pub(super) remembered: RememberedSettings,
+}
+
+impl HostWorkspaceFactory {
+    /// Returns the settings for a workspace, and a host with its variables.
+    pub(super) fn settings_for(&self, workspace: &Workspace) -> (SessionSpec, Host) {
+        let mut spec = self.spec.clone();
+        spec.environment.dir = Some(workspace.root.clone());
+        let process_env = self.host.process_env().and(&workspace.variables);
+        (spec, Host::new(process_env.with_workspace(Some(&workspace.root))))
+    }
+
+    /// Adds the grant of the file, if there is one.
+    pub(super) fn add_grant(&self, spec: &mut SessionSpec) -> Result<(), Failure> {
+        if let Some(file) = &self.grant {
+            spec.policy.grant = Some(grant::read_file(file)?);
+        }
+        Ok(())
+    }
+
+    /// Opens the environment of a workspace.
+    async fn connect(spec: &SessionSpec, host: &Host) -> Result<EnvSession, Failure> {
+        let choice = EnvironmentChoice::try_from(spec)?;
+        let target = EnvTarget::new(choice, Confinement::from(spec), host.process_env())?;
+        let used = SandboxUse { is_disposable: true, ..SandboxUse::default() };
+        let target = target.with_denials(&spec.policy.deny).with_hidden(&spec.policy.hidden);
+        target.for_use(used).connect().await
+    }
+}
+
+#[async_trait]
+impl WorkspaceFactory for HostWorkspaceFactory {
+    async fn open(&self, workspace: &Workspace) -> Result<OpenWorkspace, WorkError> {
+        let (spec, host) = self.settings_for(workspace);
+        let session = Self::connect(&spec, &host).await.map_err(|failure| work_error(&failure))?;
+        Ok(OpenWorkspace::new(session.environment(), session))
+    }
+}
+
+pub(super) fn work_error(failure: &Failure) -> WorkError {
+    WorkError(failure.message())
+}
