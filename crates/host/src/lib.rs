@@ -29,6 +29,7 @@ pub mod process_secrets;
 pub mod profile_file;
 pub mod prompt_commands;
 pub mod provider;
+pub mod reports;
 pub mod route;
 pub mod sanitize;
 pub mod scripted_models;
@@ -37,9 +38,11 @@ pub mod server_tokens;
 pub mod servers;
 pub mod session_limits;
 pub mod sessions;
+pub mod slash_commands;
 mod spec;
 pub mod timeout;
 pub mod toolset;
+pub mod user_commands;
 
 pub use host::Host;
 pub use layers::{
