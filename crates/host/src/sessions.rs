@@ -3,6 +3,7 @@
 pub mod delete;
 pub mod empty;
 mod flags;
+mod open_session_files;
 mod place;
 pub mod worktree;
 
@@ -22,6 +23,7 @@ use pintle_store::{
 };
 
 pub use self::flags::{Flags, RememberedSettings, SessionDescription, denials};
+pub use self::open_session_files::OpenSessionFiles;
 pub use self::place::{Place, require_directory};
 use self::worktree::Worktree;
 use crate::env_spec::EnvironmentChoice;
