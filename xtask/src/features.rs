@@ -23,6 +23,9 @@ const HOST: &str = "pintle-host";
 /// The terminal of the command, which needs no client of a server.
 const TUI: &str = "pintle-tui";
 
+/// Agents for editors, which need no host of sessions.
+const ACP: &str = "pintle-acp";
+
 /// The layers that have these features.
 const LAYERS: &[&str] = &["pintle-env", "pintle-providers"];
 
@@ -64,6 +67,8 @@ const COMBINATIONS: &[Combination] = &[
     Combination { packages: &[HOST], features: &[] },
     Combination { packages: &[HOST], features: &["mcp"] },
     Combination { packages: &[HOST], features: &["mcp", "postgres"] },
+    Combination { packages: &[ACP], features: &[] },
+    Combination { packages: &[ACP], features: &["host"] },
     Combination { packages: &[TUI], features: &[] },
     Combination { packages: &[TUI], features: &["client"] },
     Combination { packages: &[COMMAND], features: &["default"] },
