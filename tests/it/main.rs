@@ -11,6 +11,7 @@
 
 mod approvals;
 mod client;
+mod editor_sessions;
 mod embedding;
 mod events;
 mod faults;

@@ -27,6 +27,8 @@ const TUI: &str = "pintle-tui";
 const SERVER: &str = "pintle-server";
 /// The tasks, whose sessions a host can open.
 const TASKS: &str = "pintle-workflow";
+/// Agents for editors, which need no host of sessions.
+const ACP: &str = "pintle-acp";
 
 /// The layers that have these features.
 const LAYERS: &[&str] = &["pintle-env", "pintle-providers"];
@@ -72,6 +74,8 @@ const COMBINATIONS: &[Combination] = &[
     Combination { packages: &[SERVER], features: &[] },
     Combination { packages: &[SERVER], features: &["host"] },
     Combination { packages: &[TASKS], features: &["host"] },
+    Combination { packages: &[ACP], features: &[] },
+    Combination { packages: &[ACP], features: &["host"] },
     Combination { packages: &[TUI], features: &[] },
     Combination { packages: &[TUI], features: &["client"] },
     Combination { packages: &[COMMAND], features: &["default"] },

@@ -7,6 +7,8 @@ mod calls;
 mod client;
 mod connection;
 mod editor;
+#[cfg(feature = "host")]
+mod editor_host;
 mod error;
 mod history;
 mod host;
@@ -28,6 +30,8 @@ mod wire;
 pub use agent::AcpAgent;
 pub use client::{Client, ClientFeatures};
 pub use editor::{EditorEnvironment, TerminalSwitch};
+#[cfg(feature = "host")]
+pub use editor_host::EditorHost;
 pub use error::{ClientError, HostError, ServeError};
 pub use host::{
     AgentHost, AgentInfo, CommandResult, McpServerSpec, McpTransport, NewSession, OpenSession,

@@ -96,7 +96,7 @@ async fn dispatch(arguments: Arguments, process_env: &ProcessEnv) -> Result<Exit
         Command::Man(args) => man::man(&args, process_env).await?,
         Command::Doctor(args) => doctor::doctor(&args, process_env).await?,
         #[cfg(feature = "acp")]
-        Command::Acp(args) => acp::acp(*args, process_env).await?,
+        Command::Acp(args) => acp::acp(&args, process_env).await?,
         #[cfg(feature = "client")]
         Command::Attach(args) => attach::attach(args, process_env).await?,
         #[cfg(feature = "server")]

@@ -16,8 +16,6 @@ use std::process::ExitCode;
 
 #[cfg(feature = "server")]
 use pintle_host::kept_in;
-#[cfg(feature = "acp")]
-use pintle_host::prompt_commands;
 use pintle_host::{
     attendant, cost, env_spec, environment, explain, failure, host_command, instructions, keys, model,
     named_value, policy, process_env, process_secrets, profile_file, provider, route, scripted_models,
@@ -25,8 +23,6 @@ use pintle_host::{
 };
 #[cfg(feature = "mcp")]
 use pintle_host::{gates, server_tokens};
-#[cfg(feature = "acp")]
-use pintle_tui::reports;
 use pintle_tui::{approve, console, interrupt, render, terminal, user_editor};
 
 use crate::arguments::{Arguments, Command};

@@ -90,6 +90,28 @@ impl ConfiguredKeys {
     }
 }
 
+/// Result of the removal of a stored key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemovedKey {
+    /// Whether there was a stored key.
+    pub was_stored: bool,
+    /// Another source that has a key of the provider.
+    pub other: Option<&'static str>,
+}
+
+/// Removes the stored key of a provider, if there is one.
+///
+/// A file that other users can read although it contains keys is a usage failure.
+pub fn remove(provider: Provider, process_env: &ProcessEnv) -> Result<RemovedKey, Failure> {
+    let mut credentials = Credentials::read(process_env)?;
+    let was_stored = credentials.get(provider).is_some();
+    if was_stored {
+        credentials.set(provider, None, process_env)?;
+    }
+    let other = ConfiguredKeys::read(process_env)?.source_or_variable(provider, process_env);
+    Ok(RemovedKey { was_stored, other })
+}
+
 /// Returns the number of the line in which a file is wrong.
 fn line_of(error: &toml::de::Error, text: &str) -> usize {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();

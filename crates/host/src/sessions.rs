@@ -5,6 +5,7 @@ pub mod empty;
 pub mod export;
 pub mod files;
 mod flags;
+mod open_session_files;
 mod place;
 pub mod verify;
 pub mod worktree;
@@ -25,6 +26,7 @@ use pintle_store::{
 };
 
 pub use self::flags::{Flags, RememberedSettings, SessionDescription, denials};
+pub use self::open_session_files::OpenSessionFiles;
 pub use self::place::{Place, require_directory};
 use self::worktree::Worktree;
 use crate::env_spec::EnvironmentChoice;

@@ -7,6 +7,6 @@ pub mod client_failure;
 pub mod console;
 pub mod interrupt;
 pub mod render;
-pub mod reports;
+mod reports;
 pub mod terminal;
 pub mod user_editor;

@@ -48,7 +48,7 @@ use self::live::LiveView;
 pub use self::live_region::TerminalSize;
 pub(crate) use self::live_region::erase_live_region;
 pub(crate) use self::markdown::Markdown;
-pub use self::note::note;
+use self::note::note;
 pub use self::question::Section;
 pub(crate) use self::question::{model_question, question};
 pub use self::style::Style;

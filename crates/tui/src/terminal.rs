@@ -7,7 +7,6 @@
 mod approvals;
 mod attention;
 mod clipboard;
-pub mod commands;
 mod completion;
 mod conversation;
 mod conversation_end;
@@ -31,7 +30,6 @@ mod questions;
 mod search;
 mod status;
 mod stored_session;
-pub mod user_commands;
 
 use std::path::Path;
 

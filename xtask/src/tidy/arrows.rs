@@ -66,9 +66,19 @@ const ARROWS: &[Arrows] = &[
         to_in_tests: &["pintle-test-conditions"],
     },
     Arrows { from: "pintle-mcp", to: &["pintle-env", "pintle-llm", "pintle-tools"], to_in_tests: &[] },
+    // The feature `host` adds the optional ones.
     Arrows {
         from: "pintle-acp",
-        to: &["pintle-agent", "pintle-env", "pintle-llm", "pintle-tools"],
+        to: &[
+            "pintle-agent",
+            "pintle-env",
+            "pintle-governance",
+            "pintle-host",
+            "pintle-llm",
+            "pintle-mcp",
+            "pintle-store",
+            "pintle-tools",
+        ],
         to_in_tests: &[],
     },
     // The features `host` and `tasks` add the optional ones.

@@ -11,7 +11,7 @@ use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
-use crate::keys::{self, ConfiguredKeys, Credentials, Secret};
+use crate::keys::{self, ConfiguredKeys, Credentials, RemovedKey, Secret};
 use crate::process_env::{self, ProcessEnv};
 use crate::provider::Provider;
 use crate::render;
@@ -53,7 +53,7 @@ pub(crate) async fn login(args: LoginArgs, process_env: &ProcessEnv) -> Result<E
 /// Removes the stored key of a provider.
 pub(crate) async fn logout(args: &LogoutArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let name = args.provider.name();
-    let LoggedOut { was_stored, other } = remove_key(args.provider, process_env)?;
+    let RemovedKey { was_stored, other } = keys::remove(args.provider, process_env)?;
     let text = match was_stored {
         false => format!("no key of {name} is stored\n{}\n", keys::SUBSCRIPTIONS),
         true => format!("removed the key of {name}; to make it invalid, revoke it at the provider\n"),
@@ -63,26 +63,6 @@ pub(crate) async fn logout(args: &LogoutArgs, process_env: &ProcessEnv) -> Resul
         console::notice(&format!("the key of {name} in {other} is still used"));
     }
     Ok(Exit::Done)
-}
-
-/// Result of a logout.
-#[derive(Debug)]
-pub(crate) struct LoggedOut {
-    /// Whether there was a stored key.
-    pub(crate) was_stored: bool,
-    /// Another source that has a key of the provider.
-    pub(crate) other: Option<&'static str>,
-}
-
-/// Removes the stored key of a provider, if there is one.
-pub(crate) fn remove_key(provider: Provider, process_env: &ProcessEnv) -> Result<LoggedOut, Failure> {
-    let mut credentials = Credentials::read(process_env)?;
-    let was_stored = credentials.get(provider).is_some();
-    if was_stored {
-        credentials.set(provider, None, process_env)?;
-    }
-    let other = ConfiguredKeys::read(process_env)?.source_or_variable(provider, process_env);
-    Ok(LoggedOut { was_stored, other })
 }
 
 /// Describes where the key is stored, and which sources take precedence.

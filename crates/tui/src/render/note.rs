@@ -1,11 +1,12 @@
 //! Events that are shown as a labelled line, such as `[warning] …`.
 
 use pintle_agent::EventKind;
+use pintle_host::reports;
 
 use super::summary;
 
 /// Returns the label and the text of an event that is shown as a labelled line.
-pub fn note(kind: &EventKind) -> Option<(&'static str, String)> {
+pub(super) fn note(kind: &EventKind) -> Option<(&'static str, String)> {
     Some(match kind {
         EventKind::ApprovalRequested { tool_name, reason, .. } => {
             ("approval", format!("{tool_name} needs approval: {reason}"))
@@ -13,9 +14,8 @@ pub fn note(kind: &EventKind) -> Option<(&'static str, String)> {
         EventKind::SteeringInjected { content, .. } => ("steering", content.clone()),
         EventKind::CompactionStart { .. } => ("compacting", "summarizing the conversation so far".to_owned()),
         EventKind::CompactionEnd { through, from, tokens_before, tokens_after, .. } => {
-            let [before, after] = [tokens_before, tokens_after].map(|tokens| summary::count(*tokens));
-            let entries = summary::plural(through.saturating_sub(*from), "entry");
-            ("compacted", format!("{entries} summarized, ~{before} to ~{after} tokens"))
+            let summarized = through.saturating_sub(*from);
+            ("compacted", reports::compaction(summarized, *tokens_before, *tokens_after))
         }
         EventKind::LoopDetection { message } => ("loop", message.clone()),
         EventKind::HistoryRepaired { message } => ("repaired", message.clone()),

@@ -1,8 +1,8 @@
 //! Completion of commands and files while the user types.
 
 use nucleo_matcher::{Config, Matcher, Utf32Str};
+use pintle_host::slash_commands;
 
-use super::commands;
 use crate::render::{Colour, Face, StyledLine};
 
 /// Maximum number of choices shown.
@@ -70,7 +70,7 @@ impl Menu {
         let choices: Vec<(String, String)> = match (word.kind, files) {
             (Kind::Command, _) => {
                 let more = more.iter().filter(|(name, _)| name.starts_with(word.text)).cloned();
-                let known = commands::by_prefix(word.text);
+                let known = slash_commands::by_prefix(word.text);
                 known.map(|(name, meaning)| (name.to_owned(), meaning.to_owned())).chain(more).collect()
             }
             (Kind::File, Files::Known(files)) => {

@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use pintle_agent::{ApprovalRequest, EventKind, SessionEvent};
 use pintle_host::prompt_commands::{CalledPrompt, PromptCommand};
+use pintle_host::slash_commands::CommandInvocation;
+use pintle_host::user_commands::UserCommand;
 use pintle_tools::ToolErrorKind;
 
 use self::plain::Plain;
 use super::approvals::{self, Approvals, RequestDecision};
 use super::attention::SessionActivity;
-use super::commands::CommandInvocation;
 use super::completion::{self, Files, Kind, Menu};
 use super::editor::{Editor, EditorKeyEffect};
 use super::history::History;
@@ -27,7 +28,6 @@ use super::painter::Region;
 use super::questions::Questions;
 use super::search::{Search, SearchKeyEffect};
 use super::status::StatusLine;
-use super::user_commands::UserCommand;
 use crate::render::{Activity, Face, StyledLine, TICK, TerminalSize, Transcript, count, plural};
 
 /// How long a hint is shown, and a first Ctrl+C counts.

@@ -16,6 +16,7 @@ use futures_util::future::BoxFuture;
 use pintle_agent::{ApprovalRequest, SessionEvent, Turn};
 use pintle_host::failure::Failure;
 use pintle_host::prompt_commands::{CalledPrompt, PromptCommand, PromptText};
+use pintle_host::user_commands::UserCommand;
 
 pub(super) use self::local::LocalPort;
 pub use self::local::{ConversationContext, ReportConfiguration};
@@ -25,7 +26,6 @@ use super::approvals::RequestDecision;
 use super::conversation_end::ConversationEnd;
 use super::images::OutgoingMessage;
 use super::memory::MemoryFile;
-use super::user_commands::UserCommand;
 use crate::approve::Question;
 use crate::render::StyledLine;
 

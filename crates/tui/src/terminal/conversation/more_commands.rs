@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use pintle_host::prompt_commands::{PromptCommand, words};
+use pintle_host::slash_commands;
+use pintle_host::user_commands::UserCommand;
 
 use super::{Conversation, Effect};
-use crate::terminal::commands;
 use crate::terminal::completion::Menu;
-use crate::terminal::user_commands::UserCommand;
 
 impl Conversation {
     /// Sets the commands of the user.
@@ -33,7 +33,7 @@ impl Conversation {
 
     /// Returns the effects of a command of the user, or `None` if no command has this name.
     pub(super) fn user_command(&mut self, written: &str) -> Option<Vec<Effect>> {
-        let (name, arguments) = commands::split(written);
+        let (name, arguments) = slash_commands::split(written);
         let said = self.user_commands.iter().find(|command| command.name == name)?.say(arguments);
         let text = self.take()?;
         Some(vec![Effect::Remember(text), Effect::Say(self.compose_message(&said))])
@@ -41,7 +41,7 @@ impl Conversation {
 
     /// Returns the effects of a prompt of a server, or `None` if no prompt has this name.
     pub(super) fn prompt(&mut self, written: &str, now: Duration) -> Option<Vec<Effect>> {
-        let (name, arguments) = commands::split(written);
+        let (name, arguments) = slash_commands::split(written);
         let called = self.prompts.iter().find(|prompt| prompt.command == name);
         let called = called?.call(written, words(arguments));
         match called {

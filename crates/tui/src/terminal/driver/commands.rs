@@ -1,11 +1,12 @@
 //! Carries out the commands of the conversation.
 
 use pintle_agent::{Turn, TurnKind};
+use pintle_host::reports::{self, INIT, PLAN_FIRST};
+use pintle_host::slash_commands::{COMMANDS, Command, CommandInvocation};
 
 use super::{Driver, Request};
 use crate::render::{Face, StyledLine, plural};
-use crate::reports::{self, INIT, PLAN_FIRST, labelled};
-use crate::terminal::commands::{COMMANDS, Command, CommandInvocation};
+use crate::reports::labelled;
 use crate::terminal::conversation_end::ConversationEnd;
 use crate::terminal::images::OutgoingMessage;
 use crate::terminal::keys::Background;
@@ -116,8 +117,8 @@ impl Driver<'_> {
         self.request(Request::Other, command);
     }
 
-    fn answer(&mut self, lines: Vec<StyledLine>) {
-        self.display.conversation.answer(lines);
+    fn answer(&mut self, lines: impl IntoIterator<Item: Into<StyledLine>>) {
+        self.display.conversation.answer(lines.into_iter().map(Into::into));
         self.display.draw_soon();
     }
 

@@ -25,6 +25,7 @@ use pintle_host::failure::Failure;
 use pintle_host::model::{Model, ResolvedModel};
 use pintle_host::process_env::ProcessEnv;
 use pintle_host::servers::SessionServers;
+use pintle_host::user_commands::discover;
 use pintle_llm::{ReasoningEffort, ToolList};
 use pintle_tools::gate::Permission;
 use pintle_tools::pipeline::plain_text;
@@ -42,7 +43,6 @@ use crate::terminal::approvals::RequestDecision;
 use crate::terminal::images::OutgoingMessage;
 use crate::terminal::memory::{self, MemoryFile};
 use crate::terminal::stored_session::StoredSession;
-use crate::terminal::user_commands::discover;
 
 /// Operations of a session in this process. It ends with the conversation.
 pub(super) const CAPABILITIES: Capabilities =

@@ -1,11 +1,12 @@
 //! Reports about the session and its settings.
 
 use futures_util::future::BoxFuture;
+use pintle_host::reports::{self, StatusReport};
 use pintle_host::{instructions, process_env};
 
 use super::LocalPort;
 use crate::render::{Face, StyledLine, expand_tabs, sanitize};
-use crate::reports::{self, StatusReport, labelled};
+use crate::reports::{labelled, styled};
 use crate::terminal::port::{PortReply, PortResult, Report, carried_out};
 
 impl LocalPort<'_> {
@@ -16,10 +17,10 @@ impl LocalPort<'_> {
             Report::Configuration => return self.configuration(),
             Report::Instructions { project } => self.instructions(&project),
             Report::Jobs => self.jobs(),
-            Report::Rules => reports::permissions(self.resources.policy),
+            Report::Rules => styled(reports::permissions(self.resources.policy)),
             Report::Sessions => return self.list_sessions(),
             Report::Status => self.status(),
-            Report::Tools => reports::tools(&self.resources.offered),
+            Report::Tools => styled(reports::tools(&self.resources.offered)),
         };
         carried_out(Ok(PortReply::Lines(lines)))
     }
@@ -90,6 +91,6 @@ impl LocalPort<'_> {
             environment: &resources.environment,
             policy: resources.policy,
         };
-        status.lines()
+        styled(status.lines())
     }
 }

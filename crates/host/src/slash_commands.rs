@@ -1,4 +1,4 @@
-//! Commands that start with a slash.
+//! Commands that start with a slash, in a terminal or an editor.
 
 /// Command of the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,19 +133,19 @@ impl CommandInvocation {
 }
 
 /// Returns whether a command has this name.
-pub(crate) fn is_known(name: &str) -> bool {
+pub fn is_known(name: &str) -> bool {
     COMMANDS.iter().any(|(_, known, ..)| *known == name)
 }
 
 /// Splits a line that starts with a slash into the name of a command and its arguments.
-pub(crate) fn split(line: &str) -> (&str, &str) {
+pub fn split(line: &str) -> (&str, &str) {
     let line = line.trim().trim_start_matches('/');
     let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     (name, arguments.trim())
 }
 
 /// Returns the names of the commands that start with a prefix, with their meanings.
-pub(crate) fn by_prefix(prefix: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+pub fn by_prefix(prefix: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let matching = COMMANDS.iter().filter(move |(_, name, ..)| name.starts_with(prefix));
     matching.map(|(_, name, _, meaning)| (*name, *meaning))
 }

@@ -7,10 +7,10 @@
 use std::path::{Path, PathBuf};
 
 use pintle_env::{DirEntry, ExecutionEnvironment, leads_outside};
-use pintle_host::process_env::ProcessEnv;
 
-use super::commands;
-use crate::render::sanitize;
+use crate::process_env::ProcessEnv;
+use crate::sanitize::sanitize;
+use crate::slash_commands;
 
 /// Directories below the project directory, in order of precedence.
 const OF_PROJECT: [&str; 3] = [".pintle/commands", ".agents/commands", ".claude/commands"];
@@ -148,7 +148,7 @@ async fn read_all(
     }
     files.truncate(MAX_FILES);
     for (name, path) in files {
-        if commands::is_known(&name) || found.iter().any(|command| command.name == name) {
+        if slash_commands::is_known(&name) || found.iter().any(|command| command.name == name) {
             continue;
         }
         if let Some(content) = read(environment, root, &path).await {

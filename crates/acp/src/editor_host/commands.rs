@@ -1,16 +1,17 @@
 //! Slash commands of an editor: terminal commands about the session itself, user commands, and prompts of MCP servers.
 
-use pintle_acp::{CommandResult, HostError, SlashCommand};
-use pintle_agent::{CompactionReport, UserMessage};
+use pintle_agent::{CompactionReport, Count, EventKind, UserMessage};
 use pintle_governance::Mode;
+use pintle_host::prompt_commands::{PromptCommand, PromptText, words};
+use pintle_host::reports::{self, INIT, PLAN_FIRST, ReportLine, StatusReport};
+use pintle_host::sanitize::sanitize;
+use pintle_host::slash_commands::{COMMANDS, Command, CommandInvocation};
+use pintle_host::user_commands::UserCommand;
 
-use super::controls::AcpControls;
-use crate::prompt_commands::{PromptCommand, PromptText, words};
-use crate::render::{StyledLine, note, plural, sanitize};
-use crate::reports::{self, INIT, PLAN_FIRST, StatusReport, labelled};
-use crate::terminal::StoredSession as _;
-use crate::terminal::commands::{COMMANDS, Command, CommandInvocation};
-use crate::terminal::user_commands::UserCommand;
+use super::controls::EditorSessionControls;
+use crate::error::HostError;
+use crate::host::CommandResult;
+use crate::settings::SlashCommand;
 
 /// Terminal commands without another equivalent in an editor.
 const OFFERED: [Command; 11] = [
@@ -48,7 +49,7 @@ pub(super) fn slash_commands(of_user: &[UserCommand], prompts: &[PromptCommand])
     built_in.chain(of_user).chain(prompts).collect()
 }
 
-impl AcpControls {
+impl EditorSessionControls {
     /// Runs a command. A user command expands to its text with the arguments, a prompt to the server's text for it.
     pub(super) async fn call(&self, name: &str, arguments: &str) -> Result<CommandResult, HostError> {
         let of_user = self.context.user_commands.iter().find(|command| command.name == name);
@@ -86,11 +87,11 @@ impl AcpControls {
             Command::Init => return Ok(CommandResult::Prompt(INIT.into())),
             Command::Login => reports::login(),
             Command::Mode if arguments.is_empty() => {
-                vec![labelled("mode", self.context.policy.mode().to_string())]
+                vec![ReportLine::labelled("mode", self.context.policy.mode().to_string())]
             }
             Command::Mode => {
                 self.set_mode_to(arguments).await?;
-                vec![labelled("mode", arguments)]
+                vec![ReportLine::labelled("mode", arguments)]
             }
             Command::Permissions => reports::permissions(&self.context.policy),
             Command::Plan => {
@@ -98,17 +99,17 @@ impl AcpControls {
                 if !arguments.is_empty() {
                     return Ok(CommandResult::Prompt(format!("{arguments}\n\n{PLAN_FIRST}").into()));
                 }
-                vec![labelled("mode", "plan: say what to plan")]
+                vec![ReportLine::labelled("mode", "plan: say what to plan")]
             }
             Command::Status => self.status(),
             Command::Tools => reports::tools(&self.context.offered),
             _ => return Err(HostError::Unsupported(format!("the command {:?}", called.command))),
         };
-        let text: Vec<String> = lines.iter().map(StyledLine::text).collect();
+        let text: Vec<String> = lines.iter().map(ToString::to_string).collect();
         Ok(verbatim("", &text.join("\n")))
     }
 
-    fn status(&self) -> Vec<StyledLine> {
+    fn status(&self) -> Vec<ReportLine> {
         let context = &self.context;
         let model = self.model_and_effort().0;
         let environment = format!("local, {}", context.env_session.sandbox().on_record());
@@ -123,10 +124,10 @@ impl AcpControls {
     }
 
     async fn diff(&self) -> Result<CommandResult, HostError> {
-        let Some(conversed) = &self.context.conversed else {
+        let Some(files) = &self.context.files else {
             return Err(HostError::Invalid("this session is not kept".to_owned()));
         };
-        let diff = conversed.diff().await;
+        let diff = files.diff().await;
         let diff =
             diff.map_err(|failure| HostError::failed("cannot compare the files", failure.message()))?;
         if diff.is_empty() {
@@ -136,7 +137,7 @@ impl AcpControls {
         let more = rows.len().saturating_sub(DIFF_ROWS);
         rows.truncate(DIFF_ROWS);
         if more > 0 {
-            rows.push(format!("… {}; `pintle sessions diff` shows all", plural(more as u64, "more line")));
+            rows.push(format!("… {}; `pintle sessions diff` shows all", Count(more as u64, "more line")));
         }
         Ok(verbatim("diff", &rows.join("\n")))
     }
@@ -144,7 +145,7 @@ impl AcpControls {
 
 /// Returns the outcome of a compaction.
 fn compaction_text(report: &CompactionReport) -> String {
-    let outcomes: Vec<String> = report.events.iter().filter_map(note).map(|(_label, text)| text).collect();
+    let outcomes: Vec<String> = report.events.iter().filter_map(compaction_outcome).collect();
     match (outcomes.is_empty(), report.is_deferred) {
         (false, _) => outcomes.join("\n\n"),
         (true, true) => {
@@ -152,6 +153,18 @@ fn compaction_text(report: &CompactionReport) -> String {
                 .to_owned()
         }
         (true, false) => "The compaction was interrupted.".to_owned(),
+    }
+}
+
+/// Returns the text of a compaction's summary or warning.
+fn compaction_outcome(event: &EventKind) -> Option<String> {
+    match event {
+        EventKind::CompactionEnd { through, from, tokens_before, tokens_after, .. } => {
+            Some(reports::compaction(through.saturating_sub(*from), *tokens_before, *tokens_after))
+        }
+        EventKind::Warning { message } => Some(message.clone()),
+        // A report has no other events.
+        EventKind::SessionStart { .. } | _ => None,
     }
 }
 

@@ -4,25 +4,27 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use pintle_acp::{
-    CommandResult, ConfigOption, HostError, NamedChoice, OptionCategory, OptionKind, OptionValue,
-    SessionControls, SessionModes, SessionSettings, TerminalSwitch,
-};
 use pintle_agent::{ApprovalRequest, EventKind, Session, SessionEvent, SessionHandle, SessionId};
 use pintle_governance::{APPROVAL_SOURCE, Mode, Policy};
+use pintle_host::cost::Costs;
+use pintle_host::environment::{EnvSession, SandboxState};
+use pintle_host::model::{Model, ResolvedModel};
+use pintle_host::notice::Notices;
+use pintle_host::servers::SessionServers;
+use pintle_host::sessions::OpenSessionFiles;
+use pintle_host::user_commands::UserCommand;
 use pintle_llm::{ReasoningEffort, ToolList};
 use pintle_store::title_of;
 use pintle_tools::gate::Permission;
 use tokio::task::JoinSet;
 
 use super::commands;
-use crate::commands::sessions::conversed::Conversed;
-use crate::console;
-use crate::cost::Costs;
-use crate::environment::{EnvSession, SandboxState};
-use crate::model::{Model, ResolvedModel};
-use crate::servers::SessionServers;
-use crate::terminal::user_commands::UserCommand;
+use crate::editor::TerminalSwitch;
+use crate::error::HostError;
+use crate::host::{CommandResult, SessionControls};
+use crate::settings::{
+    ConfigOption, NamedChoice, OptionCategory, OptionKind, OptionValue, SessionModes, SessionSettings,
+};
 
 const MODEL: &str = "model";
 const EFFORT: &str = "reasoning_effort";
@@ -47,14 +49,16 @@ pub(super) struct EditorSessionContext {
     pub(super) directory: PathBuf,
     /// Tools that the model is offered.
     pub(super) offered: ToolList,
-    /// The session in the store, if it is kept.
-    pub(super) conversed: Option<Conversed>,
+    /// Files of the session, if it is kept.
+    pub(super) files: Option<OpenSessionFiles>,
     pub(super) user_commands: Vec<UserCommand>,
+    /// Receives warnings.
+    pub(super) notices: Notices,
 }
 
 /// Controls of one session.
 #[derive(Debug)]
-pub(super) struct AcpControls {
+pub(super) struct EditorSessionControls {
     pub(super) context: EditorSessionContext,
     /// Model and effort, as last set.
     chosen: Mutex<(String, Option<String>)>,
@@ -72,7 +76,7 @@ pub(super) struct ObservedState {
     title: Option<String>,
 }
 
-impl AcpControls {
+impl EditorSessionControls {
     /// Creates controls for a session with this reasoning effort and title.
     pub(super) fn new(context: EditorSessionContext, effort: Option<String>, title: Option<String>) -> Self {
         let model = &context.model;
@@ -154,7 +158,7 @@ impl AcpControls {
 }
 
 #[async_trait]
-impl SessionControls for AcpControls {
+impl SessionControls for EditorSessionControls {
     fn settings(&self) -> SessionSettings {
         SessionSettings::default()
             .with_modes(self.modes())
@@ -217,7 +221,7 @@ impl SessionControls for AcpControls {
                 let ResolvedModel { name, warning } = resolved.map_err(HostError::Invalid)?;
                 self.context.handle.set_model(&name).map_err(failed)?;
                 if let Some(warning) = warning {
-                    console::notice(&warning);
+                    self.context.notices.report(warning);
                 }
                 self.chosen.lock().unwrap_or_else(PoisonError::into_inner).0 = name;
             }
