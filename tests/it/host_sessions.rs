@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 /// Approver that gives the same answer to each question.
 #[derive(Debug)]
-struct Answers(Decision);
+pub(crate) struct Answers(Decision);
 
 #[async_trait]
 impl Approver for Answers {
@@ -24,11 +24,11 @@ impl Approver for Answers {
     }
 }
 
-fn accepts() -> Arc<Answers> {
+pub(crate) fn accepts() -> Arc<Answers> {
     Arc::new(Answers(Decision::Approve))
 }
 
-fn refuses() -> Arc<Answers> {
+pub(crate) fn refuses() -> Arc<Answers> {
     Arc::new(Answers(Decision::Deny { reason: None }))
 }
 

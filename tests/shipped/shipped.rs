@@ -4,6 +4,7 @@
 
 #[path = "../../crates/cli/tests/it/acp/editor.rs"]
 mod acp;
+mod attacks_through_host;
 mod broken_servers;
 mod commands;
 mod compatible_servers;
@@ -16,6 +17,7 @@ mod files;
 mod gate_order;
 mod grants;
 mod home;
+mod host_home;
 mod models;
 mod outcomes;
 mod planted_programs;
@@ -23,6 +25,7 @@ mod protected_files;
 #[path = "../../crates/cli/tests/it/terminal/pty.rs"]
 #[expect(dead_code, reason = "the tests of the command use the rest")]
 mod pty;
+mod random_calls;
 mod refusals;
 mod repository;
 mod restrictions;

@@ -158,7 +158,7 @@ fn program() -> PathBuf {
 }
 
 /// Returns a directory that is not below `/tmp` or `/var/tmp`, which the sandbox replaces.
-fn outside_temporary_directories() -> PathBuf {
+pub(super) fn outside_temporary_directories() -> PathBuf {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let mut bases = [PathBuf::from(env!("CARGO_TARGET_TMPDIR"))].into_iter().chain(home);
     let is_outside = |base: &PathBuf| {

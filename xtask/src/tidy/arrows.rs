@@ -367,4 +367,18 @@ mod tests {
             check_fences(&tree).into_iter().map(|violation| violation.location).collect();
         assert_eq!(found, ["pintle-llm", "pintle-patch"]);
     }
+
+    #[test]
+    fn the_host_has_neither_a_terminal_nor_a_command_line() {
+        let tree = Tree::default().with_arrows("pintle-tui", &[], &[]).with_arrows(
+            "pintle-host",
+            &["clap", "pintle-tui"],
+            &[],
+        );
+        let violations = check(&tree).into_iter().chain(check_fences(&tree));
+        let found: Vec<String> = violations.map(|violation| violation.to_string()).collect();
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].starts_with("pintle-host: depends on pintle-tui, "), "{found:?}");
+        assert!(found[1].starts_with("pintle-host: depends on clap, "), "{found:?}");
+    }
 }

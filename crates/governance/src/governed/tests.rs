@@ -3,6 +3,7 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "each test looks for one kind of event")]
 
 mod attacks;
+mod models_by_task;
 
 use std::sync::atomic::Ordering;
 
@@ -17,6 +18,7 @@ use pintle_llm::testing::FakeAdapter;
 use pintle_llm::{Client, Message, Role, ToolCall};
 use serde_json::json;
 
+use self::models_by_task::ModelsByTask;
 use super::*;
 use crate::PathScope;
 use crate::grant::{Delegation, EffectCeiling, GrantId, Window};
@@ -319,47 +321,6 @@ async fn a_session_without_a_grant_is_unrestricted_and_may_be_unkept() {
         _ => None,
     });
     assert_eq!(beginnings.collect::<Vec<_>>(), [(Some("off"), &None, &None)]);
-}
-
-/// A provider with one fake model for each task.
-#[derive(Debug)]
-struct ModelsByTask {
-    name: &'static str,
-    models: Vec<(&'static str, FakeAdapter)>,
-}
-
-impl ModelsByTask {
-    /// Creates the provider. A task starts with the text of its model.
-    fn new(name: &'static str, models: Vec<(&'static str, FakeAdapter)>) -> Self {
-        Self { name, models }
-    }
-
-    fn find(&self, request: &pintle_llm::Request) -> &FakeAdapter {
-        let first = request.messages.iter().find(|message| message.role == Role::User);
-        let text = first.map(|message| message.text()).unwrap_or_default();
-        &self.models.iter().find(|(task, _)| text.starts_with(task)).unwrap().1
-    }
-}
-
-#[async_trait]
-impl pintle_llm::ProviderAdapter for ModelsByTask {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    async fn complete(
-        &self,
-        request: &pintle_llm::Request,
-    ) -> Result<pintle_llm::Response, pintle_llm::Error> {
-        self.find(request).complete(request).await
-    }
-
-    async fn stream(
-        &self,
-        request: &pintle_llm::Request,
-    ) -> Result<pintle_llm::EventStream, pintle_llm::Error> {
-        self.find(request).stream(request).await
-    }
 }
 
 fn calls(id: &str, tool: &str, arguments: &serde_json::Value) -> Message {

@@ -1,5 +1,6 @@
 //! Rules of each layer and of each way to combine values.
 
+mod each_field;
 mod properties;
 
 use std::path::PathBuf;

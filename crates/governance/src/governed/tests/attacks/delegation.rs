@@ -47,7 +47,7 @@ pub(super) const ATTACKS: &[Attack] = &[
 ];
 
 /// Returns the model of each task.
-pub(super) fn models(scene: &Scene) -> Vec<(&'static str, FakeAdapter)> {
+pub(super) fn models(scene: &Scene, provider: &'static str) -> Vec<(&'static str, FakeAdapter)> {
     let write = |path: &str| vec![("write_file", json!({"file_path": scene.text(path), "content": "x"}))];
     let read = ("read_file", json!({"file_path": scene.text("../outside/secret")}));
     [
@@ -57,6 +57,6 @@ pub(super) fn models(scene: &Scene) -> Vec<(&'static str, FakeAdapter)> {
         (RUN, vec![("shell", json!({"command": "rm x"}))]),
         (DELEGATE, delegates(WRITE)),
     ]
-    .map(|(task, calls)| (task, model("anthropic", &calls)))
+    .map(|(task, calls)| (task, model(provider, &calls)))
     .into()
 }
