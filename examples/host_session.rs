@@ -29,10 +29,10 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     spec.model.name = Some("local-model".to_owned());
     spec.model.base_url = Some(BaseUrl::new(server.base_url(Dialect::ChatCompletions)));
 
-    let host = Host::new(ProcessEnv::with(variables));
+    let host = Host::new(ProcessEnv::from_variables(variables));
     spec.environment.dir = Some(project.clone());
     spec.policy.mode = Mode::Ask;
-    let user = ClientAttendant::through_handle(Some(host.process_env().principal()));
+    let user = ClientAttendant::without_approver(Some(host.process_env().principal()));
     let opened = host.open(spec, Surface::new(Arc::new(user))).await?;
     let handle = opened.session.handle();
     let mut run = opened.session.submit("Write a note.");

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use pintle_host::{
-    BoundedValue, KeptSpec, LayerSpec, PartialSpec, ProfileRef, Resolved, SessionSpec, ValueOrigin,
+    BoundedValue, LayerSpec, PartialSpec, ProfileRef, Resolved, SessionSpec, StoredSpec, ValueOrigin,
     limit_recorded_mode, merge,
 };
 
@@ -26,7 +26,7 @@ use crate::notice::Notice;
 use crate::policy;
 use crate::process_env::{self, ProcessEnv};
 use crate::provider::{Provider, ProviderName};
-use crate::sessions::{RememberedSettings, Selected};
+use crate::sessions::{RememberedSettings, SelectedSession};
 
 /// Path of the field for the mode.
 const MODE: &str = "policy.mode";
@@ -44,8 +44,8 @@ pub(crate) struct SessionSources {
 
 impl SessionSources {
     /// Returns the settings of a kept session; none for a new session.
-    pub(crate) fn of_selected(selected: Option<&Selected>) -> Result<Self, Failure> {
-        let remembered = selected.map(Selected::remembered).transpose()?;
+    pub(crate) fn of_selected(selected: Option<&SelectedSession>) -> Result<Self, Failure> {
+        let remembered = selected.map(SelectedSession::remembered).transpose()?;
         Ok(Self { remembered: remembered.unwrap_or_default(), ..Self::default() })
     }
 }
@@ -54,7 +54,7 @@ impl SessionSources {
 struct MergedSession {
     resolved: Resolved,
     /// Settings that the session remembers.
-    spec: KeptSpec,
+    spec: StoredSpec,
     sources: SessionSources,
     loaded: Configuration,
 }
@@ -128,7 +128,7 @@ async fn merge_session(
     let directory = directory_of_session(args, &sources, process_env)?;
     let loaded = load_checked(directory, args.configuration, process_env).await?;
     let layers = layers::of_session(args, &sources, &loaded, process_env)?;
-    let mut spec = KeptSpec::from_layers(&layers);
+    let mut spec = StoredSpec::from_layers(&layers);
     if matches!(spec.origins.get(MODE), Some(ValueOrigin::Request(_))) {
         // The record of the session has the mode of the client, which may change.
         spec.given.clear(MODE);
@@ -222,7 +222,8 @@ async fn load_checked(
 
 /// Rejects a value of `--profile` that is neither a profile nor a file.
 pub(crate) fn require_file(name: &str, loaded: &Configuration) -> Result<(), Failure> {
-    if keys::is_profile_file(name) || process_env::read_text_if_there("profile", Path::new(name))?.is_some() {
+    if keys::is_profile_file(name) || process_env::read_text_if_exists("profile", Path::new(name))?.is_some()
+    {
         return Ok(());
     }
     Err(Failure::usage(format!("{} in the configuration, and no such file", loaded.no_profile(name))))
@@ -238,7 +239,7 @@ pub(crate) fn url_variable(
     let provider = match given {
         Some(ProviderName::Scripted) => return None,
         Some(ProviderName::Of(provider)) => Some(provider),
-        None => configured().or_else(|| Provider::by_key(|name| process_env.variable(name))),
+        None => configured().or_else(|| Provider::first_with_key(|name| process_env.variable(name))),
     };
     let name = provider.unwrap_or(Provider::OpenAiCompatible).variables().base_url;
     Some((name, process_env.variable(name)?))

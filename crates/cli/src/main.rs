@@ -14,10 +14,10 @@ mod testkit_models;
 
 use std::process::ExitCode;
 
-#[cfg(feature = "server")]
-use pintle_host::kept_in;
 #[cfg(feature = "acp")]
 use pintle_host::prompt_commands;
+#[cfg(feature = "server")]
+use pintle_host::session_store;
 use pintle_host::{
     attendant, cost, env_spec, environment, explain, failure, host_command, instructions, keys, model,
     named_value, notice, policy, process_env, process_secrets, profile_file, provider, route,
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     }
     #[cfg(feature = "compat")]
     let process_env = match arguments.command.is_codex_stream() {
-        true => process_env.with_key_of_codex(),
+        true => process_env.with_codex_key(),
         false => process_env,
     };
     let exit = execute(arguments, &process_env).unwrap_or_else(|failure| {

@@ -31,9 +31,9 @@ use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::process_env::ProcessEnv;
 use crate::route::ModelChoice;
-use crate::sessions::delete::delete_one;
+use crate::sessions::delete::delete_stored_session;
 use crate::sessions::empty::delete_if_empty;
-use crate::sessions::{Place, Selected, Sessions};
+use crate::sessions::{SelectedSession, SessionLocation, Sessions};
 use crate::terminal::user_commands::discover;
 
 /// The authentication method.
@@ -84,13 +84,13 @@ impl EditorHost {
     /// Opens a new or stored session in a directory.
     async fn open(
         &self,
-        selected: Option<Selected>,
+        selected: Option<SelectedSession>,
         request: &NewSession,
         client: &Client,
     ) -> Result<OpenSession, Failure> {
         let process_env = &self.process_env;
         let is_new = selected.is_none();
-        let title = selected.as_ref().map(Selected::title).filter(|title| !title.is_empty());
+        let title = selected.as_ref().map(SelectedSession::title).filter(|title| !title.is_empty());
         let sources = sources(selected.as_ref(), request)?;
         let resolved = config::resolve_session(&self.typed, sources, process_env).await?;
         let ResolvedSession { spec, remembered, .. } = resolved.with_grant(&self.typed)?;
@@ -98,8 +98,8 @@ impl EditorHost {
         let is_effort_given = is_new && spec.model.reasoning_effort.is_some();
         let terminals = TerminalSwitch::new(false);
         let mut surface =
-            Surface::new(Arc::new(ClientAttendant::through_handle(Some(process_env.principal()))));
-        surface.can_turn_to_plan = true;
+            Surface::new(Arc::new(ClientAttendant::without_approver(Some(process_env.principal()))));
+        surface.can_switch_to_plan = true;
         surface.servers = servers_of(request)?;
         let (of_editor, switch) = (client.clone(), terminals.clone());
         surface.wrap_environment =
@@ -112,13 +112,13 @@ impl EditorHost {
             selected,
             is_mode_given: is_new,
             is_effort_given,
-            must_be_kept: false,
+            must_be_stored: false,
             ..OpenRequest::from(spec)
         };
         let opened = Host::new(process_env.clone()).open(request_to_open, surface).await?;
         let id = opened.session.id().clone();
         let environment = opened.environment.environment();
-        let conversed = match opened.is_kept {
+        let conversed = match opened.is_stored {
             true => Conversed::open(id.clone(), &opened.environment, process_env).await.map(Some),
             false => Ok(None),
         };
@@ -172,7 +172,8 @@ impl EditorHost {
 
     async fn load(&self, id: &str, request: &NewSession, client: &Client) -> Result<OpenSession, HostError> {
         let (sessions, summary) = self.find(id).await?;
-        let selected = Selected::of(sessions, summary).await.map_err(|failure| host_error(&failure))?;
+        let selected =
+            SelectedSession::load(sessions, summary).await.map_err(|failure| host_error(&failure))?;
         let place = selected.environment().map_err(|failure| host_error(&failure))?;
         let directory = place.directory.clone().unwrap_or_default();
         if place.spec != EnvSpec::Local {
@@ -233,7 +234,7 @@ impl AgentHost for EditorHost {
 
     async fn delete_session(&self, id: &str) -> Result<(), HostError> {
         let (sessions, summary) = self.find(id).await?;
-        let deleted = delete_one(&sessions, &summary, &self.process_env).await;
+        let deleted = delete_stored_session(&sessions, &summary, &self.process_env).await;
         deleted.map_err(|failure| HostError::failed("the session cannot be deleted", failure.message()))
     }
 
@@ -265,7 +266,7 @@ impl AgentHost for EditorHost {
         let all = all.map_err(|failure| host_error(&failure))?;
         let mut rows = Vec::new();
         for summary in all.into_iter().filter(|summary| summary.parent.is_none()) {
-            let Ok(place) = Place::of_summary(&summary).to_choice(&summary.id) else { continue };
+            let Ok(place) = SessionLocation::from_summary(&summary).to_choice(&summary.id) else { continue };
             let directory = place.directory.filter(|_| place.spec == EnvSpec::Local).unwrap_or_default();
             let is_wanted = request.directory.as_deref();
             if directory.as_os_str().is_empty()
@@ -284,13 +285,13 @@ impl AgentHost for EditorHost {
 }
 
 /// Returns the settings of a session besides the flags of this process.
-fn sources(selected: Option<&Selected>, request: &NewSession) -> Result<SessionSources, Failure> {
+fn sources(selected: Option<&SelectedSession>, request: &NewSession) -> Result<SessionSources, Failure> {
     let mut requested = PartialSpec::default();
     requested.environment.dir = Some(request.directory.clone());
     let mut sources = SessionSources::of_selected(selected)?;
     // The user can be asked.
     sources.defaults.policy.mode = Some(MODE);
-    sources.request = Some(LayerSpec::from_request(pintle_host::Client::Editor, true, requested));
+    sources.request = Some(LayerSpec::from_request(pintle_host::RequestClient::Editor, true, requested));
     Ok(sources)
 }
 

@@ -30,8 +30,8 @@ use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
-use crate::kept_in;
 use crate::process_env::{self, ProcessEnv};
+use crate::session_store;
 use crate::sessions::Sessions;
 
 /// Port by default.
@@ -67,10 +67,10 @@ pub(crate) async fn serve(args: ServeSessionsArgs, process_env: &ProcessEnv) -> 
             None => serve_address(server.clone(), (&args, &spec), &interrupts, process_env).await,
         }
     };
-    let takeover_interval = (kept_in::lease(process_env)? / 3).max(MIN_TAKEOVER_INTERVAL);
+    let takeover_interval = (session_store::lease(process_env)? / 3).max(MIN_TAKEOVER_INTERVAL);
     let reopening = async {
         // Sessions in files are adopted once, at the start: servers on other hosts cannot access them.
-        if kept_in::database(process_env).is_some() {
+        if session_store::database_address(process_env).is_some() {
             server.keep_reopening(takeover_interval).await;
         }
         // The adoption ends first when the server shuts down.
@@ -86,13 +86,13 @@ pub(crate) async fn serve(args: ServeSessionsArgs, process_env: &ProcessEnv) -> 
 fn server_files(args: &ServeSessionsArgs, spec: &SessionSpec) -> Vec<PathBuf> {
     let own = [&args.tokens, &args.tls_cert, &args.tls_key, &args.audit_log, &args.socket];
     let named = own.into_iter().chain([&args.run.grant]).flatten().cloned();
-    let moved_aside = args.audit_log.as_deref().map(process_env::moved_aside);
+    let rotated_path = args.audit_log.as_deref().map(process_env::rotated_path);
     let profile = match &spec.model.profile {
         Some(ProfileRef::File(file)) => Some(file.clone()),
         Some(ProfileRef::Name(_)) | None => None,
     };
     let profile = profile.filter(|file| is_profile_file(&file.to_string_lossy()));
-    named.chain(moved_aside).chain(profile).chain(spec.tools.server_files.iter().cloned()).collect()
+    named.chain(rotated_path).chain(profile).chain(spec.tools.server_files.iter().cloned()).collect()
 }
 
 /// Rejects flags for a single task: clients send the task and the directory.

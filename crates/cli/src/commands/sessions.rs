@@ -16,7 +16,7 @@ use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
-use crate::sessions::{Sessions, parse_point};
+use crate::sessions::{Sessions, parse_session_point};
 
 /// Runs `pintle sessions`.
 pub(crate) async fn sessions(args: SessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -39,7 +39,7 @@ pub(crate) async fn sessions(args: SessionsArgs, process_env: &ProcessEnv) -> Re
 
 /// Runs `pintle sessions diff`: shows the changes of a session in its directory.
 async fn diff(sessions: &Sessions, args: &DiffArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    let (prefix, turns) = parse_point(&args.id)?;
+    let (prefix, turns) = parse_session_point(&args.id)?;
     let point = args.checkpoint.as_deref().map_or(Point::Turns(turns.unwrap_or(0)), Point::Checkpoint);
     if args.output == ListFormat::Text && !console::stdout_is_terminal() {
         let patch =
@@ -58,7 +58,7 @@ async fn diff(sessions: &Sessions, args: &DiffArgs, process_env: &ProcessEnv) ->
 
 /// Runs `pintle sessions rewind`: reverts the changes of a session in its directory.
 async fn rewind(sessions: &Sessions, args: &RewindArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    let (prefix, turns) = parse_point(&args.id)?;
+    let (prefix, turns) = parse_session_point(&args.id)?;
     let point = match (turns, args.checkpoint.as_deref()) {
         (_, Some(checkpoint)) => Point::Checkpoint(checkpoint),
         (Some(turns), None) => Point::Turns(turns),

@@ -12,7 +12,7 @@ use crate::config::{require_file, url_variable};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::policy::configuration_in;
+use crate::policy::configuration_path;
 use crate::process_env::ProcessEnv;
 use crate::provider::Provider;
 use crate::render;
@@ -79,7 +79,7 @@ fn settings(
 /// Prints the paths of both files.
 pub(super) async fn paths(process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let user = file::user_path(process_env).map(|path| path.display().to_string());
-    let project = configuration_in(&load::project_root(process_env).await?);
+    let project = configuration_path(&load::project_root(process_env).await?);
     let missing = "(no directory: expected PINTLE_CONFIG_DIR, XDG_CONFIG_HOME or HOME)";
     let user = user.as_deref().unwrap_or(missing);
     let text = format!("user     {user}\nproject  {}\n", project.display());

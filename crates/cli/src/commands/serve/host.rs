@@ -26,13 +26,13 @@ use crate::commands::sessions::export;
 use crate::commands::sessions::files::{Files, Point, Report, RewindOptions, in_place};
 use crate::config::{self, ResolvedSession, SessionSources};
 use crate::env_spec::{EnvSpec, EnvironmentChoice};
-use crate::environment::{EnvSession, local_policy};
+use crate::environment::{EnvSession, local_workspace_policy};
 use crate::failure::{Failure, FailureKind};
 use crate::model::Model;
 use crate::process_env::ProcessEnv;
 use crate::route::ModelChoice;
-use crate::sessions::delete::delete_one;
-use crate::sessions::{Place, RememberedSettings, Selected, Sessions};
+use crate::sessions::delete::delete_stored_session;
+use crate::sessions::{RememberedSettings, SelectedSession, SessionLocation, Sessions};
 
 /// Mode of sessions by default.
 const MODE: Mode = Mode::Edit;
@@ -110,7 +110,7 @@ impl ServeHost {
     async fn open_with(
         &self,
         sources: SessionSources,
-        selected: Option<Selected>,
+        selected: Option<SelectedSession>,
         requested: RequestedSession,
     ) -> Result<OpenSession, HostError> {
         let is_new = selected.is_none();
@@ -139,8 +139,8 @@ impl ServeHost {
         let model = self.model_for(&spec, named.as_deref(), &process_env).await?;
         let is_effort_given = is_new && spec.model.reasoning_effort.is_some();
         let mut surface =
-            Surface::new(Arc::new(ClientAttendant::through_handle(Some(process_env.principal()))));
-        surface.can_turn_to_plan = true;
+            Surface::new(Arc::new(ClientAttendant::without_approver(Some(process_env.principal()))));
+        surface.can_switch_to_plan = true;
         surface.check_environment = Some(Box::new(|_: &EnvSession| {
             require_same_workspace(judged.as_deref(), self.resolve_workspace(tenant, &choice))
         }));
@@ -195,7 +195,7 @@ impl ServeHost {
 
     /// Returns the directory in which a session of the store works, as [`resolve_workspace`](Self::resolve_workspace) does.
     fn resolve_stored_workspace(&self, summary: &Summary) -> Result<Option<PathBuf>, HostError> {
-        let choice = Place::of_summary(summary).to_choice(&summary.id).map_err(host_error)?;
+        let choice = SessionLocation::from_summary(summary).to_choice(&summary.id).map_err(host_error)?;
         self.resolve_workspace(summary.properties.get(TENANT).map(String::as_str), &choice)
     }
 
@@ -227,7 +227,7 @@ impl ServeHost {
 
     /// Returns the settings for opening a session of the store. It works in its own directory, not in the default one.
     fn request_for_stored(&self, summary: &Summary) -> RequestedSession {
-        let place = Place::of_summary(summary);
+        let place = SessionLocation::from_summary(summary);
         let is_local = place.environment() == LOCAL && self.environment == EnvSpec::Local;
         let directory = Some(PathBuf::from(place.directory()));
         RequestedSession {
@@ -239,11 +239,11 @@ impl ServeHost {
 
     /// Checks that a session of the store does not work in a hidden directory, whose files are neither shown nor restored.
     fn require_visible(&self, summary: &Summary) -> Result<(), HostError> {
-        let place = Place::of_summary(summary);
+        let place = SessionLocation::from_summary(summary);
         if place.environment() != LOCAL {
             return Ok(());
         }
-        match local_policy(Path::new(place.directory()), SandboxLevel::Auto, &self.process_env) {
+        match local_workspace_policy(Path::new(place.directory()), SandboxLevel::Auto, &self.process_env) {
             Ok(_) => Ok(()),
             Err(failure) => Err(HostError::Forbidden(failure.message())),
         }
@@ -304,7 +304,7 @@ impl SessionHost for ServeHost {
         let requested = self.request_for_stored(&summary);
         let store = sessions.shared_store();
         let opening = async {
-            let selected = Selected::of(sessions, summary).await.map_err(host_error)?;
+            let selected = SelectedSession::load(sessions, summary).await.map_err(host_error)?;
             let sources = Self::stored_sources(selected.remembered().map_err(host_error)?);
             self.open_with(sources, Some(selected), requested).await
         };
@@ -330,8 +330,9 @@ impl SessionHost for ServeHost {
         let requested = RequestedSession { id: Some(fork), properties: properties.collect(), ..requested };
         let store = sessions.shared_store();
         let forking = async {
-            let selected =
-                Selected::to_fork(sessions, summary, turns, is_grant_given).await.map_err(host_error)?;
+            let selected = SelectedSession::load_for_fork(sessions, summary, turns, is_grant_given)
+                .await
+                .map_err(host_error)?;
             let sources = Self::stored_sources(selected.remembered().map_err(host_error)?);
             self.open_with(sources, Some(selected), requested).await
         };
@@ -343,7 +344,7 @@ impl SessionHost for ServeHost {
 
     async fn delete(&self, id: &SessionId) -> Result<(), HostError> {
         let (sessions, summary) = self.unheld(id).await?;
-        delete_one(&sessions, &summary, &self.process_env).await.map_err(host_error)
+        delete_stored_session(&sessions, &summary, &self.process_env).await.map_err(host_error)
     }
 
     async fn changes(&self, id: &SessionId, since: &FilePoint) -> Result<FileChanges, HostError> {
@@ -408,7 +409,7 @@ impl SessionHost for ServeHost {
     }
 
     fn settings_of(&self, summary: &Summary) -> SessionSettings {
-        let place = Place::of_summary(summary);
+        let place = SessionLocation::from_summary(summary);
         let mut settings = SessionSettings::default();
         settings.directory = Some(place.directory().to_owned()).filter(|directory| !directory.is_empty());
         settings.model = summary.properties.get("model").cloned();

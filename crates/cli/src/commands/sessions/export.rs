@@ -9,8 +9,8 @@ use crate::arguments::{ExportArgs, ExportFormat};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
-use crate::render::{in_one_line, sanitize};
-use crate::sessions::{Place, Sessions};
+use crate::render::{sanitize, to_single_line};
+use crate::sessions::{SessionLocation, Sessions};
 
 pub(super) async fn export(sessions: &Sessions, args: &ExportArgs) -> Result<Exit, Failure> {
     let (text, is_damaged) = read(sessions, &args.id, args.format).await?;
@@ -55,7 +55,7 @@ fn shown(turn: &Turn) -> Vec<Shown<'_>> {
 
 /// Returns the kind of an entry and its author.
 fn heading(turn: &Turn) -> String {
-    let author = turn.author.as_ref().map(|author| format!(" by {}", in_one_line(author.as_str())));
+    let author = turn.author.as_ref().map(|author| format!(" by {}", to_single_line(author.as_str())));
     format!("{}{}", kind_name(turn.kind), author.unwrap_or_default())
 }
 
@@ -80,7 +80,7 @@ pub(super) fn markdown(summary: &Summary, history: &[Turn], damage: Option<&Stor
     text.push_str(&format!(
         "Session {} of {}, {}\n",
         summary.id,
-        Place::of_summary(summary),
+        SessionLocation::from_summary(summary),
         summary.created_at
     ));
     for (number, turn) in (1..).zip(history) {
@@ -137,7 +137,7 @@ fn html(summary: &Summary, history: &[Turn], damage: Option<&StoreError>) -> Str
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
          <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n<p>Session {} of {}, {}</p>\n",
         escaped(summary.id.as_str()),
-        escaped(&Place::of_summary(summary).to_string()),
+        escaped(&SessionLocation::from_summary(summary).to_string()),
         summary.created_at
     );
     for (number, turn) in (1..).zip(history) {

@@ -21,12 +21,12 @@ use serde_json::{Value, json};
 
 use crate::arguments::{ListFormat, RewindArgs};
 use crate::console;
-use crate::environment::{Confinement, EnvTarget, UNUSABLE};
+use crate::environment::{Confinement, ENVIRONMENT_UNUSABLE, EnvTarget};
 use crate::failure::{Failure, OrFailure as _};
 use crate::policy::{self, PROJECT_DIRECTORY};
 use crate::process_env::ProcessEnv;
-use crate::render::{self, in_one_line};
-use crate::sessions::{Place, Sessions, denials, now, require_directory};
+use crate::render::{self, to_single_line};
+use crate::sessions::{SessionLocation, Sessions, now, remembered_denials, require_directory};
 
 /// Parts of a session to rewind.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +63,7 @@ pub(crate) enum Point<'a> {
 
 /// Writes the notice about a change that is not in a patch.
 pub(crate) fn notify_left_out(path: &str) {
-    console::notice(&format!("not in the patch: {}", in_one_line(path)));
+    console::notice(&format!("not in the patch: {}", to_single_line(path)));
 }
 
 /// Returns the failure of a rewind of the conversation.
@@ -82,7 +82,7 @@ pub(crate) async fn in_place<'a, T>(
     require_directory(&summary, process_env)?;
     let record = sessions.record(&summary.id).await?;
     let replay = record.replay().or_failed("the session cannot be read")?;
-    let choice = Place::of_summary(&summary).to_choice(&summary.id)?;
+    let choice = SessionLocation::from_summary(&summary).to_choice(&summary.id)?;
     let target = EnvTarget::new(choice, Confinement::none(), process_env)?;
     let connected = target.connect().await?;
     let place = (connected.environment(), connected.workspace());
@@ -104,10 +104,10 @@ impl<'a> Files<'a> {
         (environment, workspace): (Arc<dyn ExecutionEnvironment>, &WorkspacePolicy),
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
-        let denials = denials(&summary)?;
-        let rules = policy::denials(&denials, environment.as_ref(), process_env).await?;
+        let denials = remembered_denials(&summary)?;
+        let rules = policy::load_denials(&denials, environment.as_ref(), process_env).await?;
         let excluded = workspace.excluded_from_checkpoints(environment.as_ref(), &rules);
-        let excluded = excluded.await.or_failed(UNUSABLE)?;
+        let excluded = excluded.await.or_failed(ENVIRONMENT_UNUSABLE)?;
         let directory = environment.working_directory();
         let root = environment.canonicalize(directory).await.unwrap_or_else(|_| directory.to_path_buf());
         Ok(Self { sessions, summary, replay, environment, rules, root, excluded })
@@ -207,7 +207,7 @@ impl Files<'_> {
             diff.text.push_str(&format!("[{more}]\n"));
         }
         for path in &comparison.unknown {
-            diff.text.push_str(&format!("not known: {}\n", in_one_line(&path.to_string_lossy())));
+            diff.text.push_str(&format!("not known: {}\n", to_single_line(&path.to_string_lossy())));
         }
         Ok(diff.text)
     }
@@ -240,7 +240,7 @@ impl Files<'_> {
         };
         let report = self.go_back(point, options).await?;
         if !report.foreign.is_empty() && !args.force && !args.dry_run {
-            let changed: Vec<String> = report.foreign.iter().map(|path| in_one_line(path)).collect();
+            let changed: Vec<String> = report.foreign.iter().map(|path| to_single_line(path)).collect();
             let message = format!("another process may have changed {}", changed.join(", "));
             return Err(Failure::failed(message).with_hint(
                 "nothing was changed; --force restores these files as well, and --dry-run shows all",
@@ -393,13 +393,13 @@ impl Report {
         let mut text = String::new();
         for (path, action) in &self.steps {
             let by = if self.foreign.contains(path) { "  (possibly changed by another process)" } else { "" };
-            text.push_str(&format!("{action:<9} {}{by}\n", in_one_line(path)));
+            text.push_str(&format!("{action:<9} {}{by}\n", to_single_line(path)));
         }
         for (path, why) in &self.left_alone {
-            text.push_str(&format!("left      {}: {}\n", in_one_line(path), in_one_line(why)));
+            text.push_str(&format!("left      {}: {}\n", to_single_line(path), to_single_line(why)));
         }
         for problem in &self.problems {
-            text.push_str(&format!("FAILED    {}\n", in_one_line(problem)));
+            text.push_str(&format!("FAILED    {}\n", to_single_line(problem)));
         }
         let would = if self.dry_run { "would be" } else { "was" };
         let entries = |turns: usize| render::plural(turns as u64, "entry");

@@ -19,14 +19,14 @@ use pintle_workflow::{MAX_LOOPS, SessionAssignment, SessionRunner, SteeringMessa
 use tokio_util::sync::CancellationToken;
 
 use super::workspace_factory::{TaskWorkspaceFactory, work_error};
-use crate::attendant::UnattendedSession;
+use crate::attendant::DenyingAttendant;
 use crate::cost::CostTracker;
 use crate::failure::{Failure, OrFailure as _};
 use crate::input::output_schema::REPAIRS;
 use crate::model::Model;
 use crate::output::follow::{Answered, converse};
 use crate::route::ModelChoice;
-use crate::sessions::{Selected, Sessions};
+use crate::sessions::{SelectedSession, Sessions};
 
 /// Property of a summary with the task that a session works for.
 const TASK: &str = "task";
@@ -104,7 +104,7 @@ impl TaskSessionRunner {
         let sessions = Sessions::open(&process_env).await?;
         let selected = select_session(sessions, &SessionId::new(&assignment.session)).await?;
         let is_sent = selected.as_ref().is_some_and(|selected| has_message(selected, &assignment.message));
-        let mut surface = Surface::new(Arc::new(UnattendedSession::new(Some(process_env.principal()))));
+        let mut surface = Surface::new(Arc::new(DenyingAttendant::new(Some(process_env.principal()))));
         surface.is_disposable = true;
         let model = Model::choose(&ModelChoice::try_from(&spec)?, &process_env).await?;
         let request = OpenRequest {
@@ -204,18 +204,18 @@ async fn steer(handle: &SessionHandle, SteeringMessage { text, author }: Steerin
 }
 
 /// Returns the session if it exists. A session whose process died before anything was recorded is started again.
-async fn select_session(sessions: Sessions, id: &SessionId) -> Result<Option<Selected>, Failure> {
+async fn select_session(sessions: Sessions, id: &SessionId) -> Result<Option<SelectedSession>, Failure> {
     let summary = sessions.store().summary(id).await.or_failed("the session cannot be read")?;
     let Some(summary) = summary else { return Ok(None) };
     if let Err(StoreError::NotFound(_)) = read_record(sessions.store(), id).await {
         sessions.store().delete(id).await.or_failed("the session cannot be started again")?;
         return Ok(None);
     }
-    Selected::of(sessions, summary).await.map(Some)
+    SelectedSession::load(sessions, summary).await.map(Some)
 }
 
 /// Returns whether a session has received a message.
-fn has_message(selected: &Selected, text: &str) -> bool {
+fn has_message(selected: &SelectedSession, text: &str) -> bool {
     selected.record().entries.iter().any(|entry| {
         matches!(&entry.input.kind, InputKind::Submit { message, .. } if message.text.starts_with(text))
     })

@@ -7,7 +7,7 @@ use pintle_host::SessionSpec;
 use pintle_workflow::{OpenWorkspace, WorkError, Workspace, WorkspaceFactory};
 
 use crate::env_spec::EnvironmentChoice;
-use crate::environment::{Confinement, EnvSession, EnvTarget, SandboxUse};
+use crate::environment::{Confinement, EnvSession, EnvTarget, SandboxRequirements};
 use crate::failure::Failure;
 use crate::policy;
 use crate::process_env::ProcessEnv;
@@ -30,7 +30,7 @@ impl TaskWorkspaceFactory {
     pub(crate) fn settings_for(&self, workspace: &Workspace) -> (SessionSpec, ProcessEnv) {
         let mut spec = self.spec.clone();
         spec.environment.dir = Some(workspace.root.clone());
-        (spec, self.process_env.and(&workspace.variables).with_workspace(Some(&workspace.root)))
+        (spec, self.process_env.with_variables(&workspace.variables).with_workspace(Some(&workspace.root)))
     }
 
     /// Adds the grant, if there is one.
@@ -45,9 +45,9 @@ impl TaskWorkspaceFactory {
     async fn connect(spec: &SessionSpec, process_env: &ProcessEnv) -> Result<EnvSession, Failure> {
         let choice = EnvironmentChoice::try_from(spec)?;
         let target = EnvTarget::new(choice, Confinement::from(spec), process_env)?;
-        let used = SandboxUse { is_disposable: true, ..SandboxUse::default() };
+        let used = SandboxRequirements { is_disposable: true, ..SandboxRequirements::default() };
         let target = target.with_denials(&spec.policy.deny).with_hidden(&spec.policy.hidden);
-        target.for_use(used).connect().await
+        target.with_requirements(used).connect().await
     }
 }
 

@@ -14,7 +14,7 @@ use super::projection;
 use crate::arguments::command_line::session_of;
 use crate::config::file::File;
 use crate::process_env::ProcessEnv;
-use crate::sessions::{Flags, RememberedSettings};
+use crate::sessions::{RememberedFlags, RememberedSettings};
 
 /// Flags, files and variables.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -30,7 +30,7 @@ pub(super) struct Case {
     /// Flags of `pintle run`, separated by spaces.
     pub(super) flags: String,
     /// Flags that the session remembers.
-    pub(super) remembered: Flags,
+    pub(super) remembered: RememberedFlags,
     /// Settings that are not the defaults.
     pub(super) expected: Json,
     /// Names of the intended differences, by path.
@@ -61,7 +61,9 @@ impl Case {
     }
 
     fn process_env(&self) -> ProcessEnv {
-        ProcessEnv::with(self.variables.iter().map(|(name, value)| (name.as_str(), OsStr::new(value))))
+        ProcessEnv::from_variables(
+            self.variables.iter().map(|(name, value)| (name.as_str(), OsStr::new(value))),
+        )
     }
 
     fn configuration(&self) -> Configuration {
