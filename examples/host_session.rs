@@ -29,11 +29,11 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let variables: [(&str, &OsStr); 2] = [("HOME", home.as_os_str()), ("PATH", path.as_os_str())];
 
-    let host = Host::new(ProcessEnv::with(variables));
+    let host = Host::new(ProcessEnv::from_variables(variables));
     let mut given = PartialSpec::default();
     given.environment.dir = Some(project.clone());
     let resolved = host.resolve(SettingSources::from(GivenSettings::from(given))).await?;
-    let user = ClientAttendant::through_handle(Some(host.process_env().principal()));
+    let user = ClientAttendant::without_approver(Some(host.process_env().principal()));
     let opened = host.open(resolved, Surface::new(Arc::new(user))).await?;
     let handle = opened.session.handle();
     let mut run = opened.session.submit("Write a note.");

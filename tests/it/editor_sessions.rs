@@ -61,7 +61,7 @@ async fn an_application_serves_the_sessions_of_its_user() {
     settings.model.name = Some("local-model".to_owned());
     settings.model.base_url = Some(BaseUrl::new(server.base_url(Dialect::ChatCompletions)));
     settings.policy.mode = Some(Mode::Ask);
-    let host = EditorHost::new(Host::new(ProcessEnv::with(variables))).with_settings(settings);
+    let host = EditorHost::new(Host::new(ProcessEnv::from_variables(variables))).with_settings(settings);
     let agent = AcpAgent::new(host);
 
     let (near, far) = tokio::io::duplex(1 << 16);

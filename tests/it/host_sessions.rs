@@ -65,7 +65,7 @@ impl Scene {
     fn host(&self) -> Host {
         let (home, path) = (self.at("home"), std::env::var_os("PATH").unwrap());
         let variables: [(&str, &OsStr); 2] = [("HOME", home.as_os_str()), ("PATH", path.as_os_str())];
-        Host::new(ProcessEnv::with(variables))
+        Host::new(ProcessEnv::from_variables(variables))
     }
 
     /// Opens a session with a scripted model.

@@ -80,11 +80,11 @@ async fn run_as_application(user: &User) -> (Mode, String) {
     let (home, path) = (user.at(""), std::env::var_os("PATH").unwrap());
     let variables: [(&str, &OsStr); 3] =
         [("HOME", home.as_os_str()), ("PATH", path.as_os_str()), ("ANTHROPIC_API_KEY", OsStr::new(KEY))];
-    let host = Host::new(ProcessEnv::with(variables));
+    let host = Host::new(ProcessEnv::from_variables(variables));
     let mut given = PartialSpec::default();
     given.environment.dir = Some(user.project());
     let resolved = host.resolve(SettingSources::from(GivenSettings::from(given))).await.unwrap();
-    let attendant = ClientAttendant::through_handle(Some(host.process_env().principal()));
+    let attendant = ClientAttendant::without_approver(Some(host.process_env().principal()));
     let opened = host.open(resolved, Surface::new(Arc::new(attendant))).await.unwrap();
     let outcome = opened.session.submit("Go").await.unwrap();
     assert_eq!(outcome.text, "Done.", "{outcome:?}");
@@ -137,12 +137,12 @@ fn an_application_has_the_key_that_a_program_prints() {
     std::fs::write(user.at(".config/pintle/config.toml"), text).unwrap();
     let (home, path) = (user.at(""), std::env::var_os("PATH").unwrap());
     let variables: [(&str, &OsStr); 2] = [("HOME", home.as_os_str()), ("PATH", path.as_os_str())];
-    let host = Host::new(ProcessEnv::with(variables));
+    let host = Host::new(ProcessEnv::from_variables(variables));
     let mut given = PartialSpec::default();
     given.environment.dir = Some(user.project());
     let answered = Runtime::new().unwrap().block_on(async {
         let resolved = host.resolve(SettingSources::from(GivenSettings::from(given))).await.unwrap();
-        let attendant = ClientAttendant::through_handle(Some(host.process_env().principal()));
+        let attendant = ClientAttendant::without_approver(Some(host.process_env().principal()));
         let opened = host.open(resolved, Surface::new(Arc::new(attendant))).await.unwrap();
         let outcome = opened.session.submit("Go").await.unwrap();
         opened.close().await.unwrap();

@@ -34,7 +34,7 @@ impl Home {
             ("ANTHROPIC_API_KEY", key),
             ("GEMINI_API_KEY", key),
         ];
-        let host = Host::new(ProcessEnv::with(variables));
+        let host = Host::new(ProcessEnv::from_variables(variables));
         Self { directory, host }
     }
 

@@ -16,9 +16,9 @@ use pintle_host::failure::{Failure, FailureKind, OrFailure as _};
 use pintle_host::keys::{self, RemovedKey};
 use pintle_host::model::Model;
 use pintle_host::route::ModelChoice;
-use pintle_host::sessions::delete::delete_one;
+use pintle_host::sessions::delete::delete_stored_session;
 use pintle_host::sessions::empty::delete_if_empty;
-use pintle_host::sessions::{OpenSessionFiles, Place, Selected, Sessions};
+use pintle_host::sessions::{OpenSessionFiles, SelectedSession, SessionLocation, Sessions};
 use pintle_host::user_commands::discover;
 use pintle_host::{GivenSettings, Host, LayerSpec, OpenRequest, PartialSpec, SettingSources, Surface};
 use pintle_mcp::{HttpServer, ServerName, ServerSpec, ServerTransport, StdioServer};
@@ -101,20 +101,20 @@ impl EditorHost {
     /// Opens a new or stored session in a directory.
     async fn open(
         &self,
-        selected: Option<Selected>,
+        selected: Option<SelectedSession>,
         request: &NewSession,
         client: &Client,
     ) -> Result<OpenSession, Failure> {
         let is_new = selected.is_none();
-        let title = selected.as_ref().map(Selected::title).filter(|title| !title.is_empty());
+        let title = selected.as_ref().map(SelectedSession::title).filter(|title| !title.is_empty());
         let resolved = self.host.resolve(self.sources(selected.as_ref(), request)?).await?;
         let is_effort_given = is_new && resolved.spec.model.reasoning_effort.is_some();
         let directory = resolved.spec.environment.dir.as_deref();
         let process_env = self.host.process_env().clone().with_workspace(directory);
         let terminals = TerminalSwitch::new(false);
         let mut surface =
-            Surface::new(Arc::new(ClientAttendant::through_handle(Some(process_env.principal()))));
-        surface.can_turn_to_plan = true;
+            Surface::new(Arc::new(ClientAttendant::without_approver(Some(process_env.principal()))));
+        surface.can_switch_to_plan = true;
         surface.servers = servers_of(request)?;
         let (of_editor, switch) = (client.clone(), terminals.clone());
         surface.wrap_environment =
@@ -126,13 +126,13 @@ impl EditorHost {
             selected,
             is_mode_given: is_new,
             is_effort_given,
-            must_be_kept: false,
+            must_be_stored: false,
             ..OpenRequest::from(resolved)
         };
         let opened = self.host.open(request_to_open, surface).await?;
         let id = opened.session.id().clone();
         let environment = opened.environment.environment();
-        let files = match opened.is_kept {
+        let files = match opened.is_stored {
             true => OpenSessionFiles::open(id.clone(), &opened.environment, &process_env).await.map(Some),
             false => Ok(None),
         };
@@ -165,13 +165,17 @@ impl EditorHost {
     }
 
     /// Returns the sources of the settings of a session.
-    fn sources(&self, selected: Option<&Selected>, request: &NewSession) -> Result<SettingSources, Failure> {
+    fn sources(
+        &self,
+        selected: Option<&SelectedSession>,
+        request: &NewSession,
+    ) -> Result<SettingSources, Failure> {
         let mut requested = PartialSpec::default();
         requested.environment.dir = Some(request.directory.clone());
         let mut sources = SettingSources::of_selected(self.given.clone(), selected)?;
         // The user can be asked.
         sources.defaults.policy.mode = Some(MODE);
-        sources.request = Some(LayerSpec::from_request(pintle_host::Client::Editor, true, requested));
+        sources.request = Some(LayerSpec::from_request(pintle_host::RequestClient::Editor, true, requested));
         Ok(sources)
     }
 
@@ -200,7 +204,8 @@ impl EditorHost {
 
     async fn load(&self, id: &str, request: &NewSession, client: &Client) -> Result<OpenSession, HostError> {
         let (sessions, summary) = self.find(id).await?;
-        let selected = Selected::of(sessions, summary).await.map_err(|failure| host_error(&failure))?;
+        let selected =
+            SelectedSession::load(sessions, summary).await.map_err(|failure| host_error(&failure))?;
         let place = selected.environment().map_err(|failure| host_error(&failure))?;
         let directory = place.directory.clone().unwrap_or_default();
         if place.spec != EnvSpec::Local {
@@ -261,7 +266,7 @@ impl AgentHost for EditorHost {
 
     async fn delete_session(&self, id: &str) -> Result<(), HostError> {
         let (sessions, summary) = self.find(id).await?;
-        let deleted = delete_one(&sessions, &summary, self.host.process_env()).await;
+        let deleted = delete_stored_session(&sessions, &summary, self.host.process_env()).await;
         deleted.map_err(|failure| HostError::failed("the session cannot be deleted", failure.message()))
     }
 
@@ -293,7 +298,7 @@ impl AgentHost for EditorHost {
         let all = all.map_err(|failure| host_error(&failure))?;
         let mut rows = Vec::new();
         for summary in all.into_iter().filter(|summary| summary.parent.is_none()) {
-            let Ok(place) = Place::of_summary(&summary).to_choice(&summary.id) else { continue };
+            let Ok(place) = SessionLocation::from_summary(&summary).to_choice(&summary.id) else { continue };
             let directory = place.directory.filter(|_| place.spec == EnvSpec::Local).unwrap_or_default();
             let is_wanted = request.directory.as_deref();
             if directory.as_os_str().is_empty()

@@ -14,8 +14,6 @@ mod testkit_models;
 
 use std::process::ExitCode;
 
-#[cfg(feature = "server")]
-use pintle_host::kept_in;
 use pintle_host::{
     attendant, cost, env_spec, environment, explain, failure, host_command, instructions, keys, model,
     named_value, policy, process_env, process_secrets, profile_file, provider, route, scripted_models,
@@ -53,7 +51,7 @@ fn main() -> ExitCode {
     }
     #[cfg(feature = "compat")]
     let process_env = match arguments.command.is_codex_stream() {
-        true => process_env.with_key_of_codex(),
+        true => process_env.with_codex_key(),
         false => process_env,
     };
     let exit = execute(arguments, &process_env).unwrap_or_else(|failure| {

@@ -2,9 +2,9 @@
 //! MCP servers.
 
 mod client;
+mod denying;
 #[cfg(test)]
 mod fake;
-mod unattended;
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use pintle_agent::{ApprovalRequest, Approver, Decision, Principal};
 use pintle_governance::{BudgetApprover, Policy, PresentPlan};
 
 pub use self::client::ClientAttendant;
+pub use self::denying::DenyingAttendant;
 #[cfg(test)]
 pub(crate) use self::fake::FakeAttendant;
-pub use self::unattended::UnattendedSession;
 
 /// Answer that refuses a question.
 pub const REFUSAL: &str = "!";

@@ -68,7 +68,7 @@ pub async fn load(
 }
 
 /// Returns the limits without cost limits, for a free model without a price.
-pub fn without_cost(mut limits: BudgetLimits) -> BudgetLimits {
+pub fn without_cost_limits(mut limits: BudgetLimits) -> BudgetLimits {
     for budget in [&mut limits.run, &mut limits.session, &mut limits.day] {
         budget.cost_micros = None;
     }
@@ -78,7 +78,7 @@ pub fn without_cost(mut limits: BudgetLimits) -> BudgetLimits {
 fn user_limits(process_env: &ProcessEnv) -> Result<BudgetLimits, Failure> {
     let Some(directory) = process_env.configuration_directory() else { return Ok(BudgetLimits::default()) };
     let path = directory.join("budget.toml");
-    match process_env::read_text_if_there("budget file", &path)? {
+    match process_env::read_text_if_exists("budget file", &path)? {
         None => Ok(BudgetLimits::default()),
         Some(text) => BudgetLimits::parse(&path.display().to_string(), &text)
             .or_usage("the budget file is wrong, so nothing runs"),
@@ -86,14 +86,14 @@ fn user_limits(process_env: &ProcessEnv) -> Result<BudgetLimits, Failure> {
 }
 
 /// Returns the limits of the session itself. The time limit applies to each run.
-pub fn of_session(limits: &BudgetLimits) -> Budget {
+pub fn session_budget(limits: &BudgetLimits) -> Budget {
     let mut budget = limits.session;
     budget.wall_time = limits.run.wall_time.into_iter().chain(budget.wall_time).min();
     budget
 }
 
 /// Returns the source of the session's budget; `None` if it has only its own limits and no user is asked.
-pub async fn source(
+pub async fn create_source(
     limits: BudgetLimits,
     attendant: &Arc<dyn Attendant>,
     process_env: &ProcessEnv,
@@ -146,13 +146,13 @@ mod tests {
     fn limits_without_cost_keep_the_others() {
         let limited = Budget::default().with_cost_micros(5).with_tokens(7);
         let limits = BudgetLimits::default().with_run(limited).with_session(limited).with_day(limited);
-        let rest = without_cost(limits);
+        let rest = without_cost_limits(limits);
         assert_eq!([rest.run, rest.session, rest.day], [Budget::default().with_tokens(7); 3]);
     }
 
     #[tokio::test]
     async fn attendant_is_asked_at_a_limit_if_a_user_can_be_asked() {
-        let process_env = ProcessEnv::with([]);
+        let process_env = ProcessEnv::from_variables([]);
         let ask = BudgetLimits::default().with_at_limit(AtLimit::Ask);
         let stop = BudgetLimits::default();
         let [attended, unattended] = [FakeAttendant::attended(["70"]), FakeAttendant::unattended()]
@@ -160,14 +160,14 @@ mod tests {
         for (limits, attendant, has_source) in
             [(ask, &attended, true), (ask, &unattended, false), (stop, &attended, false)]
         {
-            let source = source(limits, attendant, &process_env).await.unwrap();
+            let source = create_source(limits, attendant, &process_env).await.unwrap();
             assert_eq!(source.is_some(), has_source, "{limits:?}, {attendant:?}");
         }
         let mut request = BudgetRequest::new(SessionId::new("a"));
         (request.has, request.wants) = (Budget::default().with_tokens(0), Budget::default().with_tokens(150));
         let limits = ask.with_run(Budget::default().with_tokens(100));
         for (attendant, by) in [(&attended, Some(Principal::new("fake"))), (&unattended, None)] {
-            let source = source(limits, attendant, &process_env).await.unwrap().unwrap();
+            let source = create_source(limits, attendant, &process_env).await.unwrap().unwrap();
             let answer = source.more(&request).await;
             assert_eq!((answer.short.is_none(), answer.by.clone()), (by.is_some(), by), "{answer:?}");
         }

@@ -15,7 +15,7 @@ use self::keys::{KEY_COMMAND, Key, PROFILES, PROVIDERS};
 use self::problem::Problem;
 use crate::failure::Failure;
 use crate::layers::ValueKind;
-use crate::named_value::meant;
+use crate::named_value::suggest_name;
 use crate::process_env::{self, ProcessEnv};
 
 /// Name of the user's file in the directory of the configuration.
@@ -82,7 +82,7 @@ pub fn user_path(process_env: &ProcessEnv) -> Option<PathBuf> {
 pub(crate) fn user_file(process_env: &ProcessEnv) -> File {
     let Some(path) = user_path(process_env) else { return File::default() };
     let name = path.display().to_string();
-    match process_env::read_text_if_there("configuration file", &path) {
+    match process_env::read_text_if_exists("configuration file", &path) {
         Ok(None) => File { name, ..File::default() },
         Ok(Some(text)) => File::parse(&name, path.parent().unwrap_or(&path), &text),
         Err(failure) => {
@@ -174,7 +174,7 @@ impl Reader<'_> {
         for (provider, value) in entries_before(self.end, commands) {
             let name = provider.get_ref().as_ref();
             let Some(known) = PROVIDERS.iter().find(|known| **known == name) else {
-                let meant = meant(name, PROVIDERS.iter().copied());
+                let meant = suggest_name(name, PROVIDERS.iter().copied());
                 let expected = PROVIDERS.join(", ");
                 self.problem(
                     provider.span(),
@@ -246,7 +246,7 @@ impl Reader<'_> {
             return format!("`{}`: expected {expected}", key.name);
         }
         let meant = match (kind, value.get_ref().as_str()) {
-            (ValueKind::Choice(names), Some(text)) => meant(text, names.iter().copied()),
+            (ValueKind::Choice(names), Some(text)) => suggest_name(text, names.iter().copied()),
             _ => String::new(),
         };
         let found = self.text.get(value.span()).unwrap_or_default();
@@ -333,7 +333,7 @@ fn words(array: &DeArray<'_>) -> Option<Vec<String>> {
 }
 
 fn meant_or_list<'n>(wrong: &str, known: impl Iterator<Item = &'n str>) -> String {
-    let meant = meant(wrong, known);
+    let meant = suggest_name(wrong, known);
     if meant.is_empty() { "; `pintle config schema` has all keys".to_owned() } else { meant }
 }
 

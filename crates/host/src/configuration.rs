@@ -18,12 +18,12 @@ use crate::env_spec::EnvSpec;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::layers::{
-    BoundedValue, KeptSpec, Layer, LayerSpec, Resolved, ValueOrigin, limit_recorded_mode, merge,
+    BoundedValue, Layer, LayerSpec, Resolved, StoredSpec, ValueOrigin, limit_recorded_mode, merge,
 };
 use crate::notice::Notice;
 use crate::policy::grant;
 use crate::process_env::ProcessEnv;
-use crate::sessions::{Flags, RememberedSettings, Selected};
+use crate::sessions::{RememberedFlags, RememberedSettings, SelectedSession};
 use crate::spec::{PartialSpec, ProfileRef, SessionSpec};
 
 /// Path of the field for the mode.
@@ -36,7 +36,7 @@ pub struct GivenSettings {
     /// configuration if one has its name.
     pub layer: LayerSpec,
     /// The settings as flags, which older versions of stored sessions read.
-    pub flags: Flags,
+    pub flags: RememberedFlags,
     /// File of the grant, which is read for each session that is opened.
     pub grant: Option<PathBuf>,
     /// Whether mistakes in the configuration are only reported.
@@ -53,7 +53,7 @@ impl From<PartialSpec> for GivenSettings {
     fn from(spec: PartialSpec) -> Self {
         Self {
             layer: LayerSpec::new(Layer::CommandLine, spec, ValueOrigin::Default),
-            flags: Flags::new(),
+            flags: RememberedFlags::new(),
             grant: None,
             ignore_config_errors: false,
         }
@@ -79,8 +79,8 @@ impl SettingSources {
     /// # Errors
     ///
     /// The settings of the session cannot be read.
-    pub fn of_selected(given: GivenSettings, selected: Option<&Selected>) -> Result<Self, Failure> {
-        let remembered = selected.map(Selected::remembered).transpose()?;
+    pub fn of_selected(given: GivenSettings, selected: Option<&SelectedSession>) -> Result<Self, Failure> {
+        let remembered = selected.map(SelectedSession::remembered).transpose()?;
         Ok(Self { remembered: remembered.unwrap_or_default(), ..Self::from(given) })
     }
 }
@@ -107,7 +107,7 @@ pub struct ResolvedSession {
 struct MergedSession {
     resolved: Resolved,
     /// Settings that the session remembers.
-    spec: KeptSpec,
+    spec: StoredSpec,
     sources: SettingSources,
     loaded: Configuration,
 }
@@ -156,7 +156,7 @@ async fn merge_session(
     let directory = directory_of_session(&sources, process_env)?;
     let loaded = load_checked(directory.as_deref(), sources.given.ignore_config_errors, process_env).await?;
     let layers = layers::of_session(&sources, &loaded, process_env)?;
-    let mut spec = KeptSpec::from_layers(&layers);
+    let mut spec = StoredSpec::from_layers(&layers);
     if matches!(spec.origins.get(MODE), Some(ValueOrigin::Request(_))) {
         // The record of the session has the mode of the client, which may change.
         spec.given.clear(MODE);

@@ -1,9 +1,9 @@
 //! Creates the execution environment of a run: local, a container, or a remote host.
 
 mod confinement;
-#[cfg(target_os = "linux")]
-mod machine;
 mod repository_guard;
+#[cfg(target_os = "linux")]
+mod sandbox_probe;
 mod secrets;
 mod temporary;
 mod watch_record;
@@ -21,7 +21,8 @@ use pintle_governance::{FinalCheck, ProtectedPathWatch, WorkspacePolicy};
 
 use self::confinement::{ConfinedLocal, GuardedFiles, ReplacedPathsSource};
 pub use self::confinement::{
-    Confinement, HINT as SANDBOX_HINT, SandboxState, SandboxUse, UNUSABLE, has_sandbox, without_network,
+    Confinement, ENVIRONMENT_UNUSABLE, SANDBOX_HINT, SandboxRequirements, SandboxState, has_sandbox,
+    offline_environment,
 };
 pub use self::repository_guard::GuardedWatch;
 use self::repository_guard::RepositoryGuard;
@@ -42,7 +43,7 @@ use crate::spec::SandboxLevel;
 pub struct EnvTarget<'a> {
     choice: EnvironmentChoice,
     confinement: Confinement,
-    use_of: SandboxUse,
+    requirements: SandboxRequirements,
     /// Rules of `--deny`.
     denials: &'a [String],
     /// Further hidden paths.
@@ -54,7 +55,7 @@ pub struct EnvTarget<'a> {
 pub struct EnvSession {
     environment: Arc<dyn ExecutionEnvironment>,
     /// The environment for MCP servers, some of which may run outside of the sandbox.
-    of_servers: Arc<dyn ExecutionEnvironment>,
+    server_environment: Arc<dyn ExecutionEnvironment>,
     /// Kills all commands at once. `None` if a remote supervisor does so.
     kill_all: Option<Arc<dyn Fn() + Send + Sync>>,
     /// Directory for temporary files of sandboxed commands.
@@ -78,7 +79,7 @@ pub struct EnvSession {
 /// the user are hidden. They are never in checkpoints.
 ///
 /// A workspace that is hidden itself is a usage failure.
-pub fn local_policy(
+pub fn local_workspace_policy(
     workspace: &Path,
     level: SandboxLevel,
     process_env: &ProcessEnv,
@@ -87,7 +88,7 @@ pub fn local_policy(
         // Commands can read all of them.
         SandboxLevel::Off => secrets::hidden_without_sandbox(workspace, process_env)?,
         SandboxLevel::Auto | SandboxLevel::Full | SandboxLevel::Writes => {
-            secrets::hidden(workspace, process_env)?
+            secrets::hidden_in_sandbox(workspace, process_env)?
         }
     };
     let mut policy = WorkspacePolicy::new();
@@ -112,7 +113,7 @@ impl<'a> EnvTarget<'a> {
         Ok(Self {
             choice,
             confinement,
-            use_of: SandboxUse::default(),
+            requirements: SandboxRequirements::default(),
             denials: &[],
             hidden: &[],
             process_env,
@@ -120,8 +121,8 @@ impl<'a> EnvTarget<'a> {
     }
 
     /// Sets the sandbox requirements of a run.
-    pub fn for_use(mut self, use_of: SandboxUse) -> Self {
-        self.use_of = use_of;
+    pub fn with_requirements(mut self, requirements: SandboxRequirements) -> Self {
+        self.requirements = requirements;
         self
     }
 
@@ -190,7 +191,7 @@ impl<'a> EnvTarget<'a> {
             }
         };
         Ok(EnvSession {
-            of_servers: Arc::clone(&environment),
+            server_environment: Arc::clone(&environment),
             environment,
             kill_all: None,
             temporary: None,
@@ -198,7 +199,7 @@ impl<'a> EnvTarget<'a> {
             workspace,
             replaced: None,
             repositories: RepositoryGuard::default(),
-            writes: self.use_of.writes.clone(),
+            writes: self.requirements.writes.clone(),
             record: WatchRecord::default(),
             watch: OnceLock::new(),
             notices: self.process_env.notices().clone(),
@@ -210,29 +211,44 @@ impl<'a> EnvTarget<'a> {
         let _ = tokio::task::spawn_blocking(temporary::remove_abandoned).await;
         let directory = self.process_env.directory(self.choice.directory.as_deref())?;
         let builder = self.process_env.environment_builder(&directory);
-        let record = WatchRecord::open(&directory, self.use_of.keeps_state, self.process_env)?;
-        let mut policy = local_policy(&directory, self.confinement.level, self.process_env)?;
+        let record = WatchRecord::open(&directory, self.requirements.keeps_state, self.process_env)?;
+        let mut policy = local_workspace_policy(&directory, self.confinement.level, self.process_env)?;
         policy.hidden.extend(self.hidden_paths(&directory)?);
         let files = GuardedFiles { record: &record, policy: &policy, denials: self.denials };
-        let confined = async |use_of| {
-            confinement::local(&self.confinement, use_of, builder.clone(), &files, self.process_env).await
+        let confined = async |requirements| {
+            confinement::build_local(
+                &self.confinement,
+                requirements,
+                builder.clone(),
+                &files,
+                self.process_env,
+            )
+            .await
         };
-        let mut local = confined(&self.use_of).await?;
+        let mut local = confined(&self.requirements).await?;
         let mut initialized = self.initialize(local.environment).await;
-        if initialized.is_err() && local.is_remembered {
+        if initialized.is_err() && local.is_cached {
             // The machine may have changed since.
-            local = confined(&SandboxUse { may_recall: false, ..self.use_of.clone() }).await?;
+            local = confined(&SandboxRequirements { may_reuse_probe: false, ..self.requirements.clone() })
+                .await?;
             initialized = self.initialize(local.environment).await;
         }
         let ConfinedLocal {
-            of_servers, kill_all, temporary, sandbox, workspace, replaced, repositories, ..
+            server_environment,
+            kill_all,
+            temporary,
+            sandbox,
+            workspace,
+            replaced,
+            repositories,
+            ..
         } = local;
         let environment = initialized?;
-        let writes = self.use_of.writes.clone();
+        let writes = self.requirements.writes.clone();
         let kill_all = Some(kill_all);
         Ok(EnvSession {
             environment,
-            of_servers,
+            server_environment,
             kill_all,
             temporary,
             sandbox,
@@ -283,12 +299,14 @@ impl<'a> EnvTarget<'a> {
     fn failure(&self, error: &EnvError) -> Failure {
         let EnvironmentChoice { spec, directory } = &self.choice;
         match (directory.as_deref(), error) {
-            (Some(directory), EnvError::NotFound { .. }) => bad_directory(directory, "does not exist", spec),
+            (Some(directory), EnvError::NotFound { .. }) => {
+                invalid_directory(directory, "does not exist", spec)
+            }
             (Some(directory), EnvError::NotADirectory { .. }) => {
-                bad_directory(directory, "is not a directory", spec)
+                invalid_directory(directory, "is not a directory", spec)
             }
             (Some(directory), EnvError::PermissionDenied { .. }) => {
-                bad_directory(directory, "is not accessible", spec)
+                invalid_directory(directory, "is not accessible", spec)
             }
             (_, EnvError::Unreachable { source: Some(source), .. }) => {
                 let failure = Failure::failed(format!("cannot reach {spec}")).caused_by(source.as_ref());
@@ -312,13 +330,13 @@ impl EnvSession {
     }
 
     /// Returns the environment for MCP servers. The user's own file may place a server outside of the sandbox.
-    pub fn of_servers(&self) -> Arc<dyn ExecutionEnvironment> {
-        Arc::clone(&self.of_servers)
+    pub fn server_environment(&self) -> Arc<dyn ExecutionEnvironment> {
+        Arc::clone(&self.server_environment)
     }
 
     /// Routes the calls of tools through another environment, which `wrap` returns for this one, such as an editor with
     /// unsaved text. Refusing and confining wrappers stay outermost.
-    pub fn through(
+    pub fn wrap_tool_environment(
         self,
         wrap: impl FnOnce(Arc<dyn ExecutionEnvironment>) -> Arc<dyn ExecutionEnvironment>,
         confinement: Confinement,
@@ -358,7 +376,7 @@ impl EnvSession {
         };
         let record = self.record.clone();
         let watch = watch.with_record(self.record.earlier().clone());
-        let watch = watch.with_observer(move |files| record.keep(files));
+        let watch = watch.with_observer(move |files| record.write(files));
         self.watch.get_or_init(|| watch).clone()
     }
 
@@ -495,7 +513,7 @@ fn remote_host(
     Ok(Arc::new(builder.build()?))
 }
 
-fn bad_directory(directory: &Path, problem: &str, spec: &EnvSpec) -> Failure {
+fn invalid_directory(directory: &Path, problem: &str, spec: &EnvSpec) -> Failure {
     Failure::usage(format!(
         "--dir {}: {problem} on {spec}; expected an existing directory",
         directory.display()

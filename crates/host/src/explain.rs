@@ -154,7 +154,7 @@ mod tests {
 
     fn route() -> Route {
         let url = "http://user:secret@127.0.0.1:9/v1".to_owned();
-        Route::to_script(Provider::OpenAi, "m".to_owned(), url)
+        Route::scripted(Provider::OpenAi, "m".to_owned(), url)
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::spec::SessionSpec;
 /// Opens sessions with the rules, keys, catalog and stored sessions of a user.
 ///
 /// All of them are found through the variables of a [`ProcessEnv`], which also receives the notices. A program creates it with
-/// [`ProcessEnv::capture`], and a test with [`ProcessEnv::with`].
+/// [`ProcessEnv::capture`], and a test with [`ProcessEnv::from_variables`].
 #[derive(Clone, Debug)]
 pub struct Host {
     process_env: ProcessEnv,

@@ -16,9 +16,9 @@ const MAX_OUTPUT: usize = 64 << 10;
 /// How long output may be idle once the program has exited: a process that it left running may hold the pipe.
 const DRAIN_IDLE: Duration = Duration::from_millis(100);
 
-/// End of a program, with its output as text or as bytes.
+/// Outcome of a program, with its output as text or as bytes.
 #[derive(Debug)]
-pub enum Ended<T = String> {
+pub enum ProgramOutcome<T = String> {
     /// It exited, or was killed by a signal.
     Exited {
         /// Exit code, or 128 plus the number of the signal.
@@ -38,13 +38,13 @@ pub async fn run(
     environment: &dyn ExecutionEnvironment,
     words: &[String],
     limit: Duration,
-) -> Result<Ended, EnvError> {
+) -> Result<ProgramOutcome, EnvError> {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     Ok(match run_within(MAX_OUTPUT, environment, words, limit).await? {
-        Ended::Exited { code, stdout, stderr } => {
-            Ended::Exited { code, stdout: text(stdout), stderr: text(stderr) }
+        ProgramOutcome::Exited { code, stdout, stderr } => {
+            ProgramOutcome::Exited { code, stdout: text(stdout), stderr: text(stderr) }
         }
-        Ended::TimedOut => Ended::TimedOut,
+        ProgramOutcome::TimedOut => ProgramOutcome::TimedOut,
     })
 }
 
@@ -54,28 +54,28 @@ pub async fn run_within(
     environment: &dyn ExecutionEnvironment,
     words: &[String],
     limit: Duration,
-) -> Result<Ended<Vec<u8>>, EnvError> {
+) -> Result<ProgramOutcome<Vec<u8>>, EnvError> {
     let (program, arguments) =
         words.split_first().map_or(("", words), |(first, rest)| (first.as_str(), rest));
     let mut process = environment.spawn(Command::argv(program, arguments)).await?;
     let mut output = process.take_output();
-    let mut printed = Printed { max: max_output, stdout: Vec::new(), stderr: Vec::new() };
+    let mut printed = ProgramOutput { max: max_output, stdout: Vec::new(), stderr: Vec::new() };
     let exited = async {
         loop {
             tokio::select! {
-                chunk = next(&mut output) => printed.keep(&chunk?),
+                chunk = next_chunk(&mut output) => printed.append(&chunk?),
                 status = process.wait() => return status,
             }
         }
     };
-    let Ok(status) = timeout(limit, exited).await else { return Ok(Ended::TimedOut) };
+    let Ok(status) = timeout(limit, exited).await else { return Ok(ProgramOutcome::TimedOut) };
     let code = status?.code();
     while let Some(open) = &mut output
         && let Ok(Ok(Some(chunk))) = timeout(DRAIN_IDLE, open.next_chunk()).await
     {
-        printed.keep(&chunk);
+        printed.append(&chunk);
     }
-    Ok(Ended::Exited { code, stdout: printed.stdout, stderr: printed.stderr })
+    Ok(ProgramOutcome::Exited { code, stdout: printed.stdout, stderr: printed.stderr })
 }
 
 /// Runs a program of the user like [`run_within`], with the variables of this process, secrets too, which it may need.
@@ -86,9 +86,9 @@ pub async fn run_as_user(
     process_env: &ProcessEnv,
     words: &[String],
     limit: Duration,
-) -> Result<Ended<Vec<u8>>, EnvError> {
+) -> Result<ProgramOutcome<Vec<u8>>, EnvError> {
     let environment =
-        process_env.outside_builder(Path::new("/")).env_policy(EnvPolicy::InheritAll).build()?;
+        process_env.unsandboxed_builder(Path::new("/")).env_policy(EnvPolicy::InheritAll).build()?;
     let ended = run_within(max_output, &environment, words, limit).await;
     let cleaned = environment.cleanup().await;
     let ended = ended?;
@@ -96,7 +96,7 @@ pub async fn run_as_user(
 }
 
 /// Returns the next chunk. Waits forever once the output has ended.
-async fn next(output: &mut Option<Box<dyn ProcessOutput>>) -> Result<OutputChunk, EnvError> {
+async fn next_chunk(output: &mut Option<Box<dyn ProcessOutput>>) -> Result<OutputChunk, EnvError> {
     if let Some(open) = output {
         if let Some(chunk) = open.next_chunk().await? {
             return Ok(chunk);
@@ -106,15 +106,15 @@ async fn next(output: &mut Option<Box<dyn ProcessOutput>>) -> Result<OutputChunk
     std::future::pending().await
 }
 
-struct Printed {
+struct ProgramOutput {
     /// Maximum number of bytes kept of each stream.
     max: usize,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
 
-impl Printed {
-    fn keep(&mut self, chunk: &OutputChunk) {
+impl ProgramOutput {
+    fn append(&mut self, chunk: &OutputChunk) {
         let kept = match chunk.stream {
             OutputStream::Stdout => &mut self.stdout,
             OutputStream::Stderr => &mut self.stderr,

@@ -34,16 +34,20 @@ pub fn files(provider: &str, process_env: &ProcessEnv) -> Vec<PathBuf> {
 
 /// Returns the user's instructions for models of a provider, followed by `others`; `None` without any. Unreadable files
 /// are left out, as are duplicates of another file.
-pub fn of_user(provider: &str, others: Option<&str>, process_env: &ProcessEnv) -> Option<String> {
+pub fn load_user_instructions(
+    provider: &str,
+    others: Option<&str>,
+    process_env: &ProcessEnv,
+) -> Option<String> {
     let mut texts: Vec<String> = Vec::new();
     for path in files(provider, process_env) {
-        let text = process_env::read_text_if_there("instructions", &path).ok().flatten().unwrap_or_default();
+        let text = process_env::read_text_if_exists("instructions", &path).ok().flatten().unwrap_or_default();
         let text = text.trim_start_matches('\u{feff}').trim();
         if !text.is_empty() && !texts.iter().any(|known| known == text) {
             texts.push(text.to_owned());
         }
     }
-    let mut text = truncated(texts.join("\n\n"), PROJECT_DOC_BUDGET);
+    let mut text = truncate(texts.join("\n\n"), PROJECT_DOC_BUDGET);
     if let Some(others) = others {
         text = if text.is_empty() { others.to_owned() } else { format!("{text}\n\n{others}") };
     }
@@ -51,7 +55,7 @@ pub fn of_user(provider: &str, others: Option<&str>, process_env: &ProcessEnv) -
 }
 
 /// Returns the profile with the user's directories of skills, which come after the project's directories.
-pub fn with_skills(
+pub fn add_user_skills(
     profile: ProviderProfile,
     environment: &EnvSpec,
     process_env: &ProcessEnv,
@@ -70,7 +74,7 @@ pub fn with_skills(
     profile.with_skill_dirs(all)
 }
 
-fn truncated(mut text: String, limit: usize) -> String {
+fn truncate(mut text: String, limit: usize) -> String {
     if text.len() <= limit {
         return text;
     }
@@ -92,31 +96,31 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         };
-        let process_env = ProcessEnv::with([("HOME", home.path().as_os_str())]);
-        assert_eq!(of_user("openai", None, &process_env), None);
-        assert_eq!(of_user("openai", Some("others"), &process_env).as_deref(), Some("others"));
+        let process_env = ProcessEnv::from_variables([("HOME", home.path().as_os_str())]);
+        assert_eq!(load_user_instructions("openai", None, &process_env), None);
+        assert_eq!(load_user_instructions("openai", Some("others"), &process_env).as_deref(), Some("others"));
         write(".claude/CLAUDE.md", "for claude\n");
         write(".codex/AGENTS.md", "\u{feff}for codex");
         write(".config/pintle/AGENTS.md", "for all\n");
         write(".agents/AGENTS.md", "for all");
-        let text = |provider| of_user(provider, Some("others"), &process_env).unwrap();
+        let text = |provider| load_user_instructions(provider, Some("others"), &process_env).unwrap();
         assert_eq!(text("openai"), "for all\n\nfor codex\n\nothers");
         assert_eq!(text("anthropic"), "for all\n\nfor claude\n\nothers");
         assert_eq!(text("gemini"), "for all\n\nothers");
         write(".agents/AGENTS.md", &"é".repeat(PROJECT_DOC_BUDGET));
-        let long = of_user("gemini", None, &process_env).unwrap();
+        let long = load_user_instructions("gemini", None, &process_env).unwrap();
         assert!(long.len() <= PROJECT_DOC_BUDGET + TRUNCATED.len() && long.ends_with(TRUNCATED));
     }
 
     #[test]
     fn skills_of_the_home_come_last() {
-        let process_env = ProcessEnv::with([("HOME", std::ffi::OsStr::new("/u/me"))]);
+        let process_env = ProcessEnv::from_variables([("HOME", std::ffi::OsStr::new("/u/me"))]);
         let profile = || ProviderProfile::new("x", "m").with_skill_dirs([".agents/skills", "/opt/skills"]);
-        let local = with_skills(profile(), &EnvSpec::Local, &process_env);
+        let local = add_user_skills(profile(), &EnvSpec::Local, &process_env);
         assert_eq!(local.skill_dirs, ["/u/me/.agents/skills", ".agents/skills", "/opt/skills"]);
-        let elsewhere = with_skills(profile(), &"docker:web".parse().unwrap(), &process_env);
+        let elsewhere = add_user_skills(profile(), &"docker:web".parse().unwrap(), &process_env);
         assert_eq!(elsewhere.skill_dirs, profile().skill_dirs);
-        let none = with_skills(profile().with_skill_dirs([""; 0]), &EnvSpec::Local, &process_env);
+        let none = add_user_skills(profile().with_skill_dirs([""; 0]), &EnvSpec::Local, &process_env);
         assert!(none.skill_dirs.is_empty(), "an empty list turns skills off");
     }
 }

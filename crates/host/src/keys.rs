@@ -14,13 +14,13 @@ use crate::process_env::ProcessEnv;
 use crate::provider::Provider;
 
 /// Name of the source of a key that a command printed.
-pub(crate) const OF_COMMAND: &str = "key_command";
+pub(crate) const KEY_COMMAND: &str = "key_command";
 
-/// Name of the source of a stored key.
-pub const STORED: &str = "credentials.toml";
+/// Name of the file of stored keys, and of the source of such a key.
+pub const CREDENTIALS_FILE: &str = "credentials.toml";
 
-/// Said wherever keys are stored or removed.
-pub const SUBSCRIPTIONS: &str =
+/// Notice for commands that store or remove keys.
+pub const SUBSCRIPTION_NOTICE: &str =
     "subscriptions of vendors, such as ChatGPT or Claude, are not supported; keys of their APIs are";
 
 /// A key. `Debug` hides it, and there is no `Display`.
@@ -65,9 +65,9 @@ impl ConfiguredKeys {
     /// Returns the name of the source of a provider's key; `None` without one.
     pub fn source(&self, provider: Provider) -> Option<&'static str> {
         if self.commands.has(provider) {
-            return Some(OF_COMMAND);
+            return Some(KEY_COMMAND);
         }
-        self.credentials.get(provider).map(|_| STORED)
+        self.credentials.get(provider).map(|_| CREDENTIALS_FILE)
     }
 
     /// Returns the name of the source of a provider's key, which may be a variable; `None` without one.
@@ -84,9 +84,9 @@ impl ConfiguredKeys {
         process_env: &ProcessEnv,
     ) -> Result<Option<(Secret, &'static str)>, Failure> {
         if let Some(key) = self.commands.run(provider, process_env).await? {
-            return Ok(Some((key, OF_COMMAND)));
+            return Ok(Some((key, KEY_COMMAND)));
         }
-        Ok(self.credentials.get(provider).map(|key| (key.clone(), STORED)))
+        Ok(self.credentials.get(provider).map(|key| (key.clone(), CREDENTIALS_FILE)))
     }
 }
 
@@ -113,7 +113,7 @@ pub fn remove(provider: Provider, process_env: &ProcessEnv) -> Result<RemovedKey
 }
 
 /// Returns the number of the line in which a file is wrong.
-fn line_of(error: &toml::de::Error, text: &str) -> usize {
+fn line_number(error: &toml::de::Error, text: &str) -> usize {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
     1 + before.matches('\n').count()
 }

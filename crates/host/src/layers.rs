@@ -2,9 +2,9 @@
 
 mod fields;
 mod flags;
-mod kept;
 mod merge;
 mod row;
+mod stored;
 #[cfg(test)]
 mod tests;
 
@@ -15,14 +15,14 @@ use serde::{Deserialize, Serialize};
 
 pub use self::fields::FIELDS;
 pub use self::flags::UnreadableFlag;
-pub use self::kept::{KeptSpec, limit_recorded_mode};
 pub use self::merge::merge;
-pub use self::row::{Access, ClientScope, DefaultValue, FieldRow, HttpField, KeptField, ValueKind};
+pub use self::row::{Access, ClientScope, DefaultValue, FieldRetention, FieldRow, HttpField, ValueKind};
+pub use self::stored::{StoredSpec, limit_recorded_mode};
 use crate::spec::{PartialSpec, SessionSpec};
 
 /// Kind of a layer, from the weakest to the strongest.
 ///
-/// Projects, kept sessions and clients are *below the user*: whatever their strength, they never exceed the limits that the
+/// Projects, stored sessions and clients are *below the user*: whatever their strength, they never exceed the limits that the
 /// user set in the other layers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Layer {
@@ -44,7 +44,7 @@ pub enum Layer {
     },
     /// Environment variables.
     Variables,
-    /// Settings with which a kept session was started.
+    /// Settings with which a stored session was started.
     Remembered {
         /// Values of the user's configuration when the session was started, for the fields that it limits. A value of the
         /// session that exceeded them was a decision of the user. It applies until the configuration becomes stricter. If
@@ -56,7 +56,7 @@ pub enum Layer {
     /// Request of a client for a new session.
     Request {
         /// Kind of the client.
-        client: Client,
+        client: RequestClient,
         /// Whether the client may decide on approvals, and thus also allow calls in advance.
         can_approve: bool,
     },
@@ -64,7 +64,7 @@ pub enum Layer {
 
 /// Client that requests a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Client {
+pub enum RequestClient {
     /// Client of the HTTP server.
     Http,
     /// Editor, over ACP.
@@ -88,7 +88,7 @@ impl Layer {
     }
 
     /// Returns whether the layer is a setting of the user. Other layers except the defaults are below the user.
-    const fn is_of_user(&self) -> bool {
+    const fn belongs_to_user(&self) -> bool {
         matches!(self, Self::User | Self::UserProfile | Self::Variables | Self::CommandLine)
     }
 }
@@ -113,7 +113,7 @@ pub enum ValueOrigin {
     Variable(String),
     /// Flag, with its dashes.
     Flag(String),
-    /// A kept session, with the origin that the value had when the session was started, if it is known.
+    /// A stored session, with the origin that the value had when the session was started, if it is known.
     Remembered(Option<Box<ValueOrigin>>),
     /// Field of a client's request, by name.
     Request(String),
@@ -159,13 +159,13 @@ impl LayerSpec {
     /// Creates the layer of a client's request, with its fields as the origins. `can_approve` is whether the client may decide
     /// on approvals.
     #[must_use]
-    pub fn from_request(client: Client, can_approve: bool, spec: PartialSpec) -> Self {
+    pub fn from_request(client: RequestClient, can_approve: bool, spec: PartialSpec) -> Self {
         let set = spec.set_paths();
         let mut layer = Self::new(Layer::Request { client, can_approve }, spec, ValueOrigin::Default);
         for row in FIELDS.iter().filter(|row| set.contains(&row.path)) {
             let name = match client {
-                Client::Http => row.http.map(|field| field.name),
-                Client::Editor => row.acp,
+                RequestClient::Http => row.http.map(|field| field.name),
+                RequestClient::Editor => row.acp,
             };
             layer = layer.with_origin(row.path, ValueOrigin::Request(name.unwrap_or(row.path).to_owned()));
         }

@@ -16,15 +16,14 @@ pub mod gates;
 mod host;
 pub mod host_command;
 pub mod instructions;
-pub mod kept_in;
 pub mod keys;
 mod layers;
 #[cfg(feature = "mcp")]
 pub mod mcp;
+mod missing_key;
 pub mod model;
-pub mod models;
+pub mod model_catalog;
 pub mod named_value;
-mod no_key;
 pub mod notice;
 mod open;
 pub mod policy;
@@ -41,6 +40,7 @@ pub mod scripted_models;
 pub mod server_tokens;
 pub mod servers;
 pub mod session_limits;
+pub mod session_store;
 pub mod sessions;
 pub mod slash_commands;
 mod spec;
@@ -51,11 +51,11 @@ pub mod user_commands;
 pub use configuration::{GivenSettings, ResolvedSession, SettingSources};
 pub use host::Host;
 pub use layers::{
-    Access, BoundedValue, Client, ClientScope, DefaultValue, FIELDS, FieldRow, HttpField, KeptField,
-    KeptSpec, Layer, LayerSpec, ProblemKind, Resolved, SpecProblem, UnreadableFlag, ValueKind, ValueOrigin,
-    limit_recorded_mode, merge,
+    Access, BoundedValue, ClientScope, DefaultValue, FIELDS, FieldRetention, FieldRow, HttpField, Layer,
+    LayerSpec, ProblemKind, RequestClient, Resolved, SpecProblem, StoredSpec, UnreadableFlag, ValueKind,
+    ValueOrigin, limit_recorded_mode, merge,
 };
-pub use open::{CheckEnvironment, OpenRequest, OpenSession, Surface, WrapEnvironment};
+pub use open::{EnvironmentCheck, EnvironmentWrapper, OpenRequest, OpenSession, Surface};
 pub use spec::{
     BaseUrl, BudgetSpec, Combine, CountLimit, EnvironmentSpec, InstructionSpec, LimitSpec, ModelSpec,
     NetworkAccess, PartialEnvironment, PartialInstructions, PartialLimits, PartialModel, PartialPersistence,

@@ -9,4 +9,4 @@ mod trusted_start;
 
 pub use self::declarations::ServerChoice;
 pub use self::session::SessionServers;
-pub(crate) use self::session::{OfflineGrant, ServerPlace};
+pub(crate) use self::session::{OfflineGrant, ServerStartContext};

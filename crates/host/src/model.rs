@@ -6,8 +6,8 @@ use pintle_agent::{ProviderProfile, Toolset, ToolsetOptions};
 use pintle_llm::{Catalog, Client, ModelInfo};
 
 use crate::failure::Failure;
-use crate::models;
-use crate::no_key;
+use crate::missing_key;
+use crate::model_catalog;
 use crate::notice::Notice;
 use crate::process_env::ProcessEnv;
 use crate::profile_file::ProfileFile;
@@ -58,8 +58,8 @@ impl Model {
     }
 
     async fn select(choice: &ModelChoice, process_env: &ProcessEnv) -> Result<Self, Failure> {
-        let catalog = models::catalog(choice.catalog.as_deref(), process_env)?;
-        let source = ModelSource::choose(choice, &catalog, process_env, &no_key::PORTS).await?;
+        let catalog = model_catalog::load(choice.catalog.as_deref(), process_env)?;
+        let source = ModelSource::choose(choice, &catalog, process_env, &missing_key::PORTS).await?;
         match source {
             ModelSource::Provider(mut route) => {
                 if let Some(known) = catalog.find(route.provider.name(), &route.model) {
@@ -81,7 +81,7 @@ impl Model {
         let ScriptedModel { provider, model, base_url, server } = scripted;
         let model = model.or_else(|| provider.default_model().map(str::to_owned));
         let model = model.unwrap_or_else(|| SCRIPTED_MODEL.to_owned());
-        let route = Route::to_script(provider, model, base_url);
+        let route = Route::scripted(provider, model, base_url);
         let client = route.client(Client::builder())?;
         let catalog = Cow::Borrowed(Catalog::built_in());
         Ok(Self { client, route, custom: None, catalog, server: Some(server) })
@@ -266,7 +266,7 @@ mod tests {
             model: model.map(str::to_owned),
             ..ModelChoice::default()
         };
-        let process_env = ProcessEnv::with([]);
+        let process_env = ProcessEnv::from_variables([]);
         let failure = Model::choose(&args(None, None), &process_env).await.unwrap_err();
         assert_eq!(failure.message(), "no scripted models are available");
         let process_env = process_env.with_scripted_models(FakeModels);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     fn model(provider: Provider) -> Model {
-        let scripted = Route::to_script(provider, "m".to_owned(), "http://127.0.0.1:1".to_owned());
+        let scripted = Route::scripted(provider, "m".to_owned(), "http://127.0.0.1:1".to_owned());
         let route = Route { base_url: None, is_provider_named: true, ..scripted };
         let client = route.client(Client::builder()).unwrap();
         let catalog = Cow::Borrowed(Catalog::built_in());

@@ -31,13 +31,13 @@ pub fn parse<T: NamedValue>(text: &str) -> Result<T, String> {
 
 /// Parses a setting of a session that is text.
 ///
-/// A wrong one is a usage failure: a kept session or an application may have it.
+/// A wrong one is a usage failure: a stored session or an application may have it.
 pub fn parse_setting<T: FromStr<Err = String>>(text: &str) -> Result<T, Failure> {
     text.parse().map_err(|problem| Failure::usage(format!("invalid setting of the session: {problem}")))
 }
 
 /// Returns a question that suggests a similar name, or an empty text.
-pub fn meant<'n>(wrong: &str, known: impl Iterator<Item = &'n str>) -> String {
+pub fn suggest_name<'n>(wrong: &str, known: impl Iterator<Item = &'n str>) -> String {
     let similar = most_similar(wrong, known);
     similar.first().map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Maximum number of notices that are kept without a sink.
-const MAX_KEPT: usize = 1_000;
+/// Maximum number of notices that are buffered without a sink.
+const MAX_BUFFERED: usize = 1_000;
 
 /// Message for the user, such as a warning. It may quote a model or a server, so it may contain control characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,41 +34,41 @@ impl From<&str> for Notice {
 
 /// Collects notices. Clones share them.
 ///
-/// A sink receives each notice when it is reported. Without a sink, notices are kept in order until they are
+/// A sink receives each notice when it is reported. Without a sink, notices are buffered in order until they are
 /// [taken](Self::take).
 #[derive(Clone)]
-pub struct Notices(Arc<Destination>);
+pub struct Notices(Arc<NoticeDestination>);
 
-enum Destination {
+enum NoticeDestination {
     Sink(Box<dyn Fn(Notice) + Send + Sync>),
-    Kept(Mutex<KeptNotices>),
+    Buffered(Mutex<BufferedNotices>),
 }
 
 #[derive(Default)]
-struct KeptNotices {
+struct BufferedNotices {
     /// The first notices, the oldest first.
     notices: Vec<Notice>,
-    /// Number of later notices, which are not kept.
+    /// Number of later notices, which are discarded.
     omitted: usize,
 }
 
 impl Notices {
     /// Calls `sink` with each notice, before [`report`](Self::report) returns.
     pub fn with_sink(sink: impl Fn(Notice) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Destination::Sink(Box::new(sink))))
+        Self(Arc::new(NoticeDestination::Sink(Box::new(sink))))
     }
 
     /// Reports a notice.
     pub fn report(&self, notice: impl Into<Notice>) {
         let notice = notice.into();
         match &*self.0 {
-            Destination::Sink(sink) => sink(notice),
-            Destination::Kept(kept) => {
-                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                if kept.notices.len() < MAX_KEPT {
-                    kept.notices.push(notice);
+            NoticeDestination::Sink(sink) => sink(notice),
+            NoticeDestination::Buffered(buffered) => {
+                let mut buffered = buffered.lock().unwrap_or_else(PoisonError::into_inner);
+                if buffered.notices.len() < MAX_BUFFERED {
+                    buffered.notices.push(notice);
                 } else {
-                    kept.omitted += 1;
+                    buffered.omitted += 1;
                 }
             }
         }
@@ -79,12 +79,12 @@ impl Notices {
         notices.into_iter().for_each(|notice| self.report(notice));
     }
 
-    /// Removes and returns the kept notices, the oldest first. If there were too many, the last one contains the number
+    /// Removes and returns the buffered notices, the oldest first. If there were too many, the last one contains the number
     /// of omitted notices. The result is empty with a sink.
     pub fn take(&self) -> Vec<Notice> {
-        let Destination::Kept(kept) = &*self.0 else { return Vec::new() };
-        let KeptNotices { mut notices, omitted } =
-            mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
+        let NoticeDestination::Buffered(buffered) = &*self.0 else { return Vec::new() };
+        let BufferedNotices { mut notices, omitted } =
+            mem::take(&mut *buffered.lock().unwrap_or_else(PoisonError::into_inner));
         if omitted > 0 {
             notices.push(Notice::from(format!("{omitted} more notices were omitted")));
         }
@@ -93,9 +93,9 @@ impl Notices {
 }
 
 impl Default for Notices {
-    /// Keeps notices.
+    /// Buffers notices.
     fn default() -> Self {
-        Self(Arc::new(Destination::Kept(Mutex::default())))
+        Self(Arc::new(NoticeDestination::Buffered(Mutex::default())))
     }
 }
 
@@ -147,12 +147,12 @@ mod tests {
     #[test]
     fn the_first_notices_are_kept_and_the_others_are_counted() {
         let notices = Notices::default();
-        notices.report_all((0..MAX_KEPT + 2).map(|number| Notice::from(number.to_string())));
+        notices.report_all((0..MAX_BUFFERED + 2).map(|number| Notice::from(number.to_string())));
         let kept = texts(notices.take());
-        assert_eq!(kept.len(), MAX_KEPT + 1);
+        assert_eq!(kept.len(), MAX_BUFFERED + 1);
         assert_eq!(kept[0], "0");
-        assert_eq!(kept[MAX_KEPT - 1], (MAX_KEPT - 1).to_string());
-        assert_eq!(kept[MAX_KEPT], "2 more notices were omitted");
+        assert_eq!(kept[MAX_BUFFERED - 1], (MAX_BUFFERED - 1).to_string());
+        assert_eq!(kept[MAX_BUFFERED], "2 more notices were omitted");
         notices.report("later");
         assert_eq!(texts(notices.take()), ["later"]);
     }

@@ -25,16 +25,17 @@ use crate::process_env::ProcessEnv;
 use crate::servers::{ServerSpec, SessionServers};
 use crate::sessions::worktree::Worktree;
 use crate::sessions::{
-    KeptSession, Place, RememberedSettings, Selected, SessionDescription, SessionOrigin, Sessions, delete,
+    RememberedSettings, SelectedSession, SessionDescription, SessionLocation, SessionOrigin, SessionStorage,
+    Sessions, delete,
 };
 use crate::spec::SessionSpec;
 
 /// Function that routes the calls of tools through another environment, such as an editor with unsaved text.
-pub type WrapEnvironment<'a> =
+pub type EnvironmentWrapper<'a> =
     Box<dyn FnOnce(Arc<dyn ExecutionEnvironment>, &SessionId) -> Arc<dyn ExecutionEnvironment> + Send + 'a>;
 
 /// Function that is called with the environment once it is connected. If it fails, the session is not opened.
-pub type CheckEnvironment<'a> = Box<dyn FnOnce(&EnvSession) -> Result<(), Failure> + Send + 'a>;
+pub type EnvironmentCheck<'a> = Box<dyn FnOnce(&EnvSession) -> Result<(), Failure> + Send + 'a>;
 
 /// Session to open: its settings, and the stored session that it continues.
 #[derive(Debug)]
@@ -44,7 +45,7 @@ pub struct OpenRequest {
     /// Settings that a new session remembers besides the selected model.
     pub remembered: RememberedSettings,
     /// Stored session to resume or to fork; `None` for a new session.
-    pub selected: Option<Selected>,
+    pub selected: Option<SelectedSession>,
     /// Worktree that was created for the session. It is removed if the session cannot be stored.
     pub worktree: Option<Worktree>,
     /// The model; `None` for the model of the settings.
@@ -53,8 +54,8 @@ pub struct OpenRequest {
     pub is_mode_given: bool,
     /// Whether the reasoning effort is set now. A session remembers its last effort.
     pub is_effort_given: bool,
-    /// Whether a new session fails to open if it cannot be stored. Otherwise it is not kept.
-    pub must_be_kept: bool,
+    /// Whether a new session fails to open if it cannot be stored. Otherwise it is opened without a store.
+    pub must_be_stored: bool,
 }
 
 impl From<SessionSpec> for OpenRequest {
@@ -68,7 +69,7 @@ impl From<SessionSpec> for OpenRequest {
             worktree: None,
             model: None,
             is_mode_given: true,
-            must_be_kept: true,
+            must_be_stored: true,
         }
     }
 }
@@ -92,13 +93,13 @@ pub struct Surface<'a> {
     /// MCP servers that the client of the session declares.
     pub servers: Vec<ServerSpec>,
     /// Whether the session can switch to mode plan at any time, so that it has the plan tool from the start.
-    pub can_turn_to_plan: bool,
+    pub can_switch_to_plan: bool,
     /// Whether the workspace is a clone that is removed later.
     pub is_disposable: bool,
     /// Wrapper of the environment. Refusing and confining wrappers stay outermost.
-    pub wrap_environment: Option<WrapEnvironment<'a>>,
+    pub wrap_environment: Option<EnvironmentWrapper<'a>>,
     /// Called once the environment is connected.
-    pub check_environment: Option<CheckEnvironment<'a>>,
+    pub check_environment: Option<EnvironmentCheck<'a>>,
     /// Future whose completion interrupts the connection to the environment.
     pub interrupted: Option<BoxFuture<'a, ()>>,
 }
@@ -112,7 +113,7 @@ impl Surface<'_> {
             hooks: Vec::new(),
             tools: Vec::new(),
             servers: Vec::new(),
-            can_turn_to_plan: false,
+            can_switch_to_plan: false,
             is_disposable: false,
             wrap_environment: None,
             check_environment: None,
@@ -150,7 +151,7 @@ pub struct OpenSession {
     /// Limits on turns.
     pub limits: TurnLimits,
     /// Whether the session is stored, so that it can be resumed after this process exits.
-    pub is_kept: bool,
+    pub is_stored: bool,
     /// Whether the session has no earlier history.
     pub is_new: bool,
     /// Whether the session started in an earlier process.
@@ -204,7 +205,7 @@ impl Host {
     }
 
     async fn open_session(&self, request: OpenRequest, surface: Surface<'_>) -> Result<OpenSession, Failure> {
-        let OpenRequest { spec, remembered, selected, worktree, model, must_be_kept, .. } = request;
+        let OpenRequest { spec, remembered, selected, worktree, model, must_be_stored, .. } = request;
         let process_env = self.process_env_for(&spec);
         let prepared = async {
             let model = match model {
@@ -215,14 +216,14 @@ impl Host {
             EnvTarget::new(choice.clone(), Confinement::from(&spec), &process_env)?;
             let description = SessionDescription::new(&spec, remembered);
             let storing =
-                StoredSessionRequest { description, selected, worktree: worktree.as_ref(), must_be_kept };
-            let kept = match spec.persistence.keep {
+                StoredSessionRequest { description, selected, worktree: worktree.as_ref(), must_be_stored };
+            let stored = match spec.persistence.keep {
                 true => storing.open(&model, &choice, &process_env).await?,
                 false => None,
             };
-            Ok::<_, Failure>((model, choice, kept))
+            Ok::<_, Failure>((model, choice, stored))
         };
-        let (model, choice, kept) = match prepared.await {
+        let (model, choice, stored) = match prepared.await {
             Ok(prepared) => prepared,
             Err(failure) => {
                 if let Some(worktree) = &worktree {
@@ -232,8 +233,10 @@ impl Host {
                 return Err(failure);
             }
         };
-        let is_created = kept.as_ref().is_some_and(|kept| !matches!(kept.origin, SessionOrigin::Resumed(_)));
-        let created = kept.as_ref().filter(|_| is_created && worktree.is_none()).map(|kept| kept.id.clone());
+        let is_created =
+            stored.as_ref().is_some_and(|stored| !matches!(stored.origin, SessionOrigin::Resumed(_)));
+        let created =
+            stored.as_ref().filter(|_| is_created && worktree.is_none()).map(|stored| stored.id.clone());
         let opened = {
             let opener = SessionOpener {
                 spec: &spec,
@@ -242,15 +245,15 @@ impl Host {
                 attendant: Arc::clone(&surface.attendant),
                 is_mode_given: request.is_mode_given,
                 is_effort_given: request.is_effort_given,
-                can_turn_to_plan: surface.can_turn_to_plan,
+                can_switch_to_plan: surface.can_switch_to_plan,
                 process_env: &process_env,
             };
-            opener.open(kept, surface).await
+            opener.open(stored, surface).await
         };
         match opened {
             Ok((started, environment)) => {
                 let StartedSession { session, policy, servers, effort, offered, limits, .. } = started;
-                let (is_kept, is_new, is_resumed) = (started.is_kept, started.is_new, started.is_resumed);
+                let (is_stored, is_new, is_resumed) = (started.is_stored, started.is_new, started.is_resumed);
                 Ok(OpenSession {
                     session,
                     policy,
@@ -261,7 +264,7 @@ impl Host {
                     offered,
                     effort,
                     limits,
-                    is_kept,
+                    is_stored,
                     is_new,
                     is_resumed,
                 })
@@ -271,7 +274,7 @@ impl Host {
                     && let Ok(sessions) = Sessions::open(&process_env).await
                 {
                     // The first failure is the one to report. No client has seen the session.
-                    let _ = delete::remove(&sessions, &id).await;
+                    let _ = delete::delete_unchecked(&sessions, &id).await;
                 }
                 Err(failure)
             }
@@ -282,9 +285,9 @@ impl Host {
 /// Session to create, resume or fork in the store.
 struct StoredSessionRequest<'a> {
     description: SessionDescription,
-    selected: Option<Selected>,
+    selected: Option<SelectedSession>,
     worktree: Option<&'a Worktree>,
-    must_be_kept: bool,
+    must_be_stored: bool,
 }
 
 impl StoredSessionRequest<'_> {
@@ -294,22 +297,22 @@ impl StoredSessionRequest<'_> {
         model: &Model,
         choice: &EnvironmentChoice,
         process_env: &ProcessEnv,
-    ) -> Result<Option<KeptSession>, Failure> {
-        let Self { description, selected, worktree, must_be_kept } = self;
-        let must_be_kept = must_be_kept || selected.is_some() || worktree.is_some();
+    ) -> Result<Option<SessionStorage>, Failure> {
+        let Self { description, selected, worktree, must_be_stored } = self;
+        let must_be_stored = must_be_stored || selected.is_some() || worktree.is_some();
         let opened = async {
-            let place = Place::of_choice(choice, process_env)?;
+            let location = SessionLocation::from_choice(choice, process_env)?;
             match selected {
-                Some(selected) => selected.open(&description, model, &place, worktree).await,
+                Some(selected) => selected.open(&description, model, &location, worktree).await,
                 None => {
                     let sessions = Sessions::open(process_env).await?;
-                    sessions.create(&description, model, &place, worktree).await
+                    sessions.create(&description, model, &location, worktree).await
                 }
             }
         };
         match opened.await {
-            Ok(kept) => Ok(Some(kept)),
-            Err(failure) if must_be_kept => Err(failure),
+            Ok(stored) => Ok(Some(stored)),
+            Err(failure) if must_be_stored => Err(failure),
             Err(failure) => {
                 process_env.notices().report(format!("this run is not kept: {}", failure.message()));
                 Ok(None)

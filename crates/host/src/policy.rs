@@ -11,8 +11,8 @@ use pintle_env::ExecutionEnvironment;
 use pintle_governance::{HookCommands, Mode, Policy, Rule, Rules, TrustedPrograms};
 use pintle_tools::gate::Permission;
 
-pub use self::project::{DIRECTORY as PROJECT_DIRECTORY, Project, configuration_in, server_file_in};
-pub use self::trust::Trusted;
+pub use self::project::{DIRECTORY as PROJECT_DIRECTORY, Project, configuration_path, server_file_path};
+pub use self::trust::TrustedProjects;
 use crate::failure::{Failure, OrFailure as _};
 use crate::notice::Notice;
 use crate::process_env::{self, ProcessEnv};
@@ -39,7 +39,7 @@ impl From<&SessionSpec> for PolicyChoice {
     }
 }
 
-/// Policy of a run, and the parts that were left out.
+/// Policy of a run, and the parts of projects that do not apply.
 #[derive(Debug)]
 pub struct LoadedPolicy {
     /// Mode and rules.
@@ -49,14 +49,14 @@ pub struct LoadedPolicy {
     /// Hooks of trusted projects with the hashes of their programs.
     pub project_hooks: Vec<(HookCommands, TrustedPrograms)>,
     /// MCP server files of trusted projects, the nearest last.
-    pub server_files: Vec<ServerFile>,
+    pub server_files: Vec<ProjectServerFile>,
     /// Rules of projects that are not trusted, which do not apply.
-    pub untrusted: Option<UntrustedRules>,
+    pub untrusted: Option<UntrustedParts>,
 }
 
 /// A project's MCP server file.
 #[derive(Clone, Debug)]
-pub struct ServerFile {
+pub struct ProjectServerFile {
     /// Its name for messages.
     pub name: String,
     /// Its content.
@@ -69,7 +69,7 @@ pub struct ServerFile {
 
 /// Parts of projects that apply only if the user trusts them.
 #[derive(Debug, Default)]
-pub struct UntrustedRules {
+pub struct UntrustedParts {
     /// Rules that allow something.
     pub rules: Vec<String>,
     /// Commands of hooks.
@@ -97,7 +97,7 @@ pub async fn load(
     let of_projects = if projects.is_empty() {
         ProjectParts::default()
     } else {
-        of_projects(&projects, &Trusted::open(process_env)?, environment_name, &workspace)?
+        collect_project_parts(&projects, &TrustedProjects::open(process_env)?, environment_name, &workspace)?
     };
     let ProjectParts { rules: of_projects, hooks: project_hooks, server_files, untrusted } = of_projects;
     rules.extend(of_projects);
@@ -116,7 +116,7 @@ pub async fn load(
 
 /// Returns the rules of the user, of the projects around the working directory, and of `--deny`, for their denials: these apply
 /// whether a project is trusted or not.
-pub async fn denials(
+pub async fn load_denials(
     flags: &[String],
     environment: &dyn ExecutionEnvironment,
     process_env: &ProcessEnv,
@@ -193,14 +193,14 @@ fn add_flags(
 struct ProjectParts {
     rules: Rules,
     hooks: Vec<(HookCommands, TrustedPrograms)>,
-    server_files: Vec<ServerFile>,
-    untrusted: Option<UntrustedRules>,
+    server_files: Vec<ProjectServerFile>,
+    untrusted: Option<UntrustedParts>,
 }
 
 /// Returns the parts of the projects of a working directory. No project can revoke a denial or question of another.
-fn of_projects(
+fn collect_project_parts(
     projects: &[Project],
-    trusted: &Trusted,
+    trusted: &TrustedProjects,
     environment_name: &str,
     workspace: &Path,
 ) -> Result<ProjectParts, Failure> {
@@ -215,7 +215,7 @@ fn of_projects(
             if let Some((name, text)) = project.server_file() {
                 parts.server_files.insert(
                     0,
-                    ServerFile {
+                    ProjectServerFile {
                         name,
                         text: text.to_owned(),
                         root: project.root.clone(),
@@ -241,7 +241,7 @@ fn of_projects(
             untrusted.rules.extend(widening.iter().map(|(rule, _)| rule.to_string()));
             untrusted.hooks.extend(project.hooks().iter().map(|hook| hook.command().to_owned()));
             untrusted.servers.extend(servers);
-            untrusted.was_trusted |= trusted.has_older(environment_name, project);
+            untrusted.was_trusted |= trusted.has_outdated_trust(environment_name, project);
         }
     }
     Ok(parts)
@@ -249,22 +249,22 @@ fn of_projects(
 
 /// Returns the projects with parts that apply only if they are trusted, and these parts, if the user has not decided
 /// about their current state.
-pub async fn undecided(
+pub async fn find_undecided_projects(
     environment: &dyn ExecutionEnvironment,
     environment_name: &str,
     process_env: &ProcessEnv,
-) -> Result<Option<(Vec<Project>, UntrustedRules)>, Failure> {
+) -> Result<Option<(Vec<Project>, UntrustedParts)>, Failure> {
     let mut projects = Project::read_all(environment).await?;
     if projects.is_empty() {
         return Ok(None);
     }
-    let trusted = Trusted::open(process_env)?;
+    let trusted = TrustedProjects::open(process_env)?;
     projects.retain(|project| {
         !trusted.contains(environment_name, project) && !trusted.is_refused(environment_name, project)
     });
     let parts = |projects: &[Project]| {
         let workspace = environment.working_directory();
-        of_projects(projects, &trusted, environment_name, workspace).map(|parts| parts.untrusted)
+        collect_project_parts(projects, &trusted, environment_name, workspace).map(|parts| parts.untrusted)
     };
     // Denials of a project need no trust.
     let mut asking = Vec::new();
@@ -276,7 +276,7 @@ pub async fn undecided(
     Ok(parts(&asking)?.map(|untrusted| (asking, untrusted)))
 }
 
-impl UntrustedRules {
+impl UntrustedParts {
     /// Returns the notice that the rules do not apply, and how to change that.
     pub fn notice(&self) -> Notice {
         let change = if self.was_trusted { " any more, since its files have changed" } else { "" };
@@ -308,7 +308,7 @@ pub fn check_rules(texts: &[String], place: &str) -> Result<(), Failure> {
 fn user_rules(process_env: &ProcessEnv, workspace: &Path) -> Result<Rules, Failure> {
     let Some(directory) = process_env.configuration_directory() else { return Ok(Rules::new()) };
     let path = directory.join("rules.toml");
-    match process_env::read_text_if_there("rules file", &path)? {
+    match process_env::read_text_if_exists("rules file", &path)? {
         None => Ok(Rules::new()),
         Some(text) => Rules::parse(&path.display().to_string(), &text, workspace)
             .or_usage("the rules file is wrong, so nothing runs"),
@@ -318,7 +318,7 @@ fn user_rules(process_env: &ProcessEnv, workspace: &Path) -> Result<Rules, Failu
 fn user_hooks(process_env: &ProcessEnv) -> Result<HookCommands, Failure> {
     let Some(directory) = process_env.configuration_directory() else { return Ok(HookCommands::new()) };
     let path = directory.join("hooks.toml");
-    let hooks = match process_env::read_text_if_there("hooks file", &path)? {
+    let hooks = match process_env::read_text_if_exists("hooks file", &path)? {
         None => HookCommands::new(),
         Some(text) => HookCommands::parse(&path.display().to_string(), &text)
             .or_usage("the hooks file is wrong, so nothing runs")?,
@@ -380,7 +380,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let text = "[[NoSuchEvent]]\ncommand = \"true\"\n\n[[Another]]\ncommand = \"true\"\n";
         std::fs::write(directory.path().join("hooks.toml"), text).unwrap();
-        let process_env = ProcessEnv::with([("PINTLE_CONFIG_DIR", directory.path().as_os_str())]);
+        let process_env = ProcessEnv::from_variables([("PINTLE_CONFIG_DIR", directory.path().as_os_str())]);
         assert!(user_hooks(&process_env).unwrap().is_empty());
         let notices = process_env.notices().take();
         let [first, second] = notices.as_slice() else { panic!("{notices:?}") };
@@ -390,7 +390,7 @@ mod tests {
 
     #[test]
     fn untrusted_parts_are_a_notice() {
-        let mut untrusted = UntrustedRules { rules: vec!["shell".to_owned()], ..UntrustedRules::default() };
+        let mut untrusted = UntrustedParts { rules: vec!["shell".to_owned()], ..UntrustedParts::default() };
         assert_eq!(
             untrusted.notice().text(),
             "the project is not trusted, which leaves out its rules that allow something (shell); `pintle trust` \

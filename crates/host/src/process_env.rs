@@ -13,10 +13,10 @@ use std::sync::Arc;
 use pintle_agent::Principal;
 use pintle_env::{LocalEnvironment, LocalEnvironmentBuilder, without_paths_below};
 
-pub use self::files::moved_aside;
+pub use self::files::rotated_path;
 pub use self::input::{
-    PIPE_TIMEOUT, PipedStdin, piped_stdin, read_private_if_there, read_stdin, read_stdin_within, read_text,
-    read_text_if_there, read_text_within, stdin_is_terminal,
+    PIPE_TIMEOUT, PipedStdin, piped_stdin, read_private_if_exists, read_stdin, read_stdin_within, read_text,
+    read_text_if_exists, read_text_within, stdin_is_terminal,
 };
 use crate::failure::{Failure, OrFailure as _};
 use crate::notice::Notices;
@@ -33,7 +33,7 @@ const CODEX_KEY: &str = "CODEX_API_KEY";
 const OPENAI_KEY: &str = "OPENAI_API_KEY";
 
 /// Directories below the state directory that commands of sessions can write to.
-const WRITTEN_BY_COMMANDS: [&str; 3] = ["caches", "worktrees", "sessions/worktrees"];
+const COMMAND_WRITABLE_DIRECTORIES: [&str; 3] = ["caches", "worktrees", "sessions/worktrees"];
 
 /// Variables that direct git to a particular repository, or to its index or objects.
 const GIT_REPOSITORY_VARIABLES: [&str; 15] = [
@@ -81,7 +81,7 @@ pub struct ProcessEnv {
 
 impl ProcessEnv {
     /// Creates an environment with these variables, without a home directory and without other data of this process.
-    pub fn with<'a>(variables: impl IntoIterator<Item = (&'a str, &'a OsStr)>) -> Self {
+    pub fn from_variables<'a>(variables: impl IntoIterator<Item = (&'a str, &'a OsStr)>) -> Self {
         let variables = variables.into_iter();
         let variables = variables.map(|(name, value)| (name.into(), value.to_owned())).collect();
         Self {
@@ -109,7 +109,7 @@ impl ProcessEnv {
         let process_env = Self {
             variables: std::env::vars_os().collect(),
             workspaces,
-            database_home: home_of_user(),
+            database_home: home_from_user_database(),
             server_files: None,
             foreign_roots: Vec::new(),
             notices: Notices::default(),
@@ -124,14 +124,14 @@ impl ProcessEnv {
         }
     }
 
-    /// Returns this environment with other notices. They receive the notices that were kept before.
+    /// Returns this environment with other notices. They receive the notices that were buffered before.
     pub fn with_notices(mut self, notices: Notices) -> Self {
         notices.report_all(self.notices.take());
         self.notices = notices;
         self
     }
 
-    /// Returns the notices of this process. They are kept until a sink is set.
+    /// Returns the notices of this process. They are buffered until a sink is set.
     pub fn notices(&self) -> &Notices {
         &self.notices
     }
@@ -202,7 +202,7 @@ impl ProcessEnv {
     }
 
     /// Uses the key that the SDK of codex passes as the OpenAI key, unless one is set.
-    pub fn with_key_of_codex(mut self) -> Self {
+    pub fn with_codex_key(mut self) -> Self {
         if self.variable(OPENAI_KEY).is_none()
             && let Some(key) = self.variables.get(OsStr::new(CODEX_KEY)).cloned()
         {
@@ -212,7 +212,7 @@ impl ProcessEnv {
     }
 
     /// Returns this environment with more variables.
-    pub fn and(&self, variables: &BTreeMap<String, String>) -> Self {
+    pub fn with_variables(&self, variables: &BTreeMap<String, String>) -> Self {
         let mut all = self.clone();
         all.variables.extend(variables.iter().map(|(name, value)| (name.into(), value.into())));
         all
@@ -305,9 +305,10 @@ impl ProcessEnv {
 
     /// Returns the variables for programs that run outside of the sandbox: they contain no paths that commands of a
     /// session may have written to, such as `directory`, a workspace, a worktree or project caches.
-    fn variables_outside(&self, directory: Option<&Path>) -> BTreeMap<OsString, OsString> {
+    fn unsandboxed_variables(&self, directory: Option<&Path>) -> BTreeMap<OsString, OsString> {
         let state = self.state_directory().ok().filter(|state| state.is_absolute());
-        let of_state = state.iter().flat_map(|state| WRITTEN_BY_COMMANDS.map(|name| state.join(name)));
+        let of_state =
+            state.iter().flat_map(|state| COMMAND_WRITABLE_DIRECTORIES.map(|name| state.join(name)));
         let roots = self.workspaces.iter().cloned().chain(directory.map(Path::to_path_buf)).chain(of_state);
         // Programs may start in `/`, which is never a workspace.
         let roots: Vec<PathBuf> = roots.filter(|root| root.parent().is_some()).collect();
@@ -316,15 +317,15 @@ impl ProcessEnv {
 
     /// Returns the directory in which programs outside of the sandbox start, unless the user names another one: the
     /// user's home directory, without project files that a program might load.
-    pub fn directory_outside(&self) -> PathBuf {
+    pub fn unsandboxed_directory(&self) -> PathBuf {
         self.home().filter(|home| home.is_dir()).unwrap_or_else(|| PathBuf::from("/"))
     }
 
     /// Prepares a program of the user, such as an editor: sets its directory, and removes variables with paths that
     /// commands of a session may have written to.
-    pub fn prepare_outside(&self, command: &mut std::process::Command) {
-        command.current_dir(self.directory_outside());
-        let outside = self.variables_outside(None);
+    pub fn prepare_unsandboxed(&self, command: &mut std::process::Command) {
+        command.current_dir(self.unsandboxed_directory());
+        let outside = self.unsandboxed_variables(None);
         for (name, value) in &self.variables {
             match outside.get(name) {
                 None => command.env_remove(name),
@@ -336,8 +337,8 @@ impl ProcessEnv {
     }
 
     /// Returns a builder for a local environment of programs that run outside of the sandbox.
-    pub fn outside_builder(&self, directory: &Path) -> LocalEnvironmentBuilder {
-        LocalEnvironment::builder(directory).host_env(self.variables_outside(Some(directory)))
+    pub fn unsandboxed_builder(&self, directory: &Path) -> LocalEnvironmentBuilder {
+        LocalEnvironment::builder(directory).host_env(self.unsandboxed_variables(Some(directory)))
     }
 
     /// Returns a builder for a local environment with all variables, for the commands of a session.
@@ -371,7 +372,7 @@ impl ProcessEnv {
 
     /// Creates a local execution environment for files, and for programs that run outside of the sandbox.
     pub fn local_environment(&self, directory: &Path) -> Result<LocalEnvironment, Failure> {
-        self.outside_builder(directory).build().or_failed("cannot use the execution environment")
+        self.unsandboxed_builder(directory).build().or_failed("cannot use the execution environment")
     }
 }
 
@@ -394,7 +395,7 @@ fn without_trailing_slash(path: &Path) -> PathBuf {
 }
 
 /// Returns the home directory of this process's user in the user database.
-fn home_of_user() -> Option<PathBuf> {
+fn home_from_user_database() -> Option<PathBuf> {
     let user = nix::unistd::User::from_uid(nix::unistd::Uid::current()).ok().flatten()?;
     Some(user.dir).filter(|home| home.is_absolute())
 }
@@ -417,7 +418,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         for (settings, abbreviation) in [(&of_user[..], "9"), (&of_user[..0], "unset")] {
             let variables = settings.iter().copied().chain([("PATH", path.as_os_str())]);
-            let process_env = ProcessEnv::with(variables);
+            let process_env = ProcessEnv::from_variables(variables);
             let builder = process_env.environment_builder(directory.path());
             let line = "git config core.abbrev || echo unset; git config gc.autoDetach; git config maintenance.autoDetach; \
                         git config branch.autoSetupMerge || echo unset";
@@ -430,7 +431,7 @@ mod tests {
 
     #[test]
     fn a_sink_receives_the_notices_that_were_kept_before() {
-        let process_env = ProcessEnv::with([]);
+        let process_env = ProcessEnv::from_variables([]);
         process_env.notices().report("before");
         let received = Notices::default();
         let process_env = process_env.with_notices(received.clone());
@@ -441,7 +442,7 @@ mod tests {
 
     #[test]
     fn missing_directory_is_rejected() {
-        let process_env = ProcessEnv::with([]);
+        let process_env = ProcessEnv::from_variables([]);
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(process_env.directory(Some(directory.path())).unwrap(), directory.path());
         let missing = directory.path().join("missing");

@@ -4,10 +4,10 @@ use std::ffi::OsStr;
 
 use pintle_env::{EnvPolicy, Redactions};
 
-use crate::kept_in::{STORE_VARIABLE, secrets_of_store};
 use crate::keys::{Credentials, Secret};
 use crate::process_env::ProcessEnv;
 use crate::provider::Provider;
+use crate::session_store::{STORE_VARIABLE, store_secrets};
 
 /// Suffix, in capitals, of variables that the HTTP client of this process reads later.
 const PROXY_SUFFIX: &str = "_PROXY";
@@ -29,8 +29,8 @@ pub fn redactions(process_env: &ProcessEnv, in_use: Option<&Secret>) -> Redactio
         is_secret.then(|| value.to_owned())
     });
     #[cfg(feature = "mcp")]
-    let secrets = secrets.chain(crate::server_tokens::secrets_of_tokens(process_env));
-    Redactions::new(secrets.chain(keys).chain(secrets_of_store(process_env)))
+    let secrets = secrets.chain(crate::server_tokens::token_secrets(process_env));
+    Redactions::new(secrets.chain(keys).chain(store_secrets(process_env)))
 }
 
 /// Returns whether the variable has the key of a model provider.

@@ -36,7 +36,7 @@ pub struct PromptArgument {
 
 /// Prompt with its arguments, as the user called it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CalledPrompt {
+pub struct PromptCall {
     /// Name of the server.
     pub server: String,
     /// Name that the server gives the prompt.
@@ -77,7 +77,7 @@ impl PromptCommand {
     /// Reads a line that calls it, with these values; `None` if a quotation in it does not end.
     ///
     /// The error is a message with the expected arguments.
-    pub fn call(&self, line: &str, values: Option<Vec<String>>) -> Result<CalledPrompt, String> {
+    pub fn call(&self, line: &str, values: Option<Vec<String>>) -> Result<PromptCall, String> {
         let problem = |what: &str| {
             let usage = self.usage();
             let expected = if usage.is_empty() { "no arguments" } else { usage.as_str() };
@@ -92,7 +92,7 @@ impl PromptCommand {
             return Err(problem(&format!("`{}` is missing", missing.name)));
         }
         let names = self.arguments.iter().map(|argument| argument.name.clone());
-        Ok(CalledPrompt {
+        Ok(PromptCall {
             server: self.server.clone(),
             name: self.name.clone(),
             arguments: names.zip(values).collect(),

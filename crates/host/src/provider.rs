@@ -31,7 +31,7 @@ pub enum ProviderName {
 
 /// Environment variables of a provider.
 #[derive(Clone, Copy, Debug)]
-pub struct Variables {
+pub struct ProviderVariables {
     /// Variables that may hold the key, in order of precedence.
     pub keys: &'static [&'static str],
     /// Variable with the base URL.
@@ -60,14 +60,16 @@ impl Provider {
     }
 
     /// Returns the variables, which the official SDKs read as well.
-    pub fn variables(self) -> Variables {
+    pub fn variables(self) -> ProviderVariables {
         match self {
             Self::OpenAi | Self::OpenAiCompatible => {
-                Variables { keys: &["OPENAI_API_KEY"], base_url: "OPENAI_BASE_URL" }
+                ProviderVariables { keys: &["OPENAI_API_KEY"], base_url: "OPENAI_BASE_URL" }
             }
-            Self::Anthropic => Variables { keys: &["ANTHROPIC_API_KEY"], base_url: "ANTHROPIC_BASE_URL" },
+            Self::Anthropic => {
+                ProviderVariables { keys: &["ANTHROPIC_API_KEY"], base_url: "ANTHROPIC_BASE_URL" }
+            }
             Self::Gemini => {
-                Variables { keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"], base_url: "GEMINI_BASE_URL" }
+                ProviderVariables { keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"], base_url: "GEMINI_BASE_URL" }
             }
         }
     }
@@ -100,7 +102,7 @@ impl Provider {
     }
 
     /// Returns the first provider whose key is set.
-    pub fn by_key(lookup: impl Fn(&str) -> Option<String>) -> Option<Self> {
+    pub fn first_with_key(lookup: impl Fn(&str) -> Option<String>) -> Option<Self> {
         Self::BY_KEY
             .into_iter()
             .find(|provider| provider.variables().keys.iter().any(|name| lookup(name).is_some()))

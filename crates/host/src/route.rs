@@ -7,8 +7,8 @@ use pintle_providers::{AdapterBuilder, Anthropic, Gemini, OpenAi, OpenAiCompatib
 
 use crate::failure::{Failure, FailureKind};
 use crate::keys::{ConfiguredKeys, Secret};
-use crate::named_value::{meant, parse_setting};
-use crate::no_key;
+use crate::missing_key;
+use crate::named_value::{parse_setting, suggest_name};
 use crate::process_env::ProcessEnv;
 use crate::provider::{Provider, ProviderName};
 use crate::spec::{BaseUrl, ProfileRef, SessionSpec};
@@ -152,7 +152,7 @@ impl ModelSource {
 
 impl Route {
     /// Returns the route to a scripted server, which accepts any key.
-    pub fn to_script(provider: Provider, model: String, url: String) -> Self {
+    pub fn scripted(provider: Provider, model: String, url: String) -> Self {
         Self {
             provider,
             model,
@@ -185,7 +185,7 @@ impl Route {
             "model `{model}` is not in the catalog and is sent to {}; `--provider NAME` selects another provider, and \
              `pintle models` lists the known models{}",
             self.provider.name(),
-            meant(model, known)
+            suggest_name(model, known)
         ))
     }
 
@@ -277,8 +277,8 @@ async fn provider(
     }
     match (model, provider_with_key(default, &serving, process_env)?, serving.first()) {
         (_, Some(with_key), _) => Ok(with_key),
-        (Some(model), None, Some(serving)) => Err(missing_key(model, *serving, default)),
-        _ => Err(no_key::failure(no_key::local_server(ports).await.as_ref())),
+        (Some(model), None, Some(serving)) => Err(missing_key_failure(model, *serving, default)),
+        _ => Err(missing_key::failure(missing_key::find_local_server(ports).await.as_ref())),
     }
 }
 
@@ -326,7 +326,7 @@ fn is_gateway(choice: &ModelChoice, process_env: &ProcessEnv) -> bool {
 /// Returns the first provider with a key, or the compatible server if its flag or variable has a base URL.
 fn default_provider(has_url_flag: bool, process_env: &ProcessEnv) -> Result<Option<Provider>, Failure> {
     let lookup = |name: &str| process_env.variable(name);
-    if let Some(provider) = Provider::by_key(lookup) {
+    if let Some(provider) = Provider::first_with_key(lookup) {
         return Ok(Some(provider));
     }
     let configured = ConfiguredKeys::read(process_env)?;
@@ -355,7 +355,7 @@ fn ambiguous_url(model: &str, serving: Provider, default: Provider) -> Failure {
 }
 
 /// Returns the failure for a model whose provider has no key, although another one has.
-fn missing_key(model: &str, serving: Provider, other: Option<Provider>) -> Failure {
+fn missing_key_failure(model: &str, serving: Provider, other: Option<Provider>) -> Failure {
     let name = serving.name();
     let failure = Failure::new(
         FailureKind::Credentials,

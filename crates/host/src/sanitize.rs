@@ -131,7 +131,7 @@ pub fn escape_hidden(line: &str) -> Cow<'_, str> {
 }
 
 /// Escapes control characters, invisible characters and line ends. For untrusted names that are printed within a line.
-pub fn in_one_line(text: &str) -> String {
+pub fn to_single_line(text: &str) -> String {
     escape_hidden(text).replace('\n', "\\n")
 }
 

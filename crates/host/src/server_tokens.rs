@@ -19,21 +19,21 @@ const LOCK_TIME: Duration = Duration::from_secs(120);
 
 /// Directory with the tokens, by the URLs of their servers: another URL is another server, whatever its name.
 #[derive(Clone, Debug)]
-pub struct FileTokens {
+pub struct FileTokenStore {
     directory: PathBuf,
     process_env: ProcessEnv,
 }
 
 /// Content of a file.
 #[derive(Serialize, Deserialize)]
-struct Form {
+struct ServerTokenFile {
     url: String,
     tokens: ServerTokens,
 }
 
-impl FileTokens {
+impl FileTokenStore {
     /// Returns the tokens of this user.
-    pub fn of(process_env: &ProcessEnv) -> Result<Self, Failure> {
+    pub fn open(process_env: &ProcessEnv) -> Result<Self, Failure> {
         let directory = process_env.state_directory()?.join(SERVER_TOKENS);
         Ok(Self { directory, process_env: process_env.clone() })
     }
@@ -43,7 +43,7 @@ impl FileTokens {
     /// A file that other users can read is a usage failure.
     pub fn read(&self, url: &str) -> Result<Option<ServerTokens>, Failure> {
         let path = self.path(url, "json");
-        let Some(text) = process_env::read_private_if_there("file of tokens", &path)? else {
+        let Some(text) = process_env::read_private_if_exists("file of tokens", &path)? else {
             return Ok(None);
         };
         Ok(Some(parse(&path, &text)?.tokens))
@@ -66,13 +66,13 @@ impl FileTokens {
 }
 
 #[async_trait]
-impl TokenStore for FileTokens {
+impl TokenStore for FileTokenStore {
     async fn load(&self, server: &str) -> io::Result<Option<ServerTokens>> {
         self.read(server).map_err(|failure| io_error(&failure))
     }
 
     async fn save(&self, server: &str, tokens: &ServerTokens) -> io::Result<()> {
-        let form = Form { url: server.to_owned(), tokens: tokens.clone() };
+        let form = ServerTokenFile { url: server.to_owned(), tokens: tokens.clone() };
         let text = serde_json::to_string(&form)?;
         self.process_env
             .write_private(&self.path(server, "json"), &text)
@@ -95,7 +95,7 @@ fn io_error(failure: &Failure) -> io::Error {
     io::Error::other(failure.message())
 }
 
-fn parse(path: &Path, text: &str) -> Result<Form, Failure> {
+fn parse(path: &Path, text: &str) -> Result<ServerTokenFile, Failure> {
     // The parser's own message may quote a token.
     serde_json::from_str(text).map_err(|_damaged| {
         Failure::usage(format!("the file of tokens {} is damaged", path.display()))
@@ -105,19 +105,19 @@ fn parse(path: &Path, text: &str) -> Result<Form, Failure> {
 
 /// Returns the token store of servers. It stores nothing if the command has no state directory.
 pub fn store(process_env: &ProcessEnv) -> Arc<dyn TokenStore> {
-    match FileTokens::of(process_env) {
+    match FileTokenStore::open(process_env) {
         Ok(tokens) => Arc::new(tokens),
         Err(_no_directory) => Arc::new(MemoryTokens::default()),
     }
 }
 
 /// Returns the secrets in the tokens of all servers, for redaction. Damaged files contain no secrets.
-pub fn secrets_of_tokens(process_env: &ProcessEnv) -> Vec<String> {
-    let Ok(tokens) = FileTokens::of(process_env) else { return Vec::new() };
+pub fn token_secrets(process_env: &ProcessEnv) -> Vec<String> {
+    let Ok(tokens) = FileTokenStore::open(process_env) else { return Vec::new() };
     let files = process_env.paths_in(&tokens.directory).into_iter();
     let forms =
         files.filter(|path| path.extension().is_some_and(|ending| ending == "json")).filter_map(|path| {
-            let text = process_env::read_text_if_there("file of tokens", &path).ok()??;
+            let text = process_env::read_text_if_exists("file of tokens", &path).ok()??;
             parse(&path, &text).ok()
         });
     forms.flat_map(|form| form.tokens.secrets().map(str::to_owned).collect::<Vec<_>>()).collect()
@@ -136,9 +136,9 @@ mod tests {
         serde_json::from_value(tokens).unwrap()
     }
 
-    fn store(directory: &tempfile::TempDir) -> (FileTokens, ProcessEnv) {
-        let process_env = ProcessEnv::with([("PINTLE_STATE_DIR", directory.path().as_os_str())]);
-        (FileTokens::of(&process_env).unwrap(), process_env)
+    fn store(directory: &tempfile::TempDir) -> (FileTokenStore, ProcessEnv) {
+        let process_env = ProcessEnv::from_variables([("PINTLE_STATE_DIR", directory.path().as_os_str())]);
+        (FileTokenStore::open(&process_env).unwrap(), process_env)
     }
 
     #[tokio::test]
@@ -146,14 +146,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (store, process_env) = store(&directory);
         assert_eq!(store.load("https://a/mcp").await.unwrap(), None);
-        assert_eq!(secrets_of_tokens(&process_env), Vec::<String>::new());
+        assert_eq!(token_secrets(&process_env), Vec::<String>::new());
         store.save("https://a/mcp", &tokens("access-0123")).await.unwrap();
         store.save("https://a/mcp", &tokens("access-4567")).await.unwrap();
         assert_eq!(store.load("https://a/mcp").await.unwrap(), Some(tokens("access-4567")));
         assert_eq!(store.load("https://a/other").await.unwrap(), None);
         let path = store.path("https://a/mcp", "json");
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(secrets_of_tokens(&process_env), ["access-4567"]);
+        assert_eq!(token_secrets(&process_env), ["access-4567"]);
         assert!(store.remove("https://a/mcp").await.unwrap());
         assert!(!store.remove("https://a/mcp").await.unwrap());
         assert_eq!(store.load("https://a/mcp").await.unwrap(), None);
@@ -167,7 +167,7 @@ mod tests {
         process_env.write_private(&path, r#"{"url": "https://a/mcp", "tokens": "s3cret-0123"}"#).unwrap();
         let message = store.load("https://a/mcp").await.unwrap_err().to_string();
         assert!(message.contains("is damaged") && !message.contains("s3cret"), "{message}");
-        assert_eq!(secrets_of_tokens(&process_env), Vec::<String>::new());
+        assert_eq!(token_secrets(&process_env), Vec::<String>::new());
         store.save("https://a/mcp", &tokens("s3cret-0123")).await.unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         let message = store.load("https://a/mcp").await.unwrap_err().to_string();

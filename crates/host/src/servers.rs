@@ -12,9 +12,9 @@ mod with_servers {
     use crate::failure::Failure;
     use crate::gates;
     pub use crate::mcp::SessionServers;
-    use crate::mcp::{OfflineGrant, ServerChoice, ServerPlace};
+    use crate::mcp::{OfflineGrant, ServerChoice, ServerStartContext};
     use crate::notice::Notice;
-    use crate::policy::ServerFile;
+    use crate::policy::ProjectServerFile;
     use crate::process_env::ProcessEnv;
     use crate::spec::SessionSpec;
     use pintle_governance::Grant;
@@ -50,7 +50,10 @@ mod with_servers {
     /// Returns the servers that settings declare. They run in the sandbox.
     ///
     /// A wrong declaration is a usage failure.
-    pub fn declared(spec: &SessionSpec, process_env: &ProcessEnv) -> Result<Vec<ServerSpec>, Failure> {
+    pub fn parse_declarations(
+        spec: &SessionSpec,
+        process_env: &ProcessEnv,
+    ) -> Result<Vec<ServerSpec>, Failure> {
         if spec.tools.servers.is_empty() {
             return Ok(Vec::new());
         }
@@ -73,28 +76,28 @@ mod with_servers {
     }
 
     /// Adds the tools of the servers that files of projects and the client declare to the tools of a profile. Starts
-    /// none. A grant without network leaves out each server that would use the network.
-    pub fn offer(
+    /// no server. A grant without network leaves out each server that would use the network.
+    pub fn add_to_profile(
         profile: &mut ProviderProfile,
-        declared: (&[ServerFile], Vec<ServerSpec>),
+        declared: (&[ProjectServerFile], Vec<ServerSpec>),
         options: &ServerOptions,
         env_session: &EnvSession,
         grant: Option<&Grant>,
         attendant: &Arc<dyn Attendant>,
         process_env: &ProcessEnv,
     ) -> Result<SessionServers, Failure> {
-        let place = ServerPlace {
+        let context = ServerStartContext {
             offline: grant.filter(|grant| !grant.network).map(|grant| OfflineGrant {
                 id: grant.id.clone(),
                 sandbox_blocks_network: gates::blocks_network(env_session.sandbox(), &options.confinement),
             }),
-            environment: env_session.of_servers(),
+            environment: env_session.server_environment(),
             name: &options.environment.to_string(),
             network: options.confinement.has_network(),
             keeps_state: options.keeps_state,
         };
         let (files, more) = declared;
-        SessionServers::offer(profile, files, more, &options.choice, place, attendant, process_env)
+        SessionServers::add_to_profile(profile, files, more, &options.choice, context, attendant, process_env)
     }
 }
 
@@ -108,9 +111,9 @@ mod without_servers {
     use crate::env_spec::EnvSpec;
     use crate::environment::EnvSession;
     use crate::failure::Failure;
-    use crate::policy::ServerFile;
+    use crate::policy::ProjectServerFile;
     use crate::process_env::ProcessEnv;
-    use crate::prompt_commands::{CalledPrompt, PromptCommand, PromptText};
+    use crate::prompt_commands::{PromptCall, PromptCommand, PromptText};
     use crate::spec::SessionSpec;
     use pintle_governance::Grant;
 
@@ -146,13 +149,16 @@ mod without_servers {
         }
 
         /// Fails: no server has a prompt.
-        pub async fn prompt(&self, called: &CalledPrompt) -> Result<PromptText, String> {
+        pub async fn prompt(&self, called: &PromptCall) -> Result<PromptText, String> {
             Err(format!("there is no server {}", called.server))
         }
     }
 
     /// Returns no servers. Fails if settings declare some.
-    pub fn declared(spec: &SessionSpec, _process_env: &ProcessEnv) -> Result<Vec<ServerSpec>, Failure> {
+    pub fn parse_declarations(
+        spec: &SessionSpec,
+        _process_env: &ProcessEnv,
+    ) -> Result<Vec<ServerSpec>, Failure> {
         match spec.tools.servers.first() {
             None => Ok(Vec::new()),
             Some(server) => {
@@ -162,9 +168,9 @@ mod without_servers {
     }
 
     /// Leaves the profile unchanged. Never fails: only a build with servers can.
-    pub fn offer(
+    pub fn add_to_profile(
         _profile: &mut ProviderProfile,
-        _declared: (&[ServerFile], Vec<ServerSpec>),
+        _declared: (&[ProjectServerFile], Vec<ServerSpec>),
         _options: &ServerOptions,
         _env_session: &EnvSession,
         _grant: Option<&Grant>,
@@ -176,6 +182,8 @@ mod without_servers {
 }
 
 #[cfg(feature = "mcp")]
-pub use self::with_servers::{ServerOptions, ServerSpec, SessionServers, declared, offer};
+pub use self::with_servers::{ServerOptions, ServerSpec, SessionServers, add_to_profile, parse_declarations};
 #[cfg(not(feature = "mcp"))]
-pub use self::without_servers::{ServerOptions, ServerSpec, SessionServers, declared, offer};
+pub use self::without_servers::{
+    ServerOptions, ServerSpec, SessionServers, add_to_profile, parse_declarations,
+};

@@ -48,7 +48,7 @@ impl SessionLimits {
             .with_max_turns(self.max_turns)
             .with_max_tool_rounds(self.max_tool_rounds)
             .with_compaction(compaction)
-            .with_model_timeout(timeout::limits(self.model_timeout))
+            .with_model_timeout(timeout::adapter_timeout(self.model_timeout))
             .with_reasoning_effort(effort.map(ReasoningEffort::from));
         config.limits.approval_timeout = Some(APPROVAL_TIMEOUT);
         config

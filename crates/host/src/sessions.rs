@@ -5,8 +5,8 @@ pub mod empty;
 pub mod export;
 pub mod files;
 mod flags;
+mod location;
 mod open_session_files;
-mod place;
 pub mod verify;
 pub mod worktree;
 
@@ -25,43 +25,43 @@ use pintle_store::{
     StoredJournal, Summary, WorkspaceMatch, match_workspace, read_intact, read_record,
 };
 
-pub use self::flags::{Flags, RememberedSettings, SessionDescription, denials};
+pub use self::flags::{RememberedFlags, RememberedSettings, SessionDescription, remembered_denials};
+pub use self::location::{SessionLocation, require_directory};
 pub use self::open_session_files::OpenSessionFiles;
-pub use self::place::{Place, require_directory};
 use self::worktree::Worktree;
 use crate::env_spec::EnvironmentChoice;
 use crate::failure::{Failure, OrFailure as _};
-use crate::kept_in::{self, KeptIn};
 use crate::model::Model;
 use crate::notice::Notices;
 use crate::policy;
 use crate::process_env::{self, ProcessEnv, STATE_VARIABLE};
+use crate::session_store::{self, StoreBackend};
 
 /// The sessions of this user.
 #[derive(Clone, Debug)]
 pub struct Sessions {
-    kept_in: KeptIn,
+    backend: StoreBackend,
     notices: Notices,
 }
 
-/// Session of a run.
+/// Storage of an open session: its journal and its checkpoints, and the grant and the policy on its record.
 #[derive(Debug)]
-pub struct KeptSession {
-    /// Takes its checkpoints.
+pub struct SessionStorage {
+    /// Checkpoints of the session.
     pub checkpoints: StoredCheckpoints,
     /// Id of the session.
     pub id: SessionId,
     /// Journal that the session writes to.
     pub journal: StoredJournal,
-    /// Its earlier grant.
+    /// Grant on the record of the session.
     pub grant: Option<Grant>,
     /// Policy that the session, or the origin of a fork, had at the end of its record.
     pub policy: RecordedPolicy,
-    /// Its beginning.
+    /// Origin of the session.
     pub origin: SessionOrigin,
 }
 
-impl KeptSession {
+impl SessionStorage {
     /// Returns whether the session has no earlier history.
     pub fn is_new(&self) -> bool {
         matches!(self.origin, SessionOrigin::New)
@@ -71,7 +71,7 @@ impl KeptSession {
     /// checkpoints leave out the `excluded` paths, which are relative to the working directory.
     ///
     /// Fails if the tools do not reach them while work is in progress: its calls could not be judged with other files.
-    pub async fn in_place(
+    pub async fn bind_workspace(
         mut self,
         env: &dyn ExecutionEnvironment,
         excluded: BTreeSet<PathBuf>,
@@ -98,7 +98,7 @@ impl KeptSession {
     }
 }
 
-/// Beginning of a kept session.
+/// How a session in the store was created.
 #[derive(Debug)]
 pub enum SessionOrigin {
     /// A new session without a history.
@@ -110,15 +110,15 @@ pub enum SessionOrigin {
 }
 
 /// Rules of the state directory, which may be within the directory that a session works in.
-const LEFT_OUT: &str = "# Sessions and inputs of pintle. Checkpoints, rewinds and searches of a directory above leave them alone.\n\
+const STATE_IGNORE_RULES: &str = "# Sessions and inputs of pintle. Checkpoints, rewinds and searches of a directory above leave them alone.\n\
                         /*\n!/worktrees/\n";
 
 /// Excludes the state directory from checkpoints of a directory above: a rewind would revert the sessions themselves.
-fn leave_out(root: &Path, process_env: &ProcessEnv) {
+fn write_ignore_rules(root: &Path, process_env: &ProcessEnv) {
     let rules = root.join(".gitignore");
-    if matches!(process_env::read_text_if_there("rules", &rules), Ok(None)) {
+    if matches!(process_env::read_text_if_exists("rules", &rules), Ok(None)) {
         // If the directory is not writable, its files do not change, and a rewind has no effect on them.
-        let _ = process_env.write_private(&rules, LEFT_OUT);
+        let _ = process_env.write_private(&rules, STATE_IGNORE_RULES);
     }
 }
 
@@ -131,27 +131,29 @@ impl Sessions {
 
     async fn open_store(process_env: &ProcessEnv) -> Result<Self, Failure> {
         let notices = process_env.notices().clone();
-        if let Some(address) = kept_in::database(process_env) {
-            return kept_in::connect(&address, process_env).await.map(|kept_in| Self { kept_in, notices });
+        if let Some(address) = session_store::database_address(process_env) {
+            return session_store::connect(&address, process_env)
+                .await
+                .map(|backend| Self { backend, notices });
         }
         let root = Self::directory(process_env)?;
         let opened = process_env.create_directory(&root).and_then(|()| {
-            leave_out(&root, process_env);
+            write_ignore_rules(&root, process_env);
             FileStore::open(root.join("sessions")).or_failed("cannot use the directory of the sessions")
         });
-        opened.map(|store| Self { kept_in: KeptIn::from(store), notices }).map_err(|failure| {
+        opened.map(|store| Self { backend: StoreBackend::from(store), notices }).map_err(|failure| {
             failure.with_hint(&format!("set {STATE_VARIABLE} to another directory, or use --no-session"))
         })
     }
 
     /// Returns the daily ledgers, which are stored next to the sessions.
     pub(crate) fn ledgers(&self) -> Arc<dyn Ledgers> {
-        Arc::clone(&self.kept_in.ledgers)
+        Arc::clone(&self.backend.ledgers)
     }
 
     /// Returns a shared handle of the store, for users that outlive this value.
     pub fn shared_store(&self) -> Arc<dyn SessionStore> {
-        Arc::clone(&self.kept_in.store)
+        Arc::clone(&self.backend.store)
     }
 
     /// Returns the directory of the command's state.
@@ -166,7 +168,7 @@ impl Sessions {
             return Ok(summary);
         }
         let all = self.list(&Filter::default(), &Page::default()).await?;
-        beginning_with(prefix, all, "session", "`pintle sessions list --all` shows all")
+        find_by_prefix(prefix, all, "session", "`pintle sessions list --all` shows all")
     }
 
     /// Returns the summaries of sessions, the newest first.
@@ -198,7 +200,7 @@ impl Sessions {
 
     /// Returns the store.
     pub fn store(&self) -> &dyn SessionStore {
-        self.kept_in.store.as_ref()
+        self.backend.store.as_ref()
     }
 
     /// Returns whether a process runs the session.
@@ -212,11 +214,11 @@ impl Sessions {
     }
 
     fn with_subagents(&self, journal: StoredJournal) -> StoredJournal {
-        journal.with_subagents(Arc::clone(&self.kept_in.store))
+        journal.with_subagents(Arc::clone(&self.backend.store))
     }
 
     fn checkpoints(&self, id: &SessionId) -> StoredCheckpoints {
-        StoredCheckpoints::new(Arc::clone(&self.kept_in.store), id.clone())
+        StoredCheckpoints::new(Arc::clone(&self.backend.store), id.clone())
     }
 
     /// Opens a session for writing.
@@ -259,25 +261,25 @@ pub enum SessionChoice {
     Fork(String),
 }
 
-/// Session that a run continues, before its flags are applied.
+/// Stored session to resume or to fork, before the settings are applied.
 #[derive(Debug)]
-pub struct Selected {
+pub struct SelectedSession {
     sessions: Sessions,
     summary: Summary,
     record: Record,
-    /// Fork after this many entries of the history; `None` if the session itself continues.
+    /// Fork after this many entries of the history; `None` to resume the session itself.
     fork: Option<Option<usize>>,
 }
 
-/// Returns the session that a run continues or forks; `None` for a new one. `is_grant_given` is whether the run has a
+/// Returns the session that a run resumes or forks; `None` for a new one. `is_grant_given` is whether the run has a
 /// separate grant.
 pub async fn select(
     choice: &SessionChoice,
     environment: &EnvironmentChoice,
     is_grant_given: bool,
     process_env: &ProcessEnv,
-) -> Result<Option<Selected>, Failure> {
-    let select = async |prefix: &str, fork| -> Result<Option<Selected>, Failure> {
+) -> Result<Option<SelectedSession>, Failure> {
+    let select = async |prefix: &str, fork| -> Result<Option<SelectedSession>, Failure> {
         let sessions = Sessions::open(process_env).await?;
         let summary = sessions.find(prefix).await?;
         if environment.directory.is_none() {
@@ -287,56 +289,62 @@ pub async fn select(
         let record = match fork {
             Some(Some(_)) => {
                 let remedy = "name the grant of the fork with --grant";
-                forkable(&sessions, &summary, is_grant_given, remedy).await?
+                read_forkable_record(&sessions, &summary, is_grant_given, remedy).await?
             }
             Some(None) | None => sessions.record(&summary.id).await?,
         };
-        Ok(Some(Selected { sessions, summary, record, fork }))
+        Ok(Some(SelectedSession { sessions, summary, record, fork }))
     };
     match choice {
         SessionChoice::New => Ok(None),
         SessionChoice::Newest => newest(environment, process_env).await.map(Some),
         SessionChoice::Resume(prefix) => select(prefix, None).await,
         SessionChoice::Fork(text) => {
-            let (prefix, turns) = parse_point(text)?;
+            let (prefix, turns) = parse_session_point(text)?;
             select(prefix, Some(turns)).await
         }
     }
 }
 
 /// Returns the newest session of a directory that has a message.
-async fn newest(environment: &EnvironmentChoice, process_env: &ProcessEnv) -> Result<Selected, Failure> {
+async fn newest(
+    environment: &EnvironmentChoice,
+    process_env: &ProcessEnv,
+) -> Result<SelectedSession, Failure> {
     let sessions = Sessions::open(process_env).await?;
-    let place = match Place::of_choice(environment, process_env) {
-        Ok(place) => place,
+    let location = match SessionLocation::from_choice(environment, process_env) {
+        Ok(location) => location,
         Err(failure) => {
-            let missing = missing_directory(&sessions, environment, process_env).await;
+            let missing = missing_directory_failure(&sessions, environment, process_env).await;
             return Err(missing.unwrap_or(failure));
         }
     };
-    for summary in sessions.list(&place.filter(), &Page::default()).await? {
+    for summary in sessions.list(&location.filter(), &Page::default()).await? {
         match read_record(sessions.store(), &summary.id).await {
             Ok(record) if empty::has_message(&record) => {
-                return Ok(Selected { sessions, summary, record, fork: None });
+                return Ok(SelectedSession { sessions, summary, record, fork: None });
             }
             // The session ended, or its process was killed, before a message was recorded.
             Ok(_) | Err(StoreError::NotFound(_)) => {}
             Err(error) => return Err(sessions.failure(&error, &summary.id).await),
         }
     }
-    Err(Failure::usage(format!("there is no session of {place}"))
+    Err(Failure::usage(format!("there is no session of {location}"))
         .with_hint("`pintle sessions list --all` shows all"))
 }
 
 /// Returns the failure for `--dir`, if it is the directory of a session and does not exist; `None` otherwise.
-async fn missing_directory(
+async fn missing_directory_failure(
     sessions: &Sessions,
     environment: &EnvironmentChoice,
     process_env: &ProcessEnv,
 ) -> Option<Failure> {
     let named = environment.directory.as_ref()?;
     let found = sessions
-        .list(&Place::on_this_machine(&process_env::absolute(named).ok()?).filter(), &Page::of(1))
+        .list(
+            &SessionLocation::from_local_directory(&process_env::absolute(named).ok()?).filter(),
+            &Page::of(1),
+        )
         .await
         .ok()?;
     require_directory(found.first()?, process_env).err()
@@ -346,7 +354,7 @@ async fn missing_directory(
 /// fork has a separate grant.
 ///
 /// Fails with the remedy if the damaged part may contain a grant, and the fork has no separate one.
-async fn forkable(
+async fn read_forkable_record(
     sessions: &Sessions,
     summary: &Summary,
     is_grant_given: bool,
@@ -355,8 +363,9 @@ async fn forkable(
     let id = &summary.id;
     let IntactRecord { record, damage, .. } = sessions.intact_record(id).await?;
     // The first grant can be in the damaged part. The summary is separate from the record.
-    let had_grant = flags::had_grant(summary) || policy::grant::of_record(&record)?.is_some();
-    if damage.is_some() && had_grant && !is_grant_given {
+    let may_have_grant =
+        flags::is_grant_recorded(summary) || policy::grant::recorded_grant(&record)?.is_some();
+    if damage.is_some() && may_have_grant && !is_grant_given {
         return Err(
             Failure::usage(format!("the damaged part of session {id} may contain a grant")).with_hint(remedy)
         );
@@ -364,7 +373,7 @@ async fn forkable(
     Ok(record)
 }
 
-impl Selected {
+impl SelectedSession {
     /// Returns the settings that the session remembers.
     pub fn remembered(&self) -> Result<RememberedSettings, Failure> {
         RememberedSettings::from_session(&self.summary, &RecordedPolicy::from_record(&self.record))
@@ -377,27 +386,27 @@ impl Selected {
 
     /// Returns whether the session works in a worktree.
     pub fn has_worktree(&self) -> bool {
-        Worktree::of(&self.summary).is_some()
+        Worktree::from_summary(&self.summary).is_some()
     }
 
-    /// Selects a session by its id.
-    pub async fn of(sessions: Sessions, summary: Summary) -> Result<Self, Failure> {
+    /// Loads a session to resume.
+    pub async fn load(sessions: Sessions, summary: Summary) -> Result<Self, Failure> {
         let record = sessions.record(&summary.id).await?;
         Ok(Self { sessions, summary, record, fork: None })
     }
 
-    /// Selects a session to fork after the first entries of its history. A damaged session can be forked at an entry
+    /// Loads a session to fork after the first entries of its history. A damaged session can be forked at an entry
     /// before the damage. `is_grant_given` is whether the fork has a separate grant.
     ///
     /// Fails if the damaged part may contain a grant.
-    pub async fn to_fork(
+    pub async fn load_for_fork(
         sessions: Sessions,
         summary: Summary,
         turns: usize,
         is_grant_given: bool,
     ) -> Result<Self, Failure> {
         let remedy = "only a server with a grant forks it";
-        let record = forkable(&sessions, &summary, is_grant_given, remedy).await?;
+        let record = read_forkable_record(&sessions, &summary, is_grant_given, remedy).await?;
         Ok(Self { sessions, summary, record, fork: Some(Some(turns)) })
     }
 
@@ -408,7 +417,7 @@ impl Selected {
 
     /// Returns the environment and the directory in which the session works.
     pub fn environment(&self) -> Result<EnvironmentChoice, Failure> {
-        Place::of_summary(&self.summary).to_choice(&self.summary.id)
+        SessionLocation::from_summary(&self.summary).to_choice(&self.summary.id)
     }
 
     /// Opens the session for the run.
@@ -416,20 +425,20 @@ impl Selected {
         self,
         description: &SessionDescription,
         model: &Model,
-        place: &Place,
+        location: &SessionLocation,
         worktree: Option<&Worktree>,
-    ) -> Result<KeptSession, Failure> {
+    ) -> Result<SessionStorage, Failure> {
         let Self { sessions, summary, record, fork } = self;
-        let grant = policy::grant::of_record(&record)?;
+        let grant = policy::grant::recorded_grant(&record)?;
         let mut policy = RecordedPolicy::from_record(&record);
         policy.mode = description.remembered.recorded_mode.or(policy.mode);
         let Some(turns) = fork else {
             let mut writer = sessions.writer(&summary.id).await?;
             let id = summary.id.clone();
-            let had_grant = flags::had_grant(&summary);
+            let was_recorded = flags::is_grant_recorded(&summary);
             // The project may have been moved.
-            let summary = flags::describe_grant(place.describe(summary), description, grant.as_ref());
-            if flags::had_grant(&summary) && !had_grant {
+            let summary = flags::add_grant(location.add_to_summary(summary), description, grant.as_ref());
+            if flags::is_grant_recorded(&summary) && !was_recorded {
                 // Written before the grant is recorded, whose line may be damaged later.
                 let written = writer.set_summary(summary.clone()).await;
                 written.map_err(|error| unreadable(&error, &id))?;
@@ -443,7 +452,7 @@ impl Selected {
                 Some(newest) => checkpoints.after(newest),
                 None => checkpoints,
             };
-            return Ok(KeptSession {
+            return Ok(SessionStorage {
                 checkpoints,
                 id,
                 grant,
@@ -452,11 +461,11 @@ impl Selected {
                 origin: SessionOrigin::Resumed(Box::new(record)),
             });
         };
-        let described = describe(description, model, place, worktree, grant.as_ref());
+        let described = new_summary(description, model, location, worktree, grant.as_ref());
         let id = described.id.clone();
         let forked = pintle_store::fork(sessions.store(), &summary.id, turns, described).await;
         let StoredFork { start, journal, .. } = forked.map_err(|error| fork_failure(&error, &summary.id))?;
-        Ok(KeptSession {
+        Ok(SessionStorage {
             checkpoints: sessions.checkpoints(&id),
             id,
             grant,
@@ -473,14 +482,14 @@ impl Sessions {
         &self,
         description: &SessionDescription,
         model: &Model,
-        place: &Place,
+        location: &SessionLocation,
         worktree: Option<&Worktree>,
-    ) -> Result<KeptSession, Failure> {
-        let summary = describe(description, model, place, worktree, None);
+    ) -> Result<SessionStorage, Failure> {
+        let summary = new_summary(description, model, location, worktree, None);
         let id = summary.id.clone();
         let writer = self.store().create(summary.clone()).await.or_failed("cannot create the session")?;
         let checkpoints = self.checkpoints(&id);
-        Ok(KeptSession {
+        Ok(SessionStorage {
             checkpoints,
             id,
             journal: self.journal(writer, summary),
@@ -492,7 +501,7 @@ impl Sessions {
 }
 
 /// Returns the only summary whose id starts with `prefix`. `kind` names the items, such as `session`.
-pub fn beginning_with(prefix: &str, all: Vec<Summary>, kind: &str, hint: &str) -> Result<Summary, Failure> {
+pub fn find_by_prefix(prefix: &str, all: Vec<Summary>, kind: &str, hint: &str) -> Result<Summary, Failure> {
     let mut found = all.into_iter().filter(|summary| summary.id.as_str().starts_with(prefix));
     match (found.next(), found.next()) {
         (Some(summary), None) => Ok(summary),
@@ -505,22 +514,22 @@ pub fn beginning_with(prefix: &str, all: Vec<Summary>, kind: &str, hint: &str) -
 }
 
 /// Returns the summary of a new session. A fork inherits the grant of its origin.
-fn describe(
+fn new_summary(
     description: &SessionDescription,
     model: &Model,
-    place: &Place,
+    location: &SessionLocation,
     worktree: Option<&Worktree>,
     inherited_grant: Option<&Grant>,
 ) -> Summary {
     let chosen = description.id.as_ref().map(SessionId::new);
     let id = worktree.map(|worktree| worktree.session.clone()).or(chosen).unwrap_or_else(SessionId::generate);
-    let mut summary = place.describe(Summary::new(id, now()));
+    let mut summary = location.add_to_summary(Summary::new(id, now()));
     summary.properties.extend(description.properties.clone());
     if let Some(worktree) = worktree {
-        summary = worktree.describe(summary);
+        summary = worktree.add_to_summary(summary);
     }
-    let summary = flags::describe(summary, description, model);
-    flags::describe_grant(summary, description, inherited_grant)
+    let summary = flags::add_settings(summary, description, model);
+    flags::add_grant(summary, description, inherited_grant)
 }
 
 /// Returns the failure of an operation on a session, without a hint about the entries before the damage.
@@ -543,7 +552,7 @@ fn fork_failure(error: &ForkError, id: &SessionId) -> Failure {
 }
 
 /// Parses `ID` or `ID@N`.
-pub fn parse_point(text: &str) -> Result<(&str, Option<usize>), Failure> {
+pub fn parse_session_point(text: &str) -> Result<(&str, Option<usize>), Failure> {
     let Some((id, turns)) = text.rsplit_once('@') else { return Ok((text, None)) };
     match turns.parse() {
         Ok(turns) if !id.is_empty() => Ok((id, Some(turns))),

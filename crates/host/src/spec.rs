@@ -34,23 +34,23 @@ pub enum Combine {
 }
 
 /// Access to one field of a specification.
-pub(crate) type Get<T> = fn(&PartialSpec) -> &T;
+pub(crate) type FieldGetter<T> = fn(&PartialSpec) -> &T;
 
 /// Computes each field from several layers, one function for each [`Combine`].
 pub(crate) trait Combiner {
-    fn replace<T: Clone + Default + PartialEq>(&mut self, path: &'static str, get: Get<T>) -> T;
+    fn replace<T: Clone + Default + PartialEq>(&mut self, path: &'static str, get: FieldGetter<T>) -> T;
 
-    fn append<T: Clone + PartialEq>(&mut self, path: &'static str, get: Get<Vec<T>>) -> Vec<T>;
+    fn append<T: Clone + PartialEq>(&mut self, path: &'static str, get: FieldGetter<Vec<T>>) -> Vec<T>;
 
     /// `default` is the value that applies if no layer has one.
     fn bounded<T: Breadth>(
         &mut self,
         path: &'static str,
-        get: Get<Option<T>>,
+        get: FieldGetter<Option<T>>,
         default: Option<T>,
     ) -> Option<T>;
 
-    fn narrow<T: Breadth>(&mut self, path: &'static str, get: Get<Option<T>>) -> Option<T>;
+    fn narrow<T: Breadth>(&mut self, path: &'static str, get: FieldGetter<Option<T>>) -> Option<T>;
 }
 
 /// Types of the fields of [`PartialSpec`], by kind of field.
@@ -403,7 +403,7 @@ spec! {
 
     /// How the session is stored.
     persistence: PersistenceSpec, PartialPersistence {
-        /// Whether the session is kept in the store.
+        /// Whether the session is stored.
         keep: Required(bool = true) replace;
         /// Id of a new session. Default: a generated one.
         id: Optional(String) replace;

@@ -42,7 +42,7 @@ pub fn parse_age(text: &str) -> Result<Duration, String> {
 }
 
 /// Returns the timeouts of a model call. A model may reason for minutes before its first token.
-pub fn limits(given: Option<Duration>) -> AdapterTimeout {
+pub fn adapter_timeout(given: Option<Duration>) -> AdapterTimeout {
     let limits = AdapterTimeout::patient();
     given.map_or(limits, |limit| limits.with_each_wait(limit))
 }
@@ -78,17 +78,17 @@ mod tests {
 
     #[test]
     fn explicit_limit_applies_to_each_wait() {
-        let given = limits(Some(Duration::from_secs(5)));
+        let given = adapter_timeout(Some(Duration::from_secs(5)));
         assert_eq!(given.content, Some(Duration::from_secs(5)));
         assert_eq!(
             [given.connect, given.headers, given.first_byte, given.stream_read],
             [Duration::from_secs(5); 4]
         );
-        let default = limits(None);
+        let default = adapter_timeout(None);
         assert_eq!(
             (default.content, default.headers),
             (Some(Duration::from_secs(900)), Duration::from_secs(60))
         );
-        assert_eq!(limits(Some(Duration::from_secs(3600))).connect, default.connect);
+        assert_eq!(adapter_timeout(Some(Duration::from_secs(3600))).connect, default.connect);
     }
 }

@@ -58,7 +58,7 @@ struct ExtraTools {
 ///
 /// Web searches use the model's provider, but only at its default base URL and with a model from the catalog. Others might
 /// reject the request.
-pub fn for_run(
+pub fn build_run_profile(
     model: &Model,
     choice: &ToolsetChoice,
     questions: bool,
@@ -83,7 +83,7 @@ pub fn for_run(
 
 /// Returns the toolset options that a run without a terminal would have, for display without a model. `names_tools` is set
 /// for a profile that lists its tools.
-pub fn for_display(
+pub fn display_options(
     profile: &ProviderProfile,
     toolset: Toolset,
     names_tools: bool,
@@ -104,13 +104,13 @@ pub fn all_names() -> Result<BTreeSet<String>, Failure> {
 }
 
 /// Returns the kind of the tool with this name in any toolset; `None` if no toolset has it.
-pub fn kind_of(name: &str) -> Result<Option<String>, Failure> {
-    let registry = registry_with(name)?;
+pub fn find_tool_kind(name: &str) -> Result<Option<String>, Failure> {
+    let registry = find_registry(name)?;
     Ok(registry.and_then(|registry| registry.get(name).map(|tool| tool.kind().to_owned())))
 }
 
 /// Returns the tools of some toolset that has a tool with this name.
-pub fn registry_with(name: &str) -> Result<Option<ToolRegistry>, Failure> {
+pub fn find_registry(name: &str) -> Result<Option<ToolRegistry>, Failure> {
     let registries = all_profiles()?.into_iter().map(|profile| profile.tool_registry);
     Ok(registries.into_iter().find(|registry| registry.get(name).is_some()))
 }
@@ -121,7 +121,7 @@ fn all_profiles() -> Result<Vec<ProviderProfile>, Failure> {
     for provider in Provider::ALL {
         for toolset in [Toolset::Native, Toolset::Spec] {
             let profile = provider.profile("any");
-            let options = for_display(&profile, toolset, true)?;
+            let options = display_options(&profile, toolset, true)?;
             let profile = profile.with_toolset_options(toolset, &options);
             profiles.push(profile.as_in_session(SubagentLimits::default()));
         }

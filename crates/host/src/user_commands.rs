@@ -239,7 +239,7 @@ mod tests {
         link(home.path().join("dotfiles"), project.path().join(".agents"));
         link("review.md".into(), project.path().join(".claude/commands/again.md"));
         write(home.path(), "dotfiles/commands/key.md", "outside");
-        let process_env = ProcessEnv::with([("HOME", home.path().as_os_str())]);
+        let process_env = ProcessEnv::from_variables([("HOME", home.path().as_os_str())]);
         let environment = process_env.local_environment(project.path()).unwrap();
         let found = discover(&environment, &process_env).await;
         let found: Vec<_> =

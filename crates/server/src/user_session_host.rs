@@ -17,17 +17,17 @@ use pintle_governance::{Mode, RecordedPolicy};
 use pintle_host::attendant::ClientAttendant;
 use pintle_host::audit::{AuditFormat, export_audit};
 use pintle_host::env_spec::{EnvSpec, EnvironmentChoice};
-use pintle_host::environment::{EnvSession, local_policy};
+use pintle_host::environment::{EnvSession, local_workspace_policy};
 use pintle_host::failure::{Failure, FailureKind};
 use pintle_host::model::Model;
 use pintle_host::process_env::ProcessEnv;
 use pintle_host::route::ModelChoice;
-use pintle_host::sessions::delete::delete_one;
+use pintle_host::sessions::delete::delete_stored_session;
 use pintle_host::sessions::export::{ExportFormat, export_session};
 use pintle_host::sessions::files::{
     RewindOptions, RewindReport, SessionFiles, SessionPoint, with_session_files,
 };
-use pintle_host::sessions::{Place, RememberedSettings, Selected, Sessions};
+use pintle_host::sessions::{RememberedSettings, SelectedSession, SessionLocation, Sessions};
 use pintle_host::{
     GivenSettings, Host, OpenRequest, PartialSpec, SandboxLevel, SessionSpec, SettingSources, Surface,
 };
@@ -136,7 +136,7 @@ impl UserSessionHost {
     async fn open_with(
         &self,
         sources: SettingSources,
-        selected: Option<Selected>,
+        selected: Option<SelectedSession>,
         requested: RequestedSession,
     ) -> Result<OpenSession, HostError> {
         let is_new = selected.is_none();
@@ -162,8 +162,8 @@ impl UserSessionHost {
         let model = self.model_for(&resolved.spec, named.as_deref(), &process_env).await?;
         let is_effort_given = is_new && resolved.spec.model.reasoning_effort.is_some();
         let mut surface =
-            Surface::new(Arc::new(ClientAttendant::through_handle(Some(process_env.principal()))));
-        surface.can_turn_to_plan = true;
+            Surface::new(Arc::new(ClientAttendant::without_approver(Some(process_env.principal()))));
+        surface.can_switch_to_plan = true;
         surface.check_environment = Some(Box::new(|_: &EnvSession| {
             require_same_workspace(judged.as_deref(), self.resolve_workspace(tenant, &choice))
         }));
@@ -217,7 +217,7 @@ impl UserSessionHost {
 
     /// Returns the directory in which a session of the store works, as [`resolve_workspace`](Self::resolve_workspace) does.
     fn resolve_stored_workspace(&self, summary: &Summary) -> Result<Option<PathBuf>, HostError> {
-        let choice = Place::of_summary(summary).to_choice(&summary.id).map_err(host_error)?;
+        let choice = SessionLocation::from_summary(summary).to_choice(&summary.id).map_err(host_error)?;
         self.resolve_workspace(summary.properties.get(TENANT).map(String::as_str), &choice)
     }
 
@@ -249,7 +249,7 @@ impl UserSessionHost {
 
     /// Returns the settings for opening a session of the store. It works in its own directory, not in the default one.
     fn request_for_stored(&self, summary: &Summary) -> RequestedSession {
-        let place = Place::of_summary(summary);
+        let place = SessionLocation::from_summary(summary);
         let is_local = place.environment() == LOCAL && self.environment == EnvSpec::Local;
         let directory = Some(PathBuf::from(place.directory()));
         RequestedSession {
@@ -261,11 +261,11 @@ impl UserSessionHost {
 
     /// Checks that a session of the store does not work in a hidden directory, whose files are neither shown nor restored.
     fn require_visible(&self, summary: &Summary) -> Result<(), HostError> {
-        let place = Place::of_summary(summary);
+        let place = SessionLocation::from_summary(summary);
         if place.environment() != LOCAL {
             return Ok(());
         }
-        match local_policy(Path::new(place.directory()), SandboxLevel::Auto, self.process_env()) {
+        match local_workspace_policy(Path::new(place.directory()), SandboxLevel::Auto, self.process_env()) {
             Ok(_) => Ok(()),
             Err(failure) => Err(HostError::Forbidden(failure.message())),
         }
@@ -340,7 +340,7 @@ impl SessionHost for UserSessionHost {
         let requested = self.request_for_stored(&summary);
         let store = sessions.shared_store();
         let opening = async {
-            let selected = Selected::of(sessions, summary).await.map_err(host_error)?;
+            let selected = SelectedSession::load(sessions, summary).await.map_err(host_error)?;
             let sources = self.sources(selected.remembered().map_err(host_error)?);
             self.open_with(sources, Some(selected), requested).await
         };
@@ -365,8 +365,9 @@ impl SessionHost for UserSessionHost {
         let requested = RequestedSession { id: Some(fork), properties: properties.collect(), ..requested };
         let store = sessions.shared_store();
         let forking = async {
-            let selected =
-                Selected::to_fork(sessions, summary, turns, self.has_grant()).await.map_err(host_error)?;
+            let selected = SelectedSession::load_for_fork(sessions, summary, turns, self.has_grant())
+                .await
+                .map_err(host_error)?;
             let sources = self.sources(selected.remembered().map_err(host_error)?);
             self.open_with(sources, Some(selected), requested).await
         };
@@ -378,7 +379,7 @@ impl SessionHost for UserSessionHost {
 
     async fn delete(&self, id: &SessionId) -> Result<(), HostError> {
         let (sessions, summary) = self.unheld(id).await?;
-        delete_one(&sessions, &summary, self.process_env()).await.map_err(host_error)
+        delete_stored_session(&sessions, &summary, self.process_env()).await.map_err(host_error)
     }
 
     async fn changes(&self, id: &SessionId, since: &FilePoint) -> Result<FileChanges, HostError> {
@@ -434,7 +435,7 @@ impl SessionHost for UserSessionHost {
     }
 
     fn settings_of(&self, summary: &Summary) -> SessionSettings {
-        let place = Place::of_summary(summary);
+        let place = SessionLocation::from_summary(summary);
         SessionSettings {
             directory: Some(place.directory().to_owned()).filter(|directory| !directory.is_empty()),
             model: summary.properties.get("model").cloned(),

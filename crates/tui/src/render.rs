@@ -32,7 +32,7 @@ use pintle_agent::{EventKind, Outcome, SessionEvent, SessionId};
 use pintle_host::failure::Failure;
 use pintle_host::sanitize;
 pub(crate) use pintle_host::sanitize::{Sanitizer, diff_lines};
-pub use pintle_host::sanitize::{escape_hidden, in_one_line, json_line, sanitize};
+pub use pintle_host::sanitize::{escape_hidden, json_line, sanitize, to_single_line};
 use pintle_llm::Usage;
 use serde::Serialize;
 use serde_json::Value;
@@ -117,7 +117,7 @@ pub struct Footer<'a> {
     /// Session of the run.
     pub session_id: &'a SessionId,
     /// Whether the session can be resumed after this process exits.
-    pub is_kept: bool,
+    pub is_stored: bool,
     /// Outcome of the run.
     pub outcome: &'a Outcome,
     /// The final response, if it had to match a schema and does.

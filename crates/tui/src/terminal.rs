@@ -77,7 +77,7 @@ pub struct ConversationStart {
     /// Turn that an earlier process left unfinished.
     pub unfinished: Option<Run>,
     /// Whether the session can be resumed after this process exits.
-    pub is_kept: bool,
+    pub is_stored: bool,
     /// Reasoning effort of the session, if it is set.
     pub effort: Option<String>,
     /// Report of a rewind that preceded this conversation.
@@ -147,7 +147,7 @@ pub async fn converse(
         session,
         prompt,
         unfinished,
-        is_kept,
+        is_stored,
         effort,
         notes,
         draft,
@@ -163,7 +163,7 @@ pub async fn converse(
     let is_ready = prompt.is_none() && unfinished.is_none();
     let environment = context.environment.clone();
     let window = context.model.profile().context_window_size;
-    let port = LocalPort::new(session, context, unfinished, effort, is_kept);
+    let port = LocalPort::new(session, context, unfinished, effort, is_stored);
     let status = StatusLine { context: Some((0, window)), ..status(port.state(), environment) };
     let initial = InitialScreen { status, lines, draft, prompt, is_ready, history };
     drive(Box::new(port), initial, entered, process_env, interrupts).await

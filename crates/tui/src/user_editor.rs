@@ -20,7 +20,7 @@ pub fn open(editor: &str, path: &Path, process_env: &ProcessEnv) -> Result<(), F
     let path = std::path::absolute(path).or_failed("cannot start the editor")?;
     let mut command = Command::new("/bin/sh");
     command.args(["-c", &script, "pintle"]).arg(path);
-    process_env.prepare_outside(&mut command);
+    process_env.prepare_unsandboxed(&mut command);
     let status = command.status().or_failed("cannot start the editor")?;
     if status.success() { Ok(()) } else { Err(Failure::failed(format!("the editor failed ({status})"))) }
 }

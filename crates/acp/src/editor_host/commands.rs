@@ -112,7 +112,7 @@ impl EditorSessionControls {
     fn status(&self) -> Vec<ReportLine> {
         let context = &self.context;
         let model = self.model_and_effort().0;
-        let environment = format!("local, {}", context.env_session.sandbox().on_record());
+        let environment = format!("local, {}", context.env_session.sandbox().recorded_name());
         let status = StatusReport {
             session: &context.id,
             model: &model,

@@ -5,7 +5,7 @@ use clap::Arg;
 use super::RunArgs;
 use crate::failure::Failure;
 #[cfg(any(feature = "restate", feature = "server", test))]
-use crate::sessions::Flags;
+use crate::sessions::RememberedFlags;
 
 /// Ids of the arguments that [`RunArgs::refuse_hosted`] refuses.
 const REFUSED: [&str; 13] = [
@@ -35,7 +35,7 @@ pub(super) fn hide_refused(also: &'static [&'static str]) -> impl FnMut(Arg) -> 
 
 /// Returns the hint for turning on a disabled sandbox, based on the flags of the command line.
 #[cfg(any(feature = "restate", feature = "server", test))]
-pub(crate) fn sandbox_remedy(given: &Flags) -> &'static str {
+pub(crate) fn sandbox_remedy(given: &RememberedFlags) -> &'static str {
     if given.contains_key("no-sandbox") {
         "leave out --no-sandbox"
     } else if given.contains_key("sandbox") {
@@ -108,7 +108,7 @@ mod tests {
             (Some("sandbox"), "leave out --sandbox off"),
             (None, "give --sandbox auto, since the configuration turns the sandbox off"),
         ] {
-            let given: Flags = flag.map(|flag| (flag.to_owned(), Vec::new())).into_iter().collect();
+            let given: RememberedFlags = flag.map(|flag| (flag.to_owned(), Vec::new())).into_iter().collect();
             assert_eq!(sandbox_remedy(&given), expected, "{flag:?}");
         }
     }

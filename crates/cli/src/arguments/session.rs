@@ -8,7 +8,7 @@ use pintle_host::WorktreeBase;
 
 use super::ListFormat;
 use super::parsers::named;
-use crate::sessions::{Flags, SessionChoice};
+use crate::sessions::{RememberedFlags, SessionChoice};
 use crate::timeout;
 
 /// Session of a run.
@@ -39,7 +39,7 @@ pub(crate) struct SessionArgs {
     pub(crate) worktree: Option<WorktreeBase>,
     /// Flags of the run that a session remembers, by name, with their values.
     #[arg(skip)]
-    pub(crate) given: Flags,
+    pub(crate) given: RememberedFlags,
 }
 
 impl SessionArgs {

@@ -62,7 +62,7 @@ fn check_finish(finish: Finish) -> Result<Exit, Failure> {
 fn request(args: &AskArgs, model: &Model, prompt: String) -> Request {
     let system = args.system.clone().map(Message::system);
     let messages = system.into_iter().chain([Message::user(prompt)]);
-    let limits = timeout::limits(args.model.timeout);
+    let limits = timeout::adapter_timeout(args.model.timeout);
     let request = Request::new(&model.route.model, messages).with_timeout(limits);
     match args.model.reasoning_effort.clone() {
         Some(effort) => request.with_reasoning_effort(ReasoningEffort::from(effort)),

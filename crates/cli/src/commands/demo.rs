@@ -79,7 +79,7 @@ async fn prepare(
 /// Returns the environment of the process for the commands of the demo, and for a session without configuration of the user.
 fn environment_of_demo(directory: &Path, process_env: &ProcessEnv) -> ProcessEnv {
     let target = directory.join("target");
-    process_env.and(&BTreeMap::from([
+    process_env.with_variables(&BTreeMap::from([
         ("CARGO_TARGET_DIR".to_owned(), target.display().to_string()),
         ("CARGO_TERM_COLOR".to_owned(), "never".to_owned()),
         // The directory does not exist.
@@ -191,7 +191,7 @@ async fn run_agent(
     let task = Task {
         prompt: Some(TASK.into()),
         unfinished: None,
-        is_kept: false,
+        is_stored: false,
         is_resumed: false,
         model: &model,
         directory,

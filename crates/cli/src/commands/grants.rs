@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::policy::grant::RevocationFile;
 use crate::process_env::ProcessEnv;
-use crate::render::{self, in_one_line};
+use crate::render::{self, to_single_line};
 
 /// Runs `pintle grants`.
 pub(crate) async fn grants(args: GrantsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -28,7 +28,7 @@ pub(crate) async fn grants(args: GrantsArgs, process_env: &ProcessEnv) -> Result
 /// Returns the message about revoked grants. Only the records of all sessions contain the ids of grants, so an id is not looked up.
 fn revoked_lines(ids: &[String], before: Option<u64>) -> String {
     let line = |id: &String| {
-        format!("revoked grant {} for the future; no session was searched for it\n", in_one_line(id))
+        format!("revoked grant {} for the future; no session was searched for it\n", to_single_line(id))
     };
     let by_id = ids.iter().map(line);
     by_id.chain(before.map(|epoch| format!("revoked all grants with an epoch below {epoch}\n"))).collect()
@@ -40,7 +40,7 @@ fn list(file: &RevocationFile, output: ListFormat) -> Result<String, Failure> {
         return render::json_line(&serde_json::json!(revoked));
     }
     let mut text: String =
-        revoked.ids.iter().map(|id| format!("{}\n", in_one_line(&id.to_string()))).collect();
+        revoked.ids.iter().map(|id| format!("{}\n", to_single_line(&id.to_string()))).collect();
     if revoked.before_epoch > 0 {
         text.push_str(&format!("all with an epoch below {}\n", revoked.before_epoch));
     }

@@ -55,7 +55,7 @@ pub(crate) async fn logout(args: &LogoutArgs, process_env: &ProcessEnv) -> Resul
     let name = args.provider.name();
     let RemovedKey { was_stored, other } = keys::remove(args.provider, process_env)?;
     let text = match was_stored {
-        false => format!("no key of {name} is stored\n{}\n", keys::SUBSCRIPTIONS),
+        false => format!("no key of {name} is stored\n{}\n", keys::SUBSCRIPTION_NOTICE),
         true => format!("removed the key of {name}; to make it invalid, revoke it at the provider\n"),
     };
     console::print(&text).await?;
@@ -70,7 +70,7 @@ fn stored(provider: Provider, process_env: &ProcessEnv) -> Result<String, Failur
     let path = Credentials::path(process_env).unwrap_or_default();
     let name = provider.name();
     match ConfiguredKeys::read(process_env)?.source_or_variable(provider, process_env) {
-        Some(keys::STORED) | None => {}
+        Some(keys::CREDENTIALS_FILE) | None => {}
         Some(before) => {
             console::notice(&format!("the key of {name} in {before} comes before the stored one"))
         }
@@ -89,7 +89,7 @@ async fn from_terminal(provider: Option<Provider>) -> Result<(Provider, String),
         let line = lines.next_line().await.or_failed("cannot read the terminal")?;
         line.ok_or_else(|| Failure::usage("no key was given"))
     };
-    console::notice(keys::SUBSCRIPTIONS);
+    console::notice(keys::SUBSCRIPTION_NOTICE);
     let provider = match provider {
         Some(provider) => provider,
         None => {

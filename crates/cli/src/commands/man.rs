@@ -105,7 +105,7 @@ mod tests {
     fn all_pages_are_written() {
         let directory = tempfile::tempdir().unwrap();
         let into = directory.path().join("man/man1");
-        let said = write_all(&into, &ProcessEnv::with([])).unwrap();
+        let said = write_all(&into, &ProcessEnv::from_variables([])).unwrap();
         let count = into.read_dir().unwrap().count();
         assert!(said.starts_with(&format!("wrote {count} manual pages to ")), "{said}");
         for name in ["pintle.1", "pintle-doctor.1", "pintle-login.1", "pintle-patch-apply.1"] {

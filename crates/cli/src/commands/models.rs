@@ -1,6 +1,6 @@
 //! `pintle models`: lists the model catalog.
 
-use pintle_host::models::catalog;
+use pintle_host::model_catalog;
 use pintle_llm::{Catalog, ModelInfo};
 
 use crate::arguments::{ListFormat, ModelsArgs};
@@ -40,7 +40,7 @@ struct TableColumn {
 
 /// Lists the catalog. Needs no key.
 pub(crate) async fn models(args: &ModelsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    let catalog = catalog(args.catalog.catalog.as_deref(), process_env)?;
+    let catalog = model_catalog::load(args.catalog.catalog.as_deref(), process_env)?;
     let provider = args.provider.as_deref();
     let listed: Vec<&ModelInfo> = catalog.list(provider).collect();
     if let (Some(provider), true) = (provider, listed.is_empty()) {

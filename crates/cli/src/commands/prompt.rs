@@ -24,8 +24,8 @@ use crate::toolset;
 /// Prints the prompt. Needs no key.
 pub(crate) async fn prompt(args: ShowPromptArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let profile = profile(&args, process_env)?.as_in_session(SubagentLimits::default());
-    let profile = instructions::with_skills(profile, &args.environment.env, process_env);
-    let of_user = instructions::of_user(&profile.provider, None, process_env);
+    let profile = instructions::add_user_skills(profile, &args.environment.env, process_env);
+    let of_user = instructions::load_user_instructions(&profile.provider, None, process_env);
     let target = EnvTarget::new((&args.environment).into(), Confinement::none(), process_env)?;
     let interrupts = Interrupts::listen()?;
     let env_session = interrupts.race(target.connect()).await?;
@@ -50,13 +50,13 @@ fn profile(args: &ShowPromptArgs, process_env: &ProcessEnv) -> Result<ProviderPr
     if let Some(file) = &args.profile {
         let (file, model, catalog) = (ProfileFile::read(file)?, args.model.as_deref(), Catalog::built_in());
         let all = file.with_all_tools(model, catalog)?;
-        let options = toolset::for_display(&all, file.toolset(), file.names_tools())?;
+        let options = toolset::display_options(&all, file.toolset(), file.names_tools())?;
         return file.profile(model, catalog, &options);
     }
     let provider = route::displayed_provider(args.provider, args.model.as_deref(), process_env)?;
     let model = route::model_or_default(provider, args.model.as_deref())?;
     let (profile, toolset) = (provider.profile(&model), args.toolset.into());
-    let options = toolset::for_display(&profile, toolset, false)?;
+    let options = toolset::display_options(&profile, toolset, false)?;
     Ok(profile.with_toolset_options(toolset, &options))
 }
 

@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::policy::{self, LoadedPolicy};
 use crate::process_env::ProcessEnv;
-use crate::render::{self, in_one_line};
+use crate::render::{self, to_single_line};
 
 /// Runs `pintle rules`.
 pub(crate) async fn rules(args: RulesArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -50,7 +50,7 @@ async fn list(scope: &RulesScope, process_env: &ProcessEnv) -> Result<Exit, Fail
         ListFormat::Text => {
             let mut text = String::new();
             for rule in rules.on_record() {
-                let (named, source) = (in_one_line(&rule.rule), in_one_line(&rule.source));
+                let (named, source) = (to_single_line(&rule.rule), to_single_line(&rule.source));
                 text.push_str(&format!("{:<5} {named}  ({source})\n", rule.permission.as_str()));
             }
             text.push_str(&format!("mode {} for all other calls\n", loaded.policy.mode()));
@@ -68,7 +68,7 @@ async fn list(scope: &RulesScope, process_env: &ProcessEnv) -> Result<Exit, Fail
 async fn check(args: &CheckRulesArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let (loaded, local) = load(&args.scope, process_env).await?;
     let mut workspace =
-        environment::local_policy(local.working_directory(), SandboxLevel::Auto, process_env)?;
+        environment::local_workspace_policy(local.working_directory(), SandboxLevel::Auto, process_env)?;
     workspace.sandbox_holds_commands = environment::has_sandbox(&local).await;
     let environment: Arc<dyn ExecutionEnvironment> = Arc::new(local);
     let gates = workspace.gates(&environment, &loaded.policy).in_order();

@@ -37,7 +37,7 @@ use crate::process_env::ProcessEnv;
 use crate::render::{Detail, Style, View};
 use crate::servers::SessionServers;
 use crate::sessions::worktree::Worktree;
-use crate::sessions::{self, RememberedSettings, Selected, SessionChoice, Sessions};
+use crate::sessions::{self, RememberedSettings, SelectedSession, SessionChoice, Sessions};
 use crate::terminal::{
     self, ConversationContext, ConversationEnd, ConversationSettings, ConversationStart, Device, HistoryFile,
     PresentationChoice, StoredSession,
@@ -184,7 +184,7 @@ async fn on_surface(
     // Last, so that no failure leaves a worktree behind.
     let worktree = create_worktree(&mut spec, process_env).await?;
     // In a hook of git, commands in the worktree would work on the repository of the hook.
-    let has_worktree = worktree.is_some() || selected.as_ref().is_some_and(Selected::has_worktree);
+    let has_worktree = worktree.is_some() || selected.as_ref().is_some_and(SelectedSession::has_worktree);
     let of_worktree = has_worktree.then(|| process_env.clone().without_repository());
     let process_env = of_worktree.as_ref().unwrap_or(process_env);
     // Later, the terminal is in the modes of the conversation, and untrusted parts are left out without a question.
@@ -220,11 +220,11 @@ async fn on_surface(
         model: Some(model),
         is_mode_given,
         is_effort_given,
-        must_be_kept: false,
+        must_be_stored: false,
         ..OpenRequest::from(spec)
     };
     let mut of_session = Surface::new(Arc::new(prompter.clone()));
-    of_session.can_turn_to_plan = surface == RunSurface::Conversation;
+    of_session.can_switch_to_plan = surface == RunSurface::Conversation;
     of_session.interrupted = Some(Box::pin(interrupts.first_signal()));
     of_session.check_environment = Some(Box::new(|environment: &EnvSession| {
         interrupts.kill_commands_of(environment);
@@ -234,7 +234,7 @@ async fn on_surface(
     let opened = host.open(request, of_session).await;
     let opened = opened.map_err(|failure| interrupts.reclassify(failure))?;
     // A worktree is found through its session.
-    let is_new = opened.is_kept && opened.is_new && !has_worktree;
+    let is_new = opened.is_stored && opened.is_new && !has_worktree;
     let new = is_new.then(|| opened.session.id().clone());
     let OpenSession { session, environment, policy, servers, model, spec, .. } = opened;
     let run = SessionRun {
@@ -253,7 +253,7 @@ async fn on_surface(
         offered: opened.offered,
         effort: opened.effort,
         limits: opened.limits,
-        is_kept: opened.is_kept,
+        is_stored: opened.is_stored,
         is_resumed: opened.is_resumed,
     };
     let result = run.execute(&environment, process_env, &interrupts).await;
@@ -274,7 +274,7 @@ async fn resolve(
     surface: RunSurface,
     args: &RunArgs,
     beginning: &Beginning,
-    selected: Option<&Selected>,
+    selected: Option<&SelectedSession>,
     is_mode_given: bool,
     process_env: &ProcessEnv,
 ) -> Result<ResolvedSession, Failure> {
@@ -298,7 +298,10 @@ async fn resolve(
 }
 
 /// Returns the session that the flags name; `None` for a new one.
-pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<Option<Selected>, Failure> {
+pub(crate) async fn select(
+    args: &RunArgs,
+    process_env: &ProcessEnv,
+) -> Result<Option<SelectedSession>, Failure> {
     let choice = SessionChoice::from(&args.session);
     let environment = EnvironmentChoice::from(&args.environment);
     sessions::select(&choice, &environment, args.grant.is_some(), process_env).await
@@ -372,7 +375,7 @@ struct SessionRun<'a> {
     offered: ToolList,
     effort: Option<String>,
     limits: TurnLimits,
-    is_kept: bool,
+    is_stored: bool,
     is_resumed: bool,
 }
 
@@ -401,23 +404,24 @@ impl SessionRun<'_> {
         interrupts: &Interrupts,
     ) -> Result<Ended, CommandFailure> {
         let Self { presentation, beginning, prompt, session, policy, servers, model, .. } = self;
-        let Self { spec, offered, effort, is_kept, .. } = self;
+        let Self { spec, offered, effort, is_stored, .. } = self;
         let Beginning { notes, draft, device, .. } = beginning;
         let environment = env_session.environment();
         let directory = environment.working_directory().to_path_buf();
         let name = EnvironmentChoice::try_from(spec)?.spec.to_string();
-        let stored: Option<Arc<dyn StoredSession>> = match is_kept {
+        let stored: Option<Arc<dyn StoredSession>> = match is_stored {
             true => Some(Arc::new(Conversed::open(session.id().clone(), env_session, process_env).await?)),
             false => None,
         };
-        let history =
-            is_kept.then(|| HistoryFile::locate(&name, &directory.to_string_lossy(), process_env)).flatten();
+        let history = is_stored
+            .then(|| HistoryFile::locate(&name, &directory.to_string_lossy(), process_env))
+            .flatten();
         let begun = ConversationStart {
             presentation,
             session,
             prompt,
             unfinished,
-            is_kept,
+            is_stored,
             effort,
             notes,
             draft,
@@ -428,7 +432,7 @@ impl SessionRun<'_> {
             model,
             policy,
             directory: &directory,
-            environment: format!("{name}, {}", env_session.sandbox().on_record()),
+            environment: format!("{name}, {}", env_session.sandbox().recorded_name()),
             tools: Arc::clone(&environment),
             offered,
             stored,
@@ -457,7 +461,7 @@ impl SessionRun<'_> {
         interrupts: &Interrupts,
     ) -> Result<Ended, CommandFailure> {
         let Self { args, prompt, answers, prompter, session, servers, model, .. } = self;
-        let Self { limits, is_kept, is_resumed, .. } = self;
+        let Self { limits, is_stored, is_resumed, .. } = self;
         let style = console::style(process_env);
         let environment = env_session.environment();
         let directory = environment.working_directory().to_path_buf();
@@ -473,14 +477,14 @@ impl SessionRun<'_> {
         let mut console = Console::new();
 
         let sees_text = view.is_text() && !args.quiet && style.terminal;
-        if is_kept {
+        if is_stored {
             prompter.keep_requests();
         }
         let user = prompter.is_attended().then_some(User { prompter: &prompter, sees_text });
         let task = Task {
             prompt,
             unfinished,
-            is_kept,
+            is_stored,
             is_resumed,
             model,
             directory: &directory,

@@ -20,7 +20,6 @@ use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
-use crate::kept_in;
 use crate::process_env::{self, ProcessEnv};
 
 /// Port by default.
@@ -56,10 +55,10 @@ pub(crate) async fn serve(args: ServeSessionsArgs, process_env: &ProcessEnv) -> 
             None => serve_address(server.clone(), (&args, &spec), &interrupts, process_env).await,
         }
     };
-    let takeover_interval = (kept_in::lease(process_env)? / 3).max(MIN_TAKEOVER_INTERVAL);
+    let takeover_interval = (pintle_host::session_store::lease(process_env)? / 3).max(MIN_TAKEOVER_INTERVAL);
     let reopening = async {
         // Sessions in files are adopted once, at the start: servers on other hosts cannot access them.
-        if kept_in::database(process_env).is_some() {
+        if pintle_host::session_store::database_address(process_env).is_some() {
             server.keep_reopening(takeover_interval).await;
         }
         // The adoption ends first when the server shuts down.
@@ -74,8 +73,8 @@ pub(crate) async fn serve(args: ServeSessionsArgs, process_env: &ProcessEnv) -> 
 /// Returns the files that flags name and that control the permissions of clients.
 fn server_files(args: &ServeSessionsArgs) -> Vec<PathBuf> {
     let named = [&args.tokens, &args.tls_cert, &args.tls_key, &args.audit_log, &args.socket];
-    let moved_aside = args.audit_log.as_deref().map(process_env::moved_aside);
-    named.into_iter().flatten().cloned().chain(moved_aside).collect()
+    let rotated_path = args.audit_log.as_deref().map(process_env::rotated_path);
+    named.into_iter().flatten().cloned().chain(rotated_path).collect()
 }
 
 /// Rejects flags for a single task: clients send the task and the directory.

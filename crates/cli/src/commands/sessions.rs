@@ -17,7 +17,7 @@ use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
-use crate::sessions::{Sessions, parse_point};
+use crate::sessions::{Sessions, parse_session_point};
 
 /// Runs `pintle sessions`.
 pub(crate) async fn sessions(args: SessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -47,7 +47,7 @@ async fn export(sessions: &Sessions, args: &ExportArgs) -> Result<Exit, Failure>
 
 /// Runs `pintle sessions diff`: shows the changes of a session in its directory.
 async fn diff(sessions: &Sessions, args: &DiffArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    let (prefix, turns) = parse_point(&args.id)?;
+    let (prefix, turns) = parse_session_point(&args.id)?;
     let point =
         args.checkpoint.as_deref().map_or(SessionPoint::Turns(turns.unwrap_or(0)), SessionPoint::Checkpoint);
     if args.output == ListFormat::Text && !console::stdout_is_terminal() {
@@ -67,7 +67,7 @@ async fn diff(sessions: &Sessions, args: &DiffArgs, process_env: &ProcessEnv) ->
 
 /// Runs `pintle sessions rewind`: reverts the changes of a session in its directory.
 async fn rewind(sessions: &Sessions, args: &RewindArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    let (prefix, turns) = parse_point(&args.id)?;
+    let (prefix, turns) = parse_session_point(&args.id)?;
     let point = match (turns, args.checkpoint.as_deref()) {
         (_, Some(checkpoint)) => SessionPoint::Checkpoint(checkpoint),
         (Some(turns), None) => SessionPoint::Turns(turns),

@@ -26,7 +26,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 use crate::render::{self, sanitize};
-use crate::sessions::{Sessions, beginning_with};
+use crate::sessions::{Sessions, find_by_prefix};
 
 /// Runs `pintle task`.
 pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -45,7 +45,7 @@ pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exi
 /// Returns the task whose id starts with `prefix`.
 async fn find(sessions: &Sessions, prefix: &str) -> Result<SessionId, Failure> {
     let all = summaries(sessions).await?;
-    Ok(beginning_with(prefix, all, "task", "`pintle task list` shows all")?.id)
+    Ok(find_by_prefix(prefix, all, "task", "`pintle task list` shows all")?.id)
 }
 
 async fn summaries(sessions: &Sessions) -> Result<Vec<Summary>, Failure> {

@@ -12,7 +12,7 @@ use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::{self, ProcessEnv};
-use crate::render::{self, in_one_line, sanitize};
+use crate::render::{self, sanitize, to_single_line};
 
 /// Name of the file in the directory of the configuration.
 const STORED: &str = "tokens.json";
@@ -44,7 +44,7 @@ impl TokenFile {
     ///
     /// A file that other users can read is a usage failure.
     pub(crate) fn read(&self) -> Result<Vec<AccessToken>, Failure> {
-        let Some(text) = process_env::read_private_if_there("file of tokens", &self.path)? else {
+        let Some(text) = process_env::read_private_if_exists("file of tokens", &self.path)? else {
             return Ok(Vec::new());
         };
         let form: Form = serde_json::from_str(&text).map_err(|error| {
@@ -107,7 +107,7 @@ fn add(file: &TokenFile, args: AddTokenArgs, process_env: &ProcessEnv) -> Result
 
 /// Checks that a name looks the same in each list, log and terminal: records identify the actor by it.
 fn expect_printable(what: &str, name: &str) -> Result<(), Failure> {
-    let is_plain = name.trim() == name && !name.contains('\t') && in_one_line(name) == name;
+    let is_plain = name.trim() == name && !name.contains('\t') && to_single_line(name) == name;
     if name.is_empty() || name.chars().count() > MAX_NAME || !is_plain {
         let message = format!("{what}: expected one line of at most {MAX_NAME} printable characters");
         return Err(Failure::usage(message));

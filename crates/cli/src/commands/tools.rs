@@ -24,7 +24,7 @@ pub(crate) async fn tools(args: &ToolsArgs, process_env: &ProcessEnv) -> Result<
     let provider = route::displayed_provider(args.provider, None, process_env)?;
     let profile = provider.profile(provider.default_model().unwrap_or(ANY_MODEL));
     let toolset = args.toolset.into();
-    let options = toolset::for_display(&profile, toolset, false)?;
+    let options = toolset::display_options(&profile, toolset, false)?;
     let profile = profile.with_toolset_options(toolset, &options).as_in_session(SubagentLimits::default());
     let text = match args.output {
         ListFormat::Json => render::json_line(&wire_tools(provider, &profile).await?)?,
@@ -40,7 +40,7 @@ async fn wire_tools(provider: Provider, profile: &ProviderProfile) -> Result<Val
     let server = ScriptedServer::start(script, ServerOptions::new())
         .await
         .or_failed("cannot start the scripted server")?;
-    let route = Route::to_script(provider, profile.model.clone(), server.base_url(dialect_of(provider)));
+    let route = Route::scripted(provider, profile.model.clone(), server.base_url(dialect_of(provider)));
     let client = route.client(Client::builder())?;
     let mut request = Request::new(&profile.model, vec![Message::user("Which tools are there?")])
         .with_provider(&profile.provider)

@@ -6,7 +6,7 @@ use crate::arguments::{ListFormat, TrustArgs};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::policy::{Project, Trusted};
+use crate::policy::{Project, TrustedProjects};
 use crate::process_env::ProcessEnv;
 use crate::render;
 
@@ -15,7 +15,7 @@ const LOCAL: &str = "local";
 
 /// Runs `pintle trust`.
 pub(crate) async fn trust(args: TrustArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    let mut trusted = Trusted::open(process_env)?;
+    let mut trusted = TrustedProjects::open(process_env)?;
     let text = if args.list {
         list(&trusted, args.output)?
     } else {
@@ -48,7 +48,7 @@ pub(crate) async fn trust(args: TrustArgs, process_env: &ProcessEnv) -> Result<E
     Ok(Exit::Done)
 }
 
-fn list(trusted: &Trusted, output: ListFormat) -> Result<String, Failure> {
+fn list(trusted: &TrustedProjects, output: ListFormat) -> Result<String, Failure> {
     let rows: Vec<_> =
         trusted.all().map(|(project, hash)| json!({"project": project, "hash": hash})).collect();
     match output {
@@ -60,7 +60,7 @@ fn list(trusted: &Trusted, output: ListFormat) -> Result<String, Failure> {
 }
 
 fn add(
-    trusted: &mut Trusted,
+    trusted: &mut TrustedProjects,
     project: &Project,
     output: ListFormat,
     process_env: &ProcessEnv,

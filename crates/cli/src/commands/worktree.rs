@@ -13,7 +13,7 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 use crate::render::{self, sanitize};
 use crate::sessions::Sessions;
-use crate::sessions::worktree::{Changes, Worktree};
+use crate::sessions::worktree::{Worktree, WorktreeChanges};
 
 /// Runs `pintle worktree`.
 pub(crate) async fn worktree(args: WorktreeArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -51,7 +51,11 @@ struct Report {
 }
 
 /// Prints the changes, byte by byte unless standard output is a terminal.
-async fn print_diff(worktree: &Worktree, changes: &Changes, output: ListFormat) -> Result<Exit, Failure> {
+async fn print_diff(
+    worktree: &Worktree,
+    changes: &WorktreeChanges,
+    output: ListFormat,
+) -> Result<Exit, Failure> {
     for name in &changes.repositories {
         files::notify_left_out(name);
     }
@@ -147,7 +151,7 @@ async fn drop_worktree(
 }
 
 /// Returns the failure of a removal that would lose changes.
-fn unmerged(worktree: &Worktree, changes: &Changes) -> Failure {
+fn unmerged(worktree: &Worktree, changes: &WorktreeChanges) -> Failure {
     let mut what = render::plural(changes.files.len() as u64, "changed file");
     if changes.commits > 0 {
         what.push_str(&format!(" and {}", render::plural(changes.commits, "commit")));
@@ -168,9 +172,9 @@ fn unmerged(worktree: &Worktree, changes: &Changes) -> Failure {
 async fn find(sessions: &Sessions, id: &str, process_env: &ProcessEnv) -> Result<Worktree, Failure> {
     const HINT: &str = "`pintle worktree list` shows the sessions with a worktree";
     let summary = sessions.find(id).await.map_err(|failure| failure.with_hint(HINT))?;
-    match Worktree::of(&summary) {
+    match Worktree::from_summary(&summary) {
         Some(worktree) if worktree.exists(process_env) => Ok(worktree),
-        Some(worktree) => Err(worktree.missing(process_env).with_hint(HINT)),
+        Some(worktree) => Err(worktree.missing_failure(process_env).with_hint(HINT)),
         None => Err(Failure::usage(format!("session {} has no worktree", summary.id)).with_hint(HINT)),
     }
 }
@@ -185,7 +189,8 @@ async fn not_running(sessions: &Sessions, worktree: &Worktree) -> Result<(), Fai
 
 async fn list(sessions: &Sessions, process_env: &ProcessEnv) -> Result<Report, Failure> {
     let all = sessions.list(&Filter::default(), &Page::default()).await?;
-    let with_worktree = all.iter().filter_map(|summary: &Summary| Some((summary, Worktree::of(summary)?)));
+    let with_worktree =
+        all.iter().filter_map(|summary: &Summary| Some((summary, Worktree::from_summary(summary)?)));
     let mut rows = Vec::new();
     let mut text = String::new();
     for (summary, worktree) in with_worktree.filter(|(_, worktree)| worktree.exists(process_env)) {

@@ -38,7 +38,7 @@ pub(crate) struct Task<'a> {
     /// Run that an earlier process left unfinished.
     pub(crate) unfinished: Option<Run>,
     /// Whether the session can be resumed after this process exits.
-    pub(crate) is_kept: bool,
+    pub(crate) is_stored: bool,
     /// Whether an earlier process started the session. Its events are not shown again.
     pub(crate) is_resumed: bool,
     /// Model of the session.
@@ -75,7 +75,7 @@ pub(crate) struct RunReport {
     subagents: SubagentTotals,
     /// Whether a signal arrived while a question of the model was open.
     question_abandoned: bool,
-    is_kept: bool,
+    is_stored: bool,
     /// Reason why the answer cannot be used.
     unmatched: Option<UnmatchedAnswer>,
     /// The answer, if it had to match a schema and does.
@@ -100,7 +100,7 @@ impl RunReport {
     pub(crate) fn footer<'a>(&'a self, failure: Option<&'a Failure>) -> Footer<'a> {
         Footer {
             session_id: &self.session_id,
-            is_kept: self.is_kept,
+            is_stored: self.is_stored,
             outcome: &self.outcome,
             answer: self.answer.as_ref(),
             exit_code: failure.map_or(Exit::Done, |failure| failure.kind().into()).code(),
@@ -126,8 +126,18 @@ pub(crate) async fn follow(
     interrupts: &Interrupts,
 ) -> Result<RunReport, Failure> {
     let session_id = session.id().clone();
-    let Task { prompt, unfinished, is_kept, is_resumed, model, directory, user, approvals, limits, answers } =
-        task;
+    let Task {
+        prompt,
+        unfinished,
+        is_stored,
+        is_resumed,
+        model,
+        directory,
+        user,
+        approvals,
+        limits,
+        answers,
+    } = task;
     let (provider, model_name) = (model.route.provider.name(), model.route.model.as_str());
     let header = Header { session_id: &session_id, provider, model: model_name, directory };
     console.write(&view.header(&header)?).await?;
@@ -137,7 +147,7 @@ pub(crate) async fn follow(
     let closed = CancellationToken::new();
     let unanswered = CancellationToken::new();
     let left = CancellationToken::new();
-    let ending = Ending { handle: &handle, is_kept, approvals, left: &left };
+    let ending = Ending { handle: &handle, is_stored, approvals, left: &left };
     let mut printer = EventPrinter {
         view,
         console,
@@ -154,7 +164,7 @@ pub(crate) async fn follow(
     let work = async {
         let input = RunInput { prompt, unfinished, limits, answers };
         let outcome = converse(&session, input, user, &unanswered).await;
-        if is_kept {
+        if is_stored {
             session.suspend().await;
         } else {
             session.close().await;
@@ -197,7 +207,7 @@ pub(crate) async fn follow(
         cost,
         subagents,
         question_abandoned,
-        is_kept,
+        is_stored,
         unmatched,
         answer,
     })
@@ -400,7 +410,7 @@ async fn stop_on_signal(
 #[derive(Clone, Copy)]
 struct Ending<'a> {
     handle: &'a SessionHandle,
-    is_kept: bool,
+    is_stored: bool,
     approvals: Option<&'a Prompter>,
     /// Cancelled if the session is left to another process.
     left: &'a CancellationToken,
@@ -410,13 +420,13 @@ impl Ending<'_> {
     /// Stops the run. A kept session is only interrupted.
     fn stop(self) {
         // Fails only if the session has already ended.
-        let _ = if self.is_kept { self.handle.interrupt() } else { self.handle.abort() };
+        let _ = if self.is_stored { self.handle.interrupt() } else { self.handle.abort() };
     }
 
     /// Stops the run because the terminal is gone. A call of a kept session that waits for approval is left to another
     /// process.
     fn hang_up(self) {
-        let is_waiting = self.is_kept && self.approvals.is_some_and(Prompter::can_be_left);
+        let is_waiting = self.is_stored && self.approvals.is_some_and(Prompter::can_be_left);
         if is_waiting && self.handle.abandon().is_ok() {
             self.left.cancel();
         } else {

@@ -18,7 +18,7 @@ pub struct ClientAttendant {
 
 impl ClientAttendant {
     /// Returns the attendant for a client that decides through the handle of the session.
-    pub fn through_handle(user: Option<Principal>) -> Self {
+    pub fn without_approver(user: Option<Principal>) -> Self {
         Self { user, approver: None }
     }
 
@@ -84,12 +84,12 @@ mod tests {
             Fingerprint::from_bytes(b"call"),
         );
         let user = Some(Principal::new("ann"));
-        let through_handle = ClientAttendant::through_handle(user.clone());
-        assert_eq!(through_handle.decide(&request).now_or_never(), None);
+        let without_approver = ClientAttendant::without_approver(user.clone());
+        assert_eq!(without_approver.decide(&request).now_or_never(), None);
         let approver = Arc::new(FakeAttendant::attended(["yes"]));
         let with_approver = ClientAttendant::with_approver(user.clone(), approver);
         assert_eq!(with_approver.decide(&request).now_or_never(), Some(Decision::Approve));
-        for attendant in [through_handle, with_approver] {
+        for attendant in [without_approver, with_approver] {
             assert!(attendant.is_attended());
             assert_eq!((attendant.principal(), attendant.user()), (user.clone(), user.clone()));
         }

@@ -40,8 +40,9 @@ async fn report_of(
         Err(problem) => AuditReport::unreadable(id, problem).with_chain(of_lines(&found)),
     };
     for subagent in report.audit.iter_mut().flat_map(|audit| &mut audit.subagents) {
-        let is_kept = store.summary(&subagent.session_id).await.or_failed("cannot read the store")?.is_some();
-        if is_kept {
+        let is_stored =
+            store.summary(&subagent.session_id).await.or_failed("cannot read the store")?.is_some();
+        if is_stored {
             let read = read_audit(sessions, subagent.session_id.clone(), None).await?;
             subagent.report = Some(Box::new(read));
         }

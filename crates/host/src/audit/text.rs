@@ -1,7 +1,7 @@
 //! Audit as plain lines.
 
 use super::document::{Block, Document};
-use crate::sanitize::{escape_hidden, in_one_line};
+use crate::sanitize::{escape_hidden, to_single_line};
 
 /// Columns of the names of fields.
 const NAME: usize = 11;
@@ -42,7 +42,7 @@ fn push(block: &Block, depth: usize, text: &mut String) {
 
 /// Returns a text as one line.
 fn line(text: &str) -> String {
-    in_one_line(text.trim_end())
+    to_single_line(text.trim_end())
 }
 
 #[cfg(test)]

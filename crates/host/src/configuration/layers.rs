@@ -113,7 +113,7 @@ fn hide_weaker_urls(layers: &mut [LayerSpec], given: Option<ProviderName>, proce
 fn require_profile(name: &str, loaded: &Configuration) -> Result<(), Failure> {
     let is_known = loaded.profiles().contains(name)
         || keys::is_profile_file(name)
-        || process_env::read_text_if_there("profile", Path::new(name))?.is_some();
+        || process_env::read_text_if_exists("profile", Path::new(name))?.is_some();
     if is_known {
         return Ok(());
     }
@@ -130,7 +130,7 @@ fn url_variable(
     let provider = match given {
         Some(ProviderName::Scripted) => return None,
         Some(ProviderName::Of(provider)) => Some(provider),
-        None => configured().or_else(|| Provider::by_key(|name| process_env.variable(name))),
+        None => configured().or_else(|| Provider::first_with_key(|name| process_env.variable(name))),
     };
     let name = provider.unwrap_or(Provider::OpenAiCompatible).variables().base_url;
     Some((name, process_env.variable(name)?))

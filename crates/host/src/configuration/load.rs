@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::layers::{Access, ValueKind};
 use crate::named_value;
 use crate::notice::Notice;
-use crate::policy::{Project, Trusted};
+use crate::policy::{Project, TrustedProjects};
 use crate::process_env::ProcessEnv;
 
 /// Name of the project's file for messages.
@@ -101,14 +101,14 @@ impl Configuration {
         if needs_trust(&file) {
             let projects = Project::read_all(&environment).await?;
             let project = projects.into_iter().find(|project| project.root == configuration.root);
-            let trusted = Trusted::open(process_env)?;
+            let trusted = TrustedProjects::open(process_env)?;
             // The file may have changed since it was read.
             let is_trusted_text = |project: &Project| {
                 trusted.contains(LOCAL, project) && project.configuration() == Some(&configuration.text)
             };
             self.is_project_trusted = project.as_ref().is_some_and(is_trusted_text);
             if !self.is_project_trusted {
-                let was = project.as_ref().is_some_and(|project| trusted.has_older(LOCAL, project));
+                let was = project.as_ref().is_some_and(|project| trusted.has_outdated_trust(LOCAL, project));
                 let change = if was { " any more, since its files have changed" } else { "" };
                 let keys = list(remove(&mut file, is_trusted));
                 self.notices.push(Notice::from(format!(
@@ -157,7 +157,7 @@ impl Configuration {
     /// Describes a name without a profile.
     pub(super) fn no_profile(&self, name: &str) -> String {
         let profiles = self.profiles();
-        let meant = named_value::meant(name, profiles.iter().copied());
+        let meant = named_value::suggest_name(name, profiles.iter().copied());
         if !meant.is_empty() || profiles.is_empty() {
             return format!("there is no profile `{name}`{meant}");
         }

@@ -11,7 +11,7 @@ use pintle_env::{ConfinedEnvironment, ExecutionEnvironment, LocalEnvironmentBuil
 use pintle_governance::WorkspacePolicy;
 
 #[cfg(target_os = "linux")]
-use self::linux::sandboxed;
+use self::linux::build_sandboxed;
 use super::repository_guard::RepositoryGuard;
 use super::temporary::TemporaryDirectory;
 use super::watch_record::WatchRecord;
@@ -21,10 +21,10 @@ use crate::process_env::ProcessEnv;
 use crate::spec::{NetworkAccess, SandboxLevel, SessionSpec};
 
 /// Message for an environment that cannot be set up.
-pub const UNUSABLE: &str = "cannot use the execution environment";
+pub const ENVIRONMENT_UNUSABLE: &str = "cannot use the execution environment";
 
-/// Hint at the way out of a sandbox that cannot be set up.
-pub const HINT: &str =
+/// Hint for a sandbox that cannot be set up.
+pub const SANDBOX_HINT: &str =
     "use --no-sandbox to run commands with all your permissions, or --mode edit to be asked";
 
 /// Limits on commands and file tools.
@@ -65,13 +65,13 @@ impl From<&SessionSpec> for Confinement {
 pub(super) struct ConfinedLocal {
     pub(super) environment: Arc<dyn ExecutionEnvironment>,
     /// The environment for MCP servers, some of which may run outside of the sandbox.
-    pub(super) of_servers: Arc<dyn ExecutionEnvironment>,
+    pub(super) server_environment: Arc<dyn ExecutionEnvironment>,
     pub(super) kill_all: Arc<dyn Fn() + Send + Sync>,
     /// Directory for temporary files of sandboxed commands, removed on drop.
     pub(super) temporary: Option<TemporaryDirectory>,
     pub(super) sandbox: SandboxState,
-    /// The sandbox support comes from an earlier probe, not from this run.
-    pub(super) is_remembered: bool,
+    /// Whether the sandbox support was read from the record of an earlier probe.
+    pub(super) is_cached: bool,
     /// Policy with the files that the sandbox protects.
     pub(super) workspace: WorkspacePolicy,
     /// Returns the paths that lost their protection while a command ran.
@@ -94,27 +94,27 @@ pub(super) struct GuardedFiles<'a> {
 
 /// Sandbox requirements of a run.
 #[derive(Clone, Debug)]
-pub struct SandboxUse {
+pub struct SandboxRequirements {
     /// Whether commands and file tools may change the workspace now. It follows the mode.
     pub writes: WriteSwitch,
-    /// The user can allow a command to run outside.
-    pub can_be_left: bool,
-    /// State may be kept for later runs.
+    /// Whether the user can allow a command to run outside of the sandbox.
+    pub can_run_outside: bool,
+    /// Whether state is stored for later runs.
     pub keeps_state: bool,
     /// Whether the result of an earlier probe may be used.
-    pub may_recall: bool,
-    /// The workspace is a clone that is removed later. Only its own repository is guarded, not repositories that
+    pub may_reuse_probe: bool,
+    /// Whether the workspace is a clone that is removed later. Only its own repository is guarded, not repositories that
     /// commands create in it.
     pub is_disposable: bool,
 }
 
-impl Default for SandboxUse {
+impl Default for SandboxRequirements {
     fn default() -> Self {
         Self {
             writes: WriteSwitch::new(true),
-            can_be_left: false,
+            can_run_outside: false,
             keeps_state: false,
-            may_recall: true,
+            may_reuse_probe: true,
             is_disposable: false,
         }
     }
@@ -135,8 +135,8 @@ pub enum SandboxState {
 }
 
 impl SandboxState {
-    /// Returns its name in a record.
-    pub fn on_record(&self) -> &str {
+    /// Returns the name of the state in a record.
+    pub fn recorded_name(&self) -> &str {
         match self {
             Self::Off => "off",
             Self::Level(level) => level,
@@ -175,9 +175,9 @@ pub async fn has_sandbox(_local: &pintle_env::LocalEnvironment) -> bool {
 /// Builds the local environment.
 ///
 /// A requested level that cannot be set up is a usage failure.
-pub(super) async fn local(
+pub(super) async fn build_local(
     confinement: &Confinement,
-    use_of: &SandboxUse,
+    requirements: &SandboxRequirements,
     builder: LocalEnvironmentBuilder,
     files: &GuardedFiles<'_>,
     process_env: &ProcessEnv,
@@ -185,28 +185,27 @@ pub(super) async fn local(
     let sandbox = match confinement.level {
         SandboxLevel::Off => SandboxState::Off,
         SandboxLevel::Auto | SandboxLevel::Full | SandboxLevel::Writes => {
-            match sandboxed(confinement, use_of, builder.clone(), files, process_env).await? {
-                Sandbox::Built(built) => return Ok(*built),
-                Sandbox::Unavailable { reasons } if confinement.level == SandboxLevel::Auto => {
+            match build_sandboxed(confinement, requirements, builder.clone(), files, process_env).await? {
+                SandboxAttempt::Built(built) => return Ok(*built),
+                SandboxAttempt::Unavailable { reasons } if confinement.level == SandboxLevel::Auto => {
                     SandboxState::Unavailable { reasons }
                 }
-                Sandbox::Unavailable { reasons } => {
-                    return Err(
-                        Failure::usage(format!("the sandbox cannot be set up: {reasons}")).with_hint(HINT)
-                    );
+                SandboxAttempt::Unavailable { reasons } => {
+                    return Err(Failure::usage(format!("the sandbox cannot be set up: {reasons}"))
+                        .with_hint(SANDBOX_HINT));
                 }
             }
         }
     };
-    let local = Arc::new(builder.build().or_failed(UNUSABLE)?);
+    let local = Arc::new(builder.build().or_failed(ENVIRONMENT_UNUSABLE)?);
     let killed = Arc::clone(&local);
     Ok(ConfinedLocal {
         environment: confine(confinement, Arc::clone(&local) as _, []),
-        of_servers: local,
+        server_environment: local,
         kill_all: Arc::new(move || killed.kill_all()),
         temporary: None,
         sandbox,
-        is_remembered: false,
+        is_cached: false,
         workspace: files.policy.clone(),
         replaced: None,
         repositories: RepositoryGuard::default(),
@@ -228,29 +227,29 @@ pub(super) fn confine(
 }
 
 /// Attempt to set up a sandbox.
-enum Sandbox {
+enum SandboxAttempt {
     Built(Box<ConfinedLocal>),
     Unavailable { reasons: String },
 }
 
 /// Returns an environment of this machine whose commands have the rights of the user but no network.
 #[cfg(target_os = "linux")]
-pub async fn without_network(
+pub async fn offline_environment(
     directory: &std::path::Path,
     process_env: &ProcessEnv,
 ) -> Result<Arc<dyn ExecutionEnvironment>, Failure> {
     use pintle_env::{Protection, SandboxedEnvironment};
 
-    use super::machine::Machine;
+    use super::sandbox_probe::SandboxProbe;
 
-    let builder = process_env.outside_builder(directory);
-    let trials = builder.clone().lifeline(false).build().or_failed(UNUSABLE)?;
-    let Machine { support, .. } = Machine::recall_or_probe(&trials, false, process_env).await?;
+    let builder = process_env.unsandboxed_builder(directory);
+    let trials = builder.clone().lifeline(false).build().or_failed(ENVIRONMENT_UNUSABLE)?;
+    let SandboxProbe { support, .. } = SandboxProbe::recall_or_probe(&trials, false, process_env).await?;
     // The strongest level comes first. The last one does not change temporary directories and services' files.
     let level = support.levels().into_iter().next_back().ok_or_else(no_network_sandbox)?;
-    let local = builder.build().or_failed(UNUSABLE)?;
+    let local = builder.build().or_failed(ENVIRONMENT_UNUSABLE)?;
     let sandbox = SandboxedEnvironment::new(local).with_level(level).with_support(support).with_writable("/");
-    let unenforced = sandbox.unenforced().await.or_failed(UNUSABLE)?;
+    let unenforced = sandbox.unenforced().await.or_failed(ENVIRONMENT_UNUSABLE)?;
     if unenforced.contains(&Protection::Sockets) {
         return Err(no_network_sandbox());
     }
@@ -261,7 +260,7 @@ pub async fn without_network(
 ///
 /// Always a usage failure: a sandbox requires Linux.
 #[cfg(not(target_os = "linux"))]
-pub async fn without_network(
+pub async fn offline_environment(
     _directory: &std::path::Path,
     _process_env: &ProcessEnv,
 ) -> Result<Arc<dyn ExecutionEnvironment>, Failure> {
@@ -276,12 +275,12 @@ fn no_network_sandbox() -> Failure {
 }
 
 #[cfg(not(target_os = "linux"))]
-async fn sandboxed(
+async fn build_sandboxed(
     _confinement: &Confinement,
-    _use_of: &SandboxUse,
+    _requirements: &SandboxRequirements,
     _builder: LocalEnvironmentBuilder,
     _files: &GuardedFiles<'_>,
     _process_env: &ProcessEnv,
-) -> Result<Sandbox, Failure> {
-    Ok(Sandbox::Unavailable { reasons: "a sandbox requires Linux".to_owned() })
+) -> Result<SandboxAttempt, Failure> {
+    Ok(SandboxAttempt::Unavailable { reasons: "a sandbox requires Linux".to_owned() })
 }

@@ -18,7 +18,7 @@ use pintle_tools::{Effect, SandboxSide};
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 
-use self::damage::{Damage, damage};
+use self::damage::{RepositoryDamage, find_damage};
 use super::secrets;
 use crate::notice::Notice;
 use crate::process_env::{self, ProcessEnv};
@@ -26,22 +26,22 @@ use crate::process_env::{self, ProcessEnv};
 /// Directory of the backups, below the state directory.
 const DIRECTORY: &str = "repositories";
 
-/// File with the paths of the repositories, beside their backups.
+/// File with the paths of the repositories, in the directory of their backups.
 const SOURCES: &str = "sources.json";
 
-/// File that a session keeps locked, beside its backups.
+/// File that a session keeps locked, in the directory of its backups.
 const LOCK: &str = "lock";
 
 /// Hint at the ways to remove a repository that is guarded.
-const TO_REMOVE: &str = "to remove a repository that existed when the session started, remove it outside of the session or \
+const REMOVAL_HINT: &str = "to remove a repository that existed when the session started, remove it outside of the session or \
                          allow the command to run outside of the sandbox";
 
 /// Entries of a git directory with its history. Git replaces these files and never changes them in place.
-const NAMES: [&str; 3] = ["index", "refs", "objects"];
+const HISTORY_ENTRIES: [&str; 3] = ["index", "refs", "objects"];
 
 /// Entries with small files, and those to which git appends or that users edit. At the level *full*, the sandbox keeps commands
 /// from removing the latter.
-const COPIED: [&str; 11] = [
+const COPIED_ENTRIES: [&str; 11] = [
     "HEAD",
     "ORIG_HEAD",
     "packed-refs",
@@ -62,19 +62,19 @@ const MAX_FILES: usize = 50_000;
 ///
 /// Nothing is linked before the first command.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RepositoryGuard(Option<Arc<Shared>>);
+pub(crate) struct RepositoryGuard(Option<Arc<GuardState>>);
 
 #[derive(Debug)]
-struct Shared {
+struct GuardState {
     repositories: Vec<PathBuf>,
     /// Directory for the backups of the workspace.
     directory: PathBuf,
     process_env: ProcessEnv,
-    session: Mutex<Session>,
+    session: Mutex<GuardedSession>,
 }
 
 #[derive(Debug, Default)]
-struct Session {
+struct GuardedSession {
     backups: Option<SessionBackups>,
     /// Restored history that no call has reported yet.
     unreported: Option<String>,
@@ -96,7 +96,7 @@ impl RepositoryGuard {
         let shared = directory.filter(|_| !repositories.is_empty()).map(|directory| {
             let repositories = repositories.iter().map(|path| process_env.real_path(path)).collect();
             let process_env = process_env.clone();
-            Arc::new(Shared { repositories, directory, process_env, session: Mutex::default() })
+            Arc::new(GuardState { repositories, directory, process_env, session: Mutex::default() })
         });
         Self(shared)
     }
@@ -116,15 +116,16 @@ impl RepositoryGuard {
             let notices = shared.process_env.notices();
             if session.backups.is_none() {
                 let started = shared.start();
-                session.backups =
-                    started.map_err(|error| notices.report(no_backup(&shared.directory, &error))).ok();
+                session.backups = started
+                    .map_err(|error| notices.report(missing_backup_notice(&shared.directory, &error)))
+                    .ok();
             }
             let Some(SessionBackups { backups, .. }) = &mut session.backups else { return };
             backups.retain(|backup| match backup.update() {
                 Ok(()) => true,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => true,
                 Err(error) => {
-                    notices.report(no_backup(backup.source(), &error));
+                    notices.report(missing_backup_notice(backup.source(), &error));
                     false
                 }
             });
@@ -146,9 +147,9 @@ impl RepositoryGuard {
     }
 
     /// Discards the backups if something is missing: a user has allowed the command that removed it.
-    async fn accept(&self) {
+    async fn accept_removal(&self) {
         self.blocking(|_, session| {
-            let is_damaged = |backup: &LinkedBackup| matches!(damage(backup), Ok(Some(_)));
+            let is_damaged = |backup: &LinkedBackup| matches!(find_damage(backup), Ok(Some(_)));
             if session.backups.as_ref().is_some_and(|session| session.backups.iter().any(is_damaged)) {
                 session.backups = None;
             }
@@ -171,7 +172,7 @@ impl RepositoryGuard {
 
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Shared, &mut Session) -> T + Send + 'static,
+        work: impl FnOnce(&GuardState, &mut GuardedSession) -> T + Send + 'static,
     ) -> Option<T> {
         let shared = Arc::clone(self.0.as_ref()?);
         let worked = tokio::task::spawn_blocking(move || work(&shared, &mut shared.session.blocking_lock()));
@@ -179,7 +180,7 @@ impl RepositoryGuard {
     }
 }
 
-impl Session {
+impl GuardedSession {
     /// Restores missing files of the repositories. That may fail while a command removes files. If it fails when all have
     /// ended, the backups are kept. Returns whether nothing is missing.
     fn restore(&mut self, all_have_ended: bool, process_env: &ProcessEnv) -> bool {
@@ -193,12 +194,12 @@ impl Session {
                 continue;
             }
             let source = backup.source().display();
-            let restored = damage(backup).and_then(|damage| match damage {
+            let restored = find_damage(backup).and_then(|damage| match damage {
                 None => Ok(None),
                 // Deleted branches stay deleted.
-                Some(Damage::Objects) => backup.restore("objects").map(|_| None),
-                Some(Damage::Packs) => backup.restore("objects").map(Some),
-                Some(Damage::History) => backup.restore("").map(Some),
+                Some(RepositoryDamage::Objects) => backup.restore("objects").map(|_| None),
+                Some(RepositoryDamage::Packs) => backup.restore("objects").map(Some),
+                Some(RepositoryDamage::History) => backup.restore("").map(Some),
             });
             match restored {
                 Ok(None) => {}
@@ -206,7 +207,7 @@ impl Session {
                     lost.push(backup.source());
                     let files = Count(files as u64, "file");
                     let restored = format!(
-                        "a command removed part of the git history of {source}; restored {files}; {TO_REMOVE}"
+                        "a command removed part of the git history of {source}; restored {files}; {REMOVAL_HINT}"
                     );
                     self.unreported = join_reasons(self.unreported.take(), Some(restored));
                 }
@@ -232,7 +233,7 @@ impl Session {
     }
 }
 
-impl Shared {
+impl GuardState {
     fn start(&self) -> io::Result<SessionBackups> {
         let failed = |failure: crate::failure::Failure| io::Error::other(failure.message());
         self.remove_abandoned();
@@ -269,7 +270,7 @@ impl Shared {
                 continue;
             }
             let Ok(Some(_lock)) = self.process_env.try_lock_private(&lock) else { continue };
-            let sources = process_env::read_text_if_there("list of repositories", &session.join(SOURCES));
+            let sources = process_env::read_text_if_exists("list of repositories", &session.join(SOURCES));
             let sources = sources.ok().flatten().and_then(|text| serde_json::from_str(&text).ok());
             let sources: Vec<PathBuf> = sources.unwrap_or_default();
             let backups = backups_in(&session, &sources);
@@ -296,9 +297,9 @@ impl Shared {
 /// Restores missing files of a repository from the backup of a session that was killed. Returns a notice about them;
 /// `None` if none were missing.
 fn restore_abandoned(backup: &LinkedBackup) -> io::Result<Option<Notice>> {
-    let Some(damage) = damage(backup)? else { return Ok(None) };
+    let Some(damage) = find_damage(backup)? else { return Ok(None) };
     // The user may have deleted branches since.
-    let below = if damage == Damage::History { "" } else { "objects" };
+    let below = if damage == RepositoryDamage::History { "" } else { "objects" };
     let (files, source) = (Count(backup.restore(below)? as u64, "file"), backup.source().display());
     Ok(Some(Notice::from(format!(
         "an earlier session ended after a command removed part of the git history of {source}; restored {files}"
@@ -313,7 +314,7 @@ fn is_removed_as_a_whole(backup: &LinkedBackup) -> bool {
 }
 
 /// Returns the notice that a git history has no backup.
-fn no_backup(path: &Path, error: &io::Error) -> Notice {
+fn missing_backup_notice(path: &Path, error: &io::Error) -> Notice {
     let path = path.display();
     let reason = if error.kind() == io::ErrorKind::QuotaExceeded {
         format!("it has more than {MAX_FILES} files")
@@ -331,8 +332,9 @@ fn no_backup(path: &Path, error: &io::Error) -> Notice {
 fn backups_in(directory: &Path, repositories: &[PathBuf]) -> Vec<LinkedBackup> {
     let numbered = (0..).zip(repositories);
     let backup = |(number, repository): (usize, &PathBuf)| {
-        let backup = LinkedBackup::new(repository, NAMES, directory.join(number.to_string()), MAX_FILES);
-        COPIED.into_iter().fold(backup, LinkedBackup::with_copied_entry)
+        let backup =
+            LinkedBackup::new(repository, HISTORY_ENTRIES, directory.join(number.to_string()), MAX_FILES);
+        COPIED_ENTRIES.into_iter().fold(backup, LinkedBackup::with_copied_entry)
     };
     numbered.map(backup).collect()
 }
@@ -363,7 +365,7 @@ impl Gate for GuardedWatch {
         }
         let restored = match call.sandbox() {
             Some(SandboxSide::Outside) => {
-                self.repositories.accept().await;
+                self.repositories.accept_removal().await;
                 None
             }
             Some(SandboxSide::Inside) | None => self.repositories.restore().await,

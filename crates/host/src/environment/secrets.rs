@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use pintle_store::Hash;
 
 use crate::failure::Failure;
-use crate::kept_in;
 use crate::process_env::{self, ProcessEnv};
+use crate::session_store;
 
 /// Files and directories below the home directory that hold keys of the user.
-const BELOW_HOME: [&str; 15] = [
+const KEY_PATHS_BELOW_HOME: [&str; 15] = [
     ".ssh",
     ".gnupg",
     ".aws",
@@ -42,11 +42,11 @@ const SOCKET_DIRECTORIES: [&str; 8] = [
 
 /// Files and directories with keys below the configuration directory, which is `~/.config` unless a variable names
 /// another.
-const BELOW_CONFIG: [&str; 6] = ["gcloud", "gh", "hub", "op", "pip/pip.conf", "git/credentials"];
+const KEY_PATHS_BELOW_CONFIG: [&str; 6] = ["gcloud", "gh", "hub", "op", "pip/pip.conf", "git/credentials"];
 
 /// Variables that move such files, with the names below their value; `""` is the value itself. Values may be lists.
-const MOVED: [(&str, &[&str]); 15] = [
-    ("XDG_CONFIG_HOME", &BELOW_CONFIG),
+const RELOCATED_KEY_PATHS: [(&str, &[&str]); 15] = [
+    ("XDG_CONFIG_HOME", &KEY_PATHS_BELOW_CONFIG),
     ("XDG_DATA_HOME", &["keyrings", "containers/podman/machine"]),
     ("CARGO_HOME", &["credentials", "credentials.toml"]),
     ("GNUPGHOME", &[""]),
@@ -88,7 +88,7 @@ pub(crate) struct HiddenPaths {
 ///
 /// An unknown home directory is a usage failure, since its files could not be hidden, as is another workspace that
 /// would be hidden itself.
-pub(super) fn hidden(workspace: &Path, process_env: &ProcessEnv) -> Result<HiddenPaths, Failure> {
+pub(super) fn hidden_in_sandbox(workspace: &Path, process_env: &ProcessEnv) -> Result<HiddenPaths, Failure> {
     hidden_among(hidden_paths(process_env)?, workspace, process_env)
 }
 
@@ -136,7 +136,7 @@ pub fn server_paths(process_env: &ProcessEnv) -> impl Iterator<Item = PathBuf> {
     let own = process_env.configuration_directory().into_iter();
     // As a whole: a mount on a file would be lost when another process replaces the file.
     let of_state = process_env.state_directory().ok();
-    let of_store = kept_in::password_file(process_env);
+    let of_store = session_store::password_file(process_env);
     let named = process_env.server_files().unwrap_or_default().to_vec();
     own.chain(of_state).chain(of_store).chain(named)
 }
@@ -151,9 +151,9 @@ pub(super) fn hidden_paths(process_env: &ProcessEnv) -> Result<Vec<PathBuf>, Fai
     let other = process_env.database_home().filter(|other| *other != home);
     let of_other = other.into_iter().flat_map(|other| {
         let own = other.join(".config/pintle");
-        keys_below(other).chain([own])
+        key_paths_below(other).chain([own])
     });
-    let moved = MOVED.iter().flat_map(|(variable, names)| {
+    let moved = RELOCATED_KEY_PATHS.iter().flat_map(|(variable, names)| {
         let value = process_env.variable(variable).unwrap_or_default();
         let roots: Vec<PathBuf> = std::env::split_paths(&value).filter(|path| path.is_absolute()).collect();
         let join = |root: &PathBuf, name: &str| if name.is_empty() { root.clone() } else { root.join(name) };
@@ -161,23 +161,27 @@ pub(super) fn hidden_paths(process_env: &ProcessEnv) -> Result<Vec<PathBuf>, Fai
     });
     // A device such as `/dev/null` means no file, and a directory above home contains unrelated files.
     let is_file_of_user = |path: &PathBuf| !path.starts_with("/dev") && !home.starts_with(path);
-    let of_user = keys_below(&home).chain(of_other).chain(moved.filter(is_file_of_user));
+    let of_user = key_paths_below(&home).chain(of_other).chain(moved.filter(is_file_of_user));
     let foreign = process_env.foreign_roots().iter().cloned();
     Ok(of_user.chain(server_paths(process_env)).chain(foreign).collect())
 }
 
 /// Returns the files and directories below a home directory that hold keys, or have sockets of services that run programs.
-fn keys_below(home: &Path) -> impl Iterator<Item = PathBuf> {
+fn key_paths_below(home: &Path) -> impl Iterator<Item = PathBuf> {
     let config = home.join(".config");
-    let below_config = BELOW_CONFIG.iter().map(move |name| config.join(name));
-    BELOW_HOME.iter().chain(&SOCKET_DIRECTORIES).map(move |name| home.join(name)).chain(below_config)
+    let below_config = KEY_PATHS_BELOW_CONFIG.iter().map(move |name| config.join(name));
+    KEY_PATHS_BELOW_HOME
+        .iter()
+        .chain(&SOCKET_DIRECTORIES)
+        .map(move |name| home.join(name))
+        .chain(below_config)
 }
 
 /// Returns the directories outside of a workspace that git changes in it, if it is a worktree of a repository
 /// elsewhere: its objects and branches, and the files of the worktree itself. Settings and hooks of the repository are
 /// not among them.
-pub(super) fn of_repository(workspace: &Path, process_env: &ProcessEnv) -> Vec<PathBuf> {
-    let read = |path: &Path| process_env::read_text_if_there("link to a repository", path).ok().flatten();
+pub(super) fn external_git_directories(workspace: &Path, process_env: &ProcessEnv) -> Vec<PathBuf> {
+    let read = |path: &Path| process_env::read_text_if_exists("link to a repository", path).ok().flatten();
     let link = workspace.join(".git");
     let Some(text) = read(&link) else { return Vec::new() };
     let Some(own) = text.trim().strip_prefix("gitdir:").map(|path| workspace.join(path.trim())) else {
@@ -198,8 +202,8 @@ pub(super) fn of_repository(workspace: &Path, process_env: &ProcessEnv) -> Vec<P
     all.filter(|path| process_env.is_directory(path)).collect()
 }
 
-/// Returns the directory for caches of builds in a workspace, which lasts longer than a session; `None` if the command has
-/// no place for its state.
+/// Returns the directory for caches of builds in a workspace, which lasts longer than a session; `None` without a
+/// state directory.
 pub(super) fn cache_directory(workspace: &Path, process_env: &ProcessEnv) -> Option<PathBuf> {
     workspace_state_path(CACHES, workspace, process_env)
 }
@@ -223,14 +227,14 @@ mod tests {
 
     fn hidden_with(variables: &[(&str, &str)]) -> Vec<PathBuf> {
         let variables = variables.iter().map(|(name, value)| (*name, OsStr::new(*value)));
-        hidden_paths(&ProcessEnv::with(variables)).unwrap()
+        hidden_paths(&ProcessEnv::from_variables(variables)).unwrap()
     }
 
     #[test]
     fn without_a_home_nothing_is_said_to_be_hidden() {
         for home in [None, Some(""), Some("relative")] {
             let variables = home.map(|home| ("HOME", OsStr::new(home)));
-            let failure = hidden_paths(&ProcessEnv::with(variables)).unwrap_err();
+            let failure = hidden_paths(&ProcessEnv::from_variables(variables)).unwrap_err();
             assert!(failure.message().contains("home directory"), "{home:?}: {}", failure.message());
         }
     }
@@ -260,7 +264,7 @@ mod tests {
 
     #[test]
     fn keys_below_the_home_of_the_user_database_are_hidden_too() {
-        let process_env = ProcessEnv::with([("HOME", OsStr::new("/u/jan"))]);
+        let process_env = ProcessEnv::from_variables([("HOME", OsStr::new("/u/jan"))]);
         let usual = hidden_paths(&process_env).unwrap();
         let same = process_env.clone().with_database_home(Path::new("/u/jan"));
         assert_eq!(hidden_paths(&same).unwrap(), usual);
@@ -274,11 +278,11 @@ mod tests {
 
     #[test]
     fn files_of_a_server_are_hidden_with_and_without_a_sandbox() {
-        let process_env = ProcessEnv::with([("HOME", OsStr::new("/u/jan"))]);
+        let process_env = ProcessEnv::from_variables([("HOME", OsStr::new("/u/jan"))]);
         let found = hidden_without_sandbox(Path::new("/srv"), &process_env).unwrap();
         assert_eq!(found.paths, Vec::<PathBuf>::new(), "no server");
         let process_env = process_env.with_server_files([PathBuf::from("/srv/tokens.json")]);
-        for found in [hidden, hidden_without_sandbox] {
+        for found in [hidden_in_sandbox, hidden_without_sandbox] {
             let paths = found(Path::new("/srv"), &process_env).unwrap().paths;
             for path in ["/srv/tokens.json", "/u/jan/.config/pintle", "/u/jan/.local/state/pintle"] {
                 assert!(paths.contains(&PathBuf::from(path)), "{path}: {paths:?}");
@@ -293,7 +297,7 @@ mod tests {
     fn a_workspace_is_visible_only_where_sessions_have_theirs() {
         let directory = tempfile::tempdir().unwrap();
         let home = directory.path().canonicalize().unwrap();
-        let process_env = ProcessEnv::with([("HOME", home.as_os_str())]);
+        let process_env = ProcessEnv::from_variables([("HOME", home.as_os_str())]);
         let state = ".local/state/pintle";
         for (workspace, expected) in [
             ("project".to_owned(), Some(false)),
@@ -309,7 +313,7 @@ mod tests {
             process_env.create_directory(&home.join(".ssh")).unwrap();
             let _ = std::os::unix::fs::symlink(home.join(".ssh"), home.join("link"));
             process_env.create_directory(&home.join(&workspace)).unwrap();
-            let found = hidden(&home.join(&workspace), &process_env);
+            let found = hidden_in_sandbox(&home.join(&workspace), &process_env);
             assert_eq!(found.ok().map(|found| !found.visible.is_empty()), expected, "{workspace}");
         }
     }
@@ -333,7 +337,7 @@ mod tests {
     fn only_known_worktrees_make_directories_writable() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
-        let process_env = ProcessEnv::with([]);
+        let process_env = ProcessEnv::from_variables([]);
         for name in ["main/.git/objects", "main/.git/worktrees/w", "w"] {
             process_env.create_directory(&at(name)).unwrap();
         }
@@ -343,11 +347,15 @@ mod tests {
         write("main/.git/worktrees/w/commondir", "../..\n".to_owned());
         for (back, is_known) in [("w/.git", true), ("elsewhere/.git", false)] {
             write("main/.git/worktrees/w/gitdir", format!("{}\n", at(back).display()));
-            let writable = of_repository(&at("w"), &process_env);
+            let writable = external_git_directories(&at("w"), &process_env);
             assert_eq!(writable.contains(&own), is_known, "{back}: {writable:?}");
         }
         write("main/.git/worktrees/w/gitdir", format!("{}\n", at("w/.git").display()));
         write("main/.git/worktrees/w/commondir", "../../..\n".to_owned());
-        assert_eq!(of_repository(&at("w"), &process_env), Vec::<PathBuf>::new(), "another repository");
+        assert_eq!(
+            external_git_directories(&at("w"), &process_env),
+            Vec::<PathBuf>::new(),
+            "another repository"
+        );
     }
 }

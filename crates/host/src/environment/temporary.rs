@@ -88,7 +88,7 @@ fn remove_abandoned_in(parent: &Path) {
             && is_own()
             && let Ok(Lock::Held(_lock)) = try_lock(&entry.path())
         {
-            // What cannot be removed is left for the next start.
+            // The next start removes the rest.
             let _ = remove(&entry.path());
         }
     }

@@ -5,7 +5,7 @@ use super::*;
 
 #[test]
 fn environment_errors_name_the_target() {
-    let process_env = ProcessEnv::with([]);
+    let process_env = ProcessEnv::from_variables([]);
     let failure_for = |text: &str, directory: Option<&str>, error: EnvError| {
         let failure = EnvTarget {
             choice: EnvironmentChoice {
@@ -13,7 +13,7 @@ fn environment_errors_name_the_target() {
                 directory: directory.map(PathBuf::from),
             },
             confinement: Confinement::none(),
-            use_of: SandboxUse::default(),
+            requirements: SandboxRequirements::default(),
             denials: &[],
             hidden: &[],
             process_env: &process_env,
@@ -52,7 +52,7 @@ fn environment_errors_name_the_target() {
 
 #[test]
 fn local_directory_is_checked_up_front() {
-    let process_env = ProcessEnv::with([]);
+    let process_env = ProcessEnv::from_variables([]);
     let mut choice = EnvironmentChoice { spec: EnvSpec::Local, directory: Some("/no/such/place".into()) };
     let confinement = Confinement::none();
     assert!(
@@ -70,7 +70,7 @@ fn local_directory_is_checked_up_front() {
 
 #[test]
 fn a_workspace_in_a_hidden_path_is_refused() {
-    let process_env = ProcessEnv::with([]);
+    let process_env = ProcessEnv::from_variables([]);
     let choice = EnvironmentChoice { spec: "docker:box".parse().unwrap(), directory: None };
     let hidden = [PathBuf::from("keys"), PathBuf::from("/srv/other")];
     let target = EnvTarget::new(choice, Confinement::none(), &process_env).unwrap().with_hidden(&hidden);

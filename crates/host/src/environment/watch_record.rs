@@ -1,4 +1,4 @@
-//! Record of the watched files of a workspace, kept between sessions.
+//! Record of the watched files of a workspace, stored between sessions.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ impl WatchRecord {
             true => process_env.try_lock_private(&path.with_extension("lock")).ok().flatten(),
             false => None,
         };
-        let earlier = match process_env::read_text_if_there("record of watched files", &path)? {
+        let earlier = match process_env::read_text_if_exists("record of watched files", &path)? {
             None => WatchedFiles::default(),
             Some(text) => serde_json::from_str(&text).map_err(|error| {
                 let message = format!("cannot parse the record of watched files {}", path.display());
@@ -66,26 +66,26 @@ impl WatchRecord {
         &self.earlier
     }
 
-    /// Keeps the repositories that were found before anything ran.
-    pub(super) fn note(&self, found: &WatchedFiles) {
+    /// Records the repositories that were found before the first command.
+    pub(super) fn record_repositories(&self, found: &WatchedFiles) {
         let all = self.earlier.clone().with_repositories(found);
         if all != self.earlier {
-            self.keep(&all);
+            self.write(&all);
         }
     }
 
     /// Keeps the state without the files, which nothing changes any more.
     pub(super) fn record_final(&self) {
         let Some(file) = &self.file else { return };
-        let known = process_env::read_text_if_there("record of watched files", &file.path).ok().flatten();
+        let known = process_env::read_text_if_exists("record of watched files", &file.path).ok().flatten();
         let known = known.and_then(|text| serde_json::from_str::<WatchedFiles>(&text).ok());
         if let Some(known) = known.filter(|known| !known.is_final()) {
-            self.keep(&known.without_states());
+            self.write(&known.without_states());
         }
     }
 
-    /// Keeps the state of the files.
-    pub(crate) fn keep(&self, files: &WatchedFiles) {
+    /// Writes the state of the files.
+    pub(crate) fn write(&self, files: &WatchedFiles) {
         let Some(file) = &self.file else { return };
         let written =
             serde_json::to_string(files).map(|text| file.process_env.write_private(&file.path, &text));

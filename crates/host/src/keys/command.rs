@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{OF_COMMAND, Secret};
+use super::{KEY_COMMAND, Secret};
 use crate::config_file::{self, FILE};
 use crate::failure::{Failure, FailureKind};
-use crate::host_command::{self, Ended};
+use crate::host_command::{self, ProgramOutcome};
 use crate::process_env::ProcessEnv;
 use crate::provider::Provider;
 use crate::sanitize::sanitize;
@@ -46,31 +46,31 @@ impl KeyCommands {
         process_env: &ProcessEnv,
     ) -> Result<Option<Secret>, Failure> {
         let Some(words) = self.commands.get(provider.name()) else { return Ok(None) };
-        key_of(provider, words, TIME_LIMIT, process_env).await.map(Some)
+        run_key_command(provider, words, TIME_LIMIT, process_env).await.map(Some)
     }
 }
 
-async fn key_of(
+async fn run_key_command(
     provider: Provider,
     words: &[String],
     limit: Duration,
     process_env: &ProcessEnv,
 ) -> Result<Secret, Failure> {
     let failed = |problem: &str| {
-        Failure::new(FailureKind::Credentials, format!("{OF_COMMAND} of {} {problem}", provider.name()))
+        Failure::new(FailureKind::Credentials, format!("{KEY_COMMAND} of {} {problem}", provider.name()))
             .with_hint(&format!("check {FILE} in the directory of your configuration"))
     };
     let ended = host_command::run_as_user(MAX_OUTPUT, process_env, words, limit).await;
     match ended.map_err(|error| failed("cannot run").caused_by(&error))? {
-        Ended::TimedOut => Err(failed(&format!("took longer than {} s", limit.as_secs()))),
-        Ended::Exited { code: 0, stdout, .. } => {
+        ProgramOutcome::TimedOut => Err(failed(&format!("took longer than {} s", limit.as_secs()))),
+        ProgramOutcome::Exited { code: 0, stdout, .. } => {
             let stdout = String::from_utf8_lossy(&stdout);
             let key = stdout.lines().next().unwrap_or_default().trim();
             let checked = super::check(provider, key);
             checked.map_err(|failure| failed(&format!("printed no key: {}", failure.message())))?;
             Ok(Secret::new(key))
         }
-        Ended::Exited { code, stdout, stderr } => {
+        ProgramOutcome::Exited { code, stdout, stderr } => {
             let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
             Err(failed(&format!("failed with exit code {code}{}", quoted(&stderr, &stdout))))
         }
@@ -93,11 +93,11 @@ mod tests {
 
     async fn printed(line: &str, limit: Duration) -> Result<Secret, Failure> {
         let words = ["sh", "-c", line].map(str::to_owned);
-        let process_env = ProcessEnv::with([
+        let process_env = ProcessEnv::from_variables([
             ("PATH", std::ffi::OsStr::new("/usr/bin:/bin")),
             ("VAULT_TOKEN", std::ffi::OsStr::new("token-of-the-vault")),
         ]);
-        key_of(Provider::Anthropic, &words, limit, &process_env).await
+        run_key_command(Provider::Anthropic, &words, limit, &process_env).await
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -140,8 +140,8 @@ mod tests {
     #[tokio::test]
     async fn missing_program_is_an_authentication_failure() {
         let words = ["no-such-program-of-keys".to_owned()];
-        let process_env = ProcessEnv::with([("PATH", std::ffi::OsStr::new("/usr/bin:/bin"))]);
-        let failure = key_of(Provider::Gemini, &words, TIME_LIMIT, &process_env).await.unwrap_err();
+        let process_env = ProcessEnv::from_variables([("PATH", std::ffi::OsStr::new("/usr/bin:/bin"))]);
+        let failure = run_key_command(Provider::Gemini, &words, TIME_LIMIT, &process_env).await.unwrap_err();
         assert_eq!(failure.kind(), FailureKind::Credentials);
         assert!(failure.message().starts_with("key_command of gemini cannot run"), "{}", failure.message());
     }

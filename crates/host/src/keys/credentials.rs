@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::{STORED, Secret, line_of};
+use super::{CREDENTIALS_FILE, Secret, line_number};
 use crate::failure::Failure;
 use crate::process_env::{self, ProcessEnv};
 use crate::provider::Provider;
@@ -22,7 +22,7 @@ pub struct Credentials {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Form {
+struct CredentialsFile {
     #[serde(default)]
     keys: BTreeMap<String, String>,
 }
@@ -33,7 +33,7 @@ impl Credentials {
     /// A file that other users can read is a usage failure.
     pub fn read(process_env: &ProcessEnv) -> Result<Self, Failure> {
         let Some(path) = Self::path(process_env) else { return Ok(Self::default()) };
-        let Some(text) = process_env::read_private_if_there("file of keys", &path)? else {
+        let Some(text) = process_env::read_private_if_exists("file of keys", &path)? else {
             return Ok(Self::default());
         };
         Self::parse(&path, &text)
@@ -43,7 +43,7 @@ impl Credentials {
     pub fn for_redaction(process_env: &ProcessEnv) -> Self {
         let path = Self::path(process_env);
         let read = path.and_then(|path| {
-            let text = process_env::read_text_if_there("file of keys", &path).ok()??;
+            let text = process_env::read_text_if_exists("file of keys", &path).ok()??;
             Self::parse(&path, &text).ok()
         });
         read.unwrap_or_default()
@@ -51,11 +51,11 @@ impl Credentials {
 
     fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
         // The parser's own message may quote a key.
-        let form: Form = toml::from_str(text).map_err(|error| {
+        let form: CredentialsFile = toml::from_str(text).map_err(|error| {
             Failure::usage(format!(
                 "the file of keys {} is wrong in line {}: expected `[keys]` and lines like `anthropic = \"…\"`",
                 path.display(),
-                line_of(&error, text)
+                line_number(&error, text)
             ))
         })?;
         Ok(Self { keys: form.keys.into_iter().map(|(name, key)| (name, Secret::new(key))).collect() })
@@ -63,7 +63,7 @@ impl Credentials {
 
     /// Returns the path of the file; `None` if no variable names the directory.
     pub fn path(process_env: &ProcessEnv) -> Option<PathBuf> {
-        process_env.configuration_directory().map(|directory| directory.join(STORED))
+        process_env.configuration_directory().map(|directory| directory.join(CREDENTIALS_FILE))
     }
 
     /// Returns the stored key of a provider; `None` also for an empty one.
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     fn process_env(directory: &tempfile::TempDir) -> ProcessEnv {
-        ProcessEnv::with([("PINTLE_CONFIG_DIR", directory.path().as_os_str())])
+        ProcessEnv::from_variables([("PINTLE_CONFIG_DIR", directory.path().as_os_str())])
     }
 
     #[test]

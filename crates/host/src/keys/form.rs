@@ -1,6 +1,6 @@
 //! Form of a key.
 
-use super::SUBSCRIPTIONS;
+use super::SUBSCRIPTION_NOTICE;
 use crate::failure::Failure;
 use crate::provider::Provider;
 
@@ -27,7 +27,7 @@ pub fn check(provider: Provider, key: &str) -> Result<(), Failure> {
         return wrong(format!("it has {} characters, expected {SHORTEST} to {LONGEST}", key.len()));
     }
     if key.starts_with(SUBSCRIPTION) {
-        return wrong(format!("it is a token of a subscription; {SUBSCRIPTIONS}"));
+        return wrong(format!("it is a token of a subscription; {SUBSCRIPTION_NOTICE}"));
     }
     match owner(key) {
         Some(owner) if owner != provider && provider != Provider::OpenAiCompatible => {

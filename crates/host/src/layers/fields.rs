@@ -2,7 +2,7 @@
 
 use pintle_agent::CompactionPolicy;
 
-use super::row::{Access, ClientScope, DefaultValue, FieldRow, KeptField, ValueKind};
+use super::row::{Access, ClientScope, DefaultValue, FieldRetention, FieldRow, ValueKind};
 use crate::provider::Provider;
 use crate::spec::{Combine, WorktreeBase};
 
@@ -22,14 +22,14 @@ pub static FIELDS: &[FieldRow] = &[
         .with_default(DefaultValue::Description(
             "the provider of a known model, else the first of openai, anthropic, gemini with a key",
         ))
-        .with_kept(KeptField::Always),
+        .with_retention(FieldRetention::Always),
     FieldRow::new("model.name", ValueKind::Text, Combine::Replace, "Model name")
         .with_key("model", &["model"], Access::Trusted)
         .with_default(DefaultValue::Description("the provider's best model"))
         .with_http("model", ClientScope::Create)
         .with_acp("model")
         .with_sdk(&["claude --model", "codex --model"])
-        .with_kept(KeptField::Always),
+        .with_retention(FieldRetention::Always),
     FieldRow::new(
         "model.base_url",
         ValueKind::Url,
@@ -40,10 +40,10 @@ pub static FIELDS: &[FieldRow] = &[
     .with_default(DefaultValue::Description("the provider's"))
     .with_variables(&["OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GEMINI_BASE_URL"])
     .with_sdk(&["codex openai_base_url"])
-    .with_kept(KeptField::Always),
+    .with_retention(FieldRetention::Always),
     FieldRow::new("model.script", ValueKind::Path, Combine::Replace, "Script for `--provider scripted`")
         .with_flags(&["script"])
-        .with_kept(KeptField::Always),
+        .with_retention(FieldRetention::Always),
     FieldRow::new(
         "model.dialect",
         ValueKind::Choice(Provider::NAMES),
@@ -52,7 +52,7 @@ pub static FIELDS: &[FieldRow] = &[
     )
     .with_flags(&["dialect"])
     .with_default(DefaultValue::Description("the script's, or openai"))
-    .with_kept(KeptField::Always),
+    .with_retention(FieldRetention::Always),
     FieldRow::new(
         "model.profile",
         ValueKind::Profile,
@@ -60,7 +60,7 @@ pub static FIELDS: &[FieldRow] = &[
         "Name of a profile below, or a profile file; a project can select only by name",
     )
     .with_key("profile", &["profile"], Access::Trusted)
-    .with_kept(KeptField::Always),
+    .with_retention(FieldRetention::Always),
     FieldRow::new(
         "model.reasoning_effort",
         ValueKind::Text,
@@ -72,7 +72,7 @@ pub static FIELDS: &[FieldRow] = &[
     .with_http("effort", ClientScope::Create)
     .with_acp("reasoning_effort")
     .with_sdk(&["claude --effort", "codex model_reasoning_effort"])
-    .with_kept(KeptField::Always),
+    .with_retention(FieldRetention::Always),
     FieldRow::new(
         "model.timeout",
         ValueKind::Time,
@@ -89,7 +89,7 @@ pub static FIELDS: &[FieldRow] = &[
     )
     .with_key("catalog", &["catalog"], Access::User)
     .with_default(DefaultValue::Description("the built-in catalog"))
-    .with_kept(KeptField::Always),
+    .with_retention(FieldRetention::Always),
     FieldRow::new(
         "environment.kind",
         ValueKind::Text,
@@ -99,7 +99,7 @@ pub static FIELDS: &[FieldRow] = &[
     .with_flags(&["env"])
     .with_default(DefaultValue::Value("local"))
     .with_fixed_http("environment", ClientScope::Approve)
-    .with_kept(KeptField::Always),
+    .with_retention(FieldRetention::Always),
     // The store has the directory of a session, which may be in its worktree.
     FieldRow::new(
         "environment.dir",
@@ -121,7 +121,7 @@ pub static FIELDS: &[FieldRow] = &[
     .with_key("sandbox", &["sandbox", "no-sandbox"], Access::Trusted)
     .with_default(DefaultValue::Value("auto"))
     .with_sdk(&["codex --sandbox"])
-    .with_kept(KeptField::Always),
+    .with_retention(FieldRetention::Always),
     FieldRow::new(
         "environment.network",
         ValueKind::Choice(NETWORK),
@@ -131,7 +131,7 @@ pub static FIELDS: &[FieldRow] = &[
     .with_key("network", &["network"], Access::Trusted)
     .with_default(DefaultValue::Description("off in a sandbox, otherwise on"))
     .with_sdk(&["codex sandbox_workspace_write.network_access"])
-    .with_kept(KeptField::Always),
+    .with_retention(FieldRetention::Always),
     FieldRow::new(
         "environment.confine",
         ValueKind::Switch,
@@ -140,7 +140,7 @@ pub static FIELDS: &[FieldRow] = &[
     )
     .with_key("confine", &["confine"], Access::Trusted)
     .with_default(FALSE)
-    .with_kept(KeptField::Always),
+    .with_retention(FieldRetention::Always),
     // A flag of the server, which applies to all of its sessions.
     FieldRow::new(
         "environment.roots",
@@ -161,7 +161,7 @@ pub static FIELDS: &[FieldRow] = &[
     .with_http("mode", ClientScope::CreateOrApprove)
     .with_acp("mode")
     .with_sdk(&["claude --permission-mode", "codex --ask-for-approval"])
-    .with_kept(KeptField::Always),
+    .with_retention(FieldRetention::Always),
     FieldRow::new(
         "policy.after_plan",
         ValueKind::Choice(MODES_AFTER_PLAN),
@@ -170,13 +170,13 @@ pub static FIELDS: &[FieldRow] = &[
     )
     .with_key("after_plan", &["after-plan"], Access::Trusted)
     .with_default(DefaultValue::Value("edit"))
-    .with_kept(KeptField::Always),
+    .with_retention(FieldRetention::Always),
     FieldRow::new("policy.allow", ValueKind::Rule, Combine::Append, "Rules for calls that need no decision")
         .with_flags(&["allow"])
         .with_access(Access::Trusted)
         .with_http("rules.allow", ClientScope::Approve)
         .with_sdk(&["claude --allowedTools"])
-        .with_kept(KeptField::UnlessFlag),
+        .with_retention(FieldRetention::UnlessFlag),
     FieldRow::new("policy.ask", ValueKind::Rule, Combine::Append, "Rules for calls that need a decision")
         .with_access(Access::Safe)
         .with_sdk(&["claude --settings permissions.ask"]),
@@ -185,7 +185,7 @@ pub static FIELDS: &[FieldRow] = &[
         .with_access(Access::Safe)
         .with_http("rules.deny", ClientScope::Create)
         .with_sdk(&["claude --disallowedTools", "codex web_search"])
-        .with_kept(KeptField::UnlessFlag),
+        .with_retention(FieldRetention::UnlessFlag),
     FieldRow::new(
         "policy.hidden",
         ValueKind::Path,
@@ -211,7 +211,7 @@ pub static FIELDS: &[FieldRow] = &[
     )
     .with_key("wait_approval", &["wait-approval"], Access::Trusted)
     .with_default(FALSE)
-    .with_kept(KeptField::Always),
+    .with_retention(FieldRetention::Always),
     FieldRow::new(
         "policy.read_before_write",
         ValueKind::Switch,
@@ -220,7 +220,7 @@ pub static FIELDS: &[FieldRow] = &[
     )
     .with_key("read_before_write", &["read-before-write"], Access::Trusted)
     .with_default(FALSE)
-    .with_kept(KeptField::Always),
+    .with_retention(FieldRetention::Always),
     FieldRow::new(
         "limits.max_turns",
         ValueKind::Count,
@@ -280,7 +280,7 @@ pub static FIELDS: &[FieldRow] = &[
     )
     .with_key("toolset", &["toolset"], Access::Safe)
     .with_default(DefaultValue::Value("native"))
-    .with_kept(KeptField::Always),
+    .with_retention(FieldRetention::Always),
     FieldRow::new(
         "tools.only",
         ValueKind::Structure,
@@ -300,7 +300,7 @@ pub static FIELDS: &[FieldRow] = &[
         "Files that declare MCP servers, in the form of .mcp.json",
     )
     .with_flags(&["mcp-config"])
-    .with_kept(KeptField::Always),
+    .with_retention(FieldRetention::Always),
     FieldRow::new(
         "tools.use_servers",
         ValueKind::Switch,
@@ -310,7 +310,7 @@ pub static FIELDS: &[FieldRow] = &[
     .with_flags(&["no-mcp"])
     .with_default(TRUE)
     .with_sdk(&["claude --strict-mcp-config"])
-    .with_kept(KeptField::Always),
+    .with_retention(FieldRetention::Always),
     FieldRow::new(
         "instructions.base",
         ValueKind::Text,

@@ -8,7 +8,7 @@ use pintle_agent::Toolset;
 
 use crate::spec::{BaseUrl, PartialSpec, ProfileRef, SandboxLevel};
 
-/// Flag of a kept session that cannot be converted.
+/// Flag of a stored session that cannot be converted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot read the flag --{flag} of the session: {problem}")]
 #[non_exhaustive]
@@ -26,7 +26,7 @@ impl PartialSpec {
     /// # Errors
     ///
     /// [`UnreadableFlag`] for an unknown flag, which could be a restriction, and for a wrong value.
-    pub fn from_remembered(
+    pub fn from_remembered_flags(
         flags: &BTreeMap<String, Vec<String>>,
         directory: Option<&str>,
     ) -> Result<Self, UnreadableFlag> {
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn each_stored_flag_sets_its_field() {
         for (flag, values, path) in STORED {
-            let spec = PartialSpec::from_remembered(&flags(&[(*flag, *values)]), None).unwrap();
+            let spec = PartialSpec::from_remembered_flags(&flags(&[(*flag, *values)]), None).unwrap();
             assert_eq!(spec.set_paths(), [*path], "{flag}");
         }
     }
@@ -159,14 +159,17 @@ mod tests {
             ("network", &["off"]),
             ("deny", &["shell", "@write"]),
         ]);
-        let spec = PartialSpec::from_remembered(&stored, Some("/work")).unwrap();
+        let spec = PartialSpec::from_remembered_flags(&stored, Some("/work")).unwrap();
         assert_eq!(spec.model.base_url, Some(BaseUrl::new("https://h/v1")));
         assert_eq!(spec.model.profile, Some(ProfileRef::Name("review".to_owned())));
         assert_eq!((spec.policy.mode, spec.environment.sandbox), (Some(Mode::Edit), Some(SandboxLevel::Off)));
         assert_eq!(spec.environment.network, Some(NetworkAccess::Off));
         assert_eq!(spec.environment.dir, Some(PathBuf::from("/work")));
         assert_eq!(spec.policy.deny, ["shell", "@write"]);
-        assert_eq!(PartialSpec::from_remembered(&flags(&[]), Some("")).unwrap(), PartialSpec::default());
+        assert_eq!(
+            PartialSpec::from_remembered_flags(&flags(&[]), Some("")).unwrap(),
+            PartialSpec::default()
+        );
     }
 
     #[test]
@@ -178,7 +181,7 @@ mod tests {
             ("model", &[], "found 0 values, expected one"),
             ("toolset", &["other"], "found `other`, expected native or spec"),
         ] {
-            let error = PartialSpec::from_remembered(&flags(&[(flag, values)]), None).unwrap_err();
+            let error = PartialSpec::from_remembered_flags(&flags(&[(flag, values)]), None).unwrap_err();
             assert_eq!(error.flag, flag);
             assert!(error.problem.starts_with(problem), "{error}");
         }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::row::{Access, ClientScope, FieldRow};
-use super::{BoundedValue, Client, Layer, LayerSpec, ProblemKind, Resolved, SpecProblem, ValueOrigin};
-use crate::spec::{Breadth, Combiner, Get, PartialSpec, ProfileRef, is_default};
+use super::{BoundedValue, Layer, LayerSpec, ProblemKind, RequestClient, Resolved, SpecProblem, ValueOrigin};
+use crate::spec::{Breadth, Combiner, FieldGetter, PartialSpec, ProfileRef, is_default};
 
 const PROFILE: &str = "model.profile";
 const KEEP: &str = "persistence.keep";
@@ -30,7 +30,7 @@ const GROUPS: &[(&str, &[&str])] = &[
 /// The values of a client that it may not set, and values of [`Combine::Narrow`](crate::Combine::Narrow) that cannot be
 /// reduced to the limit of the user, such as a grant that allows something that the user's grant does not allow.
 pub fn merge(layers: impl IntoIterator<Item = LayerSpec>) -> Result<Resolved, Vec<SpecProblem>> {
-    let mut layers = in_order(layers);
+    let mut layers = sort_layers(layers);
     let (left_out, problems) = remove_forbidden(&mut layers);
     discard_replaced(&mut layers);
     let mut merger = Merger { problems, ..Merger::new(&layers) };
@@ -49,7 +49,7 @@ pub(super) fn combine_values(layers: &[LayerSpec]) -> PartialSpec {
 }
 
 /// Returns the layers from the weakest to the strongest.
-pub(super) fn in_order(layers: impl IntoIterator<Item = LayerSpec>) -> Vec<LayerSpec> {
+pub(super) fn sort_layers(layers: impl IntoIterator<Item = LayerSpec>) -> Vec<LayerSpec> {
     let mut layers: Vec<LayerSpec> = layers.into_iter().collect();
     layers.sort_by_key(|layer| layer.layer.strength());
     layers
@@ -98,11 +98,11 @@ fn forbidden(layer: &LayerSpec, path: &str, flags: &PartialSpec) -> Option<(Prob
                 )),
             }
         }
-        Layer::Request { client: Client::Editor, .. } => {
+        Layer::Request { client: RequestClient::Editor, .. } => {
             let is_offered = row.is_some_and(|row| row.acp.is_some());
             (!is_offered).then_some((ProblemKind::NotAllowed, "no value from an editor"))
         }
-        Layer::Request { client: Client::Http, can_approve } => {
+        Layer::Request { client: RequestClient::Http, can_approve } => {
             let Some(field) = row.and_then(|row| row.http) else {
                 return Some((ProblemKind::NotAllowed, "no value from a client"));
             };
@@ -179,7 +179,7 @@ impl<'l> Merger<'l> {
 }
 
 impl Combiner for Merger<'_> {
-    fn replace<T: Clone + Default + PartialEq>(&mut self, path: &'static str, get: Get<T>) -> T {
+    fn replace<T: Clone + Default + PartialEq>(&mut self, path: &'static str, get: FieldGetter<T>) -> T {
         match self.layers.iter().rev().find(|layer| !is_default(get(&layer.spec))) {
             None => T::default(),
             Some(layer) => {
@@ -189,7 +189,7 @@ impl Combiner for Merger<'_> {
         }
     }
 
-    fn append<T: Clone + PartialEq>(&mut self, path: &'static str, get: Get<Vec<T>>) -> Vec<T> {
+    fn append<T: Clone + PartialEq>(&mut self, path: &'static str, get: FieldGetter<Vec<T>>) -> Vec<T> {
         let (mut values, mut origins) = (Vec::new(), Vec::new());
         for layer in self.layers {
             for value in get(&layer.spec) {
@@ -208,7 +208,7 @@ impl Combiner for Merger<'_> {
     fn bounded<T: Breadth>(
         &mut self,
         path: &'static str,
-        get: Get<Option<T>>,
+        get: FieldGetter<Option<T>>,
         default: Option<T>,
     ) -> Option<T> {
         let mut current: Option<(T, ValueOrigin)> = None;
@@ -246,7 +246,7 @@ impl Combiner for Merger<'_> {
                 }
                 Some(_) | None => current = Some(own),
             }
-            if layer.layer.is_of_user() {
+            if layer.layer.belongs_to_user() {
                 users.clone_from(&current);
             }
         }
@@ -255,8 +255,8 @@ impl Combiner for Merger<'_> {
         Some(value)
     }
 
-    fn narrow<T: Breadth>(&mut self, path: &'static str, get: Get<Option<T>>) -> Option<T> {
-        let is_limit = |layer: &&LayerSpec| layer.layer == Layer::Default || layer.layer.is_of_user();
+    fn narrow<T: Breadth>(&mut self, path: &'static str, get: FieldGetter<Option<T>>) -> Option<T> {
+        let is_limit = |layer: &&LayerSpec| layer.layer == Layer::Default || layer.layer.belongs_to_user();
         let (mut current, mut origins): (Option<T>, Vec<ValueOrigin>) = (None, Vec::new());
         for layer in self.layers.iter().filter(is_limit) {
             let Some(value) = get(&layer.spec) else { continue };
@@ -315,7 +315,7 @@ mod tests {
     /// Returns the kinds of the problems of layers whose fields are not checked against the table of fields, which gives
     /// clients no name for some of them.
     fn problems(layers: impl IntoIterator<Item = LayerSpec>) -> Vec<ProblemKind> {
-        let layers = in_order(layers);
+        let layers = sort_layers(layers);
         let mut merger = Merger::new(&layers);
         PartialSpec::combine(&mut merger);
         merger.problems.iter().map(|problem| problem.kind).collect()
@@ -325,7 +325,7 @@ mod tests {
     fn a_client_without_the_scope_widens_no_field_with_or_without_a_default() {
         let network =
             |kind: Layer, access: NetworkAccess| layer(kind, |spec| spec.environment.network = Some(access));
-        let client = |can_approve| Layer::Request { client: Client::Http, can_approve };
+        let client = |can_approve| Layer::Request { client: RequestClient::Http, can_approve };
         for (weaker, requested, is_refused) in [
             (None, On, true),
             (None, Off, false),

@@ -35,8 +35,8 @@ pub struct FieldRow {
     pub acp: Option<&'static str>,
     /// Options of the SDKs of other agents, with the name of the agent.
     pub sdk: &'static [&'static str],
-    /// Whether a kept session stores the value.
-    pub kept: KeptField,
+    /// Whether a session stores the value.
+    pub retention: FieldRetention,
 }
 
 /// Type of a value.
@@ -112,9 +112,9 @@ pub enum ClientScope {
     Approve,
 }
 
-/// Whether a kept session stores a value.
+/// Whether a session stores a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeptField {
+pub enum FieldRetention {
     /// It stores the value.
     Always,
     /// It stores the value, unless the value is a flag, which applies to one run.
@@ -140,7 +140,7 @@ impl FieldRow {
             http: None,
             acp: None,
             sdk: &[],
-            kept: KeptField::Never,
+            retention: FieldRetention::Never,
         }
     }
 
@@ -220,10 +220,10 @@ impl FieldRow {
         self
     }
 
-    /// Sets whether a kept session stores the value.
+    /// Sets whether a session stores the value.
     #[must_use]
-    pub const fn with_kept(mut self, kept: KeptField) -> Self {
-        self.kept = kept;
+    pub const fn with_retention(mut self, retention: FieldRetention) -> Self {
+        self.retention = retention;
         self
     }
 }

@@ -17,9 +17,9 @@ use crate::spec::{
 
 const TRUSTED: Layer = Layer::Project { trusted: true };
 const UNTRUSTED: Layer = Layer::Project { trusted: false };
-const CLIENT: Layer = Layer::Request { client: Client::Http, can_approve: false };
-const APPROVER: Layer = Layer::Request { client: Client::Http, can_approve: true };
-const EDITOR: Layer = Layer::Request { client: Client::Editor, can_approve: true };
+const CLIENT: Layer = Layer::Request { client: RequestClient::Http, can_approve: false };
+const APPROVER: Layer = Layer::Request { client: RequestClient::Http, can_approve: true };
+const EDITOR: Layer = Layer::Request { client: RequestClient::Editor, can_approve: true };
 
 /// Settings remembered from a version that did not store the configuration of the user.
 const REMEMBERED: Layer = Layer::Remembered { user: None };
@@ -497,13 +497,13 @@ fn a_kept_session_follows_a_configuration_that_became_tighter() {
         (Some(Auto), Edit, Some(Ask), Ask),
         (Some(Auto), Plan, Some(Edit), Plan),
     ] {
-        let kept = KeptSpec::from_layers(&[user(then), mode(Layer::CommandLine, flag)]);
+        let kept = StoredSpec::from_layers(&[user(then), mode(Layer::CommandLine, flag)]);
         let merged = merge([user(now), kept.into_layer()]).unwrap();
         assert_eq!(merged.spec.policy.mode, expected, "{then:?} {flag:?} {now:?}");
     }
     // A fork keeps the value that its origin had last.
-    let kept = KeptSpec::from_layers(&[user(None), mode(Layer::CommandLine, Auto)]);
-    let fork = KeptSpec::from_layers(&[user(Some(Plan)), kept.into_layer()]);
+    let kept = StoredSpec::from_layers(&[user(None), mode(Layer::CommandLine, Auto)]);
+    let fork = StoredSpec::from_layers(&[user(Some(Plan)), kept.into_layer()]);
     assert_eq!(merge([user(Some(Plan)), fork.into_layer()]).unwrap().spec.policy.mode, Plan);
 }
 
@@ -530,10 +530,10 @@ fn a_kept_session_stores_what_was_given() {
             spec.policy.deny = vec!["shell(rm *)".to_owned()];
         }),
     ];
-    let kept = KeptSpec::from_layers(&layers);
+    let kept = StoredSpec::from_layers(&layers);
     let text = serde_json::to_string(&kept).unwrap();
     assert!(!text.contains("secret"), "{text}");
-    assert_eq!(serde_json::from_str::<KeptSpec>(&text).unwrap(), kept);
+    assert_eq!(serde_json::from_str::<StoredSpec>(&text).unwrap(), kept);
     let paths = ["model.base_url", "environment.network", "policy.allow", "policy.deny"];
     assert_eq!(kept.given.set_paths(), paths);
     assert_eq!(
@@ -548,7 +548,7 @@ fn a_kept_session_stores_what_was_given() {
 #[test]
 fn stored_flags_are_a_layer() {
     let flags = BTreeMap::from([("mode".to_owned(), vec!["auto".to_owned()])]);
-    let kept = KeptSpec::from_flags(&flags, Some("/w")).unwrap();
+    let kept = StoredSpec::from_flags(&flags, Some("/w")).unwrap();
     let merged = merge([kept.clone().into_layer()]).unwrap();
     assert_eq!(
         (merged.spec.policy.mode, merged.spec.environment.dir),
@@ -559,5 +559,5 @@ fn stored_flags_are_a_layer() {
     let merged = merge([mode(Layer::User, Mode::Ask), kept.into_layer()]).unwrap();
     assert_eq!(merged.spec.policy.mode, Mode::Ask);
     let flags = BTreeMap::from([("denny".to_owned(), Vec::new())]);
-    assert!(KeptSpec::from_flags(&flags, None).is_err());
+    assert!(StoredSpec::from_flags(&flags, None).is_err());
 }

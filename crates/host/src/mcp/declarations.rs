@@ -7,7 +7,7 @@ use pintle_governance::TrustedPrograms;
 use pintle_mcp::{ServerName, ServerSpec, ServerTransport, parse_declared_servers};
 
 use crate::failure::Failure;
-use crate::policy::{self, ServerFile};
+use crate::policy::{self, ProjectServerFile};
 use crate::process_env::{self, ProcessEnv};
 use crate::process_secrets::is_provider_key;
 use crate::spec::SessionSpec;
@@ -68,7 +68,7 @@ impl Declarations {
     ///
     /// Mistakes are a usage failure in a file that the command line names.
     pub fn collect(
-        projects: &[ServerFile],
+        projects: &[ProjectServerFile],
         choice: &ServerChoice,
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
@@ -77,7 +77,7 @@ impl Declarations {
             declarations.add_project(file, process_env);
         }
         if let Some(path) = user_file(process_env)
-            && let Some(text) = process_env::read_text_if_there("file of servers", &path)?
+            && let Some(text) = process_env::read_text_if_exists("file of servers", &path)?
         {
             declarations.add(&path.display().to_string(), &text, process_env);
         }
@@ -93,13 +93,13 @@ impl Declarations {
                 return Err(Failure::usage(format!("--mcp-config {problem}")));
             }
         }
-        declarations.without_shared_names()
+        declarations.remove_shared_names()
     }
 
     /// Removes servers whose tool names can collide with another server's: rules and approvals would apply to both.
     ///
     /// If both servers are the user's, that is a usage failure.
-    fn without_shared_names(mut self) -> Result<Self, Failure> {
+    fn remove_shared_names(mut self) -> Result<Self, Failure> {
         let mut kept: Vec<DeclaredServer> = Vec::new();
         let mut servers = std::mem::take(&mut self.servers);
         // The user's servers take precedence.
@@ -145,10 +145,10 @@ impl Declarations {
                 && server.outside_sandbox
                 && server.working_dir.is_none()
             {
-                server.working_dir = Some(process_env.directory_outside());
+                server.working_dir = Some(process_env.unsandboxed_directory());
             }
             self.replace(DeclaredServer {
-                spec: with_hint(spec),
+                spec: add_login_hint(spec),
                 source: source.to_owned(),
                 by: DeclarationOrigin::User,
                 programs: None,
@@ -157,7 +157,7 @@ impl Declarations {
     }
 
     /// A project can neither run its servers outside of the sandbox, nor set where model keys are sent.
-    fn add_project(&mut self, file: &ServerFile, process_env: &ProcessEnv) {
+    fn add_project(&mut self, file: &ProjectServerFile, process_env: &ProcessEnv) {
         let variable =
             |name: &str| (!is_provider_key(OsStr::new(name))).then(|| process_env.variable(name)).flatten();
         let declared = parse_declared_servers(&file.text, variable);
@@ -181,7 +181,7 @@ impl Declarations {
                 }
             }
             self.replace(DeclaredServer {
-                spec: with_hint(spec),
+                spec: add_login_hint(spec),
                 source: file.name.clone(),
                 by: DeclarationOrigin::Project,
                 programs: Some(file.programs.clone()),
@@ -209,7 +209,7 @@ impl Declarations {
 }
 
 /// Adds a hint on how the user logs in to a server.
-fn with_hint(mut spec: ServerSpec) -> ServerSpec {
+fn add_login_hint(mut spec: ServerSpec) -> ServerSpec {
     if let ServerTransport::Http(server) = &spec.transport {
         let hint = format!("`pintle mcp login {}` logs in", spec.name);
         spec.transport = ServerTransport::Http(server.clone().with_login_hint(hint));
@@ -217,7 +217,7 @@ fn with_hint(mut spec: ServerSpec) -> ServerSpec {
     spec
 }
 
-/// Returns the path of the user's file; `None` if the command has no place for a configuration.
+/// Returns the path of the user's file; `None` without a configuration directory.
 pub fn user_file(process_env: &ProcessEnv) -> Option<PathBuf> {
     Some(process_env.configuration_directory()?.join(FILE))
 }
@@ -239,12 +239,12 @@ pub fn describe_server(spec: &ServerSpec) -> String {
 pub async fn project_file(process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
     let environment = process_env.local_environment(&process_env.directory(None)?)?;
     let root = policy::Project::root(&environment).await?;
-    Ok(policy::server_file_in(&root))
+    Ok(policy::server_file_path(&root))
 }
 
 /// Reads a server file verbatim; empty if the file is missing.
 pub fn read(path: &Path) -> Result<String, Failure> {
-    let text = process_env::read_text_if_there("file of servers", path)?;
+    let text = process_env::read_text_if_exists("file of servers", path)?;
     Ok(text.unwrap_or_else(|| "{}".to_owned()))
 }
 
@@ -264,12 +264,12 @@ mod tests {
                 + r#"{"mcpServers": {"a": {"command": "mine", "icon": "x"}, "bad": {"command": 1}, "out": {"command": "o", "sandbox": false}}}"#,
         )
         .unwrap();
-        let process_env = ProcessEnv::with([
+        let process_env = ProcessEnv::from_variables([
             ("PINTLE_CONFIG_DIR", directory.path().as_os_str()),
             ("OPENAI_API_KEY", OsStr::new("sk-secret")),
             ("TOKEN", OsStr::new("t")),
         ]);
-        let project = ServerFile {
+        let project = ProjectServerFile {
             name: ".mcp.json".to_owned(),
             text: r#"{"mcpServers": {
                 "a": {"command": "theirs"},

@@ -17,21 +17,21 @@ const DIRECTORY: &str = "servers";
 
 /// Listings of the servers of an environment.
 #[derive(Clone, Debug)]
-pub struct Listings {
+pub struct ServerListings {
     directory: PathBuf,
     /// Environment and directory in which servers are started.
-    place: String,
+    location: String,
     process_env: ProcessEnv,
 }
 
-impl Listings {
+impl ServerListings {
     /// Returns the listings of servers that are started in this environment and directory; `None` without a state
     /// directory.
     pub fn open(environment: &str, directory: &str, process_env: &ProcessEnv) -> Option<Self> {
         let state = process_env.state_directory().ok()?;
         Some(Self {
             directory: state.join(DIRECTORY),
-            place: format!("{environment}\0{directory}"),
+            location: format!("{environment}\0{directory}"),
             process_env: process_env.clone(),
         })
     }
@@ -48,7 +48,7 @@ impl Listings {
     }
 
     fn read_from<T: DeserializeOwned>(&self, path: &Path) -> Option<T> {
-        let text = process_env::read_text_if_there("list of a server", path).ok().flatten()?;
+        let text = process_env::read_text_if_exists("list of a server", path).ok().flatten()?;
         serde_json::from_str(&text).ok()
     }
 
@@ -74,7 +74,7 @@ impl Listings {
             ServerTransport::Stdio(server) => {
                 let words = std::iter::once(&server.program).chain(&server.arguments);
                 let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
-                format!("{}\0{:?}\0{}", self.place, server.working_dir, words.join("\0"))
+                format!("{}\0{:?}\0{}", self.location, server.working_dir, words.join("\0"))
             }
             ServerTransport::Http(server) => server.url().to_owned(),
             _ => return None,
@@ -94,8 +94,8 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "the test damages files")]
     fn listings_are_those_of_the_same_server_in_the_same_place() {
         let state = tempfile::tempdir().unwrap();
-        let process_env = ProcessEnv::with([("PINTLE_STATE_DIR", state.path().as_os_str())]);
-        let listings = |directory| Listings::open("local", directory, &process_env).unwrap();
+        let process_env = ProcessEnv::from_variables([("PINTLE_STATE_DIR", state.path().as_os_str())]);
+        let listings = |directory| ServerListings::open("local", directory, &process_env).unwrap();
         let stdio = |program: &str| {
             ServerSpec::new("a".parse().unwrap(), ServerTransport::Stdio(StdioServer::new(program, ["x"])))
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pintle_mcp::{McpServers, PromptMessage, PromptRole, ServerError, ServerName, ServerPrompt};
 
-use crate::prompt_commands::{CalledPrompt, PromptArgument, PromptCommand, PromptText};
+use crate::prompt_commands::{PromptArgument, PromptCall, PromptCommand, PromptText};
 use crate::sanitize::sanitize;
 
 /// Prompts of the servers of a session.
@@ -54,7 +54,7 @@ fn command(prompt: ServerPrompt) -> PromptCommand {
 /// Requests the text of a prompt from its server.
 ///
 /// The error is the message of the server.
-pub(super) async fn fetch(servers: &McpServers, called: &CalledPrompt) -> Result<PromptText, String> {
+pub(super) async fn fetch(servers: &McpServers, called: &PromptCall) -> Result<PromptText, String> {
     let failed = |error: &dyn std::error::Error| sanitize(&error.to_string()).into_owned();
     let server: ServerName = called.server.parse().map_err(|error| failed(&error))?;
     let fetched = servers.prompt(&server, &called.name, called.arguments.clone()).await;

@@ -13,23 +13,23 @@ use pintle_tools::ToolRegistry;
 
 use super::declarations::{Declarations, DeclaredServer, ServerChoice};
 use super::elicitor::AttendantElicitor;
-use super::listings::Listings;
+use super::listings::ServerListings;
 use super::prompts::{self, ServerPrompts};
 use super::trusted_start::TrustedStart;
 use crate::attendant::Attendant;
 use crate::failure::Failure;
 use crate::notice::Notices;
-use crate::policy::ServerFile;
+use crate::policy::ProjectServerFile;
 use crate::process_env::ProcessEnv;
-use crate::prompt_commands::{CalledPrompt, PromptCommand, PromptText};
+use crate::prompt_commands::{PromptCall, PromptCommand, PromptText};
 use crate::server_tokens;
 
 /// Approximate number of bytes per token.
-const TOKEN_BYTES: u64 = 4;
+const BYTES_PER_TOKEN: u64 = 4;
 
 /// Divisor for the part of the context window that tool definitions of servers may occupy before a search tool replaces
 /// them.
-const WINDOW_PART: u64 = 20;
+const WINDOW_DIVISOR: u64 = 20;
 
 /// Maximum time that a closing session waits for prompts that it has not listed yet.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
@@ -42,7 +42,7 @@ pub struct SessionServers {
     others: ToolRegistry,
     /// Maximum number of bytes of definitions in requests.
     max_bytes: usize,
-    listings: Option<Listings>,
+    listings: Option<ServerListings>,
     /// Listings of the servers, as they are stored.
     remembered: Arc<Mutex<BTreeMap<String, ToolListing>>>,
     /// Prompts of the servers, as they are stored.
@@ -50,9 +50,9 @@ pub struct SessionServers {
     notices: Notices,
 }
 
-/// Place in which a session starts its servers.
+/// Environment in which a session starts its servers, and the limits on them.
 #[derive(Debug)]
-pub(crate) struct ServerPlace<'a> {
+pub(crate) struct ServerStartContext<'a> {
     pub(crate) environment: Arc<dyn ExecutionEnvironment>,
     /// Name of the environment.
     pub(crate) name: &'a str,
@@ -72,7 +72,7 @@ pub(crate) struct OfflineGrant {
     pub(crate) sandbox_blocks_network: bool,
 }
 
-impl ServerPlace<'_> {
+impl ServerStartContext<'_> {
     /// Returns why a server is left out; `None` if it may be called.
     fn objection(&self, transport: &ServerTransport) -> Option<String> {
         let is_held = |offline: &OfflineGrant| match transport {
@@ -94,13 +94,13 @@ impl ServerPlace<'_> {
 }
 
 impl SessionServers {
-    /// Gives a session the declared servers and their tools. Starts none.
-    pub(crate) fn offer(
+    /// Adds the tools of the declared servers to the tools of a profile. Starts no server.
+    pub(crate) fn add_to_profile(
         profile: &mut ProviderProfile,
-        files: &[ServerFile],
+        files: &[ProjectServerFile],
         more: Vec<ServerSpec>,
         choice: &ServerChoice,
-        place: ServerPlace<'_>,
+        context: ServerStartContext<'_>,
         attendant: &Arc<dyn Attendant>,
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
@@ -116,7 +116,7 @@ impl SessionServers {
         declared.for_each(|problem| notices.report(problem.as_str()));
         let mut reachable: Vec<DeclaredServer> = Vec::new();
         for declared in declarations.servers {
-            match place.objection(&declared.spec.transport) {
+            match context.objection(&declared.spec.transport) {
                 None => reachable.push(declared),
                 Some(objection) => {
                     notices.report(format!("server `{}` is left out: {objection}", declared.spec.name));
@@ -128,12 +128,12 @@ impl SessionServers {
             .filter_map(|declared| Some((declared.spec.name.to_string(), declared.programs.clone()?)));
         let trusted_start = Arc::new(TrustedStart::new(programs.collect(), Arc::clone(attendant)));
         let specs = reachable.into_iter().map(|declared| declared.spec);
-        let directory = place.environment.working_directory().to_string_lossy().into_owned();
+        let directory = context.environment.working_directory().to_string_lossy().into_owned();
         let asker = Arc::new(AttendantElicitor::new(Arc::clone(attendant)));
         let servers =
-            McpServers::with_tokens(place.environment, specs, asker, server_tokens::store(process_env))
+            McpServers::with_tokens(context.environment, specs, asker, server_tokens::store(process_env))
                 .with_start_check(trusted_start);
-        let listings = Listings::open(place.name, &directory, process_env);
+        let listings = ServerListings::open(context.name, &directory, process_env);
         let (mut remembered, mut prompts) = (BTreeMap::new(), ServerPrompts::default());
         let names: Vec<ServerName> = servers.specs().map(|spec| spec.name.clone()).collect();
         for name in names {
@@ -145,12 +145,12 @@ impl SessionServers {
                 remembered.insert(name.to_string(), listing);
             }
         }
-        let bytes = profile.context_window_size.saturating_mul(TOKEN_BYTES) / WINDOW_PART;
+        let bytes = profile.context_window_size.saturating_mul(BYTES_PER_TOKEN) / WINDOW_DIVISOR;
         let offered = Self {
             servers,
             others: profile.tool_registry.clone(),
             max_bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
-            listings: listings.filter(|_| place.keeps_state),
+            listings: listings.filter(|_| context.keeps_state),
             remembered: Arc::new(Mutex::new(remembered)),
             prompts: Arc::new(Mutex::new(prompts)),
             notices: notices.clone(),
@@ -164,19 +164,19 @@ impl SessionServers {
     pub async fn refresh(self, handle: SessionHandle) {
         // Lists that a search has loaded are stored as well.
         let _ = self.servers.refresh().await;
-        if self.keep() {
+        if self.store_listings() {
             // Fails only if the session has ended.
             let _ = handle.set_tools(self.registry());
         }
         // Last, since tools are for the next run.
-        self.keep_prompts().await;
+        self.store_prompts().await;
     }
 
     /// Stops the servers, and stores their listings.
     pub async fn close(self) {
         // A server that hangs must not block the exit.
-        let _ = tokio::time::timeout(CLOSE_TIME, self.keep_prompts()).await;
-        self.keep();
+        let _ = tokio::time::timeout(CLOSE_TIME, self.store_prompts()).await;
+        self.store_listings();
         self.servers.close().await;
     }
 
@@ -188,13 +188,13 @@ impl SessionServers {
     /// Requests the text of a prompt from its server, which is started if it does not run.
     ///
     /// The error is the message of the server.
-    pub async fn prompt(&self, called: &CalledPrompt) -> Result<PromptText, String> {
+    pub async fn prompt(&self, called: &PromptCall) -> Result<PromptText, String> {
         prompts::fetch(&self.servers, called).await
     }
 
     /// Lists the prompts of running servers, and stores them for later sessions. It asks servers without a request in
     /// this session, and all servers if one has reported changed prompts.
-    async fn keep_prompts(&self) {
+    async fn store_prompts(&self) {
         let changes = self.servers.prompt_changes().await;
         for spec in self.servers.specs() {
             let is_asked = {
@@ -227,7 +227,7 @@ impl SessionServers {
     }
 
     /// Stores the current listings of servers for later sessions. Returns whether something has changed.
-    fn keep(&self) -> bool {
+    fn store_listings(&self) -> bool {
         let mut has_changed = false;
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         for spec in self.servers.specs() {

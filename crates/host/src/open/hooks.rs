@@ -7,7 +7,7 @@ use pintle_env::ExecutionEnvironment;
 use pintle_governance::{ExternalHooks, HookCommands, HookRun, Policy, TrustedPrograms};
 use pintle_llm::ToolList;
 
-use crate::environment::{EnvSession, without_network};
+use crate::environment::{EnvSession, offline_environment};
 use crate::failure::Failure;
 use crate::notice::Notice;
 use crate::process_env::ProcessEnv;
@@ -31,9 +31,9 @@ pub(super) async fn load(
     let here = if process_env.is_directory(directory) { directory } else { Path::new("/") };
     let host: Arc<dyn ExecutionEnvironment> = match has_network || of_user.is_empty() {
         true => Arc::new(process_env.local_environment(here)?),
-        false => without_network(here, process_env).await?,
+        false => offline_environment(here, process_env).await?,
     };
-    let hooks = ExternalHooks::new(of_user, host).with_working_directory(process_env.directory_outside());
+    let hooks = ExternalHooks::new(of_user, host).with_working_directory(process_env.unsandboxed_directory());
     let hooks = of_projects.into_iter().fold(hooks, |hooks, (commands, programs)| {
         hooks.and_trusted(commands, Arc::clone(&environment), programs)
     });

@@ -22,19 +22,19 @@ use crate::attendant::{Attendant, AttendantApprover};
 use crate::budget;
 use crate::env_spec::EnvironmentChoice;
 use crate::environment::{
-    Confinement, EnvSession, EnvTarget, SANDBOX_HINT, SandboxState, SandboxUse, UNUSABLE,
+    Confinement, ENVIRONMENT_UNUSABLE, EnvSession, EnvTarget, SANDBOX_HINT, SandboxRequirements, SandboxState,
 };
 use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::gates;
 use crate::instructions;
 use crate::model::Model;
 use crate::notice::{Notice, Notices};
-use crate::policy::{self, LoadedPolicy, ServerFile};
+use crate::policy::{self, LoadedPolicy, ProjectServerFile};
 use crate::process_env::ProcessEnv;
 use crate::process_secrets;
 use crate::servers::{self, ServerOptions, ServerSpec, SessionServers};
 use crate::session_limits::SessionLimits;
-use crate::sessions::{KeptSession, SessionOrigin};
+use crate::sessions::{SessionOrigin, SessionStorage};
 use crate::spec::SessionSpec;
 use crate::toolset;
 
@@ -46,7 +46,7 @@ pub(super) struct SessionOpener<'a> {
     pub(super) attendant: Arc<dyn Attendant>,
     pub(super) is_mode_given: bool,
     pub(super) is_effort_given: bool,
-    pub(super) can_turn_to_plan: bool,
+    pub(super) can_switch_to_plan: bool,
     pub(super) process_env: &'a ProcessEnv,
 }
 
@@ -58,13 +58,13 @@ pub(super) struct StartedSession {
     pub(super) effort: Option<String>,
     pub(super) offered: ToolList,
     pub(super) limits: TurnLimits,
-    pub(super) is_kept: bool,
+    pub(super) is_stored: bool,
     pub(super) is_new: bool,
     pub(super) is_resumed: bool,
 }
 
 /// Additions of the surface to a session.
-struct SessionAdditions {
+struct SurfaceExtensions {
     hooks: Vec<Arc<dyn Hooks>>,
     tools: Vec<Arc<RegisteredTool>>,
     servers: Vec<ServerSpec>,
@@ -76,11 +76,11 @@ struct SessionPolicy {
     hooks: Option<ExternalHooks>,
     grant: Option<Grant>,
     effort: Option<String>,
-    server_files: Vec<ServerFile>,
+    server_files: Vec<ProjectServerFile>,
 }
 
 /// Parts that the builder of a session receives.
-struct GovernedParts {
+struct SessionParts {
     policy: Policy,
     hooks: Option<ExternalHooks>,
     further_hooks: Vec<Arc<dyn Hooks>>,
@@ -92,25 +92,24 @@ impl SessionOpener<'_> {
     /// Connects the environment and starts the session in it. A failure closes the environment.
     pub(super) async fn open(
         &self,
-        kept: Option<KeptSession>,
+        stored: Option<SessionStorage>,
         surface: Surface<'_>,
     ) -> Result<(StartedSession, EnvSession), Failure> {
         let Surface { hooks, tools, servers, is_disposable, .. } = surface;
         let (wrap_environment, check_environment) = (surface.wrap_environment, surface.check_environment);
-        let id = match &kept {
-            Some(kept) => kept.id.clone(),
+        let id = match &stored {
+            Some(stored) => stored.id.clone(),
             None => self.spec.persistence.id.as_ref().map_or_else(SessionId::generate, SessionId::new),
         };
         let connected = self.connect(is_disposable, surface.interrupted).await?;
         let env_session = match wrap_environment {
-            Some(wrap) => {
-                connected.through(|environment| wrap(environment, &id), Confinement::from(self.spec))
-            }
+            Some(wrap) => connected
+                .wrap_tool_environment(|environment| wrap(environment, &id), Confinement::from(self.spec)),
             None => connected,
         };
-        let additions = SessionAdditions { hooks, tools, servers };
+        let additions = SurfaceExtensions { hooks, tools, servers };
         let started = match check_environment.map_or(Ok(()), |check| check(&env_session)) {
-            Ok(()) => self.start(&env_session, id, kept, additions).await,
+            Ok(()) => self.start(&env_session, id, stored, additions).await,
             Err(failure) => Err(failure),
         };
         match started {
@@ -132,12 +131,12 @@ impl SessionOpener<'_> {
         let target = EnvTarget::new(self.environment.clone(), Confinement::from(spec), self.process_env)?
             .with_denials(&spec.policy.deny)
             .with_hidden(&spec.policy.hidden)
-            .for_use(SandboxUse {
+            .with_requirements(SandboxRequirements {
                 writes: WriteSwitch::new(spec.policy.mode != Mode::Plan),
-                can_be_left: self.attendant.is_attended() || spec.policy.wait_approval,
+                can_run_outside: self.attendant.is_attended() || spec.policy.wait_approval,
                 keeps_state: spec.persistence.keep && !is_disposable,
                 is_disposable,
-                ..SandboxUse::default()
+                ..SandboxRequirements::default()
             });
         let Some(interrupted) = interrupted else { return target.connect().await };
         tokio::select! {
@@ -152,8 +151,8 @@ impl SessionOpener<'_> {
         &self,
         env_session: &EnvSession,
         id: SessionId,
-        kept: Option<KeptSession>,
-        additions: SessionAdditions,
+        stored: Option<SessionStorage>,
+        additions: SurfaceExtensions,
     ) -> Result<StartedSession, Failure> {
         let Self { spec, model, attendant, process_env, .. } = self;
         let environment = env_session.environment();
@@ -161,26 +160,26 @@ impl SessionOpener<'_> {
         env_session.compare_with_earlier().await?;
         let mut budget = budget::load(&(*spec).into(), environment.as_ref(), process_env).await?;
         if model.is_scripted() {
-            budget = budget::without_cost(budget);
+            budget = budget::without_cost_limits(budget);
         }
         let config = SessionLimits::from(*spec)
             .config(spec.model.reasoning_effort.clone())
-            .with_budget(budget::of_session(&budget))
+            .with_budget(budget::session_budget(&budget))
             .with_redactions(process_secrets::redactions(process_env, model.route.secret()));
         let limits = config.limits.clone();
-        let kept = match kept {
-            Some(kept) => Some(in_place(kept, &spec.policy.deny, env_session, process_env).await?),
+        let stored = match stored {
+            Some(stored) => Some(bind_workspace(stored, &spec.policy.deny, env_session, process_env).await?),
             None => None,
         };
-        let is_kept = kept.is_some();
-        let is_new = kept.as_ref().is_none_or(KeptSession::is_new);
-        let is_resumed = matches!(&kept, Some(KeptSession { origin: SessionOrigin::Resumed(_), .. }));
+        let is_stored = stored.is_some();
+        let is_new = stored.as_ref().is_none_or(SessionStorage::is_new);
+        let is_resumed = matches!(&stored, Some(SessionStorage { origin: SessionOrigin::Resumed(_), .. }));
         let SessionPolicy { policy, hooks, grant, effort, server_files } =
-            self.load_policy(env_session, kept.as_ref()).await?;
+            self.load_policy(env_session, stored.as_ref()).await?;
         let mut profile = self.profile(&policy, grant.is_some(), additions.tools)?;
-        let mut more = servers::declared(spec, process_env)?;
+        let mut more = servers::parse_declarations(spec, process_env)?;
         more.extend(additions.servers);
-        let servers = servers::offer(
+        let servers = servers::add_to_profile(
             &mut profile,
             (&server_files, more),
             &ServerOptions::new(spec, &self.environment.spec),
@@ -194,15 +193,10 @@ impl SessionOpener<'_> {
             if let Some(hooks) = &hooks {
                 process_env.notices().report_all(hooks::unknown_tools(hooks, &offered)?);
             }
-            let budget = budget::source(budget, attendant, process_env).await?;
-            let parts = GovernedParts {
-                policy: policy.clone(),
-                hooks,
-                further_hooks: additions.hooks,
-                budget,
-                grant,
-            };
-            let builder = self.governed((config, id), profile, env_session, parts, kept)?;
+            let budget = budget::create_source(budget, attendant, process_env).await?;
+            let parts =
+                SessionParts { policy: policy.clone(), hooks, further_hooks: additions.hooks, budget, grant };
+            let builder = self.create_builder((config, id), profile, env_session, parts, stored)?;
             builder.start().await.map_err(|error| start_failure(&error))
         };
         match started.await {
@@ -213,7 +207,7 @@ impl SessionOpener<'_> {
                 effort,
                 offered,
                 limits,
-                is_kept,
+                is_stored,
                 is_new,
                 is_resumed,
             }),
@@ -228,7 +222,7 @@ impl SessionOpener<'_> {
     async fn load_policy(
         &self,
         env_session: &EnvSession,
-        kept: Option<&KeptSession>,
+        stored: Option<&SessionStorage>,
     ) -> Result<SessionPolicy, Failure> {
         let Self { spec, attendant, process_env, .. } = self;
         let environment = env_session.environment();
@@ -239,16 +233,17 @@ impl SessionOpener<'_> {
             process_env.notices().report(untrusted.notice());
         }
         let mut effort = spec.model.reasoning_effort.clone();
-        if let Some(kept) = kept {
-            let restored = kept.policy.restore(&policy, self.is_mode_given);
+        if let Some(stored) = stored {
+            let restored = stored.policy.restore(&policy, self.is_mode_given);
             restored.or_failed("the rules of the session cannot be restored")?;
             // A remembered flag is older than an effort set since.
-            if let (SessionOrigin::Resumed(record), false) = (&kept.origin, self.is_effort_given) {
+            if let (SessionOrigin::Resumed(record), false) = (&stored.origin, self.is_effort_given) {
                 effort = recorded_effort(record);
             }
         }
         let is_attended = attendant.is_attended();
-        if let Some(mode) = mode_in(env_session.sandbox(), policy.mode(), is_attended, process_env.notices())?
+        if let Some(mode) =
+            replacement_mode(env_session.sandbox(), policy.mode(), is_attended, process_env.notices())?
         {
             policy.set_mode(mode).await.or_failed("cannot set the mode")?;
         }
@@ -258,7 +253,7 @@ impl SessionOpener<'_> {
         if matches!(env_session.sandbox(), SandboxState::Unavailable { .. }) {
             attendant.refuse_auto();
         }
-        let recorded = kept.and_then(|kept| kept.grant.as_ref());
+        let recorded = stored.and_then(|stored| stored.grant.as_ref());
         let grant = policy::grant::load(spec.policy.grant.as_ref(), recorded)?;
         if let Some(grant) = &grant {
             gates::require_network_blocked(
@@ -282,12 +277,13 @@ impl SessionOpener<'_> {
         tools: Vec<Arc<RegisteredTool>>,
     ) -> Result<ProviderProfile, Failure> {
         let Self { spec, model, process_env, .. } = self;
-        let mut profile = toolset::for_run(model, &(*spec).into(), self.attendant.is_attended(), is_granted)?;
-        if self.can_turn_to_plan || policy.mode() == Mode::Plan && self.can_accept_plan() {
+        let mut profile =
+            toolset::build_run_profile(model, &(*spec).into(), self.attendant.is_attended(), is_granted)?;
+        if self.can_switch_to_plan || policy.mode() == Mode::Plan && self.can_accept_plan() {
             let tool = PresentPlan::new(policy.clone(), policy.after_plan());
             profile = profile.with_tool(tool).or_failed("cannot offer the tool for plans")?;
         }
-        profile = instructions::with_skills(profile, &self.environment.spec, process_env);
+        profile = instructions::add_user_skills(profile, &self.environment.spec, process_env);
         if let Some(text) = spec.instructions.base.clone() {
             profile = profile.with_base_instructions(text);
         }
@@ -310,16 +306,16 @@ impl SessionOpener<'_> {
 
     /// Returns the builder of the session.
     #[expect(clippy::disallowed_methods, reason = "this is the place that builds sessions")]
-    fn governed(
+    fn create_builder(
         &self,
         (mut config, id): (SessionConfig, SessionId),
         profile: ProviderProfile,
         env_session: &EnvSession,
-        parts: GovernedParts,
-        kept: Option<KeptSession>,
+        parts: SessionParts,
+        stored: Option<SessionStorage>,
     ) -> Result<GovernedBuilder, Failure> {
         let Self { spec, model, attendant, process_env, .. } = self;
-        let GovernedParts { policy, hooks, further_hooks, budget, grant } = parts;
+        let SessionParts { policy, hooks, further_hooks, budget, grant } = parts;
         let mut settings = RecordedSettings::new();
         // Mode and rules are restored already, since the tools depend on them.
         (settings.mode, settings.rules) = (false, false);
@@ -332,14 +328,15 @@ impl SessionOpener<'_> {
         });
         let others: Vec<&str> = of_mode.into_iter().chain(spec.instructions.extra.as_deref()).collect();
         let others = (!others.is_empty()).then(|| others.join("\n\n"));
-        config.user_instructions = instructions::of_user(&profile.provider, others.as_deref(), process_env);
+        config.user_instructions =
+            instructions::load_user_instructions(&profile.provider, others.as_deref(), process_env);
         let environment = env_session.environment();
         let offered: Vec<String> = profile.tools().iter().map(|tool| tool.name.clone()).collect();
         let session =
             Session::builder(model.client.clone(), profile, Arc::clone(&environment)).config(config).id(id);
         let mut builder = GovernedSession::builder(session)
             .workspace(gates::workspace_policy(env_session, grant.is_some(), process_env)?)
-            .sandbox(env_session.sandbox().on_record())
+            .sandbox(env_session.sandbox().recorded_name())
             .policy(policy)
             .watch(env_session.guarded_watch())
             .principal(attendant.user())
@@ -349,7 +346,7 @@ impl SessionOpener<'_> {
             builder = builder.gate(GatePosition::ReadBeforeWrite, ReadBeforeWrite::new(environment));
         }
         if let Some(grant) = grant {
-            process_env.notices().report_all(useless_grant(&grant, &offered));
+            process_env.notices().report_all(unmatched_grant_notices(&grant, &offered));
             builder = builder.grant(grant, self.environment.spec.to_string());
         }
         let of_user = hooks.map(|hooks| Arc::new(hooks) as Arc<dyn Hooks>);
@@ -357,13 +354,13 @@ impl SessionOpener<'_> {
         if let Some(source) = budget {
             builder = builder.budget(source);
         }
-        let Some(KeptSession { checkpoints, journal, origin, grant: kept_grant, .. }) = kept else {
+        let Some(SessionStorage { checkpoints, journal, origin, grant: recorded_grant, .. }) = stored else {
             return Ok(builder.unkept());
         };
         builder = match origin {
             SessionOrigin::New => builder,
             SessionOrigin::Resumed(record) => builder.resume(*record),
-            SessionOrigin::Forked(start) => builder.fork(*start, kept_grant),
+            SessionOrigin::Forked(start) => builder.fork(*start, recorded_grant),
         };
         Ok(builder.journal(journal).checkpoints(checkpoints))
     }
@@ -373,7 +370,7 @@ impl SessionOpener<'_> {
 async fn require_root(spec: &SessionSpec, environment: &dyn ExecutionEnvironment) -> Result<(), Failure> {
     let Some(roots) = &spec.environment.roots else { return Ok(()) };
     let directory = environment.working_directory();
-    let real = environment.canonicalize(directory).await.or_failed(UNUSABLE)?;
+    let real = environment.canonicalize(directory).await.or_failed(ENVIRONMENT_UNUSABLE)?;
     match roots.iter().any(|root| real.starts_with(root)) {
         true => Ok(()),
         false => Err(Failure::usage(format!("{} is outside the allowed roots", directory.display()))),
@@ -389,16 +386,22 @@ fn start_failure(error: &GovernError) -> Failure {
 }
 
 /// Checks that the tools reach the files of a session, and leaves hidden and denied files out of its checkpoints.
-async fn in_place(
-    kept: KeptSession,
+async fn bind_workspace(
+    stored: SessionStorage,
     denials: &[String],
     env_session: &EnvSession,
     process_env: &ProcessEnv,
-) -> Result<KeptSession, Failure> {
+) -> Result<SessionStorage, Failure> {
     let environment = env_session.environment();
-    let rules = policy::denials(denials, environment.as_ref(), process_env).await?;
+    let rules = policy::load_denials(denials, environment.as_ref(), process_env).await?;
     let excluded = env_session.workspace().excluded_from_checkpoints(environment.as_ref(), &rules);
-    kept.in_place(environment.as_ref(), excluded.await.or_failed(UNUSABLE)?, process_env.notices()).await
+    stored
+        .bind_workspace(
+            environment.as_ref(),
+            excluded.await.or_failed(ENVIRONMENT_UNUSABLE)?,
+            process_env.notices(),
+        )
+        .await
 }
 
 /// Returns the reasoning effort at the end of a record.
@@ -416,7 +419,7 @@ fn recorded_effort(record: &Record) -> Option<String> {
 
 /// Returns a notice about each tool of a grant that has another name here, and about a grant that allows none of the
 /// offered tools: tool names depend on the provider.
-fn useless_grant(grant: &Grant, offered: &[String]) -> Vec<Notice> {
+fn unmatched_grant_notices(grant: &Grant, offered: &[String]) -> Vec<Notice> {
     let misnamed = grant.misnamed_tools(offered);
     let texts = misnamed
         .map(|(name, own)| format!("`tools` of the grant has `{name}`; the tool of this session is `{own}`"));
@@ -432,7 +435,7 @@ fn useless_grant(grant: &Grant, offered: &[String]) -> Vec<Notice> {
 /// Returns the mode that replaces the requested one if no sandbox confines commands, and reports the missing sandbox.
 ///
 /// Fails if no user is available to approve commands.
-fn mode_in(
+fn replacement_mode(
     sandbox: &SandboxState,
     mode: Mode,
     is_attended: bool,
@@ -478,11 +481,11 @@ mod tests {
             (&SandboxState::Off, Mode::Auto, None, None),
         ] {
             let notices = Notices::default();
-            assert_eq!(mode_in(sandbox, mode, true, &notices).unwrap(), expected, "{mode:?}");
+            assert_eq!(replacement_mode(sandbox, mode, true, &notices).unwrap(), expected, "{mode:?}");
             assert_eq!(notices.take(), Vec::from_iter(text.map(Notice::from)), "{mode:?}");
         }
         let notices = Notices::default();
-        assert!(mode_in(&missing, Mode::Auto, false, &notices).is_err());
+        assert!(replacement_mode(&missing, Mode::Auto, false, &notices).is_err());
         assert!(notices.take().is_empty(), "it is a failure instead");
     }
 }

@@ -27,7 +27,7 @@ impl RevocationFile {
 
     /// Returns the revoked grants.
     pub fn read(&self) -> Result<RevokedGrants, Failure> {
-        match process_env::read_text_if_there("list of revoked grants", &self.0)? {
+        match process_env::read_text_if_exists("list of revoked grants", &self.0)? {
             None => Ok(RevokedGrants::default()),
             Some(text) => serde_json::from_str(&text).or_failed(&format!("cannot read {}", self.0.display())),
         }
@@ -77,6 +77,6 @@ pub fn load(given: Option<&Grant>, recorded: Option<&Grant>) -> Result<Option<Gr
 }
 
 /// Returns the recorded grant.
-pub(crate) fn of_record(record: &Record) -> Result<Option<Grant>, Failure> {
+pub(crate) fn recorded_grant(record: &Record) -> Result<Option<Grant>, Failure> {
     Grant::of_record(record).or_failed("the grant of the session cannot be restored")
 }

@@ -63,7 +63,7 @@ struct ProjectServer {
 
 /// A project's file with values for flags.
 #[derive(Clone, Debug)]
-pub struct Configuration {
+pub struct ProjectConfiguration {
     /// Root of the project.
     pub root: PathBuf,
     /// Path of the file.
@@ -90,11 +90,11 @@ impl Project {
     /// Reads only the nearest file with values for flags; `None` if no project has one.
     pub async fn read_configuration(
         environment: &dyn ExecutionEnvironment,
-    ) -> Result<Option<Configuration>, Failure> {
+    ) -> Result<Option<ProjectConfiguration>, Failure> {
         for root in levels(environment).await {
-            let path = configuration_in(&root);
+            let path = configuration_path(&root);
             if let Some(text) = read_file(environment, &path).await? {
-                return Ok(Some(Configuration { root, path, text }));
+                return Ok(Some(ProjectConfiguration { root, path, text }));
             }
         }
         Ok(None)
@@ -142,7 +142,7 @@ impl Project {
                 .or_usage("the project's hooks file is wrong, so nothing runs")?,
         };
         let servers = files.iter().find(|(file, _)| *file == SERVERS);
-        let servers = servers.map(|(_, text)| started_servers(text)).unwrap_or_default();
+        let servers = servers.map(|(_, text)| parse_project_servers(text)).unwrap_or_default();
         let mut programs = TrustedPrograms::read(&hooks, &root, environment).await;
         for ProjectServer { words, directory, .. } in &servers {
             programs.add_invocation(words, directory.as_deref(), environment).await;
@@ -217,7 +217,7 @@ impl Project {
 
 /// Returns the servers that a file declares, with the command line or URL of each. This parser is lenient: in a file
 /// with mistakes, it returns the servers that it finds. The code that starts servers parses the file strictly.
-fn started_servers(text: &str) -> Vec<ProjectServer> {
+fn parse_project_servers(text: &str) -> Vec<ProjectServer> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let file: Value = serde_json::from_str(text).unwrap_or_default();
     let servers = file.get("mcpServers").and_then(Value::as_object).into_iter().flatten();
@@ -232,12 +232,12 @@ fn started_servers(text: &str) -> Vec<ProjectServer> {
 }
 
 /// Returns the path of the MCP server file of a project with this root.
-pub fn server_file_in(root: &Path) -> PathBuf {
+pub fn server_file_path(root: &Path) -> PathBuf {
     root.join(SERVERS)
 }
 
 /// Returns the path of the configuration of a project with this root.
-pub fn configuration_in(root: &Path) -> PathBuf {
+pub fn configuration_path(root: &Path) -> PathBuf {
     root.join(DIRECTORY).join(CONFIGURATION)
 }
 

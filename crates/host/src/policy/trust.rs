@@ -15,14 +15,14 @@ const FILE: &str = "trust.json";
 
 /// Projects that the user trusts.
 #[derive(Debug)]
-pub struct Trusted {
+pub struct TrustedProjects {
     path: PathBuf,
-    form: Form,
+    form: TrustFile,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Form {
+struct TrustFile {
     version: u32,
     /// Hash of the files, by environment and root.
     projects: BTreeMap<String, String>,
@@ -31,14 +31,14 @@ struct Form {
     refused: BTreeMap<String, String>,
 }
 
-impl Trusted {
+impl TrustedProjects {
     const VERSION: u32 = 1;
 
     /// Reads the file in the user's state directory.
     pub fn open(process_env: &ProcessEnv) -> Result<Self, Failure> {
         let path = process_env.state_directory()?.join(FILE);
-        let form = match process_env::read_text_if_there("list of trusted projects", &path)? {
-            None => Form { version: Self::VERSION, ..Form::default() },
+        let form = match process_env::read_text_if_exists("list of trusted projects", &path)? {
+            None => TrustFile { version: Self::VERSION, ..TrustFile::default() },
             Some(text) => {
                 serde_json::from_str(&text).or_failed(&format!("cannot read {}", path.display()))?
             }
@@ -65,7 +65,7 @@ impl Trusted {
     }
 
     /// Returns whether the user trusted a project that has changed since.
-    pub fn has_older(&self, environment: &str, project: &Project) -> bool {
+    pub fn has_outdated_trust(&self, environment: &str, project: &Project) -> bool {
         self.form.projects.contains_key(&key(environment, project)) && !self.contains(environment, project)
     }
 
@@ -101,7 +101,7 @@ impl Trusted {
         root: &std::path::Path,
         process_env: &ProcessEnv,
     ) -> Result<bool, Failure> {
-        let was_there = self.form.projects.remove(&key_of(environment, root)).is_some();
+        let was_there = self.form.projects.remove(&project_key(environment, root)).is_some();
         if was_there {
             self.save(process_env)?;
         }
@@ -120,9 +120,9 @@ impl Trusted {
 }
 
 fn key(environment: &str, project: &Project) -> String {
-    key_of(environment, &project.root)
+    project_key(environment, &project.root)
 }
 
-fn key_of(environment: &str, root: &std::path::Path) -> String {
+fn project_key(environment: &str, root: &std::path::Path) -> String {
     format!("{environment} {}", root.display())
 }

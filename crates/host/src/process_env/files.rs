@@ -163,7 +163,7 @@ impl ProcessEnv {
         if std::fs::metadata(path).map_or(0, |found| found.len()) < size {
             return Ok(());
         }
-        std::fs::rename(path, moved_aside(path)).map_err(|error| {
+        std::fs::rename(path, rotated_path(path)).map_err(|error| {
             Failure::failed(format!("cannot move {} aside", path.display())).caused_by(&error)
         })
     }
@@ -187,7 +187,7 @@ impl ProcessEnv {
 }
 
 /// Returns where [`ProcessEnv::rotate`] moves a file.
-pub fn moved_aside(path: &Path) -> PathBuf {
+pub fn rotated_path(path: &Path) -> PathBuf {
     let mut aside = path.as_os_str().to_owned();
     aside.push(".1");
     aside.into()
@@ -201,7 +201,7 @@ mod tests {
     fn a_link_in_the_place_of_a_file_stays() {
         use std::os::unix::fs::PermissionsExt as _;
 
-        let process_env = ProcessEnv::with([]);
+        let process_env = ProcessEnv::from_variables([]);
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         std::fs::create_dir(at("elsewhere")).unwrap();

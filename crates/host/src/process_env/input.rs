@@ -21,7 +21,7 @@ pub fn read_text(what: &str, path: &Path) -> Result<String, Failure> {
 }
 
 /// Reads a text file of the user's configuration or state; `None` if it does not exist. A dangling link is an error.
-pub fn read_text_if_there(what: &str, path: &Path) -> Result<Option<String>, Failure> {
+pub fn read_text_if_exists(what: &str, path: &Path) -> Result<Option<String>, Failure> {
     refuse_pipe(what, path)?;
     match File::open(path) {
         Err(error) if is_absent(&error, path) => Ok(None),
@@ -49,7 +49,7 @@ fn is_absent(error: &io::Error, path: &Path) -> bool {
 /// Reads a text file that only its owner may read; `None` if it does not exist.
 ///
 /// A file that other users can read or change is a usage failure.
-pub fn read_private_if_there(what: &str, path: &Path) -> Result<Option<String>, Failure> {
+pub fn read_private_if_exists(what: &str, path: &Path) -> Result<Option<String>, Failure> {
     use std::os::unix::fs::PermissionsExt as _;
     refuse_pipe(what, path)?;
     let what = format!("the {what} {}", path.display());
@@ -165,9 +165,9 @@ mod tests {
             ("link", Err(())),
             ("link/file", Err(())),
         ] {
-            let read = read_text_if_there("it", &at(path)).map_err(drop);
+            let read = read_text_if_exists("it", &at(path)).map_err(drop);
             assert_eq!(read.as_ref().map(Option::as_deref), expected.as_ref().map(|text| *text), "{path}");
-            let private = read_private_if_there("it", &at(path)).is_err();
+            let private = read_private_if_exists("it", &at(path)).is_err();
             assert!(private == expected.is_err() || path == "good", "{path}");
         }
     }

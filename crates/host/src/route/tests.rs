@@ -29,7 +29,7 @@ fn choose(flags: Flags, variables: &[(&str, &str)]) -> Result<ModelSource, Failu
         catalog: None,
     };
     let variables = variables.iter().map(|(name, value)| (*name, OsStr::new(*value)));
-    let process_env = ProcessEnv::with(variables);
+    let process_env = ProcessEnv::from_variables(variables);
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(ModelSource::choose(
         &choice,
         Catalog::built_in(),
@@ -284,7 +284,7 @@ fn a_model_that_the_catalog_does_not_have_is_a_warning_unless_its_provider_was_c
         let far = route.unknown_model("qqq", Catalog::built_in());
         assert!(far.is_none_or(|far| far.ends_with("lists the known models")), "{flags:?} {variables:?}");
     }
-    let script = Route::to_script(Provider::OpenAi, "m".to_owned(), LOCAL.to_owned());
+    let script = Route::scripted(Provider::OpenAi, "m".to_owned(), LOCAL.to_owned());
     assert_eq!(script.unknown_model("m", Catalog::built_in()), None);
 }
 
@@ -302,7 +302,7 @@ fn prompts_and_tools_are_those_of_the_selected_provider() {
     ];
     for (model, variables, expected) in cases {
         let given = variables.iter().map(|(name, value)| (*name, OsStr::new(*value)));
-        let displayed = displayed_provider(None, model, &ProcessEnv::with(given)).unwrap();
+        let displayed = displayed_provider(None, model, &ProcessEnv::from_variables(given)).unwrap();
         assert_eq!(displayed, expected, "{model:?} {variables:?}");
         if let Ok(ModelSource::Provider(route)) = choose(Flags { model, ..Flags::default() }, variables) {
             assert_eq!(route.provider, expected, "{model:?} {variables:?}");

@@ -1,4 +1,4 @@
-//! Deletes sessions, but none whose worktree would be lost silently.
+//! Deletes sessions, except sessions whose worktree would be lost silently.
 
 use pintle_agent::{SessionId, Timestamp};
 use pintle_store::{PrunePolicy, StoreError, Summary, delete_tree};
@@ -11,20 +11,20 @@ use crate::process_env::ProcessEnv;
 /// Age up to which a session without a message stays, in milliseconds.
 const MIN_EMPTY_AGE: i64 = 3_600_000;
 
-/// Deletes one session with its subagents.
+/// Deletes a session with its subagents.
 ///
 /// Sessions with a worktree, and sessions that another process has open, are not deleted.
-pub async fn delete_one(
+pub async fn delete_stored_session(
     sessions: &Sessions,
     summary: &Summary,
     process_env: &ProcessEnv,
 ) -> Result<(), Failure> {
     refuse_worktree(summary, process_env)?;
-    remove(sessions, &summary.id).await
+    delete_unchecked(sessions, &summary.id).await
 }
 
 /// Deletes a session with its subagents, whether it has a worktree or not. Fails if another process has it open.
-pub async fn remove(sessions: &Sessions, id: &SessionId) -> Result<(), Failure> {
+pub async fn delete_unchecked(sessions: &Sessions, id: &SessionId) -> Result<(), Failure> {
     delete_tree(sessions.store(), id).await.map_err(|error| unreadable(&error, id))?;
     Ok(())
 }
@@ -40,7 +40,7 @@ pub fn refuse_worktree(summary: &Summary, process_env: &ProcessEnv) -> Result<()
 
 /// Returns whether a session has a worktree that was not removed.
 pub fn has_worktree(summary: &Summary, process_env: &ProcessEnv) -> bool {
-    Worktree::of(summary).is_some_and(|worktree| worktree.exists(process_env))
+    Worktree::from_summary(summary).is_some_and(|worktree| worktree.exists(process_env))
 }
 
 /// Deletes the sessions without a message that killed processes left, and returns them.
@@ -51,7 +51,7 @@ pub async fn delete_empty(
 ) -> Result<Vec<Summary>, StoreError> {
     let store = sessions.store();
     let before = Timestamp::from_millis(now().as_millis().saturating_sub(MIN_EMPTY_AGE));
-    let found = empty::left_empty(store, all, &policy.spared, before).await;
+    let found = empty::find_abandoned_empty(store, all, &policy.spared, before).await;
     if policy.dry_run {
         return Ok(found);
     }

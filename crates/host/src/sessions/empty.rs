@@ -46,7 +46,7 @@ pub async fn delete_if_empty(id: &SessionId, process_env: &ProcessEnv) {
 }
 
 /// Returns the sessions without a message that killed processes left, and that were last used before a time.
-pub(super) async fn left_empty(
+pub(super) async fn find_abandoned_empty(
     store: &dyn SessionStore,
     all: &[Summary],
     spared: &BTreeSet<SessionId>,
@@ -100,7 +100,7 @@ mod tests {
         let _writer = store.create(held.clone()).await.unwrap();
         all.push(held);
         let spared = BTreeSet::from([SessionId::new("spared")]);
-        let found = left_empty(&store, &all, &spared, Timestamp::from_millis(1_000)).await;
+        let found = find_abandoned_empty(&store, &all, &spared, Timestamp::from_millis(1_000)).await;
         let ids: Vec<&str> = found.iter().map(|summary| summary.id.as_str()).collect();
         assert_eq!(ids, ["old"]);
     }

@@ -4,9 +4,9 @@ use pintle_agent::{Turn, TurnKind};
 use pintle_llm::ContentPart;
 use pintle_store::{IntactRecord, StoreError, Summary};
 
-use super::{Place, Sessions};
+use super::{SessionLocation, Sessions};
 use crate::failure::{Failure, OrFailure as _};
-use crate::sanitize::{in_one_line, sanitize};
+use crate::sanitize::{sanitize, to_single_line};
 
 /// Format of an exported session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub fn kind_name(kind: TurnKind) -> &'static str {
 
 /// Returns the kind of an entry and its author.
 fn heading(turn: &Turn) -> String {
-    let author = turn.author.as_ref().map(|author| format!(" by {}", in_one_line(author.as_str())));
+    let author = turn.author.as_ref().map(|author| format!(" by {}", to_single_line(author.as_str())));
     format!("{}{}", kind_name(turn.kind), author.unwrap_or_default())
 }
 
@@ -105,7 +105,7 @@ pub fn markdown(summary: &Summary, history: &[Turn], damage: Option<&StoreError>
     text.push_str(&format!(
         "Session {} of {}, {}\n",
         summary.id,
-        Place::of_summary(summary),
+        SessionLocation::from_summary(summary),
         summary.created_at
     ));
     for (number, turn) in (1..).zip(history) {
@@ -163,7 +163,7 @@ fn html(summary: &Summary, history: &[Turn], damage: Option<&StoreError>) -> Str
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
          <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n<p>Session {} of {}, {}</p>\n",
         escaped(summary.id.as_str()),
-        escaped(&Place::of_summary(summary).to_string()),
+        escaped(&SessionLocation::from_summary(summary).to_string()),
         summary.created_at
     );
     for (number, turn) in (1..).zip(history) {

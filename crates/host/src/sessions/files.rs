@@ -16,8 +16,8 @@ use pintle_store::checkpoint::{
 };
 use pintle_store::{Hash, Summary};
 
-use super::{Place, Sessions, denials, now, require_directory};
-use crate::environment::{Confinement, EnvTarget, UNUSABLE};
+use super::{SessionLocation, Sessions, now, remembered_denials, require_directory};
+use crate::environment::{Confinement, ENVIRONMENT_UNUSABLE, EnvTarget};
 use crate::failure::{Failure, OrFailure as _};
 use crate::policy::{self, PROJECT_DIRECTORY};
 use crate::process_env::ProcessEnv;
@@ -88,7 +88,7 @@ pub async fn with_session_files<'a, T>(
     require_directory(&summary, process_env)?;
     let record = sessions.record(&summary.id).await?;
     let replay = record.replay().or_failed("the session cannot be read")?;
-    let choice = Place::of_summary(&summary).to_choice(&summary.id)?;
+    let choice = SessionLocation::from_summary(&summary).to_choice(&summary.id)?;
     let target = EnvTarget::new(choice, Confinement::none(), process_env)?;
     let connected = target.connect().await?;
     let place = (connected.environment(), connected.workspace());
@@ -114,10 +114,10 @@ impl<'a> SessionFiles<'a> {
         (environment, workspace): (Arc<dyn ExecutionEnvironment>, &WorkspacePolicy),
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
-        let denials = denials(&summary)?;
-        let rules = policy::denials(&denials, environment.as_ref(), process_env).await?;
+        let denials = remembered_denials(&summary)?;
+        let rules = policy::load_denials(&denials, environment.as_ref(), process_env).await?;
         let excluded = workspace.excluded_from_checkpoints(environment.as_ref(), &rules);
-        let excluded = excluded.await.or_failed(UNUSABLE)?;
+        let excluded = excluded.await.or_failed(ENVIRONMENT_UNUSABLE)?;
         let directory = environment.working_directory();
         let root = environment.canonicalize(directory).await.unwrap_or_else(|_| directory.to_path_buf());
         Ok(Self { sessions, summary, replay, environment, rules, root, excluded })

@@ -7,20 +7,20 @@ use pintle_governance::{Grant, Mode, RecordedPolicy};
 use pintle_store::Summary;
 
 use crate::failure::{Failure, OrFailure as _};
-use crate::layers::{FIELDS, KeptSpec};
+use crate::layers::{FIELDS, StoredSpec};
 use crate::model::Model;
 use crate::spec::{BaseUrl, PartialSpec, ProfileRef, SessionSpec};
 
 /// Values by the name of their flag, without dashes. A switch has no values.
-pub type Flags = BTreeMap<String, Vec<String>>;
+pub type RememberedFlags = BTreeMap<String, Vec<String>>;
 
-/// Settings that a kept session remembers.
+/// Settings that a stored session remembers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RememberedSettings {
     /// The settings as flags. Older versions read them.
-    pub flags: Flags,
+    pub flags: RememberedFlags,
     /// The settings.
-    pub spec: KeptSpec,
+    pub spec: StoredSpec,
     /// Last mode on the record, or a narrower one that the configuration of the user allows; `None` if the mode was set while
     /// the session ran, or is unknown.
     pub recorded_mode: Option<Mode>,
@@ -36,7 +36,7 @@ impl RememberedSettings {
         let flags = remembered_flags(summary)?;
         // Older versions have stored flags only.
         let Some(text) = summary.properties.get(SPEC) else { return Self::from_flags(flags) };
-        let spec: KeptSpec = serde_json::from_str(text).or_failed(UNREADABLE)?;
+        let spec: StoredSpec = serde_json::from_str(text).or_failed(UNREADABLE)?;
         let mut settings = Self { flags, spec, recorded_mode: None };
         settings.spec.given.environment.dir =
             settings.flags.get(DIR).and_then(|dir| dir.first()).map(PathBuf::from);
@@ -59,8 +59,8 @@ impl RememberedSettings {
     /// # Errors
     ///
     /// A flag that this version does not know.
-    pub fn from_flags(flags: Flags) -> Result<Self, Failure> {
-        let spec = KeptSpec::from_flags(&flags, None).or_usage("cannot continue the session")?;
+    pub fn from_flags(flags: RememberedFlags) -> Result<Self, Failure> {
+        let spec = StoredSpec::from_flags(&flags, None).or_usage("cannot continue the session")?;
         Ok(Self { flags, spec, recorded_mode: None })
     }
 
@@ -75,7 +75,7 @@ impl RememberedSettings {
 
     /// Adds the model that was chosen, unless a profile or a script names it. `has_profile` is whether the configuration names
     /// a profile.
-    fn with_chosen(
+    fn with_selected_model(
         mut self,
         provider: &str,
         model: &str,
@@ -98,7 +98,7 @@ impl RememberedSettings {
 
     /// Records the settings of a new session, and the rules of its client also as flags. The store has the directory, and the
     /// record contains the original grant.
-    fn describe(mut self, summary: Summary) -> Summary {
+    fn add_to_summary(mut self, summary: Summary) -> Summary {
         self.flags.remove(DIR);
         self.flags.remove("grant");
         let policy = &self.spec.given.policy;
@@ -160,7 +160,7 @@ impl SessionDescription {
 /// Property of a summary with the flags as a JSON object.
 const FLAGS: &str = "flags";
 
-/// Property of a summary with the [`KeptSpec`] as a JSON object.
+/// Property of a summary with the [`StoredSpec`] as a JSON object.
 const SPEC: &str = "spec";
 
 /// Flag of the working directory.
@@ -174,7 +174,7 @@ const UNREADABLE: &str = "the settings of the session cannot be read";
 const GRANT: &str = "grant";
 
 /// Records in the summary that the session has a grant, which is given or recorded.
-pub(super) fn describe_grant(
+pub(super) fn add_grant(
     summary: Summary,
     description: &SessionDescription,
     recorded: Option<&Grant>,
@@ -186,39 +186,43 @@ pub(super) fn describe_grant(
 }
 
 /// Returns whether the summary records that the session has been opened under a grant.
-pub(super) fn had_grant(summary: &Summary) -> bool {
+pub(super) fn is_grant_recorded(summary: &Summary) -> bool {
     summary.properties.contains_key(GRANT)
 }
 
 /// Adds the flags of a new session, and the model that was chosen without them.
-pub(super) fn describe(summary: Summary, description: &SessionDescription, model: &Model) -> Summary {
+pub(super) fn add_settings(summary: Summary, description: &SessionDescription, model: &Model) -> Summary {
     let route = &model.route;
     let base_url = route.base_url.as_ref().map(|url| url.redacted());
     let remembered = description.remembered.clone();
-    let remembered =
-        remembered.with_chosen(route.provider.name(), &route.model, base_url, description.has_profile);
+    let remembered = remembered.with_selected_model(
+        route.provider.name(),
+        &route.model,
+        base_url,
+        description.has_profile,
+    );
     remembered
-        .describe(summary)
+        .add_to_summary(summary)
         .with_property("provider", model.route.provider.name())
         .with_property("model", model.route.model.as_str())
 }
 
 /// Returns the rules that deny and that a session remembers.
-pub fn denials(summary: &Summary) -> Result<Vec<String>, Failure> {
+pub fn remembered_denials(summary: &Summary) -> Result<Vec<String>, Failure> {
     Ok(RememberedSettings::from_summary(summary)?.spec.given.policy.deny)
 }
 
-fn of_summary(summary: &Summary) -> Result<Flags, Failure> {
+fn read_flags(summary: &Summary) -> Result<RememberedFlags, Failure> {
     let text = summary.properties.get(FLAGS).map_or("{}", String::as_str);
     serde_json::from_str(text).or_failed("the flags of the session cannot be read")
 }
 
 /// Returns the flags that a session remembers, and its directory.
-fn remembered_flags(summary: &Summary) -> Result<Flags, Failure> {
-    let mut flags = of_summary(summary)?;
-    let place = super::Place::of_summary(summary);
-    if !place.directory().is_empty() {
-        flags.insert(DIR.to_owned(), vec![place.directory().to_owned()]);
+fn remembered_flags(summary: &Summary) -> Result<RememberedFlags, Failure> {
+    let mut flags = read_flags(summary)?;
+    let location = super::SessionLocation::from_summary(summary);
+    if !location.directory().is_empty() {
+        flags.insert(DIR.to_owned(), vec![location.directory().to_owned()]);
     }
     Ok(flags)
 }
@@ -230,7 +234,7 @@ mod tests {
     use super::*;
     use crate::spec::{ProfileRef, SandboxLevel};
 
-    fn flags(names: &[&str]) -> Flags {
+    fn flags(names: &[&str]) -> RememberedFlags {
         let flag = |name: &&str| match name.split_once('=') {
             Some((name, value)) => (name.to_owned(), vec![value.to_owned()]),
             None => ((*name).to_owned(), Vec::new()),
@@ -290,14 +294,14 @@ mod tests {
         settings.spec.given.environment.dir = None;
         settings.spec.given.policy.deny = vec!["shell".to_owned()];
         settings.spec.user = Some(PartialSpec::default());
-        let settings = settings.with_chosen("openai", "m", None, false);
-        let summary = settings.describe(Summary::new(SessionId::new("s"), super::super::now()));
-        let recorded: Flags = serde_json::from_str(&summary.properties[FLAGS]).unwrap();
+        let settings = settings.with_selected_model("openai", "m", None, false);
+        let summary = settings.add_to_summary(Summary::new(SessionId::new("s"), super::super::now()));
+        let recorded: RememberedFlags = serde_json::from_str(&summary.properties[FLAGS]).unwrap();
         assert_eq!(recorded, flags(&["mode=plan", "provider=openai", "model=m", "deny=shell"]));
         let summary = summary.with_property("directory", "/w").with_property("environment", "local");
         let found = RememberedSettings::from_summary(&summary).unwrap();
         assert_eq!(
-            (found.spec.user.clone(), denials(&summary).unwrap()),
+            (found.spec.user.clone(), remembered_denials(&summary).unwrap()),
             (Some(PartialSpec::default()), vec!["shell".to_owned()])
         );
         let mut of_flags = RememberedSettings::from_flags(found.flags.clone()).unwrap().spec;
@@ -318,7 +322,8 @@ mod tests {
             (&["script=/s.toml"], false, false),
         ] {
             let settings = RememberedSettings::from_flags(flags(remembered)).unwrap();
-            let chosen = settings.with_chosen("openai", "m", Some("http://h".to_owned()), has_profile);
+            let chosen =
+                settings.with_selected_model("openai", "m", Some("http://h".to_owned()), has_profile);
             let added: &[&str] =
                 if is_chosen { &["provider=openai", "model=m", "base-url=http://h"] } else { &[] };
             let expected = RememberedSettings::from_flags(flags(&[remembered, added].concat())).unwrap();

@@ -12,7 +12,7 @@ use super::files::{SessionFiles, SessionPoint};
 use crate::environment::EnvSession;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
-use crate::sanitize::in_one_line;
+use crate::sanitize::to_single_line;
 
 /// Files of a stored session that this process has open.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ impl SessionFiles<'_> {
             diff.text.push_str(&format!("[{}]\n", Count(diff.left_out as u64, "more file")));
         }
         for path in &changes.unknown {
-            diff.text.push_str(&format!("not known: {}\n", in_one_line(&path.to_string_lossy())));
+            diff.text.push_str(&format!("not known: {}\n", to_single_line(&path.to_string_lossy())));
         }
         Ok(diff.text)
     }

@@ -10,7 +10,7 @@ use pintle_agent::SessionId;
 use pintle_store::Summary;
 
 use self::git::Git;
-use self::repositories::{LIST_IGNORED, Listing, ignored_in_submodules, lossy, submodules_with_work};
+use self::repositories::{GitFileListing, LIST_IGNORED, ignored_in_submodules, lossy, submodules_with_work};
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 use crate::sanitize::sanitize;
@@ -33,7 +33,7 @@ pub struct Worktree {
 
 /// Changes of a session in its worktree.
 #[derive(Clone, Debug, Default)]
-pub struct Changes {
+pub struct WorktreeChanges {
     /// Lines of `git diff --name-status`.
     pub files: Vec<String>,
     /// Patch that git can apply.
@@ -47,7 +47,7 @@ pub struct Changes {
 }
 
 /// Files of a worktree in a separate index.
-struct Staged {
+struct StagedFiles {
     git: Git,
     /// Tree of the files.
     tree: String,
@@ -66,7 +66,7 @@ pub struct MergeResult {
     pub branch: Option<String>,
 }
 
-impl Changes {
+impl WorktreeChanges {
     /// Returns whether the session has changed nothing. Ignored files do not count.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty() && self.commits == 0 && self.repositories.is_empty()
@@ -131,14 +131,14 @@ impl Worktree {
     }
 
     /// Returns the worktree of a session, if it was made with one.
-    pub fn of(summary: &Summary) -> Option<Self> {
+    pub fn from_summary(summary: &Summary) -> Option<Self> {
         let property = |name: &str| summary.properties.get(name).map(PathBuf::from);
         let (root, repository) = (property(ROOT)?, property(REPOSITORY)?);
         Some(Self { session: summary.id.clone(), root, repository })
     }
 
     /// Records the worktree in the summary of its session.
-    pub fn describe(&self, summary: Summary) -> Summary {
+    pub fn add_to_summary(&self, summary: Summary) -> Summary {
         summary
             .with_property(ROOT, self.root.display().to_string())
             .with_property(REPOSITORY, self.repository.display().to_string())
@@ -150,7 +150,7 @@ impl Worktree {
     }
 
     /// Returns the failure of an operation that needs the worktree, which has been removed.
-    pub fn missing(&self, process_env: &ProcessEnv) -> Failure {
+    pub fn missing_failure(&self, process_env: &ProcessEnv) -> Failure {
         let Self { session, root, repository } = self;
         let message =
             format!("session {session} no longer has a worktree: {} does not exist", root.display());
@@ -206,13 +206,13 @@ impl Worktree {
     }
 
     /// Stages all files of the worktree in a separate index.
-    async fn staged(&self, process_env: &ProcessEnv) -> Result<Staged, Failure> {
+    async fn stage_files(&self, process_env: &ProcessEnv) -> Result<StagedFiles, Failure> {
         let git = self.git(process_env)?.with_temporary_index()?;
         let has_head = git.attempt(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await?.is_ok();
         let base = self.base();
         git.run(&["read-tree", if has_head { "HEAD" } else { base.as_str() }]).await?;
         let others = git.bytes(&["ls-files", "-z", "--others", "--exclude-standard"]).await?;
-        let repositories = Listing::read(&others, &self.root, process_env).repositories;
+        let repositories = GitFileListing::read(&others, &self.root, process_env).repositories;
         // A repository would be staged without its content, or fail without a commit.
         let excluded: Vec<String> = repositories
             .iter()
@@ -222,7 +222,7 @@ impl Worktree {
         let add: &[&str] = if paths.is_empty() { &["add", "--all"] } else { &["add", "--all", "--", "."] };
         git.run(&[add, &paths[..]].concat()).await?;
         let tree = git.run(&["write-tree"]).await?;
-        Ok(Staged { git, tree, repositories, has_head })
+        Ok(StagedFiles { git, tree, repositories, has_head })
     }
 
     /// Copies the local changes, if requested, and records the first state.
@@ -236,11 +236,11 @@ impl Worktree {
                 git.run(&["reset", "--quiet", "HEAD"]).await?;
             }
             let untracked = main.bytes(&["ls-files", "-z", "--others", "--exclude-standard"]).await?;
-            for name in Listing::read(&untracked, &self.repository, process_env).files {
+            for name in GitFileListing::read(&untracked, &self.repository, process_env).files {
                 process_env.copy_below(&self.repository, &self.root, name)?;
             }
         }
-        let Staged { git, tree, .. } = self.staged(process_env).await?;
+        let StagedFiles { git, tree, .. } = self.stage_files(process_env).await?;
         let message = format!("First state of session {}", self.session);
         let commit = git.run(&["commit-tree", &tree, "-p", "HEAD", "-m", &message]).await?;
         git.run(&["update-ref", &self.base(), &commit]).await?;
@@ -248,12 +248,12 @@ impl Worktree {
     }
 
     /// Returns the differences from the first state. Ignored files are listed separately.
-    pub async fn changes(&self, process_env: &ProcessEnv) -> Result<Changes, Failure> {
+    pub async fn changes(&self, process_env: &ProcessEnv) -> Result<WorktreeChanges, Failure> {
         let failure = match self.read_changes(process_env).await {
             Ok(changes) => return Ok(changes),
             Err(failure) => failure,
         };
-        if self.is_at_its_repository(process_env).await? {
+        if self.is_repository_unmoved(process_env).await? {
             return Err(failure);
         }
         Err(failure.with_hint(&format!(
@@ -264,7 +264,7 @@ impl Worktree {
     }
 
     /// Returns whether the repository is where it was when the session started.
-    async fn is_at_its_repository(&self, process_env: &ProcessEnv) -> Result<bool, Failure> {
+    async fn is_repository_unmoved(&self, process_env: &ProcessEnv) -> Result<bool, Failure> {
         if !process_env.is_directory(&self.repository) {
             return Ok(false);
         }
@@ -273,8 +273,8 @@ impl Worktree {
         Ok(found.is_ok_and(|root| process_env.is_same_path(Path::new(&root), &self.repository)))
     }
 
-    async fn read_changes(&self, process_env: &ProcessEnv) -> Result<Changes, Failure> {
-        let Staged { git, tree, repositories, has_head } = self.staged(process_env).await?;
+    async fn read_changes(&self, process_env: &ProcessEnv) -> Result<WorktreeChanges, Failure> {
+        let StagedFiles { git, tree, repositories, has_head } = self.stage_files(process_env).await?;
         let base = self.base();
         let with = |format: &[&'static str]| [&pintle_env::Git::DIFF[..], format].concat();
         let trees = [base.as_str(), tree.as_str()];
@@ -285,7 +285,7 @@ impl Worktree {
         let mut files: Vec<String> = status.lines().map(str::to_owned).collect();
         let recorded: Vec<&str> = raw.lines().filter_map(repository_of_raw_line).collect();
         let listing = git.bytes(&LIST_IGNORED).await?;
-        let ignored = Listing::read(&listing, &self.root, process_env);
+        let ignored = GitFileListing::read(&listing, &self.root, process_env);
         let mut created: Vec<String> = repositories.into_iter().chain(ignored.repositories).collect();
         created.extend(ignored_in_submodules(&self.root, &tree, process_env).await?);
         // Other work in a submodule is neither in the tree nor in the patch.
@@ -304,7 +304,7 @@ impl Worktree {
         let repositories = created.into_iter().chain(recorded).chain(changed).collect();
         let ignored = ignored.files.into_iter().map(lossy).collect();
         let commits = self.count_commits(&git, has_head).await?;
-        Ok(Changes { files, patch, commits, repositories, ignored })
+        Ok(WorktreeChanges { files, patch, commits, repositories, ignored })
     }
 
     /// Returns the number of commits that the session made.
@@ -322,7 +322,7 @@ impl Worktree {
 
     /// Returns the root of the repository's working tree, which may have moved since the session started.
     async fn main_root(&self, process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
-        if self.is_at_its_repository(process_env).await? {
+        if self.is_repository_unmoved(process_env).await? {
             return Ok(self.repository.clone());
         }
         let listed = self.git(process_env)?.run(&["worktree", "list", "--porcelain"]).await?;
@@ -335,7 +335,11 @@ impl Worktree {
     /// repository is not touched.
     ///
     /// Changes nothing and fails if a change does not apply, or if the session created repositories.
-    pub async fn merge(&self, changes: &Changes, process_env: &ProcessEnv) -> Result<MergeResult, Failure> {
+    pub async fn merge(
+        &self,
+        changes: &WorktreeChanges,
+        process_env: &ProcessEnv,
+    ) -> Result<MergeResult, Failure> {
         if !changes.repositories.is_empty() {
             let names = changes.repositories.join(", ");
             return Err(Failure::failed(format!(
@@ -365,7 +369,7 @@ impl Worktree {
         } else {
             self.other_branch(process_env).await?
         };
-        self.remove_but(branch.as_deref(), &main).await?;
+        self.remove_except(branch.as_deref(), &main).await?;
         Ok(MergeResult { repository, branch })
     }
 
@@ -400,18 +404,18 @@ impl Worktree {
         let found = self.git(process_env)?.attempt(&["rev-parse", "--show-toplevel"]).await?;
         if found.is_ok_and(|root| process_env.is_same_path(Path::new(&root), &self.root)) {
             let main = Git::new(&self.main_root(process_env).await?, process_env)?;
-            return self.remove_but(None, &main).await;
+            return self.remove_except(None, &main).await;
         }
         // The repository was moved or removed, or does not know the worktree.
         process_env.remove_directory(&self.root)?;
-        if self.is_at_its_repository(process_env).await? {
+        if self.is_repository_unmoved(process_env).await? {
             self.discard(&Git::new(&self.repository, process_env)?).await;
         }
         Ok(())
     }
 
     /// Removes the worktree, and each branch of the session without commits besides the commits of `kept`.
-    async fn remove_but(&self, kept: Option<&str>, main: &Git) -> Result<(), Failure> {
+    async fn remove_except(&self, kept: Option<&str>, main: &Git) -> Result<(), Failure> {
         let path = self.root.display().to_string();
         main.run(&["worktree", "remove", "--force", "--force", &path]).await?;
         let _ = main.run(&["update-ref", "-d", &self.base()]).await;

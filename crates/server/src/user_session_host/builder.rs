@@ -102,7 +102,7 @@ mod tests {
         let base = home.path().canonicalize().unwrap();
         let project = base.join("project");
         let variables = [("HOME", base.as_os_str()), ("OPENAI_API_KEY", OsStr::new("key"))];
-        let process_env = ProcessEnv::with(variables);
+        let process_env = ProcessEnv::from_variables(variables);
         process_env.create_directory(&project).unwrap();
         let mut given = PartialSpec::default();
         given.model.provider = Some("openai".to_owned());

@@ -55,7 +55,7 @@ pub(super) fn unknown_policy(origin: &SessionId, damage: &StoreError) -> String 
 mod tests {
     use pintle_agent::PolicyRule;
     use pintle_governance::Mode;
-    use pintle_host::sessions::Flags;
+    use pintle_host::sessions::RememberedFlags;
     use pintle_host::{Layer, LayerSpec, PartialSpec, ValueOrigin, merge};
 
     use super::super::defaults;
@@ -67,8 +67,8 @@ mod tests {
             Some((name, value)) => (name.to_owned(), vec![value.to_owned()]),
             None => ((*flag).to_owned(), Vec::new()),
         };
-        let flags: Flags = flags.iter().map(split).collect();
-        let given = PartialSpec::from_remembered(&flags, None).unwrap();
+        let flags: RememberedFlags = flags.iter().map(split).collect();
+        let given = PartialSpec::from_remembered_flags(&flags, None).unwrap();
         let layer = |kind, spec| LayerSpec::new(kind, spec, ValueOrigin::Default);
         merge([layer(Layer::Default, defaults()), layer(Layer::CommandLine, given)]).unwrap().spec
     }

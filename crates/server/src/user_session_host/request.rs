@@ -4,7 +4,7 @@ use pintle_governance::{Grant, Mode};
 use pintle_host::env_spec::EnvSpec;
 use pintle_host::failure::OrFailure as _;
 use pintle_host::policy::check_rules;
-use pintle_host::{Client, LayerSpec, PartialSpec};
+use pintle_host::{LayerSpec, PartialSpec, RequestClient};
 
 use super::host_error;
 use crate::host::{HostError, NewSession};
@@ -37,7 +37,7 @@ pub(super) fn request_layer(
     spec.policy.mode = settings.mode.as_deref().map(parse_mode).transpose()?;
     spec.model.name.clone_from(&settings.model);
     spec.model.reasoning_effort.clone_from(&settings.effort);
-    Ok(LayerSpec::from_request(Client::Http, *can_approve, spec))
+    Ok(LayerSpec::from_request(RequestClient::Http, *can_approve, spec))
 }
 
 fn parse_environment(text: &str) -> Result<EnvSpec, HostError> {
@@ -78,7 +78,7 @@ mod tests {
             request.settings.effort = Some("low".to_owned());
         };
         let layer = layer(set, false).unwrap();
-        assert_eq!(layer.layer, Layer::Request { client: Client::Http, can_approve: true });
+        assert_eq!(layer.layer, Layer::Request { client: RequestClient::Http, can_approve: true });
         let origins: Vec<(&str, &ValueOrigin)> =
             layer.origins.iter().map(|(path, origin)| (path.as_str(), origin)).collect();
         let field = |name: &str| ValueOrigin::Request(name.to_owned());

@@ -153,7 +153,7 @@ mod tests {
     fn directories_are_judged_by_where_they_lead() {
         let directory = tempfile::tempdir().unwrap();
         let base = directory.path().canonicalize().unwrap();
-        let process_env = ProcessEnv::with([("HOME", base.as_os_str())]);
+        let process_env = ProcessEnv::from_variables([("HOME", base.as_os_str())]);
         let process_env = process_env.with_server_files([base.join("shared/tokens")]);
         let of_server = [".config/pintle/below", ".local/state/pintle/below", "shared/tokens"];
         for name in ["shared/project", "ann/project", "elsewhere"].into_iter().chain(of_server) {
@@ -206,7 +206,7 @@ mod tests {
     fn roots_of_other_tenants_are_foreign() {
         let directory = tempfile::tempdir().unwrap();
         let base = directory.path().canonicalize().unwrap();
-        let process_env = ProcessEnv::with([("HOME", base.as_os_str())]);
+        let process_env = ProcessEnv::from_variables([("HOME", base.as_os_str())]);
         for name in ["ann", "bob/below", "shared/cid"] {
             process_env.create_directory(&base.join(name)).unwrap();
         }

@@ -125,7 +125,7 @@ mod tests {
             diff: "+x\n".to_owned(),
         };
         let last = Footer {
-            is_kept: false,
+            is_stored: false,
             session_id: &session_id,
             outcome: &outcome,
             answer: None,

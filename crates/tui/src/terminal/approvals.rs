@@ -245,8 +245,8 @@ fn mark() -> StyledLine {
 }
 
 fn head(mark: StyledLine, request: &ApprovalRequest) -> StyledLine {
-    let head = mark.and(in_one_line(&approve::title(request)), Face::BOLD);
-    head.and(format!(" ({})", in_one_line(&request.reason)), Face::PLAIN)
+    let head = mark.and(to_single_line(&approve::title(request)), Face::BOLD);
+    head.and(format!(" ({})", to_single_line(&request.reason)), Face::PLAIN)
 }
 
 /// Returns the complete details of a call, if they need more than `most` rows.
@@ -268,12 +268,12 @@ fn details(request: &ApprovalRequest, columns: usize) -> Vec<StyledLine> {
 
 /// Returns the suggested rules, with hidden characters made visible.
 fn rules(request: &ApprovalRequest) -> String {
-    in_one_line(&request.suggested_rules.join(", "))
+    to_single_line(&request.suggested_rules.join(", "))
 }
 
 /// Returns a text with hidden characters and line ends made visible.
-fn in_one_line(text: &str) -> String {
-    expand_tabs(&crate::render::in_one_line(text))
+fn to_single_line(text: &str) -> String {
+    expand_tabs(&crate::render::to_single_line(text))
 }
 
 /// Returns the first and the last rows, and between them the number of omitted rows.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use pintle_env::EnvError;
-use pintle_host::host_command::{self, Ended};
+use pintle_host::host_command::{self, ProgramOutcome};
 use pintle_host::process_env::ProcessEnv;
 use pintle_llm::ImageData;
 use pintle_tools::builtin::{MAX_IMAGE, image_of};
@@ -39,14 +39,14 @@ pub(super) async fn image(process_env: &ProcessEnv) -> Result<ImageData, String>
         }
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         problem = match host_command::run_as_user(most, process_env, &words, TIME_LIMIT).await {
-            Ok(Ended::Exited { code: 0, stdout, .. }) if !stdout.is_empty() => {
+            Ok(ProgramOutcome::Exited { code: 0, stdout, .. }) if !stdout.is_empty() => {
                 return image_of(stdout).map_err(|error| format!("not pasted: {error}"));
             }
-            Ok(Ended::Exited { code: 127, .. }) | Err(EnvError::NotFound { .. }) => {
+            Ok(ProgramOutcome::Exited { code: 127, .. }) | Err(EnvError::NotFound { .. }) => {
                 format!("install {package} to paste images")
             }
-            Ok(Ended::Exited { .. }) => "there is no image on the clipboard".to_owned(),
-            Ok(Ended::TimedOut) => "the clipboard does not answer".to_owned(),
+            Ok(ProgramOutcome::Exited { .. }) => "there is no image on the clipboard".to_owned(),
+            Ok(ProgramOutcome::TimedOut) => "the clipboard does not answer".to_owned(),
             Err(error) => format!("the clipboard cannot be read: {error}"),
         };
     }

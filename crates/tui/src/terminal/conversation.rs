@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_agent::{ApprovalRequest, EventKind, SessionEvent};
-use pintle_host::prompt_commands::{CalledPrompt, PromptCommand};
+use pintle_host::prompt_commands::{PromptCall, PromptCommand};
 use pintle_host::slash_commands::CommandInvocation;
 use pintle_host::user_commands::UserCommand;
 use pintle_tools::ToolErrorKind;
@@ -51,7 +51,7 @@ pub(crate) enum Effect {
     Decide(RequestDecision),
     Call(CommandInvocation),
     /// Get this prompt from its server, and send it as a message.
-    CallPrompt(CalledPrompt),
+    CallPrompt(PromptCall),
     /// Add this to the input history.
     Remember(String),
     /// List the files for completion.

@@ -29,7 +29,7 @@ impl HistoryFile {
 
     /// Returns the input history, the newest input last. Lines that cannot be read are omitted.
     pub(crate) fn read(&self) -> Vec<String> {
-        let text = process_env::read_text_if_there("history", &self.path).ok().flatten().unwrap_or_default();
+        let text = process_env::read_text_if_exists("history", &self.path).ok().flatten().unwrap_or_default();
         let entries: Vec<String> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         let first = entries.len().saturating_sub(MAX_ENTRIES);
         let kept = entries.get(first..).unwrap_or_default().to_vec();
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn inputs_of_a_directory_are_kept() {
         let state = tempfile::tempdir().unwrap();
-        let process_env = ProcessEnv::with([("PINTLE_STATE_DIR", state.path().as_os_str())]);
+        let process_env = ProcessEnv::from_variables([("PINTLE_STATE_DIR", state.path().as_os_str())]);
         let file = |directory| HistoryFile::locate("local", directory, &process_env).unwrap();
         for entry in ["one", "two\nlines", "\u{1b}[2J \"three\""] {
             file("/a").append(entry).unwrap();

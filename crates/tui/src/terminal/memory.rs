@@ -50,7 +50,7 @@ pub(crate) async fn add(
     match file {
         MemoryFile::User => {
             let path = of_user(process_env).ok_or("no variable names a directory of configuration")?;
-            let before = match process_env::read_text_if_there("instructions", &path) {
+            let before = match process_env::read_text_if_exists("instructions", &path) {
                 Ok(text) => text.unwrap_or_default(),
                 Err(failure) => return Err(failure.message()),
             };
@@ -128,7 +128,7 @@ mod tests {
         }
         std::fs::set_permissions(at("dotfiles.md"), std::fs::Permissions::from_mode(0o644)).unwrap();
         symlink(at("dotfiles.md"), at(".config/pintle/AGENTS.md")).unwrap();
-        let process_env = ProcessEnv::with([("HOME", directory.path().as_os_str())]);
+        let process_env = ProcessEnv::from_variables([("HOME", directory.path().as_os_str())]);
         let environment = process_env.local_environment(&at("project")).unwrap();
         let add = async |file| add(file, "x", &environment, &process_env).await;
         let text = |name: &str| std::fs::read_to_string(at(name)).unwrap();

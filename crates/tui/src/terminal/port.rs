@@ -15,7 +15,7 @@ use futures_util::Stream;
 use futures_util::future::BoxFuture;
 use pintle_agent::{ApprovalRequest, SessionEvent, Turn};
 use pintle_host::failure::Failure;
-use pintle_host::prompt_commands::{CalledPrompt, PromptCommand, PromptText};
+use pintle_host::prompt_commands::{PromptCall, PromptCommand, PromptText};
 use pintle_host::user_commands::UserCommand;
 
 pub(super) use self::local::LocalPort;
@@ -211,7 +211,7 @@ pub(super) enum PortCommand {
     /// Read the tools and prompts of MCP servers again, between two turns. The reply is [`PortReply::Prompts`].
     RefreshServers,
     /// The reply is [`PortReply::Prompt`].
-    GetPrompt(CalledPrompt),
+    GetPrompt(PromptCall),
     /// The reply is [`PortReply::History`].
     ReadHistory,
     /// The reply is [`PortReply::Lines`].

@@ -13,12 +13,12 @@ use pintle_agent::{
 };
 use pintle_governance::parse_dollars;
 use pintle_host::answered_run::{AnsweredRun, REPAIRS, RunInput, run_until_answered};
-use pintle_host::attendant::UnattendedSession;
+use pintle_host::attendant::DenyingAttendant;
 use pintle_host::cost::CostTracker;
 use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::model::Model;
 use pintle_host::route::ModelChoice;
-use pintle_host::sessions::{Selected, Sessions};
+use pintle_host::sessions::{SelectedSession, Sessions};
 use pintle_host::{OpenRequest, OpenSession, SessionSpec, Surface};
 use pintle_llm::AnswerSchema;
 use pintle_store::{StoreError, read_record};
@@ -106,8 +106,7 @@ impl HostSessionRunner {
         let sessions = host.sessions().await?;
         let selected = select_session(sessions, &SessionId::new(&assignment.session)).await?;
         let is_sent = selected.as_ref().is_some_and(|selected| has_message(selected, &assignment.message));
-        let mut surface =
-            Surface::new(Arc::new(UnattendedSession::new(Some(host.process_env().principal()))));
+        let mut surface = Surface::new(Arc::new(DenyingAttendant::new(Some(host.process_env().principal()))));
         surface.is_disposable = true;
         let model = Model::choose(&ModelChoice::try_from(&spec)?, host.process_env()).await?;
         let request = OpenRequest {
@@ -199,18 +198,18 @@ async fn steer(handle: &SessionHandle, SteeringMessage { text, author }: Steerin
 }
 
 /// Returns the session if it exists. A session whose process died before anything was recorded is started again.
-async fn select_session(sessions: Sessions, id: &SessionId) -> Result<Option<Selected>, Failure> {
+async fn select_session(sessions: Sessions, id: &SessionId) -> Result<Option<SelectedSession>, Failure> {
     let summary = sessions.store().summary(id).await.or_failed("the session cannot be read")?;
     let Some(summary) = summary else { return Ok(None) };
     if let Err(StoreError::NotFound(_)) = read_record(sessions.store(), id).await {
         sessions.store().delete(id).await.or_failed("the session cannot be started again")?;
         return Ok(None);
     }
-    Selected::of(sessions, summary).await.map(Some)
+    SelectedSession::load(sessions, summary).await.map(Some)
 }
 
 /// Returns whether a session has received a message.
-fn has_message(selected: &Selected, text: &str) -> bool {
+fn has_message(selected: &SelectedSession, text: &str) -> bool {
     selected.record().entries.iter().any(|entry| {
         matches!(&entry.input.kind, InputKind::Submit { message, .. } if message.text.starts_with(text))
     })

@@ -11,7 +11,10 @@ use crate::testing::contract;
 
 /// Returns the host of a user with this home directory, who has a key of one provider.
 fn host(home: &Path) -> Host {
-    Host::new(ProcessEnv::with([("HOME", home.as_os_str()), ("ANTHROPIC_API_KEY", OsStr::new("key-1"))]))
+    Host::new(ProcessEnv::from_variables([
+        ("HOME", home.as_os_str()),
+        ("ANTHROPIC_API_KEY", OsStr::new("key-1")),
+    ]))
 }
 
 /// Returns settings with this directory.

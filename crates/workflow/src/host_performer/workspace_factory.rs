@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use pintle_host::env_spec::EnvironmentChoice;
-use pintle_host::environment::{Confinement, EnvSession, EnvTarget, SandboxUse};
+use pintle_host::environment::{Confinement, EnvSession, EnvTarget, SandboxRequirements};
 use pintle_host::failure::Failure;
 use pintle_host::policy::grant;
 use pintle_host::sessions::RememberedSettings;
@@ -29,7 +29,7 @@ impl HostWorkspaceFactory {
     pub(super) fn settings_for(&self, workspace: &Workspace) -> (SessionSpec, Host) {
         let mut spec = self.spec.clone();
         spec.environment.dir = Some(workspace.root.clone());
-        let process_env = self.host.process_env().and(&workspace.variables);
+        let process_env = self.host.process_env().with_variables(&workspace.variables);
         (spec, Host::new(process_env.with_workspace(Some(&workspace.root))))
     }
 
@@ -45,9 +45,9 @@ impl HostWorkspaceFactory {
     async fn connect(spec: &SessionSpec, host: &Host) -> Result<EnvSession, Failure> {
         let choice = EnvironmentChoice::try_from(spec)?;
         let target = EnvTarget::new(choice, Confinement::from(spec), host.process_env())?;
-        let used = SandboxUse { is_disposable: true, ..SandboxUse::default() };
+        let used = SandboxRequirements { is_disposable: true, ..SandboxRequirements::default() };
         let target = target.with_denials(&spec.policy.deny).with_hidden(&spec.policy.hidden);
-        target.for_use(used).connect().await
+        target.with_requirements(used).connect().await
     }
 }
 

@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory as _};
-use pintle_host::{FIELDS, KeptField, ValueKind};
+use pintle_host::{FIELDS, FieldRetention, ValueKind};
 
 use crate::arguments::Arguments;
-use crate::sessions::Flags;
+use crate::sessions::RememberedFlags;
 
 /// Path of the working directory, which the store has as well.
 const DIRECTORY: &str = "environment.dir";
@@ -49,10 +49,10 @@ pub(super) fn typed(matches: &ArgMatches) -> BTreeSet<String> {
 }
 
 /// Returns the flags on the command line that a session remembers: they select environment, model and tools.
-pub(super) fn remember(matches: &ArgMatches) -> Flags {
+pub(super) fn remember(matches: &ArgMatches) -> RememberedFlags {
     let given = on_command_line(matches).filter_map(|flag| {
         let row = FIELDS.iter().find(|row| row.flags.contains(&flag.name.as_str()))?;
-        let is_remembered = row.kept == KeptField::Always || row.path == DIRECTORY;
+        let is_remembered = row.retention == FieldRetention::Always || row.path == DIRECTORY;
         is_remembered.then_some((flag, row))
     });
     let given = given.map(|(flag, row)| {

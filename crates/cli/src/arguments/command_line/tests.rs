@@ -4,7 +4,7 @@ use clap::Parser as _;
 
 use super::*;
 use crate::arguments::RunArgs;
-use crate::sessions::Flags;
+use crate::sessions::RememberedFlags;
 
 /// Returns the flags of the session of a command line.
 pub(crate) fn session_of(line: &str) -> RunArgs {
@@ -115,7 +115,7 @@ fn typed_and_remembered_flags_are_known() {
         value("mode", "plan"),
         ("no-sandbox".to_owned(), Vec::new()),
     ];
-    assert_eq!(run.session.given, Flags::from(remembered));
+    assert_eq!(run.session.given, RememberedFlags::from(remembered));
     let arguments =
         super::parse(["pintle", "tools", "--toolset", "spec"].map(OsString::from).into()).unwrap();
     assert_eq!(arguments.typed, BTreeSet::from(["toolset".to_owned()]));

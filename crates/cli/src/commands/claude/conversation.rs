@@ -31,14 +31,14 @@ use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::process_env::{self, ProcessEnv};
-use crate::sessions::Selected;
+use crate::sessions::SelectedSession;
 use crate::toolset;
 
 /// State of the conversation.
 pub(super) struct ClaudeConversation<'a> {
     options: StreamOptions,
     resolved: ResolvedSession,
-    selected: Option<Selected>,
+    selected: Option<SelectedSession>,
     model: &'a Arc<Model>,
     channel: Arc<HostChannel>,
     events: UnboundedReceiver<ControlEvent>,
@@ -62,7 +62,7 @@ impl<'a> ClaudeConversation<'a> {
     pub(super) fn new(
         options: StreamOptions,
         resolved: ResolvedSession,
-        selected: Option<Selected>,
+        selected: Option<SelectedSession>,
         model: &'a Arc<Model>,
         channel: Arc<HostChannel>,
         events: UnboundedReceiver<ControlEvent>,
@@ -329,7 +329,7 @@ impl<'a> ClaudeConversation<'a> {
         let attendant = ClientAttendant::with_approver(Some(self.process_env.principal()), approver);
         let mut surface = Surface::new(Arc::new(attendant));
         let statuses = self.add_host_parts(&mut surface, &initialize, &servers.in_host).await;
-        surface.can_turn_to_plan = true;
+        surface.can_switch_to_plan = true;
         surface.servers = servers.started;
         let interrupts = self.interrupts;
         surface.interrupted = Some(Box::pin(interrupts.first_signal()));
@@ -343,7 +343,7 @@ impl<'a> ClaudeConversation<'a> {
             model: Some(Arc::clone(self.model)),
             is_mode_given: true,
             is_effort_given: self.options.effort.is_some(),
-            must_be_kept: false,
+            must_be_stored: false,
             ..OpenRequest::from(spec)
         };
         let opened = Host::new(self.process_env.clone()).open(request, surface).await?;

@@ -26,7 +26,7 @@ pub(super) struct OpenConversation<'a> {
     cost: Costs,
     servers: SessionServers,
     environment: EnvSession,
-    is_kept: bool,
+    is_stored: bool,
     /// Number of the first event of this process.
     first_new: u64,
     /// Whether the events still come from an earlier process.
@@ -41,7 +41,7 @@ impl<'a> OpenConversation<'a> {
         forwards_text: bool,
         mcp_servers: Vec<McpServerStatus>,
     ) -> Self {
-        let OpenSession { session, environment, servers, offered, is_kept, is_resumed, .. } = opened;
+        let OpenSession { session, environment, servers, offered, is_stored, is_resumed, .. } = opened;
         let mut session = session.into_session();
         // The host sends a message, so an unfinished run is dropped.
         drop(session.resumed());
@@ -71,7 +71,7 @@ impl<'a> OpenConversation<'a> {
             cost: Costs::new(model.catalog_entry()),
             servers,
             environment,
-            is_kept,
+            is_stored,
             first_new: session.first_new_event(),
             is_in_past: is_resumed,
             session,
@@ -134,7 +134,7 @@ impl<'a> OpenConversation<'a> {
 
     /// Ends the session in this process, its servers and its environment.
     pub(super) async fn close(self) -> Result<(), Failure> {
-        if self.is_kept {
+        if self.is_stored {
             self.session.suspend().await;
         } else {
             self.session.close().await;

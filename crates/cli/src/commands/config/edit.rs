@@ -7,7 +7,7 @@ use crate::arguments::EditConfigArgs;
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::policy::configuration_in;
+use crate::policy::configuration_path;
 use crate::process_env::{self, ProcessEnv};
 use crate::user_editor;
 
@@ -30,7 +30,7 @@ pub(super) async fn edit(args: &EditConfigArgs, process_env: &ProcessEnv) -> Res
     let editor = user_editor::from_env(process_env);
     let editor = editor.ok_or_else(|| Failure::usage("no editor: expected one in VISUAL or EDITOR"))?;
     let path = if args.project {
-        configuration_in(&project_root(process_env).await?)
+        configuration_path(&project_root(process_env).await?)
     } else {
         user_path(process_env).ok_or_else(|| {
             Failure::usage(
@@ -38,7 +38,7 @@ pub(super) async fn edit(args: &EditConfigArgs, process_env: &ProcessEnv) -> Res
             )
         })?
     };
-    if process_env::read_text_if_there("configuration file", &path)?.is_none() {
+    if process_env::read_text_if_exists("configuration file", &path)?.is_none() {
         process_env.write_private(&path, TEMPLATE)?;
     }
     user_editor::open(&editor, &path, process_env)?;

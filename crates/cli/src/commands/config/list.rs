@@ -11,7 +11,7 @@ use crate::arguments::{ListConfigArgs, ListFormat};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::policy::configuration_in;
+use crate::policy::configuration_path;
 use crate::process_env::ProcessEnv;
 use crate::render;
 
@@ -55,7 +55,7 @@ pub(super) async fn effective(process_env: &ProcessEnv) -> Result<String, Failur
 /// Prints the paths of both files.
 pub(super) async fn paths(process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let user = user_path(process_env).map(|path| path.display().to_string());
-    let project = configuration_in(&project_root(process_env).await?);
+    let project = configuration_path(&project_root(process_env).await?);
     let missing = "(no directory: expected PINTLE_CONFIG_DIR, XDG_CONFIG_HOME or HOME)";
     let user = user.as_deref().unwrap_or(missing);
     let text = format!("user     {user}\nproject  {}\n", project.display());

@@ -109,7 +109,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let process_env = |name: &str| {
             let (config, state) = (directory.path().join(name), directory.path().join(name));
-            ProcessEnv::with([
+            ProcessEnv::from_variables([
                 ("PINTLE_CONFIG_DIR", config.as_os_str()),
                 ("PINTLE_STATE_DIR", state.as_os_str()),
             ])
@@ -130,7 +130,7 @@ mod tests {
         let own = process_env("own");
         own.write_private(&directory.path().join("own/config.toml"), "[key_command]\nx = 1\n").unwrap();
         assert_eq!(configuration(&own).status, Status::Problem);
-        let nothing = ProcessEnv::with([]);
+        let nothing = ProcessEnv::from_variables([]);
         assert_eq!(
             (configuration(&nothing).status, store(&nothing).await.status),
             (Status::Warning, Status::Warning)

@@ -97,7 +97,7 @@ mod tests {
 
     async fn checked(variables: &[(&str, &str)], providers: &[Provider]) -> Vec<Check> {
         let variables = variables.iter().map(|(name, value)| (*name, OsStr::new(*value)));
-        checks(providers, &ProcessEnv::with(variables)).await
+        checks(providers, &ProcessEnv::from_variables(variables)).await
     }
 
     #[tokio::test]
@@ -141,7 +141,7 @@ mod tests {
         ];
         for (url, variables, expected) in cases {
             let variables = variables.iter().map(|(name, value)| (*name, OsStr::new(*value)));
-            let found = proxy(&Url::parse(url).unwrap(), &ProcessEnv::with(variables));
+            let found = proxy(&Url::parse(url).unwrap(), &ProcessEnv::from_variables(variables));
             assert_eq!(found, expected.map(|port| ("proxy.example".to_owned(), port)), "{url}");
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pintle_env::{ExecutionEnvironment as _, Git, LocalEnvironment};
 
 use super::report::Check;
-use crate::host_command::{self, Ended};
+use crate::host_command::{self, ProgramOutcome};
 
 /// How long a program may take to answer.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -81,8 +81,10 @@ async fn ask(environment: &LocalEnvironment, words: &[&str]) -> Answer {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     match host_command::run(environment, &words, TIME_LIMIT).await {
         Err(_not_started) => Answer::Missing,
-        Ok(Ended::TimedOut) => Answer::Failed(format!("no answer within {} s", TIME_LIMIT.as_secs())),
-        Ok(Ended::Exited { code, stdout, stderr }) => {
+        Ok(ProgramOutcome::TimedOut) => {
+            Answer::Failed(format!("no answer within {} s", TIME_LIMIT.as_secs()))
+        }
+        Ok(ProgramOutcome::Exited { code, stdout, stderr }) => {
             let line = first_line(&stdout).or_else(|| first_line(&stderr));
             match (code, line) {
                 (0, Some(line)) => Answer::Line(line),
@@ -105,7 +107,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn programs_answer_with_their_first_line() {
-        let process_env = ProcessEnv::with([("PATH", std::ffi::OsStr::new("/usr/bin:/bin"))]);
+        let process_env = ProcessEnv::from_variables([("PATH", std::ffi::OsStr::new("/usr/bin:/bin"))]);
         let environment = process_env.local_environment(std::path::Path::new("/")).unwrap();
         let line = |text: &str| Answer::Line(text.to_owned());
         let failed = |text: &str| Answer::Failed(text.to_owned());

@@ -25,6 +25,6 @@ pub(super) fn open(url: &str, process_env: &ProcessEnv) -> bool {
         .stderr(Stdio::null())
         // Ctrl+C ends the login, and no browser.
         .process_group(0);
-    process_env.prepare_outside(&mut command);
+    process_env.prepare_unsandboxed(&mut command);
     command.spawn().is_ok()
 }

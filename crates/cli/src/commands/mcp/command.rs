@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pintle_host::mcp::ServerChoice;
 use pintle_host::mcp::declarations::{self, Declarations, DeclaredServer, describe_server};
-use pintle_host::mcp::listings::Listings;
+use pintle_host::mcp::listings::ServerListings;
 use pintle_host::mcp::prompts;
 use pintle_mcp::{DismissAll, McpServers, ServerError, ServerName, ServerSpec, ServerTransport, ToolListing};
 use serde_json::{Map, Value, json};
@@ -18,14 +18,14 @@ use crate::arguments::{
 };
 use crate::console;
 use crate::env_spec::EnvironmentChoice;
-use crate::environment::{EnvTarget, SandboxUse};
+use crate::environment::{EnvTarget, SandboxRequirements};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Interrupts;
 use crate::policy::{self, PolicyChoice};
 use crate::process_env::ProcessEnv;
-use crate::render::{self, in_one_line, sanitize};
-use crate::server_tokens::{self, FileTokens};
+use crate::render::{self, sanitize, to_single_line};
+use crate::server_tokens::{self, FileTokenStore};
 
 /// Name of the environment in which `pintle mcp tools` starts servers.
 const LOCAL: &str = "local";
@@ -93,9 +93,9 @@ fn select_declarations(
     }
 }
 
-fn listings(process_env: &ProcessEnv) -> Result<Option<Listings>, Failure> {
+fn listings(process_env: &ProcessEnv) -> Result<Option<ServerListings>, Failure> {
     let directory = process_env.directory(None)?;
-    Ok(Listings::open(LOCAL, &directory.to_string_lossy(), process_env))
+    Ok(ServerListings::open(LOCAL, &directory.to_string_lossy(), process_env))
 }
 
 async fn list(args: &ServersArgs, process_env: &ProcessEnv) -> Result<String, Failure> {
@@ -105,7 +105,7 @@ async fn list(args: &ServersArgs, process_env: &ProcessEnv) -> Result<String, Fa
         let listing = listings.as_ref()?.read(&declared.spec)?;
         Some(listing.names().filter(|name| declared.spec.filter.allows(name)).count())
     };
-    let tokens = FileTokens::of(process_env).ok();
+    let tokens = FileTokenStore::open(process_env).ok();
     let logged_in = |declared: &DeclaredServer| is_logged_in(declared, tokens.as_ref());
     let servers = select_declarations(&declarations, args.name.as_ref())?;
     if args.output == ListFormat::Json {
@@ -126,7 +126,7 @@ async fn list(args: &ServersArgs, process_env: &ProcessEnv) -> Result<String, Fa
             .map_or_else(|| "not started yet".to_owned(), |tools| render::plural(tools as u64, "tool"));
         let reached = sanitize(&describe_server(&declared.spec)).into_owned();
         let login = if logged_in(declared) == Some(true) { "logged in; " } else { "" };
-        let source = in_one_line(&declared.source);
+        let source = to_single_line(&declared.source);
         text.push_str(&format!("{}  {reached}  ({tools}; {login}{source})\n", declared.spec.name));
     }
     for problem in &declarations.problems {
@@ -142,7 +142,7 @@ async fn list(args: &ServersArgs, process_env: &ProcessEnv) -> Result<String, Fa
 }
 
 /// Returns whether tokens of a server are stored; `None` for a server without logins.
-fn is_logged_in(declared: &DeclaredServer, tokens: Option<&FileTokens>) -> Option<bool> {
+fn is_logged_in(declared: &DeclaredServer, tokens: Option<&FileTokenStore>) -> Option<bool> {
     match &declared.spec.transport {
         ServerTransport::Http(server) if !server.has_authorization() => {
             // An unusable file counts as logged out.
@@ -268,11 +268,13 @@ async fn tools(args: &ServerToolsArgs, process_env: &ProcessEnv) -> Result<Strin
     let (confinement, args) = ((&args.confinement).into(), &args.servers);
     let selected = select_declarations(&declarations, args.name.as_ref())?;
     let target = EnvTarget::new(EnvironmentChoice::here(), confinement, process_env)?;
-    let environment =
-        target.for_use(SandboxUse { keeps_state: true, ..SandboxUse::default() }).connect().await?;
+    let environment = target
+        .with_requirements(SandboxRequirements { keeps_state: true, ..SandboxRequirements::default() })
+        .connect()
+        .await?;
     let specs = selected.iter().map(|declared| declared.spec.clone());
     let servers = McpServers::with_tokens(
-        environment.of_servers(),
+        environment.server_environment(),
         specs,
         Arc::new(DismissAll),
         server_tokens::store(process_env),

@@ -9,7 +9,7 @@ use super::browser;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 use crate::render::sanitize;
-use crate::server_tokens::FileTokens;
+use crate::server_tokens::FileTokenStore;
 
 /// Longest time for a login.
 const LOGIN_TIME: Duration = Duration::from_secs(600);
@@ -26,7 +26,7 @@ pub(super) async fn login(
             "server `{name}` declares an `Authorization` header, which takes the place of a login"
         )));
     }
-    let tokens = FileTokens::of(process_env)?;
+    let tokens = FileTokenStore::open(process_env)?;
     let notices = process_env.notices();
     let open = |url: &str| {
         notices.report(format!("log in to server `{name}` at {url}"));
@@ -51,7 +51,7 @@ pub(super) async fn logout(
     process_env: &ProcessEnv,
 ) -> Result<String, Failure> {
     let server = server(name, declarations)?;
-    Ok(match FileTokens::of(process_env)?.remove(server.url()).await? {
+    Ok(match FileTokenStore::open(process_env)?.remove(server.url()).await? {
         true => format!("removed the tokens of server `{name}`; to make them invalid, revoke them there\n"),
         false => format!("there are no tokens of server `{name}`\n"),
     })

@@ -15,7 +15,7 @@ use pintle_tools::pipeline::RunOptions;
 
 use crate::arguments::ServeToolsArgs;
 use crate::console;
-use crate::environment::{EnvSession, EnvTarget, SandboxState, SandboxUse};
+use crate::environment::{EnvSession, EnvTarget, SandboxRequirements, SandboxState};
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::gates;
@@ -31,10 +31,10 @@ const ANY_MODEL: &str = "any";
 pub(super) async fn serve(args: ServeToolsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let target = EnvTarget::new((&args.environment).into(), (&args.confinement).into(), process_env)?
         .with_denials(&args.policy.deny)
-        .for_use(SandboxUse {
+        .with_requirements(SandboxRequirements {
             writes: WriteSwitch::new(args.policy.mode != Some(Mode::Plan)),
             keeps_state: true,
-            ..SandboxUse::default()
+            ..SandboxRequirements::default()
         });
     let interrupts = Interrupts::listen()?;
     let env_session = interrupts.race(target.connect()).await?;

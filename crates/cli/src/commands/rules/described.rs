@@ -39,7 +39,7 @@ impl DescribedCall {
         let text = text.trim();
         let (name, target) = text.split_once('(').unwrap_or((text, ""));
         let name = name.trim();
-        let kind = toolset::kind_of(name)?;
+        let kind = toolset::find_tool_kind(name)?;
         // A tool of a toolset is parsed as its kind.
         let as_kind = match &kind {
             Some(kind) if kind != name && text.contains('(') => format!("{kind}({target}"),
@@ -81,7 +81,7 @@ impl DescribedCall {
         let tool = ToolKind::from_name(&self.name).or_else(|| ToolKind::from_name(&self.kind));
         let known = tool.and_then(|tool| Some((tool.as_str(), arguments(tool, target)?)));
         if let Some((tool, arguments)) = known
-            && let Some(registry) = toolset::registry_with(tool)?
+            && let Some(registry) = toolset::find_registry(tool)?
         {
             let call = ToolCall::from_raw(ID, tool, arguments.to_string());
             if let Preparation::Ready { call, .. } = prepare(&registry, &[], environment, &call).await {

@@ -6,7 +6,7 @@ use crate::approve::Prompter;
 use crate::console;
 use crate::env_spec::{EnvSpec, EnvironmentChoice};
 use crate::failure::Failure;
-use crate::policy::{self, Project, Trusted, UntrustedRules};
+use crate::policy::{self, Project, TrustedProjects, UntrustedParts};
 use crate::process_env::ProcessEnv;
 use crate::render::Section;
 
@@ -35,7 +35,8 @@ pub(crate) async fn decide_trust(
     }
     let environment = process_env.local_environment(&process_env.directory(choice.directory.as_deref())?)?;
     let name = choice.spec.to_string();
-    let Some((projects, parts)) = policy::undecided(&environment, &name, process_env).await? else {
+    let Some((projects, parts)) = policy::find_undecided_projects(&environment, &name, process_env).await?
+    else {
         return Ok(true);
     };
     let prompter = Prompter::from_process(console::style(process_env), None, false);
@@ -47,7 +48,7 @@ pub(crate) async fn decide_trust(
             break answer;
         }
     };
-    let mut trusted = Trusted::open(process_env)?;
+    let mut trusted = TrustedProjects::open(process_env)?;
     if answer == Answer::Quit {
         return Ok(false);
     }
@@ -62,7 +63,7 @@ pub(crate) async fn decide_trust(
 }
 
 /// Returns the head of the question, and a section for each kind of declaration of the project.
-fn question(projects: &[Project], parts: &UntrustedRules) -> (String, Vec<Section>) {
+fn question(projects: &[Project], parts: &UntrustedParts) -> (String, Vec<Section>) {
     let roots: Vec<String> = projects.iter().map(|project| project.root.display().to_string()).collect();
     let root = roots.join(" and ");
     let head = if parts.was_trusted {

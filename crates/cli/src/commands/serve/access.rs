@@ -133,11 +133,11 @@ mod tests {
     fn a_large_file_is_moved_aside() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("audit");
-        let process_env = ProcessEnv::with([]);
+        let process_env = ProcessEnv::from_variables([]);
         for (text, aside) in [("one", None), ("two", None), ("three", Some("onetwo"))] {
             process_env.rotate(&path, 6).unwrap();
             process_env.append_private(&path, text).unwrap();
-            let found = process_env::read_text_if_there("audit", &directory.path().join("audit.1")).unwrap();
+            let found = process_env::read_text_if_exists("audit", &directory.path().join("audit.1")).unwrap();
             assert_eq!(found.as_deref(), aside, "{text}");
         }
         assert_eq!(process_env::read_text("audit", &path).unwrap(), "three");

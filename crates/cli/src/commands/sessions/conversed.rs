@@ -15,7 +15,7 @@ use crate::arguments::{ListFormat, RewindArgs};
 use crate::environment::EnvSession;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
-use crate::sessions::{Place, Sessions};
+use crate::sessions::{SessionLocation, Sessions};
 use crate::terminal::StoredSession;
 
 /// Maximum number of sessions in a list of a conversation.
@@ -89,7 +89,7 @@ impl StoredSession for Conversed {
     }
 
     async fn neighbours(&self) -> Result<Vec<String>, Failure> {
-        let here = Place::of_summary(&self.sessions.find(self.id.as_str()).await?);
+        let here = SessionLocation::from_summary(&self.sessions.find(self.id.as_str()).await?);
         list::lines(&self.sessions, &here.filter(), LISTED).await
     }
 }

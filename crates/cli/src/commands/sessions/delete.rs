@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 use crate::render::{self, sanitize};
-use crate::sessions::delete::{delete_empty, has_worktree, refuse_worktree, remove};
+use crate::sessions::delete::{delete_empty, delete_unchecked, has_worktree, refuse_worktree};
 use crate::sessions::{Sessions, now};
 
 pub(super) async fn delete(
@@ -27,7 +27,7 @@ pub(super) async fn delete(
         ids.push(summary.id);
     }
     for id in &ids {
-        remove(sessions, id).await?;
+        delete_unchecked(sessions, id).await?;
     }
     let text = match args.output {
         ListFormat::Json => {

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use crate::arguments::{ListFormat, RewindArgs};
 use crate::console;
 use crate::failure::Failure;
-use crate::render::{self, in_one_line};
+use crate::render::{self, to_single_line};
 
 /// Writes the notice about a change that is not in a patch.
 pub(crate) fn notify_left_out(path: &str) {
-    console::notice(&format!("not in the patch: {}", in_one_line(path)));
+    console::notice(&format!("not in the patch: {}", to_single_line(path)));
 }
 
 /// Returns the changes since a point.
@@ -40,7 +40,7 @@ pub(super) async fn diff(
         diff.text.push_str(&format!("[{more}]\n"));
     }
     for path in &comparison.unknown {
-        diff.text.push_str(&format!("not known: {}\n", in_one_line(&path.to_string_lossy())));
+        diff.text.push_str(&format!("not known: {}\n", to_single_line(&path.to_string_lossy())));
     }
     Ok(diff.text)
 }
@@ -63,7 +63,7 @@ pub(super) async fn rewind(
     };
     let report = files.rewind(point, options).await?;
     if !report.foreign.is_empty() && !args.force && !args.dry_run {
-        let changed: Vec<String> = report.foreign.iter().map(|path| in_one_line(path)).collect();
+        let changed: Vec<String> = report.foreign.iter().map(|path| to_single_line(path)).collect();
         let message = format!("another process may have changed {}", changed.join(", "));
         return Err(Failure::failed(message).with_hint(
             "nothing was changed; --force restores these files as well, and --dry-run shows all",
@@ -100,13 +100,13 @@ fn report_text(report: &RewindReport, output: ListFormat) -> Result<String, Fail
     let mut text = String::new();
     for (path, action) in &report.steps {
         let by = if report.foreign.contains(path) { "  (possibly changed by another process)" } else { "" };
-        text.push_str(&format!("{action:<9} {}{by}\n", in_one_line(path)));
+        text.push_str(&format!("{action:<9} {}{by}\n", to_single_line(path)));
     }
     for (path, why) in &report.left_alone {
-        text.push_str(&format!("left      {}: {}\n", in_one_line(path), in_one_line(why)));
+        text.push_str(&format!("left      {}: {}\n", to_single_line(path), to_single_line(why)));
     }
     for problem in &report.problems {
-        text.push_str(&format!("FAILED    {}\n", in_one_line(problem)));
+        text.push_str(&format!("FAILED    {}\n", to_single_line(problem)));
     }
     let would = if report.dry_run { "would be" } else { "was" };
     let entries = |turns: usize| render::plural(turns as u64, "entry");

@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 use crate::render::{self, sanitize};
-use crate::sessions::{Place, Sessions, empty};
+use crate::sessions::{SessionLocation, Sessions, empty};
 
 /// Fewest bytes of an id in a list. The first bytes encode the time, and are equal for sessions of the same second.
 const MIN_SHORT_ID: usize = 18;
@@ -45,7 +45,7 @@ pub(super) async fn list(
     let filter = if args.all {
         Filter::default()
     } else {
-        Place::of_choice(&EnvironmentChoice::here(), process_env)?.filter()
+        SessionLocation::from_choice(&EnvironmentChoice::here(), process_env)?.filter()
     };
     let found = begun(sessions, &filter, args.limit, args.all).await?;
     let mut rows = Vec::new();
@@ -109,7 +109,7 @@ async fn begun(
 /// Returns a session as a list shows it.
 pub(super) async fn row<'a>(sessions: &Sessions, summary: &'a Summary) -> Row<'a> {
     let property = |name: &str| summary.properties.get(name).map(String::as_str);
-    let place = Place::of_summary(summary);
+    let place = SessionLocation::from_summary(summary);
     let cost: Option<f64> = property(StoredJournal::COST_MICROS).and_then(|cost| cost.parse().ok());
     let is_empty = empty::is_empty(sessions.store(), summary).await;
     Row {

@@ -13,7 +13,7 @@ use super::projection;
 use crate::config_file::File;
 use crate::layers::{Resolved, merge};
 use crate::process_env::ProcessEnv;
-use crate::sessions::{Flags, RememberedSettings};
+use crate::sessions::{RememberedFlags, RememberedSettings};
 use crate::spec::PartialSpec;
 
 /// Given settings, files and variables.
@@ -30,7 +30,7 @@ pub(super) struct Case {
     /// Settings that the program gives.
     pub(super) given: PartialSpec,
     /// Flags that the session remembers.
-    pub(super) remembered: Flags,
+    pub(super) remembered: RememberedFlags,
     /// Settings that are not the defaults.
     pub(super) expected: Json,
     /// Names of the intended differences, by path.
@@ -53,7 +53,9 @@ impl Case {
     }
 
     fn process_env(&self) -> ProcessEnv {
-        ProcessEnv::with(self.variables.iter().map(|(name, value)| (name.as_str(), OsStr::new(value))))
+        ProcessEnv::from_variables(
+            self.variables.iter().map(|(name, value)| (name.as_str(), OsStr::new(value))),
+        )
     }
 
     fn configuration(&self) -> Configuration {

@@ -8,7 +8,7 @@ use pintle_governance::{Grant, GrantId, Mode};
 use super::super::{GivenSettings, ResolvedSession, SettingSources};
 use crate::failure::{Failure, FailureKind};
 use crate::host::Host;
-use crate::layers::{Client, LayerSpec, ValueOrigin};
+use crate::layers::{LayerSpec, RequestClient, ValueOrigin};
 use crate::notice::Notice;
 use crate::process_env::ProcessEnv;
 use crate::spec::{PartialSpec, ProfileRef};
@@ -24,7 +24,7 @@ impl Scene {
         let directory = tempfile::tempdir().unwrap();
         let home = directory.path().join("home");
         let process_env =
-            ProcessEnv::with([("HOME", home.as_os_str()), ("PATH", OsStr::new("/usr/bin:/bin"))]);
+            ProcessEnv::from_variables([("HOME", home.as_os_str()), ("PATH", OsStr::new("/usr/bin:/bin"))]);
         let scene = Self { host: Host::new(process_env), directory };
         scene.write("home/.config/pintle/config.toml", user);
         scene.write("project/.pintle/config.toml", project);
@@ -150,7 +150,7 @@ async fn the_configuration_replaces_defaults_and_a_request_replaces_both() {
     defaults.policy.after_plan = Some(Mode::Ask);
     let mut requested = PartialSpec::default();
     requested.policy.mode = Some(Mode::Plan);
-    let request = LayerSpec::from_request(Client::Http, true, requested);
+    let request = LayerSpec::from_request(RequestClient::Http, true, requested);
     for (request, mode) in [(None, Mode::Ask), (Some(request), Mode::Plan)] {
         let sources = SettingSources {
             defaults: defaults.clone(),

@@ -9,9 +9,12 @@ use pintle_env::{
 };
 use pintle_governance::{ProtectedPaths, protected_paths};
 
-use super::{ConfinedLocal, Confinement, GuardedFiles, Sandbox, SandboxState, SandboxUse, UNUSABLE, confine};
-use crate::environment::machine::Machine;
+use super::{
+    ConfinedLocal, Confinement, ENVIRONMENT_UNUSABLE, GuardedFiles, SandboxAttempt, SandboxRequirements,
+    SandboxState, confine,
+};
 use crate::environment::repository_guard::RepositoryGuard;
+use crate::environment::sandbox_probe::SandboxProbe;
 use crate::environment::secrets;
 use crate::environment::temporary::TemporaryDirectory;
 use crate::failure::{Failure, OrFailure as _};
@@ -23,30 +26,30 @@ use crate::spec::SandboxLevel as RequestedLevel;
 const OPTIONAL: [Protection; 3] = [Protection::Devices, Protection::Signals, Protection::Descriptors];
 
 /// Builds the local environment with the strongest level of the sandbox that the limits allow and the machine has.
-pub(super) async fn sandboxed(
+pub(super) async fn build_sandboxed(
     confinement: &Confinement,
-    use_of: &SandboxUse,
+    requirements: &SandboxRequirements,
     builder: LocalEnvironmentBuilder,
     files: &GuardedFiles<'_>,
     process_env: &ProcessEnv,
-) -> Result<Sandbox, Failure> {
+) -> Result<SandboxAttempt, Failure> {
     let temporary = TemporaryDirectory::create().or_failed("cannot create a temporary directory")?;
-    let plain = builder.clone().build().or_failed(UNUSABLE)?;
+    let plain = builder.clone().build().or_failed(ENVIRONMENT_UNUSABLE)?;
     let workspace = plain.working_directory().to_path_buf();
-    let Machine { support, is_remembered } = machine(use_of, &builder, process_env).await?;
+    let SandboxProbe { support, is_cached } = probe_machine(requirements, &builder, process_env).await?;
     let reason = |level| unavailable_reason(confinement, &support, level);
-    let Some(level) = support.levels().into_iter().find(|level| is_wanted(confinement, *level)) else {
+    let Some(level) = support.levels().into_iter().find(|level| is_level_allowed(confinement, *level)) else {
         let reasons: Vec<String> =
             [SandboxLevel::Full, SandboxLevel::Writes].into_iter().filter_map(reason).collect();
-        return Ok(Sandbox::Unavailable { reasons: reasons.join("; ") });
+        return Ok(SandboxAttempt::Unavailable { reasons: reasons.join("; ") });
     };
 
-    let caches = prepare_caches(&workspace, &temporary, use_of, process_env).await?;
+    let caches = prepare_caches(&workspace, &temporary, requirements, process_env).await?;
     let builder = match level {
         SandboxLevel::Full => process_env.with_unchanged_configuration(builder),
         SandboxLevel::Writes => builder,
     };
-    let local = builder.build().or_failed(UNUSABLE)?;
+    let local = builder.build().or_failed(ENVIRONMENT_UNUSABLE)?;
     let mut sandbox = SandboxedEnvironment::new(local)
         .with_level(level)
         .with_support(support.clone())
@@ -54,21 +57,21 @@ pub(super) async fn sandboxed(
         // With the network of the machine, abstract sockets would lead to its services.
         .with_unix_sockets(level == SandboxLevel::Full && !confinement.has_network())
         .with_temporary(temporary.path())
-        .with_caches(caches, temporary.path().join("copies-of-caches"), &use_of.writes)
-        .with_writable_while(&workspace, &use_of.writes)
-        .leavable(use_of.can_be_left);
+        .with_caches(caches, temporary.path().join("copies-of-caches"), &requirements.writes)
+        .with_writable_while(&workspace, &requirements.writes)
+        .leavable(requirements.can_run_outside);
     let mut policy = files.policy.clone();
     policy.sandbox_holds_commands = true;
     policy.temporary = Some(temporary.path().to_path_buf());
-    policy.writable_roots = secrets::of_repository(&workspace, process_env);
+    policy.writable_roots = secrets::external_git_directories(&workspace, process_env);
     for root in &policy.writable_roots {
-        sandbox = sandbox.with_writable_while(root, &use_of.writes);
+        sandbox = sandbox.with_writable_while(root, &requirements.writes);
     }
     let mut found = protected_paths(&plain, &policy.settings_directories, files.record.earlier())
         .await
-        .or_failed(UNUSABLE)?;
-    if use_of.is_disposable {
-        leave_out_nested(&mut found, &process_env.real_path(&workspace));
+        .or_failed(ENVIRONMENT_UNUSABLE)?;
+    if requirements.is_disposable {
+        exclude_nested_repositories(&mut found, &process_env.real_path(&workspace));
     }
     let real_workspace = process_env.real_path(&workspace);
     let is_writable = |git: &PathBuf| {
@@ -78,11 +81,11 @@ pub(super) async fn sandboxed(
     let repositories: Vec<PathBuf> = found.git_directories.into_iter().filter(is_writable).collect();
     match level {
         SandboxLevel::Full => {
-            let denied = denied_reads(files.denials, &plain, process_env).await?;
+            let denied = find_denied_files(files.denials, &plain, process_env).await?;
             let hidden = || policy.hidden.iter().chain(&denied);
-            process_env.notices().report_all(other_names(hidden(), process_env));
+            process_env.notices().report_all(hard_link_notices(hidden(), process_env));
             sandbox = hidden().fold(sandbox, SandboxedEnvironment::with_hidden);
-            files.record.note(&found.found);
+            files.record.record_repositories(&found.found);
             sandbox = found.paths.iter().fold(sandbox, SandboxedEnvironment::with_protected);
             policy.protected = found.paths;
         }
@@ -94,44 +97,44 @@ pub(super) async fn sandboxed(
             ));
         }
     }
-    let sandbox = accept_missing(sandbox, process_env.notices()).await?;
-    let of_servers = Arc::new(sandbox.clone().leavable(true));
+    let sandbox = accept_missing_protections(sandbox, process_env.notices()).await?;
+    let server_environment = Arc::new(sandbox.clone().leavable(true));
     let sandbox = Arc::new(sandbox);
     let (killed, held) = (Arc::clone(&sandbox), Arc::clone(&sandbox));
-    let environment: Arc<dyn ExecutionEnvironment> = if use_of.writes.is_on() {
+    let environment: Arc<dyn ExecutionEnvironment> = if requirements.writes.is_on() {
         sandbox
     } else {
-        Arc::new(ReadOnlyEnvironment::new(sandbox).allow_commands().unless(&use_of.writes))
+        Arc::new(ReadOnlyEnvironment::new(sandbox).allow_commands().unless(&requirements.writes))
     };
-    Ok(Sandbox::Built(Box::new(ConfinedLocal {
+    Ok(SandboxAttempt::Built(Box::new(ConfinedLocal {
         environment: confine(confinement, environment, [temporary.path().to_path_buf()]),
-        of_servers,
+        server_environment,
         kill_all: Arc::new(move || killed.kill_all()),
         temporary: Some(temporary),
         sandbox: SandboxState::Level(level.to_string()),
-        is_remembered,
+        is_cached,
         workspace: policy,
         replaced: Some(Arc::new(move || held.replaced_paths())),
         repositories: RepositoryGuard::new(&repositories, &workspace, process_env),
     })))
 }
 
-/// Returns the abilities of this machine.
-async fn machine(
-    use_of: &SandboxUse,
+/// Returns the sandbox support of this machine.
+async fn probe_machine(
+    requirements: &SandboxRequirements,
     builder: &LocalEnvironmentBuilder,
     process_env: &ProcessEnv,
-) -> Result<Machine, Failure> {
-    // The trials end by themselves, soon.
-    let trials = builder.clone().lifeline(false).build().or_failed(UNUSABLE)?;
-    match use_of.may_recall {
-        true => Machine::recall_or_probe(&trials, use_of.keeps_state, process_env).await,
-        false => Machine::probe(&trials, use_of.keeps_state, process_env).await,
+) -> Result<SandboxProbe, Failure> {
+    // The processes of the probe exit quickly.
+    let trials = builder.clone().lifeline(false).build().or_failed(ENVIRONMENT_UNUSABLE)?;
+    match requirements.may_reuse_probe {
+        true => SandboxProbe::recall_or_probe(&trials, requirements.keeps_state, process_env).await,
+        false => SandboxProbe::probe(&trials, requirements.keeps_state, process_env).await,
     }
 }
 
 /// Returns whether the limits allow a level.
-fn is_wanted(confinement: &Confinement, level: SandboxLevel) -> bool {
+fn is_level_allowed(confinement: &Confinement, level: SandboxLevel) -> bool {
     match confinement.level {
         RequestedLevel::Full => level == SandboxLevel::Full,
         RequestedLevel::Writes => level == SandboxLevel::Writes,
@@ -145,7 +148,7 @@ fn unavailable_reason(
     support: &SandboxSupport,
     level: SandboxLevel,
 ) -> Option<String> {
-    let reason = support.unavailable(level).filter(|_| is_wanted(confinement, level));
+    let reason = support.unavailable(level).filter(|_| is_level_allowed(confinement, level));
     reason.map(|reason| format!("level {level}: {reason}"))
 }
 
@@ -153,10 +156,10 @@ fn unavailable_reason(
 async fn prepare_caches(
     workspace: &Path,
     temporary: &TemporaryDirectory,
-    use_of: &SandboxUse,
+    requirements: &SandboxRequirements,
     process_env: &ProcessEnv,
 ) -> Result<ProjectCaches, Failure> {
-    let lasting = secrets::cache_directory(workspace, process_env).filter(|_| use_of.keeps_state);
+    let lasting = secrets::cache_directory(workspace, process_env).filter(|_| requirements.keeps_state);
     let lasting = match lasting {
         Some(directory) => ProjectCaches::prepare(directory, process_env.variables()).await.ok(),
         None => None,
@@ -171,11 +174,11 @@ async fn prepare_caches(
 }
 
 /// Accepts that the machine lacks optional protections. A notice names each that it lacks.
-async fn accept_missing(
+async fn accept_missing_protections(
     mut sandbox: SandboxedEnvironment,
     notices: &Notices,
 ) -> Result<SandboxedEnvironment, Failure> {
-    let unenforced = sandbox.unenforced().await.or_failed(UNUSABLE)?;
+    let unenforced = sandbox.unenforced().await.or_failed(ENVIRONMENT_UNUSABLE)?;
     for protection in OPTIONAL {
         if unenforced.contains(&protection) {
             notices.report(format!("this machine cannot block {protection}"));
@@ -185,8 +188,8 @@ async fn accept_missing(
     Ok(sandbox)
 }
 
-/// Leaves out the repositories and worktrees in a workspace, other than its own repository.
-fn leave_out_nested(found: &mut ProtectedPaths, workspace: &Path) {
+/// Removes the repositories and worktrees in a workspace, other than its own repository.
+fn exclude_nested_repositories(found: &mut ProtectedPaths, workspace: &Path) {
     let own = workspace.join(".git");
     // The entry named `.git` that a path is in.
     let entry_of = |path: &PathBuf| {
@@ -203,13 +206,13 @@ fn leave_out_nested(found: &mut ProtectedPaths, workspace: &Path) {
 }
 
 /// Returns the files that rules deny to read. A notice names the rules with files that commands can still read.
-async fn denied_reads(
+async fn find_denied_files(
     denials: &[String],
     environment: &LocalEnvironment,
     process_env: &ProcessEnv,
 ) -> Result<Vec<PathBuf>, Failure> {
-    let rules = crate::policy::denials(denials, environment, process_env).await?;
-    let denied = rules.denied_reads(environment).await.or_failed(UNUSABLE)?;
+    let rules = crate::policy::load_denials(denials, environment, process_env).await?;
+    let denied = rules.denied_reads(environment).await.or_failed(ENVIRONMENT_UNUSABLE)?;
     for (rule, reason) in &denied.incomplete {
         process_env.notices().report(format!(
             "cannot hide all files that the rule `{rule}` denies to read from commands: {reason}"
@@ -219,7 +222,7 @@ async fn denied_reads(
 }
 
 /// Returns a notice for each hidden file that commands can read by another name.
-fn other_names<'a>(
+fn hard_link_notices<'a>(
     hidden: impl Iterator<Item = &'a PathBuf>,
     process_env: &ProcessEnv,
 ) -> impl Iterator<Item = Notice> {
@@ -258,7 +261,7 @@ mod tests {
         let mut found = ProtectedPaths::default();
         found.paths.extend(files.map(|(path, _)| PathBuf::from(path)));
         found.git_directories.extend(directories.map(|(path, _)| PathBuf::from(path)));
-        leave_out_nested(&mut found, Path::new("/a/.git/w"));
+        exclude_nested_repositories(&mut found, Path::new("/a/.git/w"));
         for (path, is_kept) in files {
             assert_eq!(found.paths.iter().any(|found| found == Path::new(path)), is_kept, "{path}");
         }

@@ -18,7 +18,7 @@ const MAX_HEAD: u64 = 4 << 10;
 
 /// Damage of a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Damage {
+pub(super) enum RepositoryDamage {
     /// Single objects are missing. They may have been unreachable.
     Objects,
     /// Packs are missing.
@@ -31,7 +31,7 @@ pub(super) enum Damage {
 /// and branches into a list.
 ///
 /// After an error of the file system, something may be missing.
-pub(super) fn damage(backup: &LinkedBackup) -> io::Result<Option<Damage>> {
+pub(super) fn find_damage(backup: &LinkedBackup) -> io::Result<Option<RepositoryDamage>> {
     let missing = backup.missing()?;
     let root = Path::new("");
     let (kept, found) =
@@ -40,12 +40,12 @@ pub(super) fn damage(backup: &LinkedBackup) -> io::Result<Option<Damage>> {
     // Git may remove other entries, and entries of a worktree except its `HEAD`.
     let vital = if is_kept("objects") { &["HEAD", "packed-refs", "refs", "objects"][..] } else { &["HEAD"] };
     if vital.iter().any(|name| is_kept(name) && !found.iter().any(|found| found == name)) {
-        return Ok(Some(Damage::History));
+        return Ok(Some(RepositoryDamage::History));
     }
     if missing.iter().any(|path| path.starts_with("refs/heads")) && !has_branch(backup, &missing)? {
-        return Ok(Some(Damage::History));
+        return Ok(Some(RepositoryDamage::History));
     }
-    lost_objects(backup, &missing)
+    find_lost_objects(backup, &missing)
 }
 
 /// Returns whether a repository has any branch, and the one that is checked out. Git deletes no such branch.
@@ -64,7 +64,7 @@ fn has_branch(backup: &LinkedBackup, missing: &[PathBuf]) -> io::Result<bool> {
 }
 
 /// Looks for the missing objects in the packs of the repository.
-fn lost_objects(backup: &LinkedBackup, missing: &[PathBuf]) -> io::Result<Option<Damage>> {
+fn find_lost_objects(backup: &LinkedBackup, missing: &[PathBuf]) -> io::Result<Option<RepositoryDamage>> {
     let objects: Vec<&Path> = missing.iter().filter_map(|path| path.strip_prefix("objects").ok()).collect();
     let is_pack = |path: &&Path| {
         path.starts_with("pack") && path.extension().is_some_and(|end| end == "pack" || end == "idx")
@@ -82,10 +82,10 @@ fn lost_objects(backup: &LinkedBackup, missing: &[PathBuf]) -> io::Result<Option
         let index = index.and_then(|content| PackIndex::parse(content, length));
         // Without its index, the objects of a pack are unknown.
         if !index.is_some_and(|index| index.ids().all(is_packed)) {
-            return Ok(Some(Damage::Packs));
+            return Ok(Some(RepositoryDamage::Packs));
         }
     }
-    Ok(loose.iter().any(|id| !is_packed(id)).then_some(Damage::Objects))
+    Ok(loose.iter().any(|id| !is_packed(id)).then_some(RepositoryDamage::Objects))
 }
 
 /// Bytes of the id of an object in most repositories.

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
 use super::{REMEMBERED, layer};
-use crate::layers::{Client, KeptSpec, Layer, LayerSpec, merge};
+use crate::layers::{Layer, LayerSpec, RequestClient, StoredSpec, merge};
 use crate::spec::{Breadth, BudgetSpec, CountLimit, NetworkAccess, PartialSpec, SandboxLevel, SessionSpec};
 
 /// Number of grants that [`grant`] returns.
@@ -154,7 +154,7 @@ proptest! {
         ];
         let with_project = merge(users.iter().chain(&untrusted).cloned()).unwrap();
         prop_assert_eq!(exceeded(&with_project.spec, &alone.spec), Vec::<&str>::new());
-        let client = Layer::Request { client: Client::Http, can_approve: false };
+        let client = Layer::Request { client: RequestClient::Http, can_approve: false };
         let client = layer(client, |empty| *empty = request);
         // Otherwise no session starts.
         if let Ok(merged) = merge(users.iter().chain(&untrusted).chain([&client]).cloned()) {
@@ -166,7 +166,7 @@ proptest! {
     #[test]
     fn allowed_requests_are_applied(users in user_layers(), request in specs()) {
         let alone = merge(users.clone()).unwrap();
-        let request = layer(Layer::Request { client: Client::Http, can_approve: false }, |spec| {
+        let request = layer(Layer::Request { client: RequestClient::Http, can_approve: false }, |spec| {
             spec.policy.mode = request.policy.mode;
             spec.policy.deny = request.policy.deny;
             spec.policy.grant = request.policy.grant;
@@ -220,10 +220,10 @@ proptest! {
     fn later_restrictions_apply_on_resume(then in specs(), flags in specs(), now in specs(), later in specs()) {
         let user = |spec: &PartialSpec| layer(Layer::User, |empty| *empty = spec.clone());
         let flags = layer(Layer::CommandLine, |empty| *empty = flags);
-        let kept = KeptSpec::from_layers(&[user(&then), flags.clone()]);
+        let kept = StoredSpec::from_layers(&[user(&then), flags.clone()]);
         let resumed = merge([user(&now), kept.clone().into_layer()]).unwrap();
         prop_assert_eq!(unfollowed(&resumed.spec, &then, &now), Vec::<&str>::new());
-        let fork = KeptSpec::from_layers(&[user(&now), kept.into_layer()]);
+        let fork = StoredSpec::from_layers(&[user(&now), kept.into_layer()]);
         let resumed = merge([user(&later), fork.into_layer()]).unwrap();
         prop_assert_eq!(unfollowed(&resumed.spec, &now, &later), Vec::<&str>::new());
     }
@@ -240,7 +240,7 @@ proptest! {
             (empty.environment.roots, empty.limits) = (None, Default::default());
         });
         let started = merge([user.clone(), flags.clone()]).unwrap();
-        let kept = KeptSpec::from_layers(&[user.clone(), flags]);
+        let kept = StoredSpec::from_layers(&[user.clone(), flags]);
         let resumed = merge([user, kept.into_layer()]).unwrap();
         prop_assert_eq!(resumed.spec, started.spec);
     }

@@ -31,7 +31,7 @@ impl Git {
     }
 
     /// Creates git for a git directory, whose working tree may be missing. Nothing is fetched from a remote.
-    pub(super) fn of_git_directory(directory: &Path, process_env: &ProcessEnv) -> Result<Self, Failure> {
+    pub(super) fn with_git_directory(directory: &Path, process_env: &ProcessEnv) -> Result<Self, Failure> {
         let git_directory = Some(directory.to_path_buf());
         Ok(Self { git_directory, ..Self::new(directory, process_env)? })
     }

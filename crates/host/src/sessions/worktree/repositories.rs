@@ -12,7 +12,7 @@ use crate::process_env::ProcessEnv;
 
 /// Names in a listing of untracked or ignored files.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Listing<'a> {
+pub(super) struct GitFileListing<'a> {
     /// Directories of repositories, each with a slash at its end.
     pub(super) repositories: Vec<String>,
     /// Files outside of these repositories.
@@ -21,7 +21,7 @@ pub(super) struct Listing<'a> {
 
 /// Git directory of a submodule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Module {
+struct SubmoduleDirectory {
     /// Name of the submodule, which usually is its path.
     name: String,
     directory: PathBuf,
@@ -34,7 +34,7 @@ struct Gitlink<'a> {
     commit: String,
 }
 
-impl<'a> Listing<'a> {
+impl<'a> GitFileListing<'a> {
     /// Reads the output of `git ls-files --others -z` in `root`. Git lists a repository with a working tree as a directory, and
     /// the files of a bare repository one by one.
     pub(super) fn read(output: &'a [u8], root: &Path, process_env: &ProcessEnv) -> Self {
@@ -87,20 +87,20 @@ pub(super) async fn submodules_with_work(
     let tree = git.bytes(&list_tree(base)).await?;
     let gitlinks = gitlinks(&tree);
     let recorded: Vec<String> = gitlinks.iter().map(|link| link.commit.clone()).collect();
-    let mut modules = modules_below(&own.join("modules"), process_env);
+    let mut modules = find_submodules(&own.join("modules"), process_env);
     // A submodule that was cloned in place has its git directory in the worktree.
-    let in_place = gitlinks.iter().map(|link| Module {
+    let in_place = gitlinks.iter().map(|link| SubmoduleDirectory {
         name: lossy(link.path),
         directory: root.join(OsStr::from_bytes(link.path)).join(".git"),
     });
     modules.extend(in_place.filter(|module| is_git_directory(&module.directory, process_env)));
-    let mut pending: Vec<(Module, Vec<String>)> =
+    let mut pending: Vec<(SubmoduleDirectory, Vec<String>)> =
         modules.into_iter().map(|module| (module, recorded.clone())).collect();
     let mut found = Vec::new();
     while let Some((module, recorded)) = pending.pop() {
-        let git = Git::of_git_directory(&module.directory, process_env)?;
+        let git = Git::with_git_directory(&module.directory, process_env)?;
         if has_work(&git, &recorded).await? {
-            found.push(path_of(&module, &git, root, process_env).await?);
+            found.push(find_submodule_path(&module, &git, root, process_env).await?);
         }
         pending.extend(nested(&module, &git, &recorded, process_env).await?);
     }
@@ -133,7 +133,7 @@ pub(super) async fn ignored_in_submodules(
         }
         let git = Git::new(&submodule, process_env)?;
         let listing = git.bytes(&LIST_IGNORED).await?;
-        let ignored = Listing::read(&listing, &submodule, process_env).repositories;
+        let ignored = GitFileListing::read(&listing, &submodule, process_env).repositories;
         found.extend(ignored.iter().map(|name| format!("{}/{name}", path.display())));
         let entries = git.bytes(&["ls-files", "-z", "--stage"]).await?;
         pending.extend(submodule_paths(&entries).map(|below| path.join(below)));
@@ -165,12 +165,12 @@ async fn has_work(git: &Git, recorded: &[String]) -> Result<bool, Failure> {
 
 /// Returns the submodules of a submodule, with the commits that are recorded for them.
 async fn nested(
-    module: &Module,
+    module: &SubmoduleDirectory,
     git: &Git,
     recorded: &[String],
     process_env: &ProcessEnv,
-) -> Result<Vec<(Module, Vec<String>)>, Failure> {
-    let modules = modules_below(&module.directory.join("modules"), process_env);
+) -> Result<Vec<(SubmoduleDirectory, Vec<String>)>, Failure> {
+    let modules = find_submodules(&module.directory.join("modules"), process_env);
     if modules.is_empty() {
         return Ok(Vec::new());
     }
@@ -184,14 +184,14 @@ async fn nested(
     }
     let named = modules.into_iter().map(|inner| {
         let name = format!("{}/{}", module.name, inner.name);
-        (Module { name, ..inner }, below.clone())
+        (SubmoduleDirectory { name, ..inner }, below.clone())
     });
     Ok(named.collect())
 }
 
 /// Returns the path of a submodule in the worktree, or its name if git no longer knows the path.
-async fn path_of(
-    module: &Module,
+async fn find_submodule_path(
+    module: &SubmoduleDirectory,
     git: &Git,
     root: &Path,
     process_env: &ProcessEnv,
@@ -207,14 +207,14 @@ async fn path_of(
 }
 
 /// Returns the git directories of submodules below a directory `modules`, without nested submodules.
-fn modules_below(modules: &Path, process_env: &ProcessEnv) -> Vec<Module> {
+fn find_submodules(modules: &Path, process_env: &ProcessEnv) -> Vec<SubmoduleDirectory> {
     let mut found = Vec::new();
     let mut pending = vec![modules.to_path_buf()];
     while let Some(directory) = pending.pop() {
         for path in process_env.directories_in(&directory) {
             if is_git_directory(&path, process_env) {
                 let name = path.strip_prefix(modules).unwrap_or(&path).to_string_lossy().into_owned();
-                found.push(Module { name, directory: path });
+                found.push(SubmoduleDirectory { name, directory: path });
             } else {
                 pending.push(path);
             }
@@ -223,7 +223,7 @@ fn modules_below(modules: &Path, process_env: &ProcessEnv) -> Vec<Module> {
     found
 }
 
-/// Arguments of git that list the ignored files of a working tree, for [`Listing::read`].
+/// Arguments of git that list the ignored files of a working tree, for [`GitFileListing::read`].
 pub(super) const LIST_IGNORED: [&str; 5] = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
 
 fn list_tree(tree: &str) -> [&str; 5] {
@@ -267,16 +267,16 @@ mod tests {
         ] {
             std::fs::create_dir_all(root.path().join(directory)).unwrap();
         }
-        let process_env = ProcessEnv::with([]);
+        let process_env = ProcessEnv::from_variables([]);
         let output =
             b"HEAD\0a/HEAD\0a/x.git/HEAD\0a/x.git/config\0a/x.git/modules/y/HEAD\0a/x.gitignore\0nested/\0z/HEAD\0";
-        let listing = Listing::read(output, root.path(), &process_env);
+        let listing = GitFileListing::read(output, root.path(), &process_env);
         assert_eq!(listing.repositories, ["nested/", "a/x.git/"]);
         let files: Vec<String> = listing.files.into_iter().map(lossy).collect();
         assert_eq!(files, ["HEAD", "a/HEAD", "a/x.gitignore", "z/HEAD"]);
         assert_eq!(
-            Listing::read(b"", root.path(), &process_env),
-            Listing { repositories: vec![], files: vec![] }
+            GitFileListing::read(b"", root.path(), &process_env),
+            GitFileListing { repositories: vec![], files: vec![] }
         );
     }
 
@@ -303,10 +303,10 @@ mod tests {
         }
         // A loop of links is not followed.
         std::os::unix::fs::symlink(root.path(), root.path().join("vendor/loop")).unwrap();
-        let process_env = ProcessEnv::with([]);
+        let process_env = ProcessEnv::from_variables([]);
         let names = |modules: &Path| {
             let mut names: Vec<String> =
-                modules_below(modules, &process_env).into_iter().map(|module| module.name).collect();
+                find_submodules(modules, &process_env).into_iter().map(|module| module.name).collect();
             names.sort();
             names
         };

@@ -156,7 +156,7 @@ impl Harness {
         outcome.usage = Usage::new(12_345, 678);
         (outcome.model_calls, outcome.tool_calls) = (2, 1);
         let footer = Footer {
-            is_kept: false,
+            is_stored: false,
             session_id: &SessionId::new("s"),
             outcome: &outcome,
             answer: None,

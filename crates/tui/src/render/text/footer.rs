@@ -57,7 +57,7 @@ fn totals(footer: &Footer<'_>) -> String {
     if let Some(cost) = footer.cost.filter(|cost| *cost > 0.0) {
         totals.push(format!("${cost:.4}"));
     }
-    if footer.is_kept {
+    if footer.is_stored {
         totals.push(format!("session {}", footer.session_id));
     }
     let subagents = footer.subagents.filter(|subagents| subagents.count > 0).map(|subagents| {

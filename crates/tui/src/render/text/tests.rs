@@ -26,7 +26,7 @@ fn transcript(view: &mut TextView, events: &[(&str, Value)]) -> String {
 fn footer<'a>(session_id: &'a SessionId, outcome: &'a Outcome) -> Footer<'a> {
     let duration = Duration::from_millis(4_250);
     Footer {
-        is_kept: false,
+        is_stored: false,
         session_id,
         outcome,
         answer: None,

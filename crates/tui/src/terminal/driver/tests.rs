@@ -160,7 +160,7 @@ fn description(command: &PortCommand) -> String {
 }
 
 fn process_env() -> ProcessEnv {
-    ProcessEnv::with([("HOME", OsStr::new("/nowhere"))])
+    ProcessEnv::from_variables([("HOME", OsStr::new("/nowhere"))])
 }
 
 fn call() -> Arc<ApprovalRequest> {

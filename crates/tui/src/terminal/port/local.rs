@@ -111,7 +111,7 @@ pub(in crate::terminal) struct LocalPort<'a> {
     model: String,
     effort: Option<String>,
     /// Whether the session can be resumed after this process exits.
-    is_kept: bool,
+    is_stored: bool,
     /// Whether the events of the record have been read, so that events of the session are new.
     is_caught_up: bool,
     /// Newest failure of the session.
@@ -125,7 +125,7 @@ impl<'a> LocalPort<'a> {
         resources: ConversationContext<'a>,
         unfinished: Option<Run>,
         effort: Option<String>,
-        is_kept: bool,
+        is_stored: bool,
     ) -> Self {
         let events = session.tree_events();
         // Events report its result.
@@ -140,7 +140,7 @@ impl<'a> LocalPort<'a> {
             cost: Costs::new(resources.model.catalog_entry()),
             model: resources.model.route.model.clone(),
             effort,
-            is_kept,
+            is_stored,
             is_caught_up: session.first_new_event() == 0,
             failure: None,
             session,
@@ -338,11 +338,11 @@ impl SessionPort for LocalPort<'_> {
     }
 
     async fn close(self: Box<Self>) -> Result<(), Failure> {
-        let Self { session, handle, resources, outbox, events, failure, is_kept, .. } = *self;
+        let Self { session, handle, resources, outbox, events, failure, is_stored, .. } = *self;
         // Later notices of the process are not for the conversation.
         drop((handle, resources, outbox, events));
         let failure = failure.filter(|_| session.state() == SessionState::Closed);
-        if is_kept {
+        if is_stored {
             session.suspend().await;
         } else {
             session.close().await;

@@ -71,7 +71,7 @@ impl LocalPort<'_> {
         let resources = &self.resources;
         let provider = resources.model.route.provider.name();
         for path in instructions::files(provider, resources.process_env) {
-            let size = process_env::read_text_if_there("instructions", &path).ok().flatten();
+            let size = process_env::read_text_if_exists("instructions", &path).ok().flatten();
             if let Some(text) = size {
                 lines.push(labelled("yours", format!("{}, {} bytes", path.display(), text.len())));
             }

@@ -12,7 +12,7 @@ use crate::process_env::ProcessEnv;
 const VARIABLE: &str = "PINTLE_CATALOG";
 
 /// Returns the built-in catalog, overridden by the file named by flag or variable.
-pub fn catalog(flag: Option<&Path>, process_env: &ProcessEnv) -> Result<Cow<'static, Catalog>, Failure> {
+pub fn load(flag: Option<&Path>, process_env: &ProcessEnv) -> Result<Cow<'static, Catalog>, Failure> {
     let variable = process_env.variable(VARIABLE).map(PathBuf::from);
     // The settings of a session contain the value of the variable.
     let is_variable = flag.is_none() || flag == variable.as_deref();

@@ -63,27 +63,27 @@ fn command_line(base_url: &str, model: &str) -> String {
 }
 
 /// Returns the first of the servers at these ports of the loopback interface that lists a model.
-pub(crate) async fn local_server(ports: &[u16]) -> Option<LocalServer> {
-    server_within(ports, TIME_LIMIT).await
+pub(crate) async fn find_local_server(ports: &[u16]) -> Option<LocalServer> {
+    find_server_within(ports, TIME_LIMIT).await
 }
 
-async fn server_within(ports: &[u16], limit: Duration) -> Option<LocalServer> {
+async fn find_server_within(ports: &[u16], limit: Duration) -> Option<LocalServer> {
     let limits = FetchLimits::default().with_time(limit).with_bytes(MAX_LIST).with_redirects(0);
     let client = HttpWebClient::new(limits, AddressRules::public_only().with_host(HOST));
-    let found = join_all(ports.iter().map(|port| server_at(&client, *port))).await;
+    let found = join_all(ports.iter().map(|port| query_server(&client, *port))).await;
     found.into_iter().flatten().next()
 }
 
-async fn server_at(client: &HttpWebClient, port: u16) -> Option<LocalServer> {
+async fn query_server(client: &HttpWebClient, port: u16) -> Option<LocalServer> {
     let base_url = format!("http://{HOST}:{port}/v1");
     let page = client.fetch(FetchRequest::new(format!("{base_url}/models"))).await.ok()?;
     let list: ModelList = serde_json::from_str(&page.text).ok().filter(|_| page.status == 200)?;
-    let model = list.data.into_iter().map(|model| model.id).find(|name| is_plain(name))?;
+    let model = list.data.into_iter().map(|model| model.id).find(|name| is_shell_safe(name))?;
     Some(LocalServer { base_url, model })
 }
 
 /// Returns whether a name means itself in a command line.
-fn is_plain(name: &str) -> bool {
+fn is_shell_safe(name: &str) -> bool {
     let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"._:/@+-".contains(&byte);
     let starts_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
     starts_well && name.len() <= MAX_NAME && name.bytes().all(is_safe)
@@ -119,7 +119,7 @@ mod tests {
 
     /// Looks for a server without haste.
     async fn found(ports: &[u16]) -> Option<LocalServer> {
-        server_within(ports, Duration::from_secs(60)).await
+        find_server_within(ports, Duration::from_secs(60)).await
     }
 
     fn json(status: &str, body: &str) -> Option<String> {
@@ -147,7 +147,10 @@ mod tests {
         assert_eq!(found(&[good]).await, Some(expected.clone()));
         assert_eq!(found(&[closed, empty, other, good]).await, Some(expected));
         // Those that do not answer cost the whole time, but not more.
-        assert_eq!(server_within(&[closed, silent, empty, other], Duration::from_millis(50)).await, None);
+        assert_eq!(
+            find_server_within(&[closed, silent, empty, other], Duration::from_millis(50)).await,
+            None
+        );
         assert_eq!(found(&[]).await, None);
     }
 

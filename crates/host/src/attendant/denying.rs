@@ -9,11 +9,11 @@ use super::{Attendant, unattended_denial};
 /// Attendant of a session without a user. It denies every call that needs approval, and agrees to no spending beyond a
 /// limit.
 #[derive(Debug)]
-pub struct UnattendedSession {
+pub struct DenyingAttendant {
     user: Option<Principal>,
 }
 
-impl UnattendedSession {
+impl DenyingAttendant {
     /// Returns the attendant of a session that runs on behalf of `user`.
     pub fn new(user: Option<Principal>) -> Self {
         Self { user }
@@ -21,21 +21,21 @@ impl UnattendedSession {
 }
 
 #[async_trait]
-impl Approver for UnattendedSession {
+impl Approver for DenyingAttendant {
     async fn decide(&self, request: &ApprovalRequest) -> Decision {
         unattended_denial(request)
     }
 }
 
 #[async_trait]
-impl BudgetApprover for UnattendedSession {
+impl BudgetApprover for DenyingAttendant {
     async fn agree(&self, _question: &BudgetQuestion) -> Option<Agreement> {
         None
     }
 }
 
 #[async_trait]
-impl Attendant for UnattendedSession {
+impl Attendant for DenyingAttendant {
     fn is_attended(&self) -> bool {
         false
     }
@@ -60,7 +60,7 @@ mod tests {
 
     #[tokio::test]
     async fn calls_and_plans_are_denied_on_behalf_of_no_user() {
-        let attendant = UnattendedSession::new(Some(Principal::new("ann")));
+        let attendant = DenyingAttendant::new(Some(Principal::new("ann")));
         for (tool, reason) in [
             ("shell", "it needs approval, but no terminal is available"),
             (PresentPlan::NAME, "no user can accept it here; give the complete plan as your final answer"),

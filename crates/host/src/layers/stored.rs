@@ -1,4 +1,4 @@
-//! The settings that a kept session stores, to be merged again with the current configuration when it is resumed.
+//! The settings that a session stores, to be merged again with the current configuration when it is resumed.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use pintle_governance::Mode;
 use serde::{Deserialize, Serialize};
 
 use super::flags::UnreadableFlag;
-use super::merge::{combine_values, discard_replaced, discard_weaker, in_order, merge};
-use super::row::{FieldRow, KeptField};
+use super::merge::{combine_values, discard_replaced, discard_weaker, merge, sort_layers};
+use super::row::{FieldRetention, FieldRow};
 use super::{BoundedValue, Layer, LayerSpec, ValueOrigin};
 use crate::spec::{Combine, PartialSpec, SessionSpec};
 
@@ -21,7 +21,7 @@ const MODE: &str = "policy.mode";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
-pub struct KeptSpec {
+pub struct StoredSpec {
     /// The settings of the command line and of the client.
     pub given: PartialSpec,
     /// Their origins, by the path of the field.
@@ -30,21 +30,21 @@ pub struct KeptSpec {
     pub user: Option<PartialSpec>,
 }
 
-impl KeptSpec {
-    /// Selects the settings to keep from the layers of a session that starts. The working directory is left out, because the
+impl StoredSpec {
+    /// Selects the settings to store from the layers of a session that starts. The working directory is left out, because the
     /// session may work in a worktree; the store has it.
     #[must_use]
     pub fn from_layers(layers: &[LayerSpec]) -> Self {
-        let mut kept = Self { user: Some(PartialSpec::default()), ..Self::default() };
+        let mut stored = Self { user: Some(PartialSpec::default()), ..Self::default() };
         let (mut users, mut given) = (Vec::new(), Vec::new());
-        for mut layer in in_order(layers.iter().cloned()) {
+        for mut layer in sort_layers(layers.iter().cloned()) {
             match layer.layer {
                 Layer::User | Layer::UserProfile | Layer::Variables => {
                     retain(&mut layer.spec, is_bounded);
-                    kept.user.get_or_insert_default().overlay(&layer.spec);
+                    stored.user.get_or_insert_default().overlay(&layer.spec);
                     users.push(layer);
                 }
-                Layer::Remembered { .. } => given.push(limited(layer, &users)),
+                Layer::Remembered { .. } => given.push(limit_to_user(layer, &users)),
                 Layer::CommandLine | Layer::Request { .. } => given.push(layer),
                 Layer::Default | Layer::Project { .. } | Layer::ProjectProfile { .. } => {}
             }
@@ -52,20 +52,20 @@ impl KeptSpec {
         discard_replaced(&mut given);
         for mut layer in given {
             let is_flag = layer.layer == Layer::CommandLine;
-            retain(&mut layer.spec, |path| match FieldRow::find(path).map(|row| row.kept) {
-                Some(KeptField::Always) => true,
+            retain(&mut layer.spec, |path| match FieldRow::find(path).map(|row| row.retention) {
+                Some(FieldRetention::Always) => true,
                 // The rules of a command line apply to one run.
-                Some(KeptField::UnlessFlag) => !is_flag,
-                Some(KeptField::Never) | None => false,
+                Some(FieldRetention::UnlessFlag) => !is_flag,
+                Some(FieldRetention::Never) | None => false,
             });
             let url = layer.spec.model.base_url.take();
             layer.spec.model.base_url = url.map(|url| url.redacted());
             for path in layer.spec.set_paths() {
-                kept.origins.insert(path.to_owned(), layer.origin_of(path));
+                stored.origins.insert(path.to_owned(), layer.origin_of(path));
             }
-            kept.given.overlay(&layer.spec);
+            stored.given.overlay(&layer.spec);
         }
-        kept
+        stored
     }
 
     /// Converts the flags that an older version stored, by name without dashes, and the working directory of the session.
@@ -77,7 +77,7 @@ impl KeptSpec {
         flags: &BTreeMap<String, Vec<String>>,
         directory: Option<&str>,
     ) -> Result<Self, UnreadableFlag> {
-        let given = PartialSpec::from_remembered(flags, directory)?;
+        let given = PartialSpec::from_remembered_flags(flags, directory)?;
         Ok(Self { given, origins: BTreeMap::new(), user: None })
     }
 
@@ -110,7 +110,7 @@ impl KeptSpec {
     }
 }
 
-/// Returns the mode of the user's configuration in place of the mode on the record of a kept session, which exceeds it;
+/// Returns the mode of the user's configuration in place of the mode on the record of a stored session, which exceeds it;
 /// `None` if the recorded mode applies. A mode that exceeds the configuration applies until the configuration allows less than
 /// when the session was started. Flags of the process and requests do not count.
 #[must_use]
@@ -134,8 +134,8 @@ pub fn limit_recorded_mode(layers: &[LayerSpec], recorded: Mode) -> Option<(Mode
     Some((resolved.spec.policy.mode, bounded))
 }
 
-/// Returns the settings of a kept session within the current limits of the user, which a fork of it starts with.
-fn limited(mut remembered: LayerSpec, users: &[LayerSpec]) -> LayerSpec {
+/// Returns the settings of a stored session within the current limits of the user, which a fork of it starts with.
+fn limit_to_user(mut remembered: LayerSpec, users: &[LayerSpec]) -> LayerSpec {
     let layers: Vec<LayerSpec> = users.iter().chain([&remembered]).cloned().collect();
     let mut limited = combine_values(&layers);
     retain(&mut limited, |path| is_bounded(path) && remembered.spec.is_set(path));

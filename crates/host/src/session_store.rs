@@ -25,27 +25,27 @@ const LEASE_VARIABLE: &str = "PINTLE_STORE_LEASE";
 #[cfg(feature = "postgres")]
 const SCHEMA_VARIABLE: &str = "PINTLE_STORE_SCHEMA";
 
-/// Default of that time.
+/// Default of [`LEASE_VARIABLE`].
 #[cfg(feature = "postgres")]
 const LEASE: Duration = Duration::from_secs(30);
 
-/// A store, and its daily ledgers.
+/// Store of the sessions, and its daily ledgers.
 #[derive(Clone, Debug)]
-pub struct KeptIn {
-    /// The sessions.
+pub struct StoreBackend {
+    /// Store of the sessions.
     pub store: Arc<dyn SessionStore>,
     /// Spending of each day.
     pub ledgers: Arc<dyn Ledgers>,
 }
 
-impl From<FileStore> for KeptIn {
+impl From<FileStore> for StoreBackend {
     fn from(store: FileStore) -> Self {
         Self { store: Arc::new(store.clone()), ledgers: Arc::new(store) }
     }
 }
 
-/// Returns the address of the database; `None` if sessions are kept in files.
-pub fn database(process_env: &ProcessEnv) -> Option<String> {
+/// Returns the address of the database; `None` if the sessions are stored in files.
+pub fn database_address(process_env: &ProcessEnv) -> Option<String> {
     process_env.variable(STORE_VARIABLE)
 }
 
@@ -60,15 +60,15 @@ pub fn lease(process_env: &ProcessEnv) -> Result<Duration, Failure> {
 }
 
 /// Returns the passwords of the database, for redaction.
-pub fn secrets_of_store(process_env: &ProcessEnv) -> Vec<String> {
-    let Some(address) = database(process_env) else { return Vec::new() };
-    let mut secrets: Vec<String> = password_in(&address).map(str::to_owned).into_iter().collect();
-    secrets.extend(password_of_file(process_env).ok().flatten());
+pub fn store_secrets(process_env: &ProcessEnv) -> Vec<String> {
+    let Some(address) = database_address(process_env) else { return Vec::new() };
+    let mut secrets: Vec<String> = password_in_address(&address).map(str::to_owned).into_iter().collect();
+    secrets.extend(read_password(process_env).ok().flatten());
     secrets
 }
 
 /// Returns the password in an address such as `postgres://user:password@host/database`, in its encoded form.
-fn password_in(address: &str) -> Option<&str> {
+fn password_in_address(address: &str) -> Option<&str> {
     let (_, rest) = address.split_once("://")?;
     let authority = rest.split(['/', '?']).next()?;
     let (user, _) = authority.rsplit_once('@')?;
@@ -80,7 +80,7 @@ pub(crate) fn password_file(process_env: &ProcessEnv) -> Option<PathBuf> {
     process_env.variable(PASSWORD_FILE_VARIABLE).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-fn password_of_file(process_env: &ProcessEnv) -> Result<Option<String>, Failure> {
+fn read_password(process_env: &ProcessEnv) -> Result<Option<String>, Failure> {
     let Some(path) = process_env.variable(PASSWORD_FILE_VARIABLE) else { return Ok(None) };
     let text = process_env::read_text("password of the database", Path::new(&path))?;
     // An editor ends the last line.
@@ -89,7 +89,7 @@ fn password_of_file(process_env: &ProcessEnv) -> Result<Option<String>, Failure>
 
 /// Connects to the database, once in a process.
 #[cfg(feature = "postgres")]
-pub async fn connect(address: &str, process_env: &ProcessEnv) -> Result<KeptIn, Failure> {
+pub async fn connect(address: &str, process_env: &ProcessEnv) -> Result<StoreBackend, Failure> {
     use std::collections::BTreeMap;
 
     use pintle_postgres::{PostgresOptions, PostgresStore};
@@ -97,7 +97,7 @@ pub async fn connect(address: &str, process_env: &ProcessEnv) -> Result<KeptIn, 
     use crate::failure::OrFailure as _;
 
     /// Stores by their addresses and schemas. A connection belongs to the runtime of the process.
-    static CONNECTED: tokio::sync::Mutex<BTreeMap<(String, String), KeptIn>> =
+    static CONNECTED: tokio::sync::Mutex<BTreeMap<(String, String), StoreBackend>> =
         tokio::sync::Mutex::const_new(BTreeMap::new());
 
     let schema = process_env.variable(SCHEMA_VARIABLE);
@@ -107,7 +107,7 @@ pub async fn connect(address: &str, process_env: &ProcessEnv) -> Result<KeptIn, 
         return Ok(known.clone());
     }
     let mut options = PostgresOptions::new().with_lease(lease(process_env)?);
-    if let Some(password) = password_of_file(process_env)?.or_else(|| process_env.variable("PGPASSWORD")) {
+    if let Some(password) = read_password(process_env)?.or_else(|| process_env.variable("PGPASSWORD")) {
         options = options.with_password(password);
     }
     if let Some(schema) = schema {
@@ -115,15 +115,15 @@ pub async fn connect(address: &str, process_env: &ProcessEnv) -> Result<KeptIn, 
     }
     let store = PostgresStore::connect(address, options).await;
     let store = store.or_failed(&format!("cannot use the database of {STORE_VARIABLE}"))?;
-    let kept_in = KeptIn { store: Arc::new(store.clone()), ledgers: Arc::new(store) };
-    connected.insert(key, kept_in.clone());
-    Ok(kept_in)
+    let backend = StoreBackend { store: Arc::new(store.clone()), ledgers: Arc::new(store) };
+    connected.insert(key, backend.clone());
+    Ok(backend)
 }
 
 /// Refuses a database, which this build cannot use.
 #[cfg(not(feature = "postgres"))]
 #[expect(clippy::unused_async, reason = "with the feature, it connects")]
-pub async fn connect(_address: &str, _process_env: &ProcessEnv) -> Result<KeptIn, Failure> {
+pub async fn connect(_address: &str, _process_env: &ProcessEnv) -> Result<StoreBackend, Failure> {
     Err(Failure::usage(format!("{STORE_VARIABLE}: this pintle was built without the feature `postgres`")))
 }
 
@@ -142,7 +142,7 @@ mod tests {
             ("postgres:///pintle?host=/run/postgresql", None),
             ("host=/run/postgresql user=ann", None),
         ] {
-            assert_eq!(password_in(address), expected, "{address}");
+            assert_eq!(password_in_address(address), expected, "{address}");
         }
     }
 }
