@@ -59,7 +59,7 @@ impl Remote {
             (None, _) => Err(Failure::usage(format!("the server has no session `{prefix}`"))
                 .with_hint("`pintle sessions list --server URL` lists them")),
             (Some(one), Some(other)) => Err(Failure::usage(format!(
-                "`{prefix}` is the beginning of several sessions, such as {} and {}",
+                "`{prefix}` is a prefix of several sessions, such as {} and {}",
                 one.id, other.id
             ))),
         }

@@ -21,7 +21,7 @@ pub const STORED: &str = "credentials.toml";
 
 /// Said wherever keys are stored or removed.
 pub const SUBSCRIPTIONS: &str =
-    "subscriptions of vendors, such as ChatGPT or Claude, are not supported; keys of their APIs are";
+    "vendor subscriptions, such as ChatGPT or Claude, are not supported; use an API key";
 
 /// A key. `Debug` hides it, and there is no `Display`.
 #[derive(Clone, PartialEq, Eq)]

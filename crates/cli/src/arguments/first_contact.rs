@@ -17,7 +17,7 @@ precedence over them, and so does a command in config.toml:
   [key_command]
   anthropic = [\"pass\", \"show\", \"anthropic\"]
 
-Subscriptions, such as ChatGPT or Claude, are not supported; create an API key instead.")]
+Vendor subscriptions, such as ChatGPT or Claude, are not supported; use an API key.")]
 pub(crate) struct LoginArgs {
     /// Provider of the key [default: prompts for it]
     #[arg(value_parser = named::<Provider>(), value_name = "PROVIDER", required_if_eq("stdin", "true"))]
@@ -35,7 +35,7 @@ pub(crate) struct LoginArgs {
 
 /// `pintle logout`.
 #[derive(Debug, Args)]
-#[command(after_help = "Subscriptions are not supported; only API keys are stored.")]
+#[command(after_help = "Vendor subscriptions are not supported; use an API key.")]
 pub(crate) struct LogoutArgs {
     /// Provider of the key
     #[arg(value_parser = named::<Provider>(), value_name = "PROVIDER")]

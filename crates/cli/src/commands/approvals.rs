@@ -72,7 +72,7 @@ async fn list(sessions: &Sessions, output: ListFormat) -> Result<String, Failure
     waiting.sort_by_key(|waiting| waiting.approval.asked_at);
     match output {
         ListFormat::Json => render::json_line(&waiting.iter().map(row).collect::<Vec<_>>()),
-        ListFormat::Text if waiting.is_empty() => Ok("no calls wait for a decision\n".to_owned()),
+        ListFormat::Text if waiting.is_empty() => Ok("no calls are pending\n".to_owned()),
         ListFormat::Text => Ok(waiting.iter().map(line).collect()),
     }
 }
@@ -117,11 +117,9 @@ async fn find(sessions: &Sessions, wanted: &ApprovalArg) -> Result<Waiting, Fail
     match (meant.next(), meant.next(), &wanted.call) {
         (Some(waiting), None, _) => Ok(waiting),
         (Some(_), Some(_), _) => {
-            Err(Failure::usage(format!("several calls wait: expected one of {}", names.join(", "))))
+            Err(Failure::usage(format!("several calls are pending: expected one of {}", names.join(", "))))
         }
-        (None, _, None) => {
-            Err(Failure::usage(format!("no call of session {} waits for a decision", summary.id)))
-        }
+        (None, _, None) => Err(Failure::usage(format!("session {} has no pending call", summary.id))),
         (None, _, Some(call)) => Err(not_waiting(sessions, &summary.id, call).await?),
     }
 }
@@ -131,8 +129,8 @@ async fn not_waiting(sessions: &Sessions, id: &SessionId, call: &str) -> Result<
     let replay = replay(sessions, id).await?;
     let decided = replay.events.iter().rev().find_map(|event| ending_of(event, call));
     Ok(Failure::usage(match decided {
-        Some(ending) => format!("{call} was decided on already: {ending}"),
-        None => format!("no call {call} of session {id} waits for a decision"),
+        Some(ending) => format!("{call} has already been decided: {ending}"),
+        None => format!("session {id} has no pending call {call}"),
     }))
 }
 

@@ -32,6 +32,6 @@ const NEWEST: usize = 100;
 async fn newest(remote: &Remote) -> Result<pintle_client::SessionInfo, Failure> {
     let newest = remote.newest(NEWEST).await?.into_iter().find(|session| session.parent.is_none());
     newest.ok_or_else(|| {
-        Failure::usage("the server has no sessions").with_hint("`pintle attach --new URL` begins one")
+        Failure::usage("the server has no sessions").with_hint("`pintle attach --new URL` starts one")
     })
 }

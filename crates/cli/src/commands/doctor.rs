@@ -20,8 +20,7 @@ use crate::provider::Provider;
 use crate::render;
 
 /// Remedy for a missing key.
-const NO_KEY: &str =
-    "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or `pintle login`; a local server needs none";
+const NO_KEY: &str = "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or run `pintle login`; a local server needs no key";
 
 /// Checks everything and reports it, one line for each check.
 pub(crate) async fn doctor(args: &DoctorArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -89,7 +88,7 @@ async fn sandbox(environment: &LocalEnvironment) -> Check {
             return Check::problem(
                 "sandbox",
                 pintle_llm::error_chain(&error),
-                "no command can be started here",
+                "this machine cannot start commands",
             );
         }
     };

@@ -55,8 +55,8 @@ pub(crate) async fn logout(args: &LogoutArgs, process_env: &ProcessEnv) -> Resul
     let name = args.provider.name();
     let LoggedOut { was_stored, other } = remove_key(args.provider, process_env)?;
     let text = match was_stored {
-        false => format!("no key of {name} is stored\n{}\n", keys::SUBSCRIPTIONS),
-        true => format!("removed the key of {name}; to make it invalid, revoke it at the provider\n"),
+        false => format!("no key for {name} is stored\n{}\n", keys::SUBSCRIPTIONS),
+        true => format!("removed the key for {name}; to invalidate it, revoke it at the provider\n"),
     };
     console::print(&text).await?;
     if let Some(other) = other {
@@ -92,16 +92,16 @@ fn stored(provider: Provider, process_env: &ProcessEnv) -> Result<String, Failur
     match ConfiguredKeys::read(process_env)?.source_or_variable(provider, process_env) {
         Some(keys::STORED) | None => {}
         Some(before) => {
-            console::notice(&format!("the key of {name} in {before} comes before the stored one"))
+            console::notice(&format!("the key for {name} in {before} takes precedence over the stored key"))
         }
     }
-    Ok(format!("stored the key of {name} in {}\n", render::sanitize(&path.display().to_string())))
+    Ok(format!("stored the key for {name} in {}\n", render::sanitize(&path.display().to_string())))
 }
 
 /// Reads provider and key from the terminal, the key without showing it.
 async fn from_terminal(provider: Option<Provider>) -> Result<(Provider, String), Failure> {
     if !process_env::stdin_is_terminal() || !console::stderr_is_terminal() {
-        return Err(Failure::usage("a key is read from a terminal, but no terminal is available")
+        return Err(Failure::usage("cannot prompt for a key without a terminal")
             .with_hint("`pintle login PROVIDER --stdin` reads it from standard input"));
     }
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
@@ -117,7 +117,7 @@ async fn from_terminal(provider: Option<Provider>) -> Result<(Provider, String),
             let name = line().await?;
             console::prompt_answered();
             name.trim().to_ascii_lowercase().parse::<Provider>().map_err(|_| {
-                Failure::usage(format!("this is no provider: expected one of {}", names().join(", ")))
+                Failure::usage(format!("unknown provider: expected one of {}", names().join(", ")))
             })?
         }
     };

@@ -175,7 +175,7 @@ async fn find(sessions: &Sessions, id: &str, process_env: &ProcessEnv) -> Result
 }
 
 async fn not_running(sessions: &Sessions, worktree: &Worktree) -> Result<(), Failure> {
-    let holder = sessions.store().holder(&worktree.session).await.or_failed("cannot look at the session")?;
+    let holder = sessions.store().holder(&worktree.session).await.or_failed("cannot inspect the session")?;
     match holder {
         Some(holder) => Err(Failure::usage(format!("session {} is running ({holder})", worktree.session))),
         None => Ok(()),

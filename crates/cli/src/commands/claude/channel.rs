@@ -23,7 +23,7 @@ const READ: usize = 64 << 10;
 const UNWRITTEN: usize = 8 << 20;
 
 /// Reason why a request of ours has no answer.
-const GONE: &str = "the host has closed its end";
+const GONE: &str = "the host closed the connection";
 
 /// Open requests and the queue of lines to the host.
 #[derive(Debug)]
@@ -122,7 +122,7 @@ impl HostChannel {
             let sent = match send(&mut control) {
                 Ok(sent) => sent,
                 Err(error) => {
-                    console::notice(&format!("the host cannot be asked: {error}"));
+                    console::notice(&format!("cannot send a request to the host: {error}"));
                     return None;
                 }
             };

@@ -193,7 +193,7 @@ impl<'a> ClaudeConversation<'a> {
         let of_handshake = || self.initialize.as_ref().and_then(|initialize| initialize.json_schema.clone());
         let schema = self.options.json_schema.clone().or_else(of_handshake);
         let schema = schema.map(|schema| AnswerSchema::new(schema, output_schema::REPAIRS)).transpose();
-        schema.or_usage("the schema of the answer is wrong")
+        schema.or_usage("invalid answer schema")
     }
 
     /// Writes the events of a run and serves requests of the host meanwhile.

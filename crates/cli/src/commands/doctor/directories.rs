@@ -33,7 +33,7 @@ pub(super) fn configuration(process_env: &ProcessEnv) -> Check {
         None => Check::ok(name, format!("{shown}, which does not exist yet")),
         Some(mode) if mode & 0o022 != 0 => Check::warning(
             name,
-            format!("{shown} can be changed by others (mode {mode:04o}), who can so run commands as you"),
+            format!("other users can write {shown} (mode {mode:04o}) and can thereby run commands as you"),
             format!("`chmod go-w {shown}`"),
         ),
         Some(_) => Check::ok(name, shown.to_string()),
@@ -66,10 +66,10 @@ pub(super) async fn store(process_env: &ProcessEnv) -> Check {
     let message = format!("{shown} (mode {mode:04o}), {count}{free_text}");
     if mode & 0o022 != 0 {
         let remedy = format!("`chmod go-w {shown}`");
-        return Check::warning(name, format!("{message}; others can change it"), remedy);
+        return Check::warning(name, format!("{message}; other users can write it"), remedy);
     }
     if free.is_some_and(|bytes| bytes < LITTLE_SPACE) {
-        return Check::warning(name, message, "make room, such as with `pintle sessions prune`");
+        return Check::warning(name, message, "free some space, for example with `pintle sessions prune`");
     }
     Check::ok(name, message)
 }

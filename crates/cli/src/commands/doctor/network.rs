@@ -51,7 +51,7 @@ async fn check(base_url: String, process_env: &ProcessEnv) -> Check {
     let Some((host, target)) = Url::parse(&base_url).ok().and_then(|url| Some((endpoint(&url)?, url))) else {
         return Check::problem(
             "network",
-            "a base URL is wrong",
+            "invalid base URL",
             "expected https://… or http://… in the variable",
         );
     };

@@ -11,7 +11,7 @@ use crate::process_env::ProcessEnv;
 use crate::render::Section;
 
 /// Prompt of the question.
-const PROMPT: &str = "Trust it as it is now? [y]es, [n]o (start without these), [q]uit: ";
+const PROMPT: &str = "Trust its current state? [y]es, [n]o (start without these), [q]uit: ";
 
 /// Answer to the question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,10 +67,10 @@ fn question(projects: &[Project], parts: &UntrustedRules) -> (String, Vec<Sectio
     let root = roots.join(" and ");
     let head = if parts.was_trusted {
         format!(
-            "The project in {root} has changed since you trusted it. It runs commands and allows calls only if you do so again"
+            "The project in {root} has changed since you trusted it. It can run commands and allow calls only if you trust it again"
         )
     } else {
-        format!("The project in {root} runs commands and allows calls only if you trust it")
+        format!("The project in {root} can run commands and allow calls only if you trust it")
     };
     let hooks = parts.hooks.iter().map(|command| format!("hook: {command}"));
     let servers = parts.servers.iter().map(|server| format!("server: {server}"));

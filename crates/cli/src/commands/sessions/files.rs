@@ -127,7 +127,7 @@ impl Files<'_> {
 
     async fn manifest(&self, id: &str) -> Result<Manifest, Failure> {
         let hash: Hash =
-            id.parse().or_usage("expected the id of a checkpoint, as `sessions show` names it")?;
+            id.parse().or_usage("expected the id of a checkpoint, as `sessions show` prints it")?;
         let blobs = self.sessions.store().blobs(&self.summary.id);
         let manifest =
             Manifest::load(blobs.as_ref(), &hash).await.or_failed("the checkpoint cannot be read")?;
@@ -405,7 +405,7 @@ impl Report {
         let entries = |turns: usize| render::plural(turns as u64, "entry");
         match self.turns {
             Some(turns) if turns < self.before => {
-                text.push_str(&format!("the conversation {would} cut to {}\n", entries(turns)));
+                text.push_str(&format!("the conversation {would} rewound to {}\n", entries(turns)));
                 if !self.dry_run {
                     text.push_str(&format!(
                         "to undo this before the conversation continues: pintle sessions rewind {}@{} --conversation\n",
@@ -414,7 +414,7 @@ impl Report {
                 }
             }
             Some(turns) => {
-                text.push_str(&format!("the conversation {would} brought back to {}\n", entries(turns)))
+                text.push_str(&format!("the conversation {would} restored to {}\n", entries(turns)))
             }
             None => {}
         }
@@ -443,7 +443,7 @@ fn action_name(action: RestoreAction) -> &'static str {
 fn reason(reason: &UnrestoredReason) -> String {
     match reason {
         UnrestoredReason::NotInCheckpoint => "the checkpoint does not have it".to_owned(),
-        UnrestoredReason::NotKnownNow => "its present content could not be brought back".to_owned(),
+        UnrestoredReason::NotKnownNow => "its current content could not be restored".to_owned(),
         UnrestoredReason::Ignored { by } => format!("{} is ignored", by.display()),
         UnrestoredReason::Occupied { by } => format!("{} is in the way", by.display()),
         UnrestoredReason::Blocked { by } => format!("{} is left alone", by.display()),

@@ -55,7 +55,7 @@ pub(super) async fn list(
     let text = match args.output {
         ListFormat::Json => render::json_line(&rows)?,
         ListFormat::Text if rows.is_empty() && !args.all => {
-            "no sessions of this directory; `--all` lists the sessions of all directories\n".to_owned()
+            "no sessions in this directory; `--all` lists the sessions of all directories\n".to_owned()
         }
         ListFormat::Text => table(&rows, args.all).concat(),
     };
