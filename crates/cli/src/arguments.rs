@@ -368,7 +368,7 @@ pub(crate) struct RunArgs {
     pub(crate) conversation: ConversationArgs,
     #[command(flatten)]
     pub(crate) configuration: ConfigurationArgs,
-    /// Words of the process, which contain the options of Claude Code.
+    /// Arguments of the process, which contain the options of Claude Code.
     #[cfg(feature = "compat")]
     #[arg(skip)]
     pub(crate) passed: Arc<[OsString]>,

@@ -44,7 +44,7 @@ pub(crate) struct SessionArgs {
 
 impl SessionArgs {
     /// Returns whether the run continues a session, and therefore needs no prompt.
-    pub(crate) fn goes_on(&self) -> bool {
+    pub(crate) fn is_continuation(&self) -> bool {
         self.continues || self.resume.is_some()
     }
 }

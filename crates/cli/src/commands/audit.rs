@@ -14,7 +14,7 @@ use pintle_governance::audit::{AuditReport, ChainReport};
 use pintle_tools::most_similar;
 use serde::Serialize;
 
-use self::document::Document;
+use self::document::AuditDocument;
 use crate::arguments::{AuditArgs, AuditFormat};
 use crate::commands::sessions::verify;
 use crate::console;
@@ -35,7 +35,7 @@ struct CallReport<'a> {
 
 /// How much of each call is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Detail {
+enum CallDetail {
     /// Decision and outcome.
     Decisive,
     /// Everything.
@@ -54,8 +54,8 @@ pub(crate) async fn audit(args: AuditArgs, process_env: &ProcessEnv) -> Result<E
             .or_failed("the audit cannot be redacted")?;
     }
     let call = args.call.as_deref().map(|wanted| find_call(&report, wanted)).transpose()?;
-    let detail = if args.full { Detail::Complete } else { Detail::Decisive };
-    let text = rendered(&report, call, args.output, detail)?;
+    let detail = if args.full { CallDetail::Complete } else { CallDetail::Decisive };
+    let text = render_report(&report, call, args.output, detail)?;
     console::print(&text).await?;
     Ok(if report.is_intact() { Exit::Done } else { Exit::Failed })
 }
@@ -72,15 +72,15 @@ pub(crate) async fn text(
     let report = report
         .redacted(&process_secrets::redactions(process_env, None))
         .or_failed("the audit cannot be redacted")?;
-    rendered(&report, None, format, Detail::Decisive)
+    render_report(&report, None, format, CallDetail::Decisive)
 }
 
 /// Renders a report, or one call of it. HTML pages contain every detail.
-fn rendered(
+fn render_report(
     report: &AuditReport,
     call: Option<&CallHistory>,
     format: AuditFormat,
-    detail: Detail,
+    detail: CallDetail,
 ) -> Result<String, Failure> {
     Ok(match (format, call) {
         (AuditFormat::Json, None) => render::json_line(report)?,
@@ -90,11 +90,11 @@ fn rendered(
             call,
         })?,
         (AuditFormat::Text, call) => text::render(&document(report, call, detail)),
-        (AuditFormat::Html, call) => html::render(&document(report, call, Detail::Complete)),
+        (AuditFormat::Html, call) => html::render(&document(report, call, CallDetail::Complete)),
     })
 }
 
-fn document(report: &AuditReport, call: Option<&CallHistory>, detail: Detail) -> Document {
+fn document(report: &AuditReport, call: Option<&CallHistory>, detail: CallDetail) -> AuditDocument {
     match call {
         Some(call) => calls::document(report, call),
         None => report::document(report, detail),

@@ -21,7 +21,7 @@ const MAX_INPUT: u64 = 1 << 20;
 
 /// Provider and where its key comes from.
 #[derive(Debug, Serialize)]
-struct Row {
+struct KeySourceRow {
     provider: &'static str,
     /// A variable, `key_command` or `credentials.toml`; `None` without a key.
     source: Option<&'static str>,
@@ -46,7 +46,7 @@ pub(crate) async fn login(args: LoginArgs, process_env: &ProcessEnv) -> Result<E
     let key = key.trim();
     keys::check(provider, key)?;
     credentials.set(provider, Some(Secret::new(key)), process_env)?;
-    console::print(&stored(provider, process_env)?).await?;
+    console::print(&describe_stored_key(provider, process_env)?).await?;
     Ok(Exit::Done)
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn remove_key(provider: Provider, process_env: &ProcessEnv) -> Result
 }
 
 /// Describes where the key is stored, and which sources take precedence.
-fn stored(provider: Provider, process_env: &ProcessEnv) -> Result<String, Failure> {
+fn describe_stored_key(provider: Provider, process_env: &ProcessEnv) -> Result<String, Failure> {
     let path = Credentials::path(process_env).unwrap_or_default();
     let name = provider.name();
     match ConfiguredKeys::read(process_env)?.source_or_variable(provider, process_env) {
@@ -136,9 +136,9 @@ fn names() -> [&'static str; 4] {
 
 fn list(output: ListFormat, process_env: &ProcessEnv) -> Result<String, Failure> {
     let configured = ConfiguredKeys::read(process_env)?;
-    let rows: Vec<Row> = Provider::ALL
+    let rows: Vec<KeySourceRow> = Provider::ALL
         .into_iter()
-        .map(|provider| Row {
+        .map(|provider| KeySourceRow {
             provider: provider.name(),
             source: configured.source_or_variable(provider, process_env),
         })
@@ -146,7 +146,8 @@ fn list(output: ListFormat, process_env: &ProcessEnv) -> Result<String, Failure>
     match output {
         ListFormat::Json => render::json_line(&rows),
         ListFormat::Text => {
-            let line = |row: &Row| format!("{:<18} {}\n", row.provider, row.source.unwrap_or("no key"));
+            let line =
+                |row: &KeySourceRow| format!("{:<18} {}\n", row.provider, row.source.unwrap_or("no key"));
             Ok(rows.iter().map(line).collect())
         }
     }

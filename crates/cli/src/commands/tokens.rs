@@ -20,7 +20,7 @@ const STORED: &str = "tokens.json";
 /// Tokens of a server, in a file that only the user can read.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Form {
+struct StoredTokens {
     tokens: Vec<AccessToken>,
 }
 
@@ -47,7 +47,7 @@ impl TokenFile {
         let Some(text) = process_env::read_private_if_there("token file", &self.path)? else {
             return Ok(Vec::new());
         };
-        let form: Form = serde_json::from_str(&text).map_err(|error| {
+        let form: StoredTokens = serde_json::from_str(&text).map_err(|error| {
             Failure::usage(format!("invalid token file {}: {error}", self.path.display()))
                 .with_hint("`pintle tokens` writes it")
         })?;
@@ -55,7 +55,8 @@ impl TokenFile {
     }
 
     fn write(&self, tokens: Vec<AccessToken>, process_env: &ProcessEnv) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(&Form { tokens }).or_failed("cannot write the tokens")?;
+        let text =
+            serde_json::to_string_pretty(&StoredTokens { tokens }).or_failed("cannot write the tokens")?;
         process_env.write_configuration(&self.path, &format!("{text}\n"))
     }
 }
@@ -131,7 +132,7 @@ fn revoke(file: &TokenFile, names: &[String], process_env: &ProcessEnv) -> Resul
 
 /// Row of the list.
 #[derive(Debug, Serialize)]
-struct Row<'a> {
+struct TokenRow<'a> {
     name: &'a str,
     scopes: &'a [TokenScope],
     tenant: Option<&'a str>,
@@ -153,7 +154,7 @@ fn list(tokens: &[AccessToken], output: ListFormat, now: Timestamp) -> Result<St
     if output == ListFormat::Text {
         return Ok(tokens.iter().map(row).collect());
     }
-    let rows = tokens.iter().map(|token| Row {
+    let rows = tokens.iter().map(|token| TokenRow {
         name: &token.name,
         scopes: &token.scopes,
         tenant: token.tenant.as_deref(),

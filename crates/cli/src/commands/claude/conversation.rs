@@ -469,7 +469,7 @@ impl<'a> ClaudeConversation<'a> {
 
 /// Returns the next event once the host has read enough of the earlier events.
 async fn next_event(live: &mut OpenConversation<'_>, channel: &HostChannel) -> Option<SessionEvent> {
-    channel.room().await;
+    channel.wait_for_room().await;
     live.events.next().await
 }
 
@@ -477,7 +477,7 @@ async fn next_event(live: &mut OpenConversation<'_>, channel: &HostChannel) -> O
 async fn wait_for_stop(interrupts: &Interrupts, channel: &HostChannel) -> Failure {
     tokio::select! {
         () = interrupts.first_signal() => Failure::new(FailureKind::Interrupted, "interrupted"),
-        () = channel.unread() => Failure::silent(FailureKind::Interrupted),
+        () = channel.wait_for_close() => Failure::silent(FailureKind::Interrupted),
     }
 }
 

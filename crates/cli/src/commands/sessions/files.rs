@@ -147,7 +147,7 @@ impl Files<'_> {
     }
 
     /// Returns the checkpoint of a point; `None` if nothing was changed since.
-    fn at(&self, point: &Point<'_>) -> Result<Option<String>, Failure> {
+    fn checkpoint_at(&self, point: &Point<'_>) -> Result<Option<String>, Failure> {
         match point {
             Point::Checkpoint(id) => Ok(Some((*id).to_owned())),
             Point::Turns(turns) if *turns > self.replay.rewindable => Err(Failure::usage(format!(
@@ -175,7 +175,7 @@ impl Files<'_> {
         &self,
         point: &Point<'_>,
     ) -> Result<Option<(String, Comparison, FileDiffs)>, Failure> {
-        let Some(id) = self.at(point)? else { return Ok(None) };
+        let Some(id) = self.checkpoint_at(point)? else { return Ok(None) };
         let comparison = self.compare(&id).await?;
         let blobs = self.sessions.store().blobs(&self.summary.id);
         let diffs = file_diffs(&comparison, blobs.as_ref(), blobs.as_ref(), &DiffLimits::default()).await;
@@ -183,7 +183,7 @@ impl Files<'_> {
     }
 
     pub(super) async fn diff(&self, point: &Point<'_>, output: ListFormat) -> Result<String, Failure> {
-        let Some(id) = self.at(point)? else {
+        let Some(id) = self.checkpoint_at(point)? else {
             return match output {
                 ListFormat::Json => render::json_line(&json!({"changes": [], "unknown": []})),
                 ListFormat::Text => Ok(String::new()),
@@ -218,7 +218,7 @@ impl Files<'_> {
         point: &Point<'_>,
         process_env: &ProcessEnv,
     ) -> Result<GitPatch, Failure> {
-        let Some(id) = self.at(point)? else { return Ok(GitPatch::default()) };
+        let Some(id) = self.checkpoint_at(point)? else { return Ok(GitPatch::default()) };
         let comparison = self.compare(&id).await?;
         let failed = "cannot make a patch of the changes";
         let position = RepositoryPosition::locate(self.environment.as_ref()).await.or_failed(failed)?;
@@ -263,7 +263,7 @@ impl Files<'_> {
             Point::Turns(turns) if options.conversation => Some(*turns),
             Point::Turns(_) | Point::Checkpoint(_) => None,
         };
-        let target = if options.files { self.at(point)? } else { None };
+        let target = if options.files { self.checkpoint_at(point)? } else { None };
         // Held until the end, so that no other process runs the session meanwhile.
         let record = self.sessions.record(id).await?;
         let writer = if options.dry_run { None } else { Some(self.sessions.writer(id).await?) };
