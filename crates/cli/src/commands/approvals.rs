@@ -39,18 +39,22 @@ pub(crate) async fn approvals(args: ApprovalsArgs, process_env: &ProcessEnv) -> 
 }
 
 /// Call that waits, with its session.
-struct PendingCall {
+struct SessionApproval {
     session: SessionId,
     title: String,
     approval: PendingApproval,
 }
 
 /// Returns the calls that wait in a session and in its subagents.
-async fn pending_calls(sessions: &Sessions, summary: &Summary) -> Result<Vec<PendingCall>, Failure> {
+async fn pending_calls(sessions: &Sessions, summary: &Summary) -> Result<Vec<SessionApproval>, Failure> {
     let mut waiting = Vec::new();
     if summary.properties.contains_key(StoredJournal::PENDING_APPROVALS) {
         for approval in replay(sessions, &summary.id).await?.pending_approvals() {
-            waiting.push(PendingCall { session: summary.id.clone(), title: summary.title.clone(), approval });
+            waiting.push(SessionApproval {
+                session: summary.id.clone(),
+                title: summary.title.clone(),
+                approval,
+            });
         }
     }
     let below = Filter::default().with_parent(summary.id.clone());
@@ -77,8 +81,8 @@ async fn list(sessions: &Sessions, output: ListFormat) -> Result<String, Failure
     }
 }
 
-fn row(waiting: &PendingCall) -> serde_json::Value {
-    let PendingCall { session, title, approval } = waiting;
+fn row(waiting: &SessionApproval) -> serde_json::Value {
+    let SessionApproval { session, title, approval } = waiting;
     json!({
         "session": session,
         "title": title,
@@ -93,8 +97,8 @@ fn row(waiting: &PendingCall) -> serde_json::Value {
     })
 }
 
-fn line(waiting: &PendingCall) -> String {
-    let PendingCall { session, title, approval } = waiting;
+fn line(waiting: &SessionApproval) -> String {
+    let SessionApproval { session, title, approval } = waiting;
     let time = approval.asked_at.to_string();
     let time = time.get(..16).unwrap_or(&time).replace('T', " ");
     format!(
@@ -107,12 +111,12 @@ fn line(waiting: &PendingCall) -> String {
 }
 
 /// Finds the requested call.
-async fn find(sessions: &Sessions, wanted: &ApprovalArg) -> Result<PendingCall, Failure> {
+async fn find(sessions: &Sessions, wanted: &ApprovalArg) -> Result<SessionApproval, Failure> {
     let summary = sessions.find(&wanted.session).await?;
     let all = pending_calls(sessions, &summary).await?;
     let names: Vec<String> = all.iter().map(|waiting| waiting.approval.call_id.clone()).collect();
     let is_meant =
-        |waiting: &PendingCall| wanted.call.as_ref().is_none_or(|call| *call == waiting.approval.call_id);
+        |waiting: &SessionApproval| wanted.call.as_ref().is_none_or(|call| *call == waiting.approval.call_id);
     let mut meant = all.into_iter().filter(is_meant);
     match (meant.next(), meant.next(), &wanted.call) {
         (Some(waiting), None, _) => Ok(waiting),
@@ -152,7 +156,7 @@ async fn show(sessions: &Sessions, wanted: &ApprovalArg, output: ListFormat) -> 
     if output == ListFormat::Json {
         return render::json_line(&row(&waiting));
     }
-    let PendingCall { session, title, approval } = waiting;
+    let SessionApproval { session, title, approval } = waiting;
     let arguments = serde_json::to_string_pretty(&approval.arguments).unwrap_or_default();
     let rules = match approval.suggested_rules.as_slice() {
         [] => String::new(),
@@ -177,7 +181,7 @@ async fn decide_on(
     by: Principal,
 ) -> Result<String, Failure> {
     let mut decision = decision(args)?;
-    let PendingCall { session, approval, .. } = find(sessions, &args.approval).await?;
+    let SessionApproval { session, approval, .. } = find(sessions, &args.approval).await?;
     if args.inside {
         if approval.sandbox != Some(SandboxSide::Outside) {
             return Err(Failure::usage(format!(

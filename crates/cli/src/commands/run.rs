@@ -49,14 +49,14 @@ use crate::terminal::{
 /// Every outcome other than success is a failure.
 pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
     args.conversation.refuse()?;
-    on_surface(RunSurface::Transcript, args, StartOptions::default(), process_env).await?;
+    on_surface(RunSurface::Transcript, args, SurfaceStart::default(), process_env).await?;
     Ok(Exit::Done)
 }
 
 /// Runs conversations in the terminal, one session after another.
 pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
     terminal::require(process_env, (&args.conversation).into())?;
-    let (mut args, mut beginning) = (args, StartOptions::default());
+    let (mut args, mut beginning) = (args, SurfaceStart::default());
     loop {
         let (next, device) =
             match on_surface(RunSurface::Conversation, args.clone(), beginning, process_env).await? {
@@ -64,7 +64,7 @@ pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit
                 SurfaceEnd::Conversation(left) => *left,
             };
         args.prompt = PromptArgs::default();
-        beginning = StartOptions { device: Some(device), ..StartOptions::default() };
+        beginning = SurfaceStart { device: Some(device), ..SurfaceStart::default() };
         let session = &mut args.session;
         (session.continues, session.resume, session.fork) = (false, None, None);
         if !matches!(next, ConversationEnd::New(_)) {
@@ -93,7 +93,7 @@ pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit
 
 /// Start of a session, besides its arguments.
 #[derive(Debug, Default)]
-struct StartOptions {
+struct SurfaceStart {
     /// Settings of the previous session.
     settings: Option<ConversationSettings>,
     /// Report of a rewind of the session.
@@ -104,7 +104,7 @@ struct StartOptions {
     device: Option<Device>,
 }
 
-impl StartOptions {
+impl SurfaceStart {
     /// Returns whether the command line is about this session, and not about an earlier one of the same conversation.
     fn is_first(&self) -> bool {
         self.device.is_none()
@@ -149,7 +149,7 @@ enum RunSurface {
 async fn on_surface(
     surface: RunSurface,
     args: RunArgs,
-    beginning: StartOptions,
+    beginning: SurfaceStart,
     process_env: &ProcessEnv,
 ) -> Result<SurfaceEnd, CommandFailure> {
     let selected = select(&args, process_env).await?;
@@ -273,7 +273,7 @@ async fn on_surface(
 async fn resolve(
     surface: RunSurface,
     args: &RunArgs,
-    beginning: &StartOptions,
+    beginning: &SurfaceStart,
     selected: Option<&Selected>,
     is_mode_given: bool,
     process_env: &ProcessEnv,
@@ -357,7 +357,7 @@ async fn create_worktree(
 struct SessionRun<'a> {
     args: &'a RunArgs,
     presentation: PresentationChoice,
-    beginning: StartOptions,
+    beginning: SurfaceStart,
     prompt: Option<String>,
     /// Schema of the final response.
     answers: Option<AnswerSchema>,
@@ -402,7 +402,7 @@ impl SessionRun<'_> {
     ) -> Result<SurfaceEnd, CommandFailure> {
         let Self { presentation, beginning, prompt, session, policy, servers, model, .. } = self;
         let Self { spec, offered, effort, is_kept, .. } = self;
-        let StartOptions { notes, draft, device, .. } = beginning;
+        let SurfaceStart { notes, draft, device, .. } = beginning;
         let environment = env_session.environment();
         let directory = environment.working_directory().to_path_buf();
         let name = EnvironmentChoice::try_from(spec)?.spec.to_string();

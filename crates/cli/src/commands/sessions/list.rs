@@ -18,7 +18,7 @@ const MIN_SHORT_ID: usize = 18;
 
 /// A session in a list.
 #[derive(Debug, Serialize)]
-pub(super) struct SessionRow<'a> {
+pub(super) struct SessionListRow<'a> {
     pub(super) id: &'a str,
     pub(super) state: &'static str,
     pub(super) title: &'a str,
@@ -107,12 +107,12 @@ async fn list_started(
 }
 
 /// Returns a session as a list shows it.
-pub(super) async fn row<'a>(sessions: &Sessions, summary: &'a Summary) -> SessionRow<'a> {
+pub(super) async fn row<'a>(sessions: &Sessions, summary: &'a Summary) -> SessionListRow<'a> {
     let property = |name: &str| summary.properties.get(name).map(String::as_str);
     let place = Place::of_summary(summary);
     let cost: Option<f64> = property(StoredJournal::COST_MICROS).and_then(|cost| cost.parse().ok());
     let is_empty = empty::is_empty(sessions.store(), summary).await;
-    SessionRow {
+    SessionListRow {
         id: summary.id.as_str(),
         state: state(sessions, summary).await,
         title: &summary.title,
@@ -152,13 +152,13 @@ fn state_name(state: SessionState) -> Option<String> {
 }
 
 /// Returns sessions as lines, with their directories or without. No two of their ids are shortened to the same text.
-pub(super) fn table(rows: &[SessionRow<'_>], with_place: bool) -> Vec<String> {
+pub(super) fn table(rows: &[SessionListRow<'_>], with_place: bool) -> Vec<String> {
     let ids = short_ids(&rows.iter().map(|row| row.id).collect::<Vec<_>>());
     let width = ids.iter().map(|id| id.len()).max().unwrap_or(0).max(MIN_SHORT_ID);
     rows.iter().zip(ids).map(|(row, id)| line(row, id, width, with_place)).collect()
 }
 
-fn line(row: &SessionRow<'_>, id: &str, width: usize, with_place: bool) -> String {
+fn line(row: &SessionListRow<'_>, id: &str, width: usize, with_place: bool) -> String {
     let time = row.updated_at.get(..16).unwrap_or(&row.updated_at).replace('T', " ");
     let cost = row.cost_usd.map_or_else(|| "-".to_owned(), |cost| format!("${cost:.4}"));
     let place = if with_place { format!("  {}", sanitize(&row.directory)) } else { String::new() };

@@ -3,7 +3,7 @@
 use pintle_agent::{Record, SessionId, SessionState};
 use pintle_client::SessionInfo;
 
-use super::list::{SessionRow, table, title_or_mark};
+use super::list::{SessionListRow, table, title_or_mark};
 use crate::arguments::{ExportArgs, ExportFormat, ListFormat, ListSessionsArgs, SessionArg, SessionsCommand};
 use crate::console::{self, Console};
 use crate::exit::Exit;
@@ -42,7 +42,7 @@ pub(super) async fn of_server(
 
 async fn list(remote: &RemoteServer, args: &ListSessionsArgs) -> Result<String, Failure> {
     let found = remote.newest(args.limit).await?;
-    let rows: Vec<SessionRow<'_>> = found.iter().map(row).collect();
+    let rows: Vec<SessionListRow<'_>> = found.iter().map(row).collect();
     match args.output {
         ListFormat::Json => render::json_line(&rows),
         ListFormat::Text if rows.is_empty() => Ok("the server has no sessions\n".to_owned()),
@@ -94,8 +94,8 @@ async fn damage(remote: &RemoteServer, id: &SessionId) -> Result<Option<String>,
 }
 
 /// Returns a session as a list shows it.
-fn row(session: &SessionInfo) -> SessionRow<'_> {
-    SessionRow {
+fn row(session: &SessionInfo) -> SessionListRow<'_> {
+    SessionListRow {
         id: session.id.as_str(),
         state: state(session),
         title: &session.title,
