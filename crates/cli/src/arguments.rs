@@ -106,7 +106,7 @@ pub(crate) struct Arguments {
 /// Subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Converse in the terminal; `pintle [PROMPT]` does the same
+    /// Start an interactive conversation, like `pintle [PROMPT]`
     #[command(after_help = exit::TABLE)]
     Chat(Box<RunArgs>),
     /// Run a task in a directory, with tools
@@ -118,21 +118,21 @@ pub(crate) enum Command {
     /// Watch the agent fix a bug offline, with a scripted model and real tools
     #[command(after_help = exit::TABLE)]
     Demo(DemoArgs),
-    /// List, show, export, verify and delete kept sessions
+    /// List, show, export, verify, rewind and delete sessions
     Sessions(SessionsArgs),
-    /// Report requests, approvals, calls, changes and costs from a verified record
+    /// Report requests, approvals, calls, changes and costs of a session from its verified record
     Audit(AuditArgs),
     /// List, merge and drop worktrees of sessions
     Worktree(WorktreeArgs),
-    /// List calls that wait for a decision, or decide on one
+    /// List, show, approve or deny pending tool calls
     Approvals(ApprovalsArgs),
-    /// List rules, or say what would happen to a call
+    /// List permission rules, or show the decision for a call
     Rules(RulesArgs),
     /// Revoke grants, or list revoked grants
     Grants(GrantsArgs),
-    /// Trust the permissions that a project gives to agents, or list the trusted projects
+    /// Trust the rules, hooks and servers of a project, or list trusted projects
     Trust(TrustArgs),
-    /// Store a provider's API key, or list where keys come from
+    /// Store a provider's API key, or list the sources of keys
     Login(LoginArgs),
     /// Remove a stored API key
     Logout(LogoutArgs),
@@ -158,15 +158,15 @@ pub(crate) enum Command {
     #[cfg(feature = "acp")]
     #[command(after_help = exit::TABLE, mut_args(hosted::hide_refused(&["env", "dir"])))]
     Acp(Box<RunArgs>),
-    /// Serve sessions over HTTP, for browsers and programs
+    /// Serve sessions over HTTP to browsers and programs
     #[cfg(feature = "server")]
     #[command(after_help = exit::TABLE)]
     Serve(Box<ServeSessionsArgs>),
-    /// Converse in a session of a server, as its client
+    /// Connect to a session on a server
     #[cfg(feature = "client")]
     #[command(after_help = exit::TABLE)]
     Attach(AttachArgs),
-    /// Make, list and revoke tokens for `pintle serve`
+    /// Create, list and revoke tokens for `pintle serve`
     #[cfg(feature = "server")]
     Tokens(TokensArgs),
     /// Manage MCP servers, or run as one
@@ -266,8 +266,8 @@ pub(crate) struct CatalogArgs {
 /// Source of the prompt.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct PromptArgs {
-    /// Task or question; `-` reads it from standard input, which is also the default unless that is a terminal. Input
-    /// piped in addition to a prompt is appended as context
+    /// Task or question; `-` reads standard input, which is also the default unless it is a terminal. Input that is piped
+    /// in addition to a prompt is appended as context
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
     /// Read the prompt from a file
@@ -316,7 +316,7 @@ pub(crate) struct RunArgs {
     pub(crate) toolset: ToolsetName,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
-    /// Hold the run to the grant in this JSON file: no rule, mode or approval goes beyond it
+    /// Limit the run to the grant in this JSON file; no rule, mode or approval can exceed it
     #[arg(long, value_name = "FILE", value_parser = clap::value_parser!(PathBuf))]
     pub(crate) grant: Option<PathBuf>,
     /// Without a terminal, wait up to 24 hours for decisions by `pintle approvals` instead of denying calls
@@ -330,7 +330,7 @@ pub(crate) struct RunArgs {
     /// Stop after this many model responses (0 = no limit)
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) max_turns: u64,
-    /// Summarize the older part of the conversation when it takes this share of the context window (0 = never)
+    /// Summarize the older part of the conversation when it fills this percentage of the context window (0 = never)
     #[arg(long, value_name = "PERCENT", default_value_t = CompactionPolicy::AUTOMATIC, value_parser = clap::value_parser!(u8).range(0..=100))]
     pub(crate) compact_at: u8,
     /// Stop after this many rounds of tool calls (0 = no limit)
@@ -370,7 +370,7 @@ pub(crate) struct RunArgs {
     pub(crate) conversation: ConversationArgs,
     #[command(flatten)]
     pub(crate) configuration: ConfigurationArgs,
-    /// Words of the process, which contain the options of Claude Code.
+    /// Arguments of the process, which contain the options of Claude Code.
     #[cfg(feature = "compat")]
     #[arg(skip)]
     pub(crate) passed: Arc<[OsString]>,
@@ -405,7 +405,7 @@ pub(crate) struct DemoArgs {
     /// New or empty directory for the example project [default: a temporary directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// Converse with the scripted model instead, to try every key without a key of a provider
+    /// Start a conversation with the scripted model instead, to try the terminal without an API key
     #[arg(long, conflicts_with_all = ["output", "dialect"])]
     pub(crate) interactive: bool,
     /// Output format
@@ -508,10 +508,10 @@ pub(crate) struct ApplyArgs {
 /// A patch and how to interpret it.
 #[derive(Debug, Args)]
 pub(crate) struct PatchInput {
-    /// Patch file; `-` reads standard input, which is also the default unless that is a terminal
+    /// Patch file; `-` reads standard input, which is also the default unless it is a terminal
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Root directory of the patch, which its paths must not leave [default: the current directory]
+    /// Root directory of the patch; paths outside of it are rejected [default: the current directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
     /// Follow the reference implementation where implementations differ

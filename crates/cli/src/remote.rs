@@ -15,11 +15,11 @@ const PAGE: usize = 200;
 
 /// A server.
 #[derive(Clone, Debug)]
-pub(crate) struct Remote {
+pub(crate) struct RemoteServer {
     pub(crate) client: Client,
 }
 
-impl Remote {
+impl RemoteServer {
     /// Creates a client of the server at an address. A token in the address takes precedence over the variable, which
     /// may belong to another server.
     pub(crate) fn new(url: &str, process_env: &ProcessEnv) -> Result<Self, Failure> {
@@ -59,7 +59,7 @@ impl Remote {
             (None, _) => Err(Failure::usage(format!("the server has no session `{prefix}`"))
                 .with_hint("`pintle sessions list --server URL` lists them")),
             (Some(one), Some(other)) => Err(Failure::usage(format!(
-                "`{prefix}` is the beginning of several sessions, such as {} and {}",
+                "`{prefix}` is a prefix of several sessions, such as {} and {}",
                 one.id, other.id
             ))),
         }

@@ -14,7 +14,7 @@ use pintle_governance::CallHistory;
 use pintle_governance::audit::{AuditReport, ChainReport};
 use serde::Serialize;
 
-use self::document::Document;
+use self::document::AuditDocument;
 pub use self::reading::read_audit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
@@ -95,7 +95,7 @@ pub fn render_audit(
     })
 }
 
-fn document(report: &AuditReport, call: Option<&CallHistory>, detail: AuditDetail) -> Document {
+fn document(report: &AuditReport, call: Option<&CallHistory>, detail: AuditDetail) -> AuditDocument {
     match call {
         Some(call) => calls::document(report, call),
         None => report::document(report, detail),

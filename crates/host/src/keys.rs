@@ -21,7 +21,7 @@ pub const CREDENTIALS_FILE: &str = "credentials.toml";
 
 /// Notice for commands that store or remove keys.
 pub const SUBSCRIPTION_NOTICE: &str =
-    "subscriptions of vendors, such as ChatGPT or Claude, are not supported; keys of their APIs are";
+    "vendor subscriptions, such as ChatGPT or Claude, are not supported; use an API key";
 
 /// A key. `Debug` hides it, and there is no `Display`.
 #[derive(Clone, PartialEq, Eq)]

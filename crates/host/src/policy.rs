@@ -279,14 +279,18 @@ pub async fn find_undecided_projects(
 impl UntrustedParts {
     /// Returns the notice that the rules do not apply, and how to change that.
     pub fn notice(&self) -> Notice {
-        let change = if self.was_trusted { " any more, since its files have changed" } else { "" };
+        let state = if self.was_trusted {
+            "is no longer trusted, since its files have changed"
+        } else {
+            "is not trusted"
+        };
         let parts =
             [("rules that allow something", &self.rules), ("hooks", &self.hooks), ("servers", &self.servers)];
         let parts = parts.into_iter().filter(|(_, parts)| !parts.is_empty());
         let parts: Vec<String> =
             parts.map(|(what, parts)| format!("{what} ({})", parts.join(", "))).collect();
         Notice::from(format!(
-            "the project is not trusted{change}, which leaves out its {}; `pintle trust` changes that",
+            "the project {state}, which leaves out its {}; `pintle trust` changes that",
             parts.join(" and ")
         ))
     }
@@ -400,7 +404,7 @@ mod tests {
         untrusted.was_trusted = true;
         assert_eq!(
             untrusted.notice().text(),
-            "the project is not trusted any more, since its files have changed, which leaves out its rules that allow \
+            "the project is no longer trusted, since its files have changed, which leaves out its rules that allow \
              something (shell) and hooks (a, b); `pintle trust` changes that"
         );
     }

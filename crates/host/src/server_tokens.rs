@@ -43,7 +43,7 @@ impl FileTokenStore {
     /// A file that other users can read is a usage failure.
     pub fn read(&self, url: &str) -> Result<Option<ServerTokens>, Failure> {
         let path = self.path(url, "json");
-        let Some(text) = process_env::read_private_if_exists("file of tokens", &path)? else {
+        let Some(text) = process_env::read_private_if_exists("token file", &path)? else {
             return Ok(None);
         };
         Ok(Some(parse(&path, &text)?.tokens))
@@ -98,7 +98,7 @@ fn io_error(failure: &Failure) -> io::Error {
 fn parse(path: &Path, text: &str) -> Result<ServerTokenFile, Failure> {
     // The parser's own message may quote a token.
     serde_json::from_str(text).map_err(|_damaged| {
-        Failure::usage(format!("the file of tokens {} is damaged", path.display()))
+        Failure::usage(format!("the token file {} is damaged", path.display()))
             .with_hint("`pintle mcp logout NAME` removes it")
     })
 }
@@ -117,7 +117,7 @@ pub fn token_secrets(process_env: &ProcessEnv) -> Vec<String> {
     let files = process_env.paths_in(&tokens.directory).into_iter();
     let forms =
         files.filter(|path| path.extension().is_some_and(|ending| ending == "json")).filter_map(|path| {
-            let text = process_env::read_text_if_exists("file of tokens", &path).ok()??;
+            let text = process_env::read_text_if_exists("token file", &path).ok()??;
             parse(&path, &text).ok()
         });
     forms.flat_map(|form| form.tokens.secrets().map(str::to_owned).collect::<Vec<_>>()).collect()

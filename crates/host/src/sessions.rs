@@ -507,7 +507,7 @@ pub fn find_by_prefix(prefix: &str, all: Vec<Summary>, kind: &str, hint: &str) -
         (Some(summary), None) => Ok(summary),
         (None, _) => Err(Failure::usage(format!("there is no {kind} `{prefix}`")).with_hint(hint)),
         (Some(one), Some(other)) => Err(Failure::usage(format!(
-            "`{prefix}` is the beginning of several {kind}s, such as {} and {}",
+            "`{prefix}` is a prefix of several {kind}s, such as {} and {}",
             one.id, other.id
         ))),
     }

@@ -243,7 +243,7 @@ mod tests {
         Attempt 2. The work was judged on a clean copy, and is not finished:
         - check tests: it exited with 1
 
-        Go on until this is mended. The rules are the same.
+        Continue until this is fixed. The rules are the same.
         =====
         Proposal 2. Write a test that fails now and passes once this goal is reached. Do not work on the goal itself.
 
@@ -262,7 +262,7 @@ mod tests {
         it passes
 
         =====
-        Review this change before it is merged. Somebody else made it; the working tree has it applied. Change nothing.
+        Review this change before it is merged. Another author made it; the working tree has it applied. Change nothing.
 
         Goal:
         > Sums of negative
@@ -288,13 +288,13 @@ mod tests {
         Add a cache.
 
         Rules:
-        - The goal says what is to be reached, with each requirement of the text and none of your own.
+        - The goal says what is to be reached, with each requirement of the text and no others.
         - A check is a command that works here today without a network. Run it before you name it. Leave out what fails now for other reasons.
         - Name no check that only repeats another one.
         ");
         assert_eq!(
             draft("Add a cache.", 2, Some("no goal")),
-            "Draft 2. The one before cannot be used:\nno goal\nAnswer with one that can."
+            "Draft 2. The previous draft cannot be used:\nno goal\nAnswer with one that can."
         );
         assert!(draft("a", 1, None).ends_with("only repeats another one.\n"));
         assert!(more_work(2, None).ends_with("The rules are the same."));

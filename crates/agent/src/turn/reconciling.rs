@@ -89,7 +89,7 @@ fn done_message(files: &[FileIntent]) -> String {
 fn conflict(done: &[PathBuf], untouched: &[PathBuf], changed: &[PathBuf]) -> String {
     let mut states = String::new();
     for (state, paths) in [
-        ("Perhaps changed by somebody else since", changed),
+        ("Possibly changed by another process since", changed),
         ("Changed by this call", done),
         ("Not changed", untouched),
     ] {

@@ -18,21 +18,21 @@ pub(crate) struct ApprovalsArgs {
 /// Subcommands of `pintle approvals`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ApprovalsCommand {
-    /// List the calls of all sessions that wait for a decision
+    /// List the pending calls of all sessions
     List,
-    /// Show one of them with all its arguments
+    /// Show a pending call with all its arguments
     Show(ApprovalArg),
-    /// Decide on one of them, whichever process runs its session
+    /// Approve or deny a pending call of any session, also one that another process runs
     Decide(DecideArgs),
 }
 
 /// Call that waits for a decision.
 #[derive(Debug, Args)]
 pub(crate) struct ApprovalArg {
-    /// Id of the session, or the beginning of it
+    /// Id of the session, or a unique prefix
     #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: String,
-    /// Id of the call [default: the only one that waits]
+    /// Id of the call [default: the only pending one]
     #[arg(value_name = "CALL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) call: Option<String>,
 }
@@ -40,7 +40,7 @@ pub(crate) struct ApprovalArg {
 /// `pintle approvals decide`.
 #[derive(Debug, Args)]
 pub(crate) struct DecideArgs {
-    /// The decision
+    /// Decision
     #[arg(value_enum, value_name = "DECISION")]
     pub(crate) decision: DecisionName,
     #[command(flatten)]
@@ -48,10 +48,10 @@ pub(crate) struct DecideArgs {
     /// Reason of a denial, for the model
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) reason: Option<String>,
-    /// Let it run with these arguments, a JSON object; they are judged like the arguments of a new call
+    /// Run the call with these arguments, a JSON object; they are checked like the arguments of a new call
     #[arg(long, value_name = "JSON", conflicts_with = "reason", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) arguments: Option<String>,
-    /// Let a command that asks to leave the sandbox run in it instead
+    /// Run a command that asks to leave the sandbox inside it
     #[arg(long, conflicts_with_all = ["reason", "arguments"])]
     pub(crate) inside: bool,
 }
@@ -59,9 +59,9 @@ pub(crate) struct DecideArgs {
 /// Values of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DecisionName {
-    /// Let it run, once
+    /// Run the call once
     #[value(alias = "allow")]
     Approve,
-    /// Do not run it
+    /// Do not run the call
     Deny,
 }

@@ -6,19 +6,19 @@ use clap::builder::NonEmptyStringValueParser;
 /// `pintle audit`.
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
-    /// Id of the session, or the beginning of it
+    /// Id of the session, or a unique prefix
     #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: String,
-    /// Only this call of the session or of its subagents: its id, or the beginning of it
+    /// Report only this call of the session or its subagents, given by its id or a unique prefix
     #[arg(value_name = "CALL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) call: Option<String>,
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: AuditFormat,
-    /// Show everything: complete arguments, outputs and diffs, without replacing the secrets that this process knows
+    /// Show complete arguments, outputs and diffs, and do not redact the secrets that this process knows
     #[arg(long)]
     pub(crate) full: bool,
-    /// Head of an earlier time, as `EPOCH:LINE:HASH`, that must be one of the lines
+    /// Head from an earlier verification, as `EPOCH:LINE:HASH`, that the record must contain
     #[arg(long, value_name = "HEAD", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) head: Option<String>,
 }
@@ -30,7 +30,7 @@ pub(crate) enum AuditFormat {
     Text,
     /// One JSON object
     Json,
-    /// One page that needs nothing else
+    /// One self-contained HTML page
     Html,
 }
 

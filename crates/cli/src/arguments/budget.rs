@@ -27,36 +27,36 @@ pub(crate) struct BudgetArgs {
     /// Limit tokens, cost, calls or time of a run, of the session, or of all sessions of a day in UTC (e.g. day.cost=5)
     #[arg(long, value_name = "SCOPE.KEY=VALUE")]
     pub(crate) budget: Vec<String>,
-    /// What happens when a limit on tokens, cost or calls is reached [default: stop]
+    /// Action when a limit on tokens, cost or calls is reached [default: stop]
     #[arg(long, value_name = "ACTION", value_enum)]
     pub(crate) at_limit: Option<LimitAction>,
-    /// What happens under a limit on cost with a model whose price is unknown [default: refuse]
+    /// Action when cost is limited and the price of the model is unknown [default: refuse]
     #[arg(long, value_name = "ACTION", value_enum)]
     pub(crate) unknown_price: Option<PriceAction>,
 }
 
-/// What happens at a limit.
+/// Action at a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LimitAction {
-    /// The run stops before the call that would exceed it
+    /// Stop before the call that would exceed the limit
     Stop,
-    /// You are asked for more at the terminal; without one, the run stops
+    /// Ask at the terminal to raise the limit; without a terminal, stop
     Ask,
 }
 
-/// What happens without a price.
+/// Action without a price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PriceAction {
-    /// The model is not called
+    /// Do not call the model
     Refuse,
-    /// You are asked at the terminal whether cost is not limited; without one, the model is not called
+    /// Ask at the terminal whether to continue without the limit on cost; without a terminal, do not call the model
     Ask,
 }
 
 impl BudgetArgs {
     /// Returns the limits by scope; `None` without one.
     ///
-    /// A wrong limit is a usage failure.
+    /// An invalid limit is a usage failure.
     pub(crate) fn limits(&self) -> Result<Option<BudgetSpec>, Failure> {
         let mut limits = BudgetLimits::default();
         let session = &mut limits.session;
@@ -64,7 +64,7 @@ impl BudgetArgs {
         session.tool_calls = self.max_calls;
         limits.run.wall_time = self.max_time;
         for text in &self.budget {
-            limits.set_limit(text).or_usage("--budget is wrong")?;
+            limits.set_limit(text).or_usage("invalid --budget")?;
         }
         let mut budget = BudgetSpec::default();
         (budget.run, budget.session, budget.day) = (limits.run, limits.session, limits.day);

@@ -23,7 +23,7 @@ use crate::exit::command_failure::error_object;
 use crate::failure::Failure;
 use crate::render;
 
-/// Parses the words of this process.
+/// Parses the arguments of this process.
 ///
 /// Writes help and version to standard output and usage errors to standard error. With a JSON output format, a usage
 /// error is also written to standard output as an object.
@@ -37,7 +37,7 @@ pub(crate) fn parse(passed: Vec<OsString>) -> Result<Arguments, Exit> {
     }
     #[cfg(feature = "compat")]
     let words = passed.clone();
-    let own = own_words(passed).map_err(|failure| {
+    let own = native_arguments(passed).map_err(|failure| {
         console::report(&failure);
         Exit::from(failure.kind())
     })?;
@@ -62,29 +62,29 @@ pub(crate) fn parse(passed: Vec<OsString>) -> Result<Arguments, Exit> {
         }
     })?;
     #[cfg(feature = "compat")]
-    let parsed = with_words(parsed, words);
+    let parsed = with_passed_arguments(parsed, words);
     Ok(parsed)
 }
 
-/// Adds the words of the process to the flags of a session.
+/// Stores the arguments of the process in the flags of a session.
 #[cfg(feature = "compat")]
-fn with_words(mut arguments: Arguments, words: Vec<OsString>) -> Arguments {
+fn with_passed_arguments(mut arguments: Arguments, words: Vec<OsString>) -> Arguments {
     if let Some(run) = arguments.command.session_mut() {
         run.passed = words.into();
     }
     arguments
 }
 
-/// Returns the words of a command line, with the command's own flags in place of the flags of other agents, and with the
+/// Returns the arguments of a command line, with the command's own flags in place of the flags of other agents, and with the
 /// subcommand of a conversation if the caller omitted it.
-fn own_words(passed: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+fn native_arguments(passed: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
     #[cfg(feature = "compat")]
-    let translated = match exec::translated(&passed)? {
-        None => claude::translated(&passed)?,
+    let translated = match exec::translate_arguments(&passed)? {
+        None => claude::translate_arguments(&passed)?,
         translated => translated,
     };
     #[cfg(feature = "compat")]
-    if let Some(exec::Translated { arguments, warnings }) = translated {
+    if let Some(exec::TranslatedArguments { arguments, warnings }) = translated {
         warnings.iter().for_each(|warning| console::notice(warning));
         return Ok(arguments);
     }
@@ -101,7 +101,7 @@ fn from_matches(matches: &ArgMatches) -> Result<Arguments, clap::Error> {
     while let Some((_, matches)) = innermost.subcommand() {
         innermost = matches;
     }
-    arguments.typed = given::typed(innermost);
+    arguments.typed = given::typed_flags(innermost);
     if let Some(run) = arguments.command.session_mut() {
         run.session.given = given::remember(innermost);
         run.typed.clone_from(&arguments.typed);

@@ -9,7 +9,7 @@ use super::ListFormat;
 /// Treatment of the configuration by a command that uses it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Args)]
 pub(crate) struct ConfigurationArgs {
-    /// Use the rest of a configuration that has mistakes, and report them as notices
+    /// Ignore invalid parts of the configuration, and report them as notices
     #[arg(long)]
     pub(crate) ignore_config_errors: bool,
 }
@@ -27,13 +27,13 @@ pub(crate) struct ConfigArgs {
 /// Subcommands of `pintle config`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// List the value of each key in this directory, with its source; the default
+    /// List the value of each key in this directory with its source (default)
     List(ListConfigArgs),
-    /// Edit the file with $VISUAL or $EDITOR, and check it afterwards
+    /// Edit the configuration file with $VISUAL or $EDITOR, then validate it
     Edit(EditConfigArgs),
-    /// Print the paths of the files
+    /// Print the paths of the configuration files
     Path,
-    /// Print the JSON Schema of the files
+    /// Print the JSON Schema of the configuration files
     Schema,
 }
 

@@ -9,7 +9,7 @@ use crate::environment::Confinement;
 /// Limits on commands and file tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub(crate) struct ConfinementArgs {
-    /// Level of the sandbox that commands run in; `auto` is the strictest that this machine has
+    /// Sandbox level for commands; `auto` is the strictest level that this machine supports
     #[arg(
         long,
         value_parser = named::<SandboxLevel>(),

@@ -10,16 +10,16 @@ use crate::terminal::{NotifyChoice, PresentationChoice, ThemeChoice, TitleChoice
 /// Flags of `pintle chat` that `pintle run` refuses.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ConversationArgs {
-    /// Converse in lines without escape sequences, for screen readers and simple terminals (conversations)
+    /// Print plain lines without escape sequences, for screen readers and simple terminals (conversations)
     #[arg(long)]
     pub(crate) plain: bool,
     /// Notify when a turn ends or a call waits for approval, if you have not typed for 5 seconds (conversations)
     #[arg(long, value_enum, value_name = "HOW", default_value = "none")]
     pub(crate) notify: NotifyName,
-    /// Show directory and state in the title of the window (conversations)
+    /// Show the directory and the state in the window title (conversations)
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
     pub(crate) title: TitleName,
-    /// Background that the colours of a conversation are chosen for
+    /// Background of the terminal, for which colours are chosen (conversations)
     #[arg(long, value_enum, value_name = "THEME", default_value = "auto")]
     pub(crate) theme: ThemeName,
 }
@@ -27,7 +27,7 @@ pub(crate) struct ConversationArgs {
 /// Values of `--theme`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ThemeName {
-    /// Background that the terminal reports; unless it does, colours that do on most
+    /// Background that the terminal reports; without a report, colours that are legible on most backgrounds
     #[default]
     Auto,
     /// Light background
@@ -42,16 +42,16 @@ pub(crate) enum NotifyName {
     /// No notification
     #[default]
     None,
-    /// Bell of the terminal
+    /// Terminal bell
     Bell,
-    /// Notification of the desktop (OSC 9), in terminals that have it
+    /// Desktop notification (OSC 9), in terminals that support it
     Osc9,
 }
 
 /// Values of `--title`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TitleName {
-    /// Unless in a multiplexer or on a console
+    /// Except in a multiplexer or on a console
     #[default]
     Auto,
     /// Always

@@ -11,21 +11,21 @@ use crate::provider::Provider;
 /// `pintle login`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Keys are stored in credentials.toml in the directory of your configuration, with mode 0600. An environment variable comes \
-before them, and so does a command in config.toml:
+Keys are stored in credentials.toml in the configuration directory, with mode 0600. An environment variable takes \
+precedence over them, and so does a command in config.toml:
 
   [key_command]
   anthropic = [\"pass\", \"show\", \"anthropic\"]
 
-Subscriptions of vendors, such as ChatGPT or Claude, are not supported; keys of their APIs are.")]
+Vendor subscriptions, such as ChatGPT or Claude, are not supported; use an API key.")]
 pub(crate) struct LoginArgs {
-    /// Provider of the key [default: asks for it]
+    /// Provider of the key [default: prompts for it]
     #[arg(value_parser = named::<Provider>(), value_name = "PROVIDER", required_if_eq("stdin", "true"))]
     pub(crate) provider: Option<Provider>,
     /// Read the key from standard input instead of the terminal
     #[arg(long)]
     pub(crate) stdin: bool,
-    /// List the providers and where the key of each comes from, without the keys
+    /// List the providers with the source of each key, without the keys
     #[arg(long, conflicts_with_all = ["provider", "stdin"])]
     pub(crate) list: bool,
     /// Output format of --list
@@ -35,7 +35,7 @@ pub(crate) struct LoginArgs {
 
 /// `pintle logout`.
 #[derive(Debug, Args)]
-#[command(after_help = "Subscriptions of vendors are not supported; keys of their APIs are.")]
+#[command(after_help = "Vendor subscriptions are not supported; use an API key.")]
 pub(crate) struct LogoutArgs {
     /// Provider of the key
     #[arg(value_parser = named::<Provider>(), value_name = "PROVIDER")]
@@ -56,7 +56,7 @@ pub(crate) struct ManArgs {
 /// `pintle doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Connect to nothing
+    /// Make no network connections
     #[arg(long)]
     pub(crate) offline: bool,
     /// Output format

@@ -15,7 +15,7 @@ pub(crate) struct GrantsArgs {
 /// Subcommands of `pintle grants`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum GrantsCommand {
-    /// Revoke grants: no further tool calls, and no resumed sessions
+    /// Revoke grants: their sessions can neither call tools nor be resumed
     Revoke(RevokeArgs),
     /// List revoked grants
     List {

@@ -56,7 +56,7 @@ impl RunArgs {
         let session = &self.session;
         let flags = [
             ("prompt", !self.prompt.is_absent()),
-            ("--continue, --resume and --fork", session.goes_on() || session.fork.is_some()),
+            ("--continue, --resume and --fork", session.is_continuation() || session.fork.is_some()),
             ("--no-session", session.no_session),
             ("--worktree", session.worktree.is_some()),
             ("--output-schema", self.output_schema.is_some()),

@@ -10,10 +10,10 @@ use pintle_tools::Effect;
 use super::{ConfigurationArgs, ConfinementArgs, EnvArgs, ListFormat, PolicyArgs, ToolsetName};
 use crate::env_spec::EnvSpec;
 
-/// Servers of tools of a run.
+/// MCP servers of a run.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ServerArgs {
-    /// Also use the MCP servers that this file declares, in the form of .mcp.json; may be repeated
+    /// Also use the MCP servers that this file declares, in the format of .mcp.json; may be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "no_mcp")]
     pub(crate) mcp_config: Vec<PathBuf>,
     /// Use no MCP servers
@@ -24,8 +24,8 @@ pub(crate) struct ServerArgs {
 /// `pintle mcp`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Servers are declared in mcp.json in the directory of your configuration, and in the file .mcp.json of a project that you
-trust, in the same form:
+Servers are declared in mcp.json in the configuration directory, and in the file .mcp.json of a trusted project, in the
+same format:
 
   {\"mcpServers\": {\"files\": {\"command\": \"npx\", \"args\": [\"-y\", \"@modelcontextprotocol/server-filesystem\", \".\"]}}}")]
 pub(crate) struct McpArgs {
@@ -38,17 +38,17 @@ pub(crate) struct McpArgs {
 pub(crate) enum McpCommand {
     /// List the declared MCP servers, without starting any
     List(ServersArgs),
-    /// Declare a server: a command after `--`, or a URL
+    /// Declare a server by its command after `--`, or by its URL
     Add(Box<AddServerArgs>),
     /// Remove the declaration of a server
     Remove(ServerArg),
     /// Start a server and list its tools
     Tools(Box<ServerToolsArgs>),
-    /// Log in to a server behind a URL; its tokens are kept in your state directory
+    /// Log in to a remote server; its tokens are stored in the state directory
     Login(LoginToServerArgs),
-    /// Remove the tokens of a server
+    /// Remove the stored tokens of a server
     Logout(LoginToServerArgs),
-    /// Give a client the tools of a run: files, search and commands, on standard input and output
+    /// Run as an MCP server on stdio with the tools of a run: files, search and commands
     Serve(Box<ServeToolsArgs>),
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct LoginToServerArgs {
     /// Name of the server
     #[arg(value_name = "NAME")]
     pub(crate) name: ServerName,
-    /// Also look for it in this file, in the form of .mcp.json; may be repeated
+    /// Also search for its declaration in this file, in the format of .mcp.json; may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
 }
@@ -106,7 +106,7 @@ pub(crate) struct ServerArg {
     /// Name of the server
     #[arg(value_name = "NAME")]
     pub(crate) name: ServerName,
-    /// In the file .mcp.json of the project instead of your own
+    /// Change the project's file .mcp.json instead of your own
     #[arg(long)]
     pub(crate) project: bool,
 }
@@ -117,28 +117,28 @@ pub(crate) struct ServerArg {
 pub(crate) struct AddServerArgs {
     #[command(flatten)]
     pub(crate) server: ServerArg,
-    /// URL of a server that is reached over HTTP
+    /// URL of a remote server
     #[arg(value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) url: Option<String>,
-    /// Variable for the command, as NAME=VALUE; `${OTHER}` is replaced by a variable at the time of use; may be repeated
+    /// Environment variable for the command, as NAME=VALUE; `${OTHER}` is expanded on use; may be repeated
     #[arg(long, short, value_name = "NAME=VALUE", conflicts_with = "url", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,
-    /// Header for the URL, as 'NAME: VALUE'; `${TOKEN}` is replaced by a variable at the time of use; may be repeated
+    /// HTTP header, as 'NAME: VALUE'; `${TOKEN}` is expanded from the environment on use; may be repeated
     #[arg(long, short = 'H', value_name = "HEADER", conflicts_with = "command", value_parser = header)]
     pub(crate) header: Vec<(String, String)>,
-    /// Offer only the tools whose names match this pattern; may be repeated
+    /// Offer only tools whose names match this pattern; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub(crate) allow: Vec<String>,
-    /// Do not offer the tools whose names match this pattern; may be repeated
+    /// Do not offer tools whose names match this pattern; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub(crate) deny: Vec<String>,
-    /// Least effect of its calls: `read`, `write`, `network` or `execute` [default: execute]
+    /// Minimum effect of its calls: `read`, `write`, `network` or `execute` [default: execute]
     #[arg(long, value_name = "EFFECT", value_parser = effect)]
     pub(crate) effect: Option<Effect>,
     /// Run the command outside of the sandbox
     #[arg(long, conflicts_with_all = ["url", "project"])]
     pub(crate) outside_sandbox: bool,
-    /// Replace the declaration that has the same name
+    /// Replace an existing declaration with the same name
     #[arg(long)]
     pub(crate) replace: bool,
     /// Command with its arguments
@@ -147,8 +147,8 @@ pub(crate) struct AddServerArgs {
 }
 
 /// Help of `--mode` of `pintle mcp serve`.
-const MODE_OF_SERVED_TOOLS: &str = "What happens to calls that no rule names: `plan` (read only), `ask`, `edit` (files in the directory may change) or \
-     `auto` (everything runs, commands in the sandbox). Calls that would be asked about are denied [default: auto; ask without a sandbox]";
+const MODE_OF_SERVED_TOOLS: &str = "Mode for calls that match no rule: `plan` (read only), `ask`, `edit` (files in the directory may change) or `auto` \
+     (all calls run, commands in the sandbox). Calls that need approval are denied [default: auto; ask without a sandbox]";
 
 /// `pintle mcp serve`.
 #[derive(Debug, Args)]
@@ -161,7 +161,7 @@ pub(crate) struct ServeToolsArgs {
     pub(crate) toolset: ToolsetName,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
-    /// Hold the calls to the grant in this JSON file: no rule or mode goes beyond it
+    /// Limit the calls to the grant in this JSON file; no rule or mode can exceed it
     #[arg(long, value_name = "FILE")]
     pub(crate) grant: Option<PathBuf>,
     #[command(flatten)]

@@ -12,17 +12,17 @@ use crate::policy::PolicyChoice;
 /// Which calls run, and which are asked about.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct PolicyArgs {
-    /// What happens to calls that no rule names: `plan` (read only), `ask`, `edit` (files in the directory may change,
-    /// commands are asked about) or `auto` (everything runs, commands in the sandbox) [default: auto; edit in conversations]
+    /// Mode for calls that match no rule: `plan` (read only), `ask`, `edit` (files in the directory may change, commands
+    /// need approval) or `auto` (all calls run, commands in the sandbox) [default: auto; edit in conversations]
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) mode: Option<Mode>,
-    /// Mode after an accepted plan of a run with `--mode plan`: `ask`, `edit` or `auto` [default: edit]
+    /// Mode after the plan of `--mode plan` is accepted: `ask`, `edit` or `auto` [default: edit]
     #[arg(long, value_name = "MODE", value_parser = mode_after_plan)]
     pub(crate) after_plan: Option<Mode>,
-    /// Let the calls that this rule names run, such as 'shell(cargo test *)', while this command runs; may be repeated
+    /// Allow calls that match this rule, such as 'shell(cargo test *)', while this command runs; may be repeated
     #[arg(long, value_name = "RULE", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) allow: Vec<String>,
-    /// Deny the calls that this rule names, such as '@write(src/**)', while this command runs; may be repeated
+    /// Deny calls that match this rule, such as '@write(src/**)', while this command runs; may be repeated
     #[arg(long, value_name = "RULE", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) deny: Vec<String>,
 }
@@ -43,9 +43,9 @@ pub(crate) struct RulesArgs {
 /// Subcommands of `pintle rules`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RulesCommand {
-    /// List the rules that apply in this directory, with where they come from
+    /// List the rules that apply in this directory with their sources
     List(RulesScope),
-    /// Say what would happen to a call, and why, without running it
+    /// Show the decision for a call and its reason, without running the call
     Check(CheckRulesArgs),
 }
 
@@ -62,7 +62,7 @@ impl RulesCommand {
 /// `pintle rules check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckRulesArgs {
-    /// The call, such as 'shell(git push)', 'write_file(src/main.rs)' or 'web_fetch(docs.rs)'
+    /// Call, such as 'shell(git push)', 'write_file(src/main.rs)' or 'web_fetch(docs.rs)'
     #[arg(value_name = "CALL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) call: String,
     #[command(flatten)]
@@ -90,10 +90,10 @@ pub(crate) struct TrustArgs {
     /// Directory of the project [default: the current directory]
     #[arg(value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// Trust the project no longer
+    /// Revoke the trust in the project
     #[arg(long, conflicts_with = "list")]
     pub(crate) revoke: bool,
-    /// List the projects that are trusted
+    /// List trusted projects
     #[arg(long)]
     pub(crate) list: bool,
     /// Output format

@@ -17,16 +17,16 @@ pub(crate) struct SessionArgs {
     /// Continue the newest session of this directory; without a prompt, resume its unfinished run
     #[arg(long = "continue", short = 'c', conflicts_with_all = ["resume", "fork", "no_session"])]
     pub(crate) continues: bool,
-    /// Continue this session, named by its id or the beginning of it
+    /// Continue this session, given by its id or a unique prefix
     #[arg(long, value_name = "ID", conflicts_with_all = ["fork", "no_session"], value_parser = NonEmptyStringValueParser::new())]
     pub(crate) resume: Option<String>,
-    /// Start a new session with the history of this one, or with the first N entries of it
+    /// Start a new session with the history of this one, or with its first N entries
     #[arg(long, value_name = "ID[@N]", conflicts_with = "no_session", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) fork: Option<String>,
-    /// Keep no session: nothing is written except what tools write
+    /// Do not store the session; only tools write files
     #[arg(long)]
     pub(crate) no_session: bool,
-    /// Work in a worktree of git that belongs to the session, made from HEAD, or with the local changes (`=changes`)
+    /// Work in a new git worktree of the session, created from HEAD, or from HEAD with the local changes (`=changes`)
     #[arg(
         long,
         value_parser = named::<WorktreeBase>(),
@@ -44,7 +44,7 @@ pub(crate) struct SessionArgs {
 
 impl SessionArgs {
     /// Returns whether the run continues a session, and therefore needs no prompt.
-    pub(crate) fn goes_on(&self) -> bool {
+    pub(crate) fn is_continuation(&self) -> bool {
         self.continues || self.resume.is_some()
     }
 }
@@ -70,17 +70,17 @@ pub(crate) struct SessionsArgs {
 /// Subcommands of `pintle sessions`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// List sessions, the newest first
+    /// List sessions, newest first
     List(ListSessionsArgs),
     /// Show the conversation of a session
     Show(ShowArgs),
-    /// Write a session as JSON lines, Markdown, or one HTML page
+    /// Export a session as JSON lines, Markdown or HTML
     Export(ExportArgs),
-    /// Verify that nothing on record of a session was changed
+    /// Verify that the record of a session was not changed
     Verify(VerifyArgs),
-    /// Show the changes of a session in its directory, since the beginning or since an entry of its history
+    /// Show the file changes of a session since its start, or since an entry of its history
     Diff(DiffArgs),
-    /// Go back to an entry of the history: conversation and files, or one of them
+    /// Rewind the conversation, the files or both to an entry of the history
     Rewind(RewindArgs),
     /// Delete sessions
     Delete(DeleteArgs),
@@ -91,13 +91,13 @@ pub(crate) enum SessionsCommand {
 /// `pintle sessions list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListSessionsArgs {
-    /// List the sessions of every directory, not only of this one, and those without a message
+    /// List the sessions of all directories, including sessions without a message
     #[arg(long, short)]
     pub(crate) all: bool,
-    /// List at most this many
+    /// Maximum number of sessions
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) limit: usize,
-    /// List the sessions of this server, of every directory, at the address that `pintle serve` prints, or `unix:FILE`; its token may be in PINTLE_TOKEN
+    /// List the sessions of all directories on this server: the URL that `pintle serve` prints, or `unix:FILE`; the token may be in PINTLE_TOKEN
     #[cfg(feature = "client")]
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) server: Option<String>,
@@ -111,7 +111,7 @@ pub(crate) struct ListSessionsArgs {
 pub(crate) struct ShowArgs {
     #[command(flatten)]
     pub(crate) session: SessionArg,
-    /// Show a session of this server, at the address that `pintle serve` prints, or `unix:FILE`; its token may be in PINTLE_TOKEN
+    /// Show a session on this server: the URL that `pintle serve` prints, or `unix:FILE`; the token may be in PINTLE_TOKEN
     #[cfg(feature = "client")]
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) server: Option<String>,
@@ -120,7 +120,7 @@ pub(crate) struct ShowArgs {
 /// A session, and how to show it.
 #[derive(Debug, Args)]
 pub(crate) struct SessionArg {
-    /// Id of the session, or the beginning of it
+    /// Id of the session, or a unique prefix
     #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) id: String,
     /// Output format
@@ -131,13 +131,13 @@ pub(crate) struct SessionArg {
 /// `pintle sessions export`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// Id of the session, or the beginning of it
+    /// Id of the session, or a unique prefix
     #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) id: String,
-    /// Format: the record as JSON lines, the conversation as Markdown, or as an HTML page that needs nothing else
+    /// Format: the record as JSON lines, or the conversation as Markdown or as a self-contained HTML page
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "jsonl")]
     pub(crate) format: ExportFormat,
-    /// Export a session of this server, at the address that `pintle serve` prints, or `unix:FILE`; its token may be in PINTLE_TOKEN
+    /// Export a session on this server: the URL that `pintle serve` prints, or `unix:FILE`; the token may be in PINTLE_TOKEN
     #[cfg(feature = "client")]
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) server: Option<String>,
@@ -166,7 +166,7 @@ impl From<ExportFormat> for pintle_host::sessions::export::ExportFormat {
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) session: SessionArg,
-    /// Head of an earlier time, as `EPOCH:LINE:HASH`, that must be one of the lines
+    /// Head from an earlier verification, as `EPOCH:LINE:HASH`, that the record must contain
     #[arg(long, value_name = "HEAD", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) head: Option<String>,
 }
@@ -174,7 +174,7 @@ pub(crate) struct VerifyArgs {
 /// `pintle sessions diff`.
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
-    /// Id of the session, or the beginning of it; with N, since the first N entries of its history
+    /// Id of the session, or a unique prefix; with N, only changes after the first N entries of its history
     #[arg(value_name = "ID[@N]", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) id: String,
     /// Compare with this checkpoint
@@ -188,7 +188,7 @@ pub(crate) struct DiffArgs {
 /// `pintle sessions rewind`.
 #[derive(Debug, Args)]
 pub(crate) struct RewindArgs {
-    /// Id of the session, or the beginning of it, and the number of entries of its history to keep
+    /// Id of the session, or a unique prefix, and the number of entries of its history to keep
     #[arg(value_name = "ID@N", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) id: String,
     /// Restore the files of this checkpoint, such as the one that undoes a rewind; the conversation stays
@@ -197,13 +197,13 @@ pub(crate) struct RewindArgs {
     /// Restore the files only
     #[arg(long, conflicts_with = "conversation")]
     pub(crate) files: bool,
-    /// Cut the conversation only
+    /// Rewind the conversation only
     #[arg(long)]
     pub(crate) conversation: bool,
     /// Also restore files that another process may have changed
     #[arg(long)]
     pub(crate) force: bool,
-    /// Show what would be done, and change nothing
+    /// Show the changes without making them
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Output format
@@ -214,7 +214,7 @@ pub(crate) struct RewindArgs {
 /// `pintle sessions delete`.
 #[derive(Debug, Args)]
 pub(crate) struct DeleteArgs {
-    /// Ids of the sessions, or the beginnings of them
+    /// Ids of the sessions, or unique prefixes
     #[arg(value_name = "ID", required = true, value_parser = NonEmptyStringValueParser::new())]
     pub(crate) ids: Vec<String>,
     /// Output format
@@ -226,13 +226,13 @@ pub(crate) struct DeleteArgs {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("condition").required(true).multiple(true).args(["older_than", "keep"]))]
 pub(crate) struct PruneArgs {
-    /// Delete sessions that were last used longer ago than this, such as 12h, 30d or 8w
+    /// Delete sessions that have not been used for this time, such as 12h, 30d or 8w
     #[arg(long, value_name = "AGE", value_parser = timeout::parse_age)]
     pub(crate) older_than: Option<Duration>,
     /// Delete all but this many of the newest sessions
     #[arg(long, value_name = "N")]
     pub(crate) keep: Option<usize>,
-    /// Show what would be deleted, and delete nothing
+    /// List the sessions without deleting them
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Output format
@@ -257,22 +257,22 @@ pub(crate) enum WorktreeCommand {
     List,
     /// Show the changes of a session in its worktree
     Diff {
-        /// Id of the session, or the beginning of it
+        /// Id of the session, or a unique prefix
         #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
         id: String,
     },
-    /// Apply these changes to the repository's working tree, all or none, and remove the worktree
+    /// Apply the changes of a session to the repository's working tree, all or none, and remove the worktree
     Merge {
-        /// Id of the session, or the beginning of it
+        /// Id of the session, or a unique prefix
         #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
         id: String,
     },
     /// Remove a worktree
     Drop {
-        /// Id of the session, or the beginning of it
+        /// Id of the session, or a unique prefix
         #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
         id: String,
-        /// Remove it with changes that were not merged
+        /// Remove it even if it has unmerged changes
         #[arg(long)]
         force: bool,
     },

@@ -17,21 +17,21 @@ pub(crate) struct TaskArgs {
 /// Subcommands of `pintle task`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TaskCommand {
-    /// Start or resume a task, and wait until it has ended
+    /// Start or resume a task, and wait until it ends
     Run(Box<RunTaskArgs>),
     /// List tasks
     List(ListTasksArgs),
-    /// Show where a task is now, in a few lines
+    /// Show the status of a task
     Show(ShowTaskArgs),
-    /// Report on a task, ended or not
+    /// Print the report of a running or finished task
     Report(ReportTaskArgs),
-    /// Say something to the candidates of a task
+    /// Send a message to the candidates of a task
     Steer(SteerTaskArgs),
-    /// Answer a task that waits for a person
+    /// Approve or refuse the pending decision of a task
     Decide(DecideTaskArgs),
-    /// Stop a task for good
+    /// Cancel a task permanently
     Cancel(CancelTaskArgs),
-    /// Take over the change of a candidate
+    /// Apply the change of a candidate
     Apply(ApplyTaskArgs),
 }
 
@@ -50,25 +50,25 @@ impl TaskCommand {
 /// `pintle task run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunTaskArgs {
-    /// Go on with this task, named by its id or the beginning of it
+    /// Resume this task, given by its id or a unique prefix
     #[arg(long, value_name = "ID", conflicts_with_all = ["contract", "check", "candidates", "changes", "prompt", "prompt_file"], value_parser = NonEmptyStringValueParser::new())]
     pub(crate) task: Option<String>,
     /// Contract in TOML: goal, checks, scope, budget, candidates
     #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "candidates", "prompt", "prompt_file"])]
     pub(crate) contract: Option<PathBuf>,
-    /// Command that has to pass in a clean clone with the change; may be repeated
+    /// Command that must pass in a clean clone with the change; may be repeated
     #[arg(long, value_name = "COMMAND", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) check: Vec<String>,
-    /// Number of candidates that work on the goal side by side
+    /// Number of candidates that work on the goal concurrently
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) candidates: Option<u8>,
-    /// Take the contract that a model drafts from the goal without asking
+    /// Accept the contract that a model drafts from the goal without asking
     #[arg(long, conflicts_with_all = ["contract", "check", "task"])]
     pub(crate) yes: bool,
-    /// Start from the files as they are now, instead of from the commit that is checked out
+    /// Start from the files with their local changes instead of from the checked-out commit
     #[arg(long)]
     pub(crate) changes: bool,
-    /// Hand the task over to Restate at this address, such as http://127.0.0.1:8080; its workers carry it out with their own flags [env: PINTLE_RESTATE]
+    /// Submit the task to Restate at this address, such as http://127.0.0.1:8080; its workers run it with their own flags [env: PINTLE_RESTATE]
     #[cfg(feature = "restate")]
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) restate: Option<String>,
@@ -87,7 +87,7 @@ pub(crate) struct ListTasksArgs {
 /// Task of a subcommand.
 #[derive(Debug, Args)]
 pub(crate) struct TaskArg {
-    /// Id of the task, or the beginning of it
+    /// Id of the task, or a unique prefix
     #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) id: String,
 }
@@ -118,13 +118,13 @@ pub(crate) struct ReportTaskArgs {
 /// Formats of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TaskReportFormat {
-    /// Text in Markdown
+    /// Markdown
     Markdown,
-    /// One page of HTML that loads nothing, with the diff, the timeline and the bill
+    /// One self-contained HTML page with the diff, the timeline and the costs
     Html,
     /// One JSON object
     Json,
-    /// The line of a prediction for SWE-bench
+    /// Prediction for SWE-bench, as one line of JSON
     Prediction,
 }
 
@@ -133,10 +133,10 @@ pub(crate) enum TaskReportFormat {
 pub(crate) struct SteerTaskArgs {
     #[command(flatten)]
     pub(crate) task: TaskArg,
-    /// Words
+    /// Text of the message
     #[arg(value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) text: String,
-    /// Number of the candidate, from 0 [default: all of them]
+    /// Number of the candidate, from 0 [default: all candidates]
     #[arg(long, value_name = "N")]
     pub(crate) candidate: Option<usize>,
 }
@@ -149,7 +149,7 @@ pub(crate) struct DecideTaskArgs {
     /// Decision
     #[arg(value_enum, value_name = "DECISION")]
     pub(crate) decision: TaskDecision,
-    /// Required changes: the task continues with them, instead of ending
+    /// Changes to make: the task continues with them instead of ending
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) words: Option<String>,
 }
@@ -157,10 +157,10 @@ pub(crate) struct DecideTaskArgs {
 /// Decisions about a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TaskDecision {
-    /// It continues
+    /// Continue the task
     #[value(alias = "allow")]
     Approve,
-    /// It does not, or not like this
+    /// End the task, or continue it with the changes of --words
     Refuse,
 }
 
@@ -170,7 +170,7 @@ pub(crate) struct CancelTaskArgs {
     #[command(flatten)]
     pub(crate) task: TaskArg,
     /// Reason, for the report
-    #[arg(long, value_name = "TEXT", default_value = "a person cancelled it", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "TEXT", default_value = "a user cancelled it", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) reason: String,
 }
 
@@ -183,7 +183,7 @@ pub(crate) struct ApplyTaskArgs {
     /// Commit the change to this new branch
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) branch: Option<String>,
-    /// Make a worktree of git for the branch in this directory
+    /// Create a git worktree for the branch in this directory
     #[arg(long, value_name = "DIR", requires = "branch")]
     pub(crate) worktree: Option<PathBuf>,
     /// Print the change as a patch

@@ -124,7 +124,7 @@ fn a_wrong_budget_is_reported() {
     let args = session_of("pintle run --budget day.cots=2 x");
     let failure = args.given().unwrap_err();
     assert!(
-        failure.message().starts_with("--budget is wrong") && failure.message().contains("cost"),
+        failure.message().starts_with("invalid --budget") && failure.message().contains("cost"),
         "{failure:?}"
     );
 }

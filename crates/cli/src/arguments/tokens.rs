@@ -15,7 +15,7 @@ use crate::timeout;
 pub(crate) struct TokensArgs {
     #[command(subcommand)]
     pub(crate) command: TokensCommand,
-    /// File of the tokens [default: tokens.json in the directory of the configuration]
+    /// Token file [default: tokens.json in the configuration directory]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) tokens: Option<PathBuf>,
 }
@@ -23,15 +23,15 @@ pub(crate) struct TokensArgs {
 /// Subcommands of `pintle tokens`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokensCommand {
-    /// Make a token, which is shown once
+    /// Create a token and show it once
     Add(AddTokenArgs),
-    /// List the tokens by their names
+    /// List tokens by name
     List {
         /// Output format
         #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
         output: ListFormat,
     },
-    /// Revoke tokens, also for a server that runs
+    /// Revoke tokens, also for a running server
     Revoke {
         /// Names of the tokens
         #[arg(value_name = "NAME", required = true, value_parser = NonEmptyStringValueParser::new())]
@@ -42,16 +42,16 @@ pub(crate) enum TokensCommand {
 /// `pintle tokens add`.
 #[derive(Debug, Args)]
 pub(crate) struct AddTokenArgs {
-    /// Name of its user; messages and decisions are recorded under it
+    /// Name of the user; messages and decisions are recorded under it
     #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) name: String,
     /// Permissions of the token
     #[arg(long, value_enum, value_name = "SCOPE", value_delimiter = ',', default_value = "read")]
     pub(crate) scope: Vec<ScopeName>,
-    /// Time after which it is worth nothing, such as 12h or 30d [default: never]
+    /// Time until the token expires, such as 12h or 30d [default: never]
     #[arg(long, value_name = "AGE", value_parser = timeout::parse_age)]
     pub(crate) expires: Option<Duration>,
-    /// Tenant whose sessions it is for; others cannot be seen with it
+    /// Tenant whose sessions the token gives access to; other sessions are invisible
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) tenant: Option<String>,
 }
@@ -63,7 +63,7 @@ pub(crate) enum ScopeName {
     Read,
     /// Create sessions, send messages, and stop work
     Run,
-    /// Decide on calls
+    /// Approve or deny calls
     Approve,
     /// Delete sessions and read measurements
     Admin,

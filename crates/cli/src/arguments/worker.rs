@@ -12,19 +12,19 @@ use super::hosted::hide_refused;
 #[derive(Debug, Args)]
 #[command(mut_args(hide_refused(&["wait_approval"])))]
 pub(crate) struct WorkerArgs {
-    /// Be a worker of Restate that it reaches at this address and port; without it, keep the tasks of the store going
+    /// Run as a Restate worker that listens on this address and port; without it, run the tasks of the store
     #[cfg(feature = "restate")]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<SocketAddr>,
-    /// Address of Restate's admin interface, such as http://127.0.0.1:9070, to register there
+    /// Register the worker at this address of Restate's admin interface, such as http://127.0.0.1:9070
     #[cfg(feature = "restate")]
     #[arg(long, value_name = "URL", requires = "listen")]
     pub(crate) admin: Option<String>,
-    /// Address at which Restate reaches this worker, or all workers [default: the address of --listen]
+    /// URL at which Restate reaches this worker, or all workers [default: the address of --listen]
     #[cfg(feature = "restate")]
     #[arg(long, value_name = "URL", requires = "admin")]
     pub(crate) reached_at: Option<String>,
-    /// Public key of a Restate that signs its requests, such as publickeyv1_…; others are refused then. Repeatable
+    /// Public key with which Restate signs its requests, such as publickeyv1_…; other requests are rejected. May be repeated
     #[cfg(feature = "restate")]
     #[arg(long, value_name = "KEY", requires = "listen")]
     pub(crate) identity_key: Vec<String>,

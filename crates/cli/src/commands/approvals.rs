@@ -20,7 +20,7 @@ use crate::render::{self, sanitize};
 use crate::sessions::Sessions;
 
 /// How long to wait for a running session to apply a decision.
-const TAKEN_WITHIN: Duration = Duration::from_secs(15);
+const APPLY_TIMEOUT: Duration = Duration::from_secs(15);
 
 const POLL: Duration = Duration::from_millis(100);
 
@@ -39,23 +39,27 @@ pub(crate) async fn approvals(args: ApprovalsArgs, process_env: &ProcessEnv) -> 
 }
 
 /// Call that waits, with its session.
-struct Waiting {
+struct SessionApproval {
     session: SessionId,
     title: String,
     approval: PendingApproval,
 }
 
 /// Returns the calls that wait in a session and in its subagents.
-async fn waiting_in(sessions: &Sessions, summary: &Summary) -> Result<Vec<Waiting>, Failure> {
+async fn pending_calls(sessions: &Sessions, summary: &Summary) -> Result<Vec<SessionApproval>, Failure> {
     let mut waiting = Vec::new();
     if summary.properties.contains_key(StoredJournal::PENDING_APPROVALS) {
         for approval in replay(sessions, &summary.id).await?.pending_approvals() {
-            waiting.push(Waiting { session: summary.id.clone(), title: summary.title.clone(), approval });
+            waiting.push(SessionApproval {
+                session: summary.id.clone(),
+                title: summary.title.clone(),
+                approval,
+            });
         }
     }
     let below = Filter::default().with_parent(summary.id.clone());
     for child in sessions.list(&below, &Page::default()).await? {
-        waiting.extend(Box::pin(waiting_in(sessions, &child)).await?);
+        waiting.extend(Box::pin(pending_calls(sessions, &child)).await?);
     }
     Ok(waiting)
 }
@@ -67,18 +71,18 @@ async fn replay(sessions: &Sessions, id: &SessionId) -> Result<Replay, Failure> 
 async fn list(sessions: &Sessions, output: ListFormat) -> Result<String, Failure> {
     let mut waiting = Vec::new();
     for summary in sessions.list(&Filter::default(), &Page::default()).await? {
-        waiting.extend(waiting_in(sessions, &summary).await?);
+        waiting.extend(pending_calls(sessions, &summary).await?);
     }
     waiting.sort_by_key(|waiting| waiting.approval.asked_at);
     match output {
         ListFormat::Json => render::json_line(&waiting.iter().map(row).collect::<Vec<_>>()),
-        ListFormat::Text if waiting.is_empty() => Ok("no calls wait for a decision\n".to_owned()),
+        ListFormat::Text if waiting.is_empty() => Ok("no calls are pending\n".to_owned()),
         ListFormat::Text => Ok(waiting.iter().map(line).collect()),
     }
 }
 
-fn row(waiting: &Waiting) -> serde_json::Value {
-    let Waiting { session, title, approval } = waiting;
+fn row(waiting: &SessionApproval) -> serde_json::Value {
+    let SessionApproval { session, title, approval } = waiting;
     json!({
         "session": session,
         "title": title,
@@ -93,8 +97,8 @@ fn row(waiting: &Waiting) -> serde_json::Value {
     })
 }
 
-fn line(waiting: &Waiting) -> String {
-    let Waiting { session, title, approval } = waiting;
+fn line(waiting: &SessionApproval) -> String {
+    let SessionApproval { session, title, approval } = waiting;
     let time = approval.asked_at.to_string();
     let time = time.get(..16).unwrap_or(&time).replace('T', " ");
     format!(
@@ -107,32 +111,30 @@ fn line(waiting: &Waiting) -> String {
 }
 
 /// Finds the requested call.
-async fn find(sessions: &Sessions, wanted: &ApprovalArg) -> Result<Waiting, Failure> {
+async fn find(sessions: &Sessions, wanted: &ApprovalArg) -> Result<SessionApproval, Failure> {
     let summary = sessions.find(&wanted.session).await?;
-    let all = waiting_in(sessions, &summary).await?;
+    let all = pending_calls(sessions, &summary).await?;
     let names: Vec<String> = all.iter().map(|waiting| waiting.approval.call_id.clone()).collect();
     let is_meant =
-        |waiting: &Waiting| wanted.call.as_ref().is_none_or(|call| *call == waiting.approval.call_id);
+        |waiting: &SessionApproval| wanted.call.as_ref().is_none_or(|call| *call == waiting.approval.call_id);
     let mut meant = all.into_iter().filter(is_meant);
     match (meant.next(), meant.next(), &wanted.call) {
         (Some(waiting), None, _) => Ok(waiting),
         (Some(_), Some(_), _) => {
-            Err(Failure::usage(format!("several calls wait: expected one of {}", names.join(", "))))
+            Err(Failure::usage(format!("several calls are pending: expected one of {}", names.join(", "))))
         }
-        (None, _, None) => {
-            Err(Failure::usage(format!("no call of session {} waits for a decision", summary.id)))
-        }
-        (None, _, Some(call)) => Err(not_waiting(sessions, &summary.id, call).await?),
+        (None, _, None) => Err(Failure::usage(format!("session {} has no pending call", summary.id))),
+        (None, _, Some(call)) => Err(not_pending_failure(sessions, &summary.id, call).await?),
     }
 }
 
 /// Returns why there is nothing to decide on, with an earlier decision on the call, if any.
-async fn not_waiting(sessions: &Sessions, id: &SessionId, call: &str) -> Result<Failure, Failure> {
+async fn not_pending_failure(sessions: &Sessions, id: &SessionId, call: &str) -> Result<Failure, Failure> {
     let replay = replay(sessions, id).await?;
     let decided = replay.events.iter().rev().find_map(|event| ending_of(event, call));
     Ok(Failure::usage(match decided {
-        Some(ending) => format!("{call} was decided on already: {ending}"),
-        None => format!("no call {call} of session {id} waits for a decision"),
+        Some(ending) => format!("{call} has already been decided: {ending}"),
+        None => format!("session {id} has no pending call {call}"),
     }))
 }
 
@@ -154,7 +156,7 @@ async fn show(sessions: &Sessions, wanted: &ApprovalArg, output: ListFormat) -> 
     if output == ListFormat::Json {
         return render::json_line(&row(&waiting));
     }
-    let Waiting { session, title, approval } = waiting;
+    let SessionApproval { session, title, approval } = waiting;
     let arguments = serde_json::to_string_pretty(&approval.arguments).unwrap_or_default();
     let rules = match approval.suggested_rules.as_slice() {
         [] => String::new(),
@@ -179,7 +181,7 @@ async fn decide_on(
     by: Principal,
 ) -> Result<String, Failure> {
     let mut decision = decision(args)?;
-    let Waiting { session, approval, .. } = find(sessions, &args.approval).await?;
+    let SessionApproval { session, approval, .. } = find(sessions, &args.approval).await?;
     if args.inside {
         if approval.sandbox != Some(SandboxSide::Outside) {
             return Err(Failure::usage(format!(
@@ -193,8 +195,11 @@ async fn decide_on(
     let input = PostedInput::Decision { call_id: call_id.clone(), fingerprint, decision, by: Some(by) };
     let input_id = format!("decision-{}", SessionId::generate());
     post_input(sessions.store(), &session, &input_id, input).await.or_failed("cannot post the decision")?;
-    let ending =
-        if sessions.is_live(&session).await { taken(sessions, &session, &call_id).await? } else { None };
+    let ending = if sessions.is_live(&session).await {
+        wait_until_applied(sessions, &session, &call_id).await?
+    } else {
+        None
+    };
     match output {
         ListFormat::Json => {
             render::json_line(&json!({"session": session, "call_id": call_id, "ending": ending}))
@@ -231,8 +236,12 @@ fn decision(args: &DecideArgs) -> Result<Decision, Failure> {
 
 /// Waits until the running session has applied the decision, and returns how the request ended: another decision may
 /// have come first. `None` if the session does not apply it soon.
-async fn taken(sessions: &Sessions, id: &SessionId, call: &str) -> Result<Option<String>, Failure> {
-    let deadline = Instant::now() + TAKEN_WITHIN;
+async fn wait_until_applied(
+    sessions: &Sessions,
+    id: &SessionId,
+    call: &str,
+) -> Result<Option<String>, Failure> {
+    let deadline = Instant::now() + APPLY_TIMEOUT;
     while Instant::now() < deadline {
         let replay = replay(sessions, id).await?;
         if let Some(ending) = replay.events.iter().rev().find_map(|event| ending_of(event, call))

@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Interrupts;
 use crate::process_env::ProcessEnv;
-use crate::remote::Remote;
+use crate::remote::RemoteServer;
 use crate::terminal::{self, PresentationChoice};
 
 /// Converses in a session of a server until the user leaves. The session continues on the server.
@@ -13,7 +13,7 @@ pub(crate) async fn attach(args: AttachArgs, process_env: &ProcessEnv) -> Result
     let presentation = PresentationChoice::from(&args.conversation);
     terminal::require(process_env, presentation)?;
     let interrupts = Interrupts::listen()?;
-    let remote = Remote::new(&args.url, process_env)?;
+    let remote = RemoteServer::new(&args.url, process_env)?;
     let found = async {
         match &args.session {
             Some(prefix) => remote.find(prefix).await,
@@ -29,9 +29,9 @@ pub(crate) async fn attach(args: AttachArgs, process_env: &ProcessEnv) -> Result
 /// Number of sessions searched for the newest one that does not belong to a subagent.
 const NEWEST: usize = 100;
 
-async fn newest(remote: &Remote) -> Result<pintle_client::SessionInfo, Failure> {
+async fn newest(remote: &RemoteServer) -> Result<pintle_client::SessionInfo, Failure> {
     let newest = remote.newest(NEWEST).await?.into_iter().find(|session| session.parent.is_none());
     newest.ok_or_else(|| {
-        Failure::usage("the server has no sessions").with_hint("`pintle attach --new URL` begins one")
+        Failure::usage("the server has no sessions").with_hint("`pintle attach --new URL` starts one")
     })
 }

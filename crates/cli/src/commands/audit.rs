@@ -48,8 +48,8 @@ fn find_call<'a>(report: &'a AuditReport, wanted: &str) -> Result<&'a CallHistor
         [one, other, ..] => {
             let name = |call: &CallHistory| format!("{} of session {}", call.call_id, call.session_id);
             let (one, other) = (name(one), name(other));
-            Err(Failure::usage(format!("`{wanted}` names several calls, such as {one} and {other}"))
-                .with_hint("give the session of the call, and more of its id"))
+            Err(Failure::usage(format!("`{wanted}` is a prefix of several calls, such as {one} and {other}"))
+                .with_hint("give the session of the call, or a longer prefix of its id"))
         }
         [] => {
             let failure = Failure::usage(format!("session {id} has no call `{wanted}`"));

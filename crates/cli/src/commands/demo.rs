@@ -72,7 +72,7 @@ async fn prepare(
         .host_env(process_env.variables())
         .build()
         .or_usage("cannot use --dir")?;
-    fill(&env, &directory).await?;
+    copy_project(&env, &directory).await?;
     Ok((directory, Arc::new(env)))
 }
 
@@ -127,7 +127,7 @@ async fn open_session(
 /// Copies the example project into a directory.
 ///
 /// A directory that is not empty is a usage failure.
-async fn fill(env: &LocalEnvironment, directory: &Path) -> Result<(), Failure> {
+async fn copy_project(env: &LocalEnvironment, directory: &Path) -> Result<(), Failure> {
     match env.list(directory).await {
         Ok(entries) if entries.is_empty() => {}
         Err(EnvError::NotFound { .. }) => {}

@@ -7,7 +7,7 @@ mod report;
 
 use pintle_env::{ExecutionEnvironment as _, LocalEnvironment};
 
-use self::report::{Check, Report};
+use self::report::{DoctorCheck, DoctorReport};
 use crate::arguments::{DoctorArgs, ReportFormat};
 use crate::console::{self, Console};
 use crate::environment::SANDBOX_HINT;
@@ -20,8 +20,7 @@ use crate::provider::Provider;
 use crate::render;
 
 /// Remedy for a missing key.
-const NO_KEY: &str =
-    "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or `pintle login`; a local server needs none";
+const NO_KEY: &str = "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or run `pintle login`; a local server needs no key";
 
 /// Checks everything and reports it, one line for each check.
 pub(crate) async fn doctor(args: &DoctorArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -29,7 +28,7 @@ pub(crate) async fn doctor(args: &DoctorArgs, process_env: &ProcessEnv) -> Resul
     let environment = process_env.local_environment(&process_env.directory(None)?)?;
     let checks = interrupts.race(async { Ok(checks(args, &environment, process_env).await) }).await;
     environment.cleanup().await.or_failed("a command may still be running")?;
-    let report = Report::new(checks?);
+    let report = DoctorReport::new(checks?);
     let text = match args.output {
         ReportFormat::Json => render::json_line(&report)?,
         ReportFormat::Text => render::sanitize(&report.text()).into_owned(),
@@ -38,13 +37,17 @@ pub(crate) async fn doctor(args: &DoctorArgs, process_env: &ProcessEnv) -> Resul
     Ok(if report.has_problem() { Exit::Failed } else { Exit::Done })
 }
 
-async fn checks(args: &DoctorArgs, environment: &LocalEnvironment, process_env: &ProcessEnv) -> Vec<Check> {
-    let mut checks = vec![Check::ok("version", env!("PINTLE_VERSION"))];
+async fn checks(
+    args: &DoctorArgs,
+    environment: &LocalEnvironment,
+    process_env: &ProcessEnv,
+) -> Vec<DoctorCheck> {
+    let mut checks = vec![DoctorCheck::ok("version", env!("PINTLE_VERSION"))];
     checks.push(directories::configuration(process_env));
     let (keys, providers) = keys(process_env);
     checks.push(keys);
     if args.offline {
-        checks.push(Check::ok("network", "not checked (--offline)"));
+        checks.push(DoctorCheck::ok("network", "not checked (--offline)"));
     } else {
         checks.extend(network::checks(&providers, process_env).await);
     }
@@ -58,7 +61,7 @@ async fn checks(args: &DoctorArgs, environment: &LocalEnvironment, process_env: 
 }
 
 /// Checks where keys come from, and returns the providers that have one. Commands that print keys do not run.
-fn keys(process_env: &ProcessEnv) -> (Check, Vec<Provider>) {
+fn keys(process_env: &ProcessEnv) -> (DoctorCheck, Vec<Provider>) {
     let configured = ConfiguredKeys::read(process_env);
     let none = ConfiguredKeys::default();
     let known = configured.as_ref().unwrap_or(&none);
@@ -71,39 +74,42 @@ fn keys(process_env: &ProcessEnv) -> (Check, Vec<Provider>) {
     let sources = if sources.is_empty() { "none".to_owned() } else { sources.join(", ") };
     let check = match &configured {
         // With a key in a variable, the damaged file is only a warning.
-        Err(failure) if found.is_empty() => Check::problem("keys", failure.message(), "correct the file"),
-        Err(failure) => Check::warning("keys", failure.message(), "correct the file"),
-        Ok(_) if found.is_empty() => Check::warning("keys", sources, NO_KEY),
-        Ok(_) => Check::ok("keys", sources),
+        Err(failure) if found.is_empty() => {
+            DoctorCheck::problem("keys", failure.message(), "correct the file")
+        }
+        Err(failure) => DoctorCheck::warning("keys", failure.message(), "correct the file"),
+        Ok(_) if found.is_empty() => DoctorCheck::warning("keys", sources, NO_KEY),
+        Ok(_) => DoctorCheck::ok("keys", sources),
     };
     (check, found.into_iter().map(|(provider, _)| provider).collect())
 }
 
 #[cfg(target_os = "linux")]
-async fn sandbox(environment: &LocalEnvironment) -> Check {
+async fn sandbox(environment: &LocalEnvironment) -> DoctorCheck {
     use pintle_env::{SandboxLevel, SandboxSupport};
 
     let support = match SandboxSupport::probe(environment).await {
         Ok(support) => support,
         Err(error) => {
-            return Check::problem(
+            return DoctorCheck::problem(
                 "sandbox",
                 pintle_llm::error_chain(&error),
-                "no command can be started here",
+                "this machine cannot start commands",
             );
         }
     };
     let reason = |level| support.unavailable(level).map(ToString::to_string).unwrap_or_default();
     match support.levels().first() {
-        Some(SandboxLevel::Full) => {
-            Check::ok("sandbox", format!("level full ({})", support.bubblewrap_version().unwrap_or_default()))
-        }
-        Some(level) => Check::warning(
+        Some(SandboxLevel::Full) => DoctorCheck::ok(
+            "sandbox",
+            format!("level full ({})", support.bubblewrap_version().unwrap_or_default()),
+        ),
+        Some(level) => DoctorCheck::warning(
             "sandbox",
             format!("level {level}; no level full: {}", reason(SandboxLevel::Full)),
             "install bubblewrap and allow user namespaces, so that commands do not see your keys",
         ),
-        None => Check::warning(
+        None => DoctorCheck::warning(
             "sandbox",
             format!("none: {}; {}", reason(SandboxLevel::Full), reason(SandboxLevel::Writes)),
             SANDBOX_HINT,
@@ -112,11 +118,11 @@ async fn sandbox(environment: &LocalEnvironment) -> Check {
 }
 
 #[cfg(not(target_os = "linux"))]
-async fn sandbox(_environment: &LocalEnvironment) -> Check {
-    Check::warning("sandbox", "none: a sandbox requires Linux", SANDBOX_HINT)
+async fn sandbox(_environment: &LocalEnvironment) -> DoctorCheck {
+    DoctorCheck::warning("sandbox", "none: a sandbox requires Linux", SANDBOX_HINT)
 }
 
-fn terminal(process_env: &ProcessEnv) -> Check {
+fn terminal(process_env: &ProcessEnv) -> DoctorCheck {
     let style = console::style(process_env);
     let term = process_env.variable("TERM").unwrap_or_else(|| "not set".to_owned());
     let colours = if style.colour { "colours" } else { "no colours" };
@@ -126,13 +132,13 @@ fn terminal(process_env: &ProcessEnv) -> Check {
             let size = console::size();
             let (columns, rows) = (size.columns, size.rows);
             let message = format!("TERM {term}, {colours}, {columns} by {rows}, keyboard protocol unknown");
-            Check::ok("terminal", message)
+            DoctorCheck::ok("terminal", message)
         }
-        (true, false) => Check::warning(
+        (true, false) => DoctorCheck::warning(
             "terminal",
             format!("TERM {term} cannot move its cursor"),
             "a conversation needs another terminal; `pintle run` does not",
         ),
-        (false, _) => Check::ok("terminal", format!("none at standard input and output; TERM {term}")),
+        (false, _) => DoctorCheck::ok("terminal", format!("none at standard input and output; TERM {term}")),
     }
 }

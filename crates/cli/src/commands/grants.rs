@@ -28,7 +28,7 @@ pub(crate) async fn grants(args: GrantsArgs, process_env: &ProcessEnv) -> Result
 /// Returns the message about revoked grants. Only the records of all sessions contain the ids of grants, so an id is not looked up.
 fn revoked_lines(ids: &[String], before: Option<u64>) -> String {
     let line = |id: &String| {
-        format!("revoked grant {} for the future; no session was searched for it\n", to_single_line(id))
+        format!("revoked grant {}; whether a session has it was not checked\n", to_single_line(id))
     };
     let by_id = ids.iter().map(line);
     by_id.chain(before.map(|epoch| format!("revoked all grants with an epoch below {epoch}\n"))).collect()
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn a_revocation_does_not_claim_that_a_session_has_the_grant() {
         for (ids, before, expected) in [
-            (vec!["a".to_owned()], None, "revoked grant a for the future; no session was searched for it\n"),
+            (vec!["a".to_owned()], None, "revoked grant a; whether a session has it was not checked\n"),
             (vec![], Some(3), "revoked all grants with an epoch below 3\n"),
         ] {
             assert_eq!(revoked_lines(&ids, before), expected);

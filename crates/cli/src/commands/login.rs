@@ -21,7 +21,7 @@ const MAX_INPUT: u64 = 1 << 20;
 
 /// Provider and where its key comes from.
 #[derive(Debug, Serialize)]
-struct Row {
+struct KeySourceRow {
     provider: &'static str,
     /// A variable, `key_command` or `credentials.toml`; `None` without a key.
     source: Option<&'static str>,
@@ -46,7 +46,7 @@ pub(crate) async fn login(args: LoginArgs, process_env: &ProcessEnv) -> Result<E
     let key = key.trim();
     keys::check(provider, key)?;
     credentials.set(provider, Some(Secret::new(key)), process_env)?;
-    console::print(&stored(provider, process_env)?).await?;
+    console::print(&describe_stored_key(provider, process_env)?).await?;
     Ok(Exit::Done)
 }
 
@@ -55,8 +55,8 @@ pub(crate) async fn logout(args: &LogoutArgs, process_env: &ProcessEnv) -> Resul
     let name = args.provider.name();
     let RemovedKey { was_stored, other } = keys::remove(args.provider, process_env)?;
     let text = match was_stored {
-        false => format!("no key of {name} is stored\n{}\n", keys::SUBSCRIPTION_NOTICE),
-        true => format!("removed the key of {name}; to make it invalid, revoke it at the provider\n"),
+        false => format!("no key for {name} is stored\n{}\n", keys::SUBSCRIPTION_NOTICE),
+        true => format!("removed the key for {name}; to invalidate it, revoke it at the provider\n"),
     };
     console::print(&text).await?;
     if let Some(other) = other {
@@ -66,22 +66,22 @@ pub(crate) async fn logout(args: &LogoutArgs, process_env: &ProcessEnv) -> Resul
 }
 
 /// Describes where the key is stored, and which sources take precedence.
-fn stored(provider: Provider, process_env: &ProcessEnv) -> Result<String, Failure> {
+fn describe_stored_key(provider: Provider, process_env: &ProcessEnv) -> Result<String, Failure> {
     let path = Credentials::path(process_env).unwrap_or_default();
     let name = provider.name();
     match ConfiguredKeys::read(process_env)?.source_or_variable(provider, process_env) {
         Some(keys::CREDENTIALS_FILE) | None => {}
         Some(before) => {
-            console::notice(&format!("the key of {name} in {before} comes before the stored one"))
+            console::notice(&format!("the key for {name} in {before} takes precedence over the stored key"))
         }
     }
-    Ok(format!("stored the key of {name} in {}\n", render::sanitize(&path.display().to_string())))
+    Ok(format!("stored the key for {name} in {}\n", render::sanitize(&path.display().to_string())))
 }
 
 /// Reads provider and key from the terminal, the key without showing it.
 async fn from_terminal(provider: Option<Provider>) -> Result<(Provider, String), Failure> {
     if !process_env::stdin_is_terminal() || !console::stderr_is_terminal() {
-        return Err(Failure::usage("a key is read from a terminal, but no terminal is available")
+        return Err(Failure::usage("cannot prompt for a key without a terminal")
             .with_hint("`pintle login PROVIDER --stdin` reads it from standard input"));
     }
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
@@ -97,7 +97,7 @@ async fn from_terminal(provider: Option<Provider>) -> Result<(Provider, String),
             let name = line().await?;
             console::prompt_answered();
             name.trim().to_ascii_lowercase().parse::<Provider>().map_err(|_| {
-                Failure::usage(format!("this is no provider: expected one of {}", names().join(", ")))
+                Failure::usage(format!("unknown provider: expected one of {}", names().join(", ")))
             })?
         }
     };
@@ -116,9 +116,9 @@ fn names() -> [&'static str; 4] {
 
 fn list(output: ListFormat, process_env: &ProcessEnv) -> Result<String, Failure> {
     let configured = ConfiguredKeys::read(process_env)?;
-    let rows: Vec<Row> = Provider::ALL
+    let rows: Vec<KeySourceRow> = Provider::ALL
         .into_iter()
-        .map(|provider| Row {
+        .map(|provider| KeySourceRow {
             provider: provider.name(),
             source: configured.source_or_variable(provider, process_env),
         })
@@ -126,7 +126,8 @@ fn list(output: ListFormat, process_env: &ProcessEnv) -> Result<String, Failure>
     match output {
         ListFormat::Json => render::json_line(&rows),
         ListFormat::Text => {
-            let line = |row: &Row| format!("{:<18} {}\n", row.provider, row.source.unwrap_or("no key"));
+            let line =
+                |row: &KeySourceRow| format!("{:<18} {}\n", row.provider, row.source.unwrap_or("no key"));
             Ok(rows.iter().map(line).collect())
         }
     }

@@ -9,7 +9,7 @@ use pintle_env::ExecutionEnvironment;
 use pintle_patch::{ApplyOptions, MAX_PATCH_BYTES, Plan, parse, plan};
 use pintle_tools::builtin::{apply_plan, read_files};
 
-use self::root::Root;
+use self::root::PatchRoot;
 use crate::arguments::{PatchArgs, PatchCommand, PatchInput, ReportFormat};
 use crate::console::{self, Console};
 use crate::exit::Exit;
@@ -27,7 +27,7 @@ pub(crate) async fn patch(args: PatchArgs, process_env: &ProcessEnv) -> Result<E
         PatchCommand::Check(input) => (input, false),
     };
     // Until the handlers are installed, a signal terminates the process, also while it reads standard input.
-    let root = Root::new(&process_env.directory(input.dir.as_deref())?)?;
+    let root = PatchRoot::new(&process_env.directory(input.dir.as_deref())?)?;
     let text = patch_text(input.file.as_deref())?;
     let interrupts = Interrupts::listen()?;
     let env = process_env.local_environment(root.path())?;
@@ -56,7 +56,7 @@ fn patch_text(file: Option<&Path>) -> Result<String, Failure> {
 async fn make_plan(
     text: &str,
     input: &PatchInput,
-    root: &Root,
+    root: &PatchRoot,
     env: &dyn ExecutionEnvironment,
 ) -> Result<Plan, Failure> {
     let patch = parse(text).map_err(|error| Failure::multi_line(FailureKind::Other, &error.to_string()))?;
@@ -75,6 +75,8 @@ async fn report(plan: &Plan, format: ReportFormat, process_env: &ProcessEnv) -> 
             }
             Console::new().write(&console::style(process_env).body(&plan.summary(), None)).await
         }
-        ReportFormat::Json => Console::new().write(&render::json_line(&report::Report::new(plan))?).await,
+        ReportFormat::Json => {
+            Console::new().write(&render::json_line(&report::PatchReport::new(plan))?).await
+        }
     }
 }

@@ -32,7 +32,7 @@ pub(crate) async fn prompt(args: ShowPromptArgs, process_env: &ProcessEnv) -> Re
     interrupts.kill_commands_of(&env_session);
     let environment = env_session.environment();
     let prompt = interrupts
-        .race(async { Ok(Prompt::gather(&profile, environment.as_ref(), of_user.as_deref()).await) })
+        .race(async { Ok(LayeredPrompt::gather(&profile, environment.as_ref(), of_user.as_deref()).await) })
         .await;
     let closed = env_session.close().await;
     let prompt = prompt?;
@@ -61,13 +61,13 @@ fn profile(args: &ShowPromptArgs, process_env: &ProcessEnv) -> Result<ProviderPr
 }
 
 /// System prompt with its layers.
-struct Prompt {
+struct LayeredPrompt {
     text: String,
     layers: Vec<PromptLayer>,
     project: LoadedProject,
 }
 
-impl Prompt {
+impl LayeredPrompt {
     async fn gather(
         profile: &ProviderProfile,
         environment: &dyn ExecutionEnvironment,
@@ -97,27 +97,27 @@ impl Prompt {
         text
     }
 
-    fn record(&self) -> Record<'_> {
-        let layers = self.layers.iter().map(|layer| Layer {
+    fn record(&self) -> PromptRecord<'_> {
+        let layers = self.layers.iter().map(|layer| LayerRecord {
             kind: layer.kind,
             bytes: layer.text.len(),
             text: &layer.text,
         });
-        Record { bytes: self.text.len(), layers: layers.collect(), project: &self.project }
+        PromptRecord { bytes: self.text.len(), layers: layers.collect(), project: &self.project }
     }
 }
 
 /// JSON output.
 #[derive(Serialize)]
-struct Record<'p> {
+struct PromptRecord<'p> {
     /// Size of the prompt, including separators between layers.
     bytes: usize,
-    layers: Vec<Layer<'p>>,
+    layers: Vec<LayerRecord<'p>>,
     project: &'p LoadedProject,
 }
 
 #[derive(Serialize)]
-struct Layer<'p> {
+struct LayerRecord<'p> {
     kind: LayerKind,
     bytes: usize,
     text: &'p str,

@@ -76,7 +76,7 @@ async fn check(args: &CheckRulesArgs, process_env: &ProcessEnv) -> Result<Exit, 
     let judgement = match call.judged_by(&gates, environment.as_ref()).await? {
         Preparation::Ready { judgement, .. } | Preparation::Ask { judgement, .. } => judgement,
         Preparation::Refused { error, judgement } if judgement.is_empty() => {
-            return Err(Failure::usage("the call is not understood").caused_by(&error));
+            return Err(Failure::usage("cannot parse the call").caused_by(&error));
         }
         Preparation::Refused { judgement, .. } => judgement,
     };

@@ -1,6 +1,6 @@
 //! `pintle run`: runs a task in a directory, with tools.
 
-mod first_start;
+mod trust_prompt;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -48,22 +48,22 @@ use crate::terminal::{
 /// Every outcome other than success is a failure.
 pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
     args.conversation.refuse()?;
-    on_surface(RunSurface::Transcript, args, Beginning::default(), process_env).await?;
+    on_surface(RunSurface::Transcript, args, SurfaceStart::default(), process_env).await?;
     Ok(Exit::Done)
 }
 
 /// Runs conversations in the terminal, one session after another.
 pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
     terminal::require(process_env, (&args.conversation).into())?;
-    let (mut args, mut beginning) = (args, Beginning::default());
+    let (mut args, mut beginning) = (args, SurfaceStart::default());
     loop {
         let (next, device) =
             match on_surface(RunSurface::Conversation, args.clone(), beginning, process_env).await? {
-                Ended::NotStarted | Ended::Task => return Ok(Exit::Done),
-                Ended::Conversation(left) => *left,
+                SurfaceEnd::NotStarted | SurfaceEnd::Task => return Ok(Exit::Done),
+                SurfaceEnd::Conversation(left) => *left,
             };
         args.prompt = PromptArgs::default();
-        beginning = Beginning { device: Some(device), ..Beginning::default() };
+        beginning = SurfaceStart { device: Some(device), ..SurfaceStart::default() };
         let session = &mut args.session;
         (session.continues, session.resume, session.fork) = (false, None, None);
         if !matches!(next, ConversationEnd::New(_)) {
@@ -92,7 +92,7 @@ pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit
 
 /// Start of a session, besides its arguments.
 #[derive(Debug, Default)]
-struct Beginning {
+struct SurfaceStart {
     /// Settings of the previous session.
     settings: Option<ConversationSettings>,
     /// Report of a rewind of the session.
@@ -103,7 +103,7 @@ struct Beginning {
     device: Option<Device>,
 }
 
-impl Beginning {
+impl SurfaceStart {
     /// Returns whether the command line is about this session, and not about an earlier one of the same conversation.
     fn is_first(&self) -> bool {
         self.device.is_none()
@@ -130,7 +130,7 @@ impl Beginning {
 
 /// How a session ended.
 #[derive(Debug)]
-enum Ended {
+enum SurfaceEnd {
     /// The user declined to start it in this directory.
     NotStarted,
     Task,
@@ -148,9 +148,9 @@ enum RunSurface {
 async fn on_surface(
     surface: RunSurface,
     args: RunArgs,
-    beginning: Beginning,
+    beginning: SurfaceStart,
     process_env: &ProcessEnv,
-) -> Result<Ended, CommandFailure> {
+) -> Result<SurfaceEnd, CommandFailure> {
     let selected = select(&args, process_env).await?;
     // A session remembers its initial mode, and the record contains the current one.
     let has_settings = beginning.settings.is_some();
@@ -164,7 +164,7 @@ async fn on_surface(
     let process_env = &process_env.clone().with_workspace(spec.environment.dir.as_deref());
     // Until the handlers are installed, a signal terminates the process, also while it reads standard input.
     EnvTarget::new(EnvironmentChoice::try_from(&spec)?, Confinement::from(&spec), process_env)?;
-    let may_go_without = args.session.goes_on() || surface == RunSurface::Conversation;
+    let may_go_without = args.session.is_continuation() || surface == RunSurface::Conversation;
     let answers = match (&args.output_schema, surface) {
         (Some(_), RunSurface::Conversation) => {
             return Err(Failure::usage(
@@ -190,11 +190,11 @@ async fn on_surface(
     // Later, the terminal is in the modes of the conversation, and untrusted parts are left out without a question.
     if surface == RunSurface::Conversation && beginning.is_first() {
         let environment = EnvironmentChoice::try_from(&spec)?;
-        match interrupts.race(first_start::decide_trust(&environment, process_env)).await {
+        match interrupts.race(trust_prompt::decide_trust(&environment, process_env)).await {
             Ok(true) => {}
             Ok(false) => {
                 remove_worktree(worktree.as_ref(), process_env).await?;
-                return Ok(Ended::NotStarted);
+                return Ok(SurfaceEnd::NotStarted);
             }
             Err(failure) => {
                 remove_worktree(worktree.as_ref(), process_env).await?;
@@ -273,7 +273,7 @@ async fn on_surface(
 async fn resolve(
     surface: RunSurface,
     args: &RunArgs,
-    beginning: &Beginning,
+    beginning: &SurfaceStart,
     selected: Option<&SelectedSession>,
     is_mode_given: bool,
     process_env: &ProcessEnv,
@@ -308,14 +308,14 @@ pub(crate) async fn select(
 }
 
 /// Returns whether a new session may have ended without a message, and the next session does not start from it.
-fn is_unused(result: &Result<Ended, CommandFailure>, session: Option<&SessionId>) -> bool {
+fn is_unused(result: &Result<SurfaceEnd, CommandFailure>, session: Option<&SessionId>) -> bool {
     match result {
-        Ok(Ended::Task) => false,
-        Ok(Ended::Conversation(left)) => match &left.0 {
+        Ok(SurfaceEnd::Task) => false,
+        Ok(SurfaceEnd::Conversation(left)) => match &left.0 {
             ConversationEnd::Fork { id, .. } | ConversationEnd::Rewind { id, .. } => Some(id) != session,
             ConversationEnd::Leave | ConversationEnd::New(_) | ConversationEnd::Resume(_) => true,
         },
-        Ok(Ended::NotStarted) | Err(_) => true,
+        Ok(SurfaceEnd::NotStarted) | Err(_) => true,
     }
 }
 
@@ -360,7 +360,7 @@ async fn create_worktree(
 struct SessionRun<'a> {
     args: &'a RunArgs,
     presentation: PresentationChoice,
-    beginning: Beginning,
+    beginning: SurfaceStart,
     prompt: Option<String>,
     /// Schema of the final response.
     answers: Option<AnswerSchema>,
@@ -385,7 +385,7 @@ impl SessionRun<'_> {
         env_session: &EnvSession,
         process_env: &ProcessEnv,
         interrupts: &Interrupts,
-    ) -> Result<Ended, CommandFailure> {
+    ) -> Result<SurfaceEnd, CommandFailure> {
         let unfinished = self.session.resumed();
         match self.questions.take() {
             Some(questions) => {
@@ -402,10 +402,10 @@ impl SessionRun<'_> {
         env_session: &EnvSession,
         process_env: &ProcessEnv,
         interrupts: &Interrupts,
-    ) -> Result<Ended, CommandFailure> {
+    ) -> Result<SurfaceEnd, CommandFailure> {
         let Self { presentation, beginning, prompt, session, policy, servers, model, .. } = self;
         let Self { spec, offered, effort, is_stored, .. } = self;
-        let Beginning { notes, draft, device, .. } = beginning;
+        let SurfaceStart { notes, draft, device, .. } = beginning;
         let environment = env_session.environment();
         let directory = environment.working_directory().to_path_buf();
         let name = EnvironmentChoice::try_from(spec)?.spec.to_string();
@@ -450,7 +450,7 @@ impl SessionRun<'_> {
         if interrupts.is_interrupted() {
             return Err(Failure::silent(FailureKind::Interrupted).into());
         }
-        Ok(Ended::Conversation(Box::new(left)))
+        Ok(SurfaceEnd::Conversation(Box::new(left)))
     }
 
     async fn run_task(
@@ -459,7 +459,7 @@ impl SessionRun<'_> {
         env_session: &EnvSession,
         process_env: &ProcessEnv,
         interrupts: &Interrupts,
-    ) -> Result<Ended, CommandFailure> {
+    ) -> Result<SurfaceEnd, CommandFailure> {
         let Self { args, prompt, answers, prompter, session, servers, model, .. } = self;
         let Self { limits, is_stored, is_resumed, .. } = self;
         let style = console::style(process_env);
@@ -506,7 +506,7 @@ impl SessionRun<'_> {
         if report.outcome.status == OutcomeStatus::AwaitingInput && !prompter.is_attended() {
             console::notice("the model asked a question, but no terminal is available to answer it");
         }
-        failure.map_or(Ok(Ended::Task), |failure| Err(CommandFailure::already_in_output(failure)))
+        failure.map_or(Ok(SurfaceEnd::Task), |failure| Err(CommandFailure::already_in_output(failure)))
     }
 }
 

@@ -20,7 +20,7 @@ const STORED: &str = "tokens.json";
 /// Tokens of a server, in a file that only the user can read.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Form {
+struct StoredTokens {
     tokens: Vec<AccessToken>,
 }
 
@@ -44,11 +44,11 @@ impl TokenFile {
     ///
     /// A file that other users can read is a usage failure.
     pub(crate) fn read(&self) -> Result<Vec<AccessToken>, Failure> {
-        let Some(text) = process_env::read_private_if_exists("file of tokens", &self.path)? else {
+        let Some(text) = process_env::read_private_if_exists("token file", &self.path)? else {
             return Ok(Vec::new());
         };
-        let form: Form = serde_json::from_str(&text).map_err(|error| {
-            Failure::usage(format!("the file of tokens {} is wrong: {error}", self.path.display()))
+        let form: StoredTokens = serde_json::from_str(&text).map_err(|error| {
+            Failure::usage(format!("invalid token file {}: {error}", self.path.display()))
                 .with_hint("`pintle tokens` writes it")
         })?;
         Ok(form.tokens)
@@ -56,7 +56,7 @@ impl TokenFile {
 
     fn write(&self, tokens: Vec<AccessToken>, process_env: &ProcessEnv) -> Result<(), Failure> {
         let text =
-            serde_json::to_string_pretty(&Form { tokens }).or_failed("the tokens cannot be written")?;
+            serde_json::to_string_pretty(&StoredTokens { tokens }).or_failed("cannot write the tokens")?;
         process_env.write_configuration(&self.path, &format!("{text}\n"))
     }
 }
@@ -91,13 +91,13 @@ fn add(file: &TokenFile, args: AddTokenArgs, process_env: &ProcessEnv) -> Result
     expect_printable("NAME", &name)?;
     tenant.as_deref().map_or(Ok(()), |tenant| expect_printable("--tenant", tenant))?;
     if tokens.iter().any(|token| token.name == name) {
-        return Err(Failure::usage(format!("there is a token `{name}` already"))
-            .with_hint("revoke it first, or take another name"));
+        return Err(Failure::usage(format!("token `{name}` already exists"))
+            .with_hint("revoke it first, or choose another name"));
     }
     let mut scopes: Vec<TokenScope> = scope.into_iter().map(TokenScope::from).collect();
     scopes.sort_unstable();
     scopes.dedup();
-    let (mut token, secret) = AccessToken::generate(name, scopes).or_failed("cannot make a token")?;
+    let (mut token, secret) = AccessToken::generate(name, scopes).or_failed("cannot create a token")?;
     token.expires = expires.map(|age| after(SystemClock.now(), age));
     token.tenant = tenant;
     tokens.push(token);
@@ -123,7 +123,7 @@ fn after(now: Timestamp, age: Duration) -> Timestamp {
 fn revoke(file: &TokenFile, names: &[String], process_env: &ProcessEnv) -> Result<String, Failure> {
     let mut tokens = file.read()?;
     if let Some(missing) = names.iter().find(|name| !tokens.iter().any(|token| token.name == **name)) {
-        return Err(Failure::usage(format!("there is no token `{missing}`: nothing was revoked")));
+        return Err(Failure::usage(format!("no token `{missing}` exists: no token was revoked")));
     }
     tokens.retain(|token| !names.contains(&token.name));
     file.write(tokens, process_env)?;
@@ -132,7 +132,7 @@ fn revoke(file: &TokenFile, names: &[String], process_env: &ProcessEnv) -> Resul
 
 /// Row of the list.
 #[derive(Debug, Serialize)]
-struct Row<'a> {
+struct TokenRow<'a> {
     name: &'a str,
     scopes: &'a [TokenScope],
     tenant: Option<&'a str>,
@@ -154,7 +154,7 @@ fn list(tokens: &[AccessToken], output: ListFormat, now: Timestamp) -> Result<St
     if output == ListFormat::Text {
         return Ok(tokens.iter().map(row).collect());
     }
-    let rows = tokens.iter().map(|token| Row {
+    let rows = tokens.iter().map(|token| TokenRow {
         name: &token.name,
         scopes: &token.scopes,
         tenant: token.tenant.as_deref(),

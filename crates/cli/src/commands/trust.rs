@@ -72,7 +72,10 @@ fn add(
         }
         ListFormat::Text => {
             let root = project.root.display();
-            let mut text = format!("trusted {root} as it is now ({}); a change ends that\n", short(&hash));
+            let mut text = format!(
+                "trusted the current state of {root} ({}); a change revokes the trust\n",
+                short(&hash)
+            );
             for launcher in project.launchers() {
                 text.push_str(&format!("not covered by trust: the files that `{launcher}` runs\n"));
             }
@@ -85,7 +88,7 @@ fn revoked(root: &std::path::Path, was_trusted: bool, output: ListFormat) -> Res
     let root = root.display().to_string();
     match output {
         ListFormat::Json => render::json_line(&json!({"project": root, "was_trusted": was_trusted})),
-        ListFormat::Text if was_trusted => Ok(format!("{root} is not trusted any more\n")),
+        ListFormat::Text if was_trusted => Ok(format!("{root} is no longer trusted\n")),
         ListFormat::Text => Ok(format!("{root} was not trusted\n")),
     }
 }

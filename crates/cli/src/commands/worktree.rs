@@ -45,7 +45,7 @@ pub(crate) async fn worktree(args: WorktreeArgs, process_env: &ProcessEnv) -> Re
 }
 
 /// Output of a subcommand, in both formats.
-struct Report {
+struct WorktreeOutput {
     text: String,
     json: Value,
 }
@@ -75,7 +75,7 @@ async fn print_diff(
     Ok(Exit::Done)
 }
 
-async fn merge(worktree: &Worktree, process_env: &ProcessEnv) -> Result<Report, Failure> {
+async fn merge(worktree: &Worktree, process_env: &ProcessEnv) -> Result<WorktreeOutput, Failure> {
     let changes = worktree.changes(process_env).await?;
     let merged = worktree.merge(&changes, process_env).await?;
     let repository = merged.repository.display().to_string();
@@ -93,7 +93,7 @@ async fn merge(worktree: &Worktree, process_env: &ProcessEnv) -> Result<Report, 
         Some(branch) => text.push_str(&branch_stays(branch)),
         None => {}
     }
-    text.push_str(&removed_with_worktree(&changes.ignored));
+    text.push_str(&describe_removed_files(&changes.ignored));
     let json = json!({
         "id": worktree.session.as_str(),
         "files": changes.files,
@@ -102,11 +102,11 @@ async fn merge(worktree: &Worktree, process_env: &ProcessEnv) -> Result<Report, 
         "branch": merged.branch,
         "ignored_files": changes.ignored.len(),
     });
-    Ok(Report { text, json })
+    Ok(WorktreeOutput { text, json })
 }
 
 /// Returns the notice about ignored files, which are not merged. It names the topmost directories, in order.
-fn removed_with_worktree(ignored: &[String]) -> String {
+fn describe_removed_files(ignored: &[String]) -> String {
     const MAX_NAMES: usize = 5;
     if ignored.is_empty() {
         return String::new();
@@ -132,7 +132,7 @@ async fn drop_worktree(
     worktree: &Worktree,
     force: bool,
     process_env: &ProcessEnv,
-) -> Result<Report, Failure> {
+) -> Result<WorktreeOutput, Failure> {
     let files = match worktree.changes(process_env).await {
         Ok(changes) if !changes.is_empty() && !force => {
             return Err(unmerged(worktree, &changes));
@@ -147,7 +147,7 @@ async fn drop_worktree(
     let root = worktree.root.display().to_string();
     let json = json!({ "id": worktree.session.as_str(), "dropped": root, "files": files, "branch": branch });
     let branch = branch.as_deref().map(branch_stays).unwrap_or_default();
-    Ok(Report { text: format!("dropped {root}\n{branch}"), json })
+    Ok(WorktreeOutput { text: format!("dropped {root}\n{branch}"), json })
 }
 
 /// Returns the failure of a removal that would lose changes.
@@ -180,14 +180,14 @@ async fn find(sessions: &Sessions, id: &str, process_env: &ProcessEnv) -> Result
 }
 
 async fn not_running(sessions: &Sessions, worktree: &Worktree) -> Result<(), Failure> {
-    let holder = sessions.store().holder(&worktree.session).await.or_failed("cannot look at the session")?;
+    let holder = sessions.store().holder(&worktree.session).await.or_failed("cannot inspect the session")?;
     match holder {
         Some(holder) => Err(Failure::usage(format!("session {} is running ({holder})", worktree.session))),
         None => Ok(()),
     }
 }
 
-async fn list(sessions: &Sessions, process_env: &ProcessEnv) -> Result<Report, Failure> {
+async fn list(sessions: &Sessions, process_env: &ProcessEnv) -> Result<WorktreeOutput, Failure> {
     let all = sessions.list(&Filter::default(), &Page::default()).await?;
     let with_worktree =
         all.iter().filter_map(|summary: &Summary| Some((summary, Worktree::from_summary(summary)?)));
@@ -231,12 +231,12 @@ async fn list(sessions: &Sessions, process_env: &ProcessEnv) -> Result<Report, F
     if rows.is_empty() {
         text.push_str("no worktrees\n");
     }
-    Ok(Report { text, json: Value::Array(rows) })
+    Ok(WorktreeOutput { text, json: Value::Array(rows) })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::removed_with_worktree;
+    use super::describe_removed_files;
 
     #[test]
     fn ignored_files_are_named_by_their_topmost_directory() {
@@ -253,7 +253,7 @@ mod tests {
             ),
         ] {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-            assert_eq!(removed_with_worktree(&names), expected);
+            assert_eq!(describe_removed_files(&names), expected);
         }
     }
 }

@@ -147,7 +147,7 @@ pub(crate) async fn follow(
     let closed = CancellationToken::new();
     let unanswered = CancellationToken::new();
     let left = CancellationToken::new();
-    let ending = Ending { handle: &handle, is_stored, approvals, left: &left };
+    let ending = SessionStopper { handle: &handle, is_stored, approvals, left: &left };
     let mut printer = EventPrinter {
         view,
         console,
@@ -266,7 +266,7 @@ struct EventPrinter<'a, 'm> {
     prompter: Option<&'a Prompter>,
     /// Number of inputs processed.
     finished_runs: u64,
-    ending: Ending<'a>,
+    ending: SessionStopper<'a>,
     /// Number of the first event of this process.
     first_new_event: u64,
     /// Whether an earlier process emitted the events that are read.
@@ -300,7 +300,7 @@ impl EventPrinter<'_, '_> {
     }
 
     async fn tick(&mut self) -> Result<(), Failure> {
-        let _screen = screen(self.prompter).await;
+        let _screen = lock_screen(self.prompter).await;
         let text = self.view.tick(self.frame());
         self.console.write(&text).await
     }
@@ -312,7 +312,7 @@ impl EventPrinter<'_, '_> {
         self.cost.add(event);
         self.subagents.add(event);
         {
-            let _screen = screen(self.prompter).await;
+            let _screen = lock_screen(self.prompter).await;
             let update = self.view.event(event, self.frame())?;
             self.console.write(&update.text).await?;
             if let (Some(prompter), Some(key)) = (self.prompter, &update.approval) {
@@ -346,7 +346,7 @@ impl EventPrinter<'_, '_> {
 }
 
 /// Locks the screen if questions are asked on it.
-async fn screen(prompter: Option<&Prompter>) -> Option<MutexGuard<'_, ()>> {
+async fn lock_screen(prompter: Option<&Prompter>) -> Option<MutexGuard<'_, ()>> {
     match prompter {
         Some(prompter) => Some(prompter.screen().await),
         None => None,
@@ -383,7 +383,7 @@ impl Ticker {
 
 async fn stop_on_signal(
     interrupts: &Interrupts,
-    ending: Ending<'_>,
+    ending: SessionStopper<'_>,
     unanswered: &CancellationToken,
 ) -> Infallible {
     let terminal_gone = async {
@@ -408,7 +408,7 @@ async fn stop_on_signal(
 
 /// How to end the session before its run completes.
 #[derive(Clone, Copy)]
-struct Ending<'a> {
+struct SessionStopper<'a> {
     handle: &'a SessionHandle,
     is_stored: bool,
     approvals: Option<&'a Prompter>,
@@ -416,7 +416,7 @@ struct Ending<'a> {
     left: &'a CancellationToken,
 }
 
-impl Ending<'_> {
+impl SessionStopper<'_> {
     /// Stops the run. A kept session is only interrupted.
     fn stop(self) {
         // Fails only if the session has already ended.

@@ -298,7 +298,7 @@ fn call_reads_back_by_a_prefix() {
 
     let several = audited.audit(&[&id[..shared]]);
     assert_eq!(several.code, Some(2));
-    assert!(several.stderr.contains("names several calls"), "{several:?}");
+    assert!(several.stderr.contains("is a prefix of several calls"), "{several:?}");
     let unknown = audited.audit(&[&format!("{id}x")]);
     assert_eq!(unknown.code, Some(2));
     assert!(unknown.stderr.contains(&format!("the nearest is `{id}`")), "{unknown:?}");

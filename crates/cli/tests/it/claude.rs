@@ -350,7 +350,7 @@ fn options_and_handshakes_that_restrict_and_are_unknown_end_the_process() {
         ),
         (
             &["--mcp-config", r#"{"mcpServers": {"c": {"type": "sdk", "tools": []}}}"#],
-            "policies of tools are not supported",
+            "tool policies are not supported",
         ),
         (&["--resume", "none"], "no session `none`"),
         (&["--session-id", "x"], "expected a UUID"),

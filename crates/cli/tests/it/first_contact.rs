@@ -34,7 +34,7 @@ fn stored_key_is_used_until_it_is_removed() {
     let harness = Harness::new(Dialect::AnthropicMessages, HELLO);
     let output = with_stored_key(&harness);
     assert_eq!(output.code, Some(0), "{output:?}");
-    assert!(output.stdout.starts_with("stored the key of anthropic in "), "{output:?}");
+    assert!(output.stdout.starts_with("stored the key for anthropic in "), "{output:?}");
     let file = harness.path(".config/credentials.toml");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
 
@@ -47,18 +47,18 @@ fn stored_key_is_used_until_it_is_removed() {
     // A variable comes before it.
     let mut login = at_home(&harness, pintle(&["login", "anthropic", "--stdin"]));
     let output = run_with_input(login.env("ANTHROPIC_API_KEY", KEY), KEY);
-    assert!(output.stderr.contains("ANTHROPIC_API_KEY comes before the stored one"), "{output:?}");
+    assert!(output.stderr.contains("ANTHROPIC_API_KEY takes precedence over the stored key"), "{output:?}");
 
     let output = run(&mut at_home(&harness, pintle(&["logout", "anthropic"])));
     assert!(
-        output.code == Some(0) && output.stdout.starts_with("removed the key of anthropic"),
+        output.code == Some(0) && output.stdout.starts_with("removed the key for anthropic"),
         "{output:?}"
     );
     let output = run(&mut at_home(&harness, harness.command("ask", &["Hi"])));
     assert_eq!(output.code, Some(4), "{output:?}");
     assert!(output.stderr.contains("set ANTHROPIC_API_KEY, or `pintle login anthropic`"), "{output:?}");
     let output = run(&mut at_home(&harness, pintle(&["logout", "anthropic"])));
-    assert!(output.stdout.contains("no key of anthropic is stored"), "{output:?}");
+    assert!(output.stdout.contains("no key for anthropic is stored"), "{output:?}");
 }
 
 #[test]
@@ -107,8 +107,8 @@ fn key_is_typed_without_being_shown() {
     terminal.type_keys(&format!("{KEY}\n"));
     let (code, screen, output) = terminal.finish();
     assert_eq!(code, Some(0), "{screen}");
-    assert!(screen.contains("stored the key of anthropic in "), "{screen}");
-    assert!(screen.contains("subscriptions of vendors") && screen.contains("are not supported"), "{screen}");
+    assert!(screen.contains("stored the key for anthropic in "), "{screen}");
+    assert!(screen.contains("vendor subscriptions") && screen.contains("are not supported"), "{screen}");
     assert!(!output.contains(KEY), "{output}");
     let output = run(&mut at_home(&harness, harness.command("ask", &["Hi"])));
     assert_eq!(output.code, Some(0), "{output:?}");
@@ -232,7 +232,7 @@ fn leave(mut terminal: Terminal) -> String {
     output
 }
 
-const QUESTION: &str = "Trust it as it is now?";
+const QUESTION: &str = "Trust its current state?";
 
 #[test]
 fn first_conversation_asks_about_trust_once() {

@@ -98,11 +98,11 @@ fn another_terminal_decides_on_a_call_that_waits() {
         assert_eq!(output.code, Some(0), "{output:?}");
         let written = std::fs::read_to_string(fixture.harness.path("a.txt")).ok();
         assert_eq!(written.as_deref(), content, "{output:?}");
-        assert_eq!(fixture.approvals(&["list"]).stdout, "no calls wait for a decision\n");
+        assert_eq!(fixture.approvals(&["list"]).stdout, "no calls are pending\n");
         let call = row["call_id"].as_str().unwrap();
         let late = fixture.approvals(&["decide", "allow", session, call]);
         assert_eq!(late.code, Some(2), "{late:?}");
-        assert!(late.stderr.contains(&format!("was decided on already: {ending}")), "{late:?}");
+        assert!(late.stderr.contains(&format!("has already been decided: {ending}")), "{late:?}");
     }
 }
 
@@ -134,8 +134,8 @@ fn wrong_decisions_say_what_was_expected() {
     let rows: Value = serde_json::from_str(&listed.stdout).unwrap();
     let session = rows[0]["id"].as_str().unwrap();
     for (arguments, message) in [
-        (&["show", session][..], "no call of session"),
-        (&["decide", "allow", session, "call_9"], "no call call_9 of session"),
+        (&["show", session][..], "has no pending call"),
+        (&["decide", "allow", session, "call_9"], "has no pending call call_9"),
         (&["decide", "allow", "nothing"], "there is no session `nothing`"),
         (&["decide", "allow", session, "--reason", "x"], "--reason goes with `deny`"),
         (&["decide", "allow", session, "--arguments", "[]"], "--arguments is not a JSON object"),

@@ -169,7 +169,7 @@ fn declarations_are_checked_shown_and_removed() {
     assert!(!listed.stdout.contains("s3cret") && !listed.stdout.contains("t0ken"), "{listed:?}");
 
     for (arguments, problem) in [
-        (&["add", "web", "https://example.com"][..], "is declared already"),
+        (&["add", "web", "https://example.com"][..], "is already declared"),
         (&["add", "a__b", "https://example.com"], "invalid server name"),
         (&["add", "x", "ftp://example.com"], "invalid URL of a server"),
         (&["add", "x"], "required arguments were not provided"),
@@ -235,7 +235,7 @@ fn servers_of_a_project_need_trust() {
         &[],
     );
     assert!(!names_of(&harness));
-    assert!(output.stderr.contains("is not trusted any more"), "{output:?}");
+    assert!(output.stderr.contains("is no longer trusted"), "{output:?}");
 }
 
 #[test]
@@ -479,5 +479,5 @@ fn a_served_client_is_held_to_mode_rules_and_grant() {
     std::fs::write(&grant, form.to_string()).unwrap();
     let output = home.mcp(&harness, &["serve", "--grant", grant.to_str().unwrap()]);
     assert_eq!(output.code, Some(2), "{output:?}");
-    assert!(output.stderr.contains("the grant has a budget"), "{output:?}");
+    assert!(output.stderr.contains("a grant with a budget is not supported"), "{output:?}");
 }

@@ -168,10 +168,7 @@ fn rewind_restores_files_and_conversation_and_can_be_undone() {
         assert_eq!((kept.state(), kept.entries()), (after, 0));
         assert_eq!(done["turns_before"], 10);
         let text = kept.sessions(&["rewind", &format!("{id}@10"), "--conversation"]).stdout;
-        assert_eq!(
-            (text.as_str(), kept.entries()),
-            ("the conversation was brought back to 10 entries\n", 10)
-        );
+        assert_eq!((text.as_str(), kept.entries()), ("the conversation was restored to 10 entries\n", 10));
     }
 }
 

@@ -111,10 +111,10 @@ fn a_project_widens_nothing_until_it_is_trusted_and_not_after_a_change() {
     assert!(made && !output.stderr.contains("not trusted"), "{output:?}");
     let fixture = fixture.with_project_rules("allow = [\"shell\"]");
     let (output, made) = fixture.run(&["--mode", "edit"]);
-    assert!(!made && output.stderr.contains("is not trusted any more"), "{output:?}");
+    assert!(!made && output.stderr.contains("is no longer trusted"), "{output:?}");
     assert_eq!(fixture.pintle(&["trust", "--list"]).stdout.lines().count(), 1);
     let output = fixture.pintle(&["trust", "--revoke"]);
-    assert!(output.stdout.contains("is not trusted any more"), "{output:?}");
+    assert!(output.stdout.contains("is no longer trusted"), "{output:?}");
     assert_eq!(fixture.pintle(&["trust", "--list"]).stdout, "");
 }
 
@@ -304,7 +304,7 @@ fn hooks_of_the_user_run_and_those_of_a_project_once_it_is_trusted() {
     // Another script is another hook.
     std::fs::write(&script, "exit 0\n").unwrap();
     let (output, made) = fixture.run(&[]);
-    assert!(made && output.stderr.contains("is not trusted any more"), "{output:?}");
+    assert!(made && output.stderr.contains("is no longer trusted"), "{output:?}");
     let output = fixture.pintle(&["trust"]);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(fixture.run(&[]).1);

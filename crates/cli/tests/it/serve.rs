@@ -462,9 +462,9 @@ fn tokens_are_named_once() {
         json!([{"name": "ann", "scopes": ["admin"], "tenant": "blue", "expires": null, "expired": false}])
     );
     for (flags, words) in [
-        (&["add", "ann"][..], "there is a token `ann` already"),
+        (&["add", "ann"][..], "token `ann` already exists"),
         (&["add", "ben", "--scope", "root"], "invalid value 'root'"),
-        (&["revoke", "ben"], "there is no token `ben`"),
+        (&["revoke", "ben"], "no token `ben` exists"),
     ] {
         let output = tokens(flags);
         assert!(output.code == Some(2) && output.stderr.contains(words), "{flags:?}: {output:?}");

@@ -210,9 +210,7 @@ fn find_ignored(fields: &Map<String, Value>) -> Result<Vec<String>, LineError> {
 fn check_servers(configs: ObjectFields<'_>) -> Result<(), LineError> {
     for (server, config) in configs.map() {
         if ObjectFields::new("sdkMcpServerConfigs", config)?.get("tools").is_some() {
-            return Err(
-                configs.wrong(&format!("{server}.tools"), "nothing: policies of tools are not supported")
-            );
+            return Err(configs.wrong(&format!("{server}.tools"), "nothing: tool policies are not supported"));
         }
     }
     Ok(())

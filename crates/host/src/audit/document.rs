@@ -4,18 +4,18 @@ use pintle_governance::audit::{EventStamp, InputHistory};
 
 /// Document of headings, fields and texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Document {
+pub(super) struct AuditDocument {
     pub(super) title: String,
-    pub(super) blocks: Vec<Block>,
+    pub(super) blocks: Vec<AuditBlock>,
 }
 
 /// Part of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Block {
+pub(super) enum AuditBlock {
     /// Named part.
-    Section { title: &'static str, blocks: Vec<Block> },
+    Section { title: &'static str, blocks: Vec<AuditBlock> },
     /// Part that describes one thing, such as a call.
-    Item { title: String, blocks: Vec<Block> },
+    Item { title: String, blocks: Vec<AuditBlock> },
     /// One line with a name.
     Field { name: &'static str, value: String },
     /// Text of several lines with a name.
@@ -24,7 +24,7 @@ pub(super) enum Block {
     Alarm(String),
 }
 
-impl Block {
+impl AuditBlock {
     pub(super) fn field(name: &'static str, value: impl Into<String>) -> Self {
         Self::Field { name, value: value.into() }
     }
@@ -40,8 +40,8 @@ impl Block {
 }
 
 /// Returns number and time of an event.
-pub(super) fn moment(moment: EventStamp) -> String {
-    format!("#{} {}", moment.seq, moment.at)
+pub(super) fn format_stamp(format_stamp: EventStamp) -> String {
+    format!("#{} {}", format_stamp.seq, format_stamp.at)
 }
 
 /// Returns where an input came from.
@@ -49,7 +49,7 @@ pub(super) fn origin(input: &InputHistory) -> String {
     let posted = input.posted_as.as_ref().map_or_else(String::new, |id| format!(", posted as {id}"));
     let run = input.run.map_or_else(String::new, |run| format!(", run {run}"));
     let by = input.by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
-    format!("{} {}{by}{run}{posted}", moment(input.moment), input.source.as_str())
+    format!("{} {}{by}{run}{posted}", format_stamp(input.moment), input.source.as_str())
 }
 
 /// Returns the serialised name of a value, such as `turn_limit`, with spaces.

@@ -1,6 +1,6 @@
 //! Audit as one HTML page.
 
-use super::document::{Block, Document};
+use super::document::{AuditBlock, AuditDocument};
 use crate::sanitize::escape_hidden;
 use crate::sessions::export::{STYLE, escaped};
 
@@ -10,7 +10,7 @@ dd{margin-left:8rem;overflow-wrap:anywhere;white-space:pre-wrap}section section{
 .alarm{border-left:3px solid #c33;padding-left:.7rem;font-weight:bold}";
 
 /// Returns the document as a page without scripts and external resources.
-pub(super) fn render(document: &Document) -> String {
+pub(super) fn render(document: &AuditDocument) -> String {
     let title = safe(&document.title);
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -23,10 +23,10 @@ pub(super) fn render(document: &Document) -> String {
 }
 
 /// Adds blocks. Consecutive fields form one list.
-fn push_all(blocks: &[Block], page: &mut String) {
+fn push_all(blocks: &[AuditBlock], page: &mut String) {
     let mut in_list = false;
     for block in blocks {
-        let is_field = matches!(block, Block::Field { .. });
+        let is_field = matches!(block, AuditBlock::Field { .. });
         if is_field != in_list {
             page.push_str(if is_field { "<dl>\n" } else { "</dl>\n" });
             in_list = is_field;
@@ -38,25 +38,25 @@ fn push_all(blocks: &[Block], page: &mut String) {
     }
 }
 
-fn push(block: &Block, page: &mut String) {
+fn push(block: &AuditBlock, page: &mut String) {
     match block {
-        Block::Section { title, blocks } => {
+        AuditBlock::Section { title, blocks } => {
             page.push_str(&format!("<section>\n<h2>{title}</h2>\n"));
             push_all(blocks, page);
             page.push_str("</section>\n");
         }
-        Block::Item { title, blocks } => {
+        AuditBlock::Item { title, blocks } => {
             page.push_str(&format!("<section>\n<h3>{}</h3>\n", safe(title)));
             push_all(blocks, page);
             page.push_str("</section>\n");
         }
-        Block::Field { name, value } => {
+        AuditBlock::Field { name, value } => {
             page.push_str(&format!("<dt>{name}</dt>\n<dd>{}</dd>\n", safe(value)));
         }
-        Block::Text { name, text } => {
+        AuditBlock::Text { name, text } => {
             page.push_str(&format!("<p>{name}</p>\n<pre>{}</pre>\n", safe(text)));
         }
-        Block::Alarm(message) => page.push_str(&format!("<p class=\"alarm\">{}</p>\n", safe(message))),
+        AuditBlock::Alarm(message) => page.push_str(&format!("<p class=\"alarm\">{}</p>\n", safe(message))),
     }
 }
 

@@ -3,38 +3,38 @@
 use pintle_agent::Count;
 use pintle_governance::audit::AuditReport;
 
-use super::document::Block;
+use super::document::AuditBlock;
 
 /// Returns the results of the verification.
-pub(super) fn chain(report: &AuditReport) -> Vec<Block> {
+pub(super) fn chain(report: &AuditReport) -> Vec<AuditBlock> {
     let mut blocks = Vec::new();
     if let Some(chain) = &report.chain {
         for problem in &chain.problems {
             let line = problem.line.map_or_else(String::new, |line| format!("line {line}: "));
-            blocks.push(Block::Alarm(format!("DAMAGED: {line}{}", problem.message)));
+            blocks.push(AuditBlock::Alarm(format!("DAMAGED: {line}{}", problem.message)));
         }
         if let Some(line) = chain.first_damaged_line() {
-            blocks.push(Block::Alarm(format!(
+            blocks.push(AuditBlock::Alarm(format!(
                 "nothing from line {line} on is part of this report, since it may have been changed"
             )));
         }
         let values = Count(chain.values, "large value");
         let checkpoints = Count(chain.checkpoints, "checkpoint");
-        blocks.push(Block::field(
+        blocks.push(AuditBlock::field(
             "chain",
             format!("verified to line {}, head {}; {values}, {checkpoints}", chain.lines, chain.head),
         ));
         if let Some(bytes) = chain.unfinished_bytes {
             let count = Count(bytes, "byte");
             let text = format!("{count} {} never completed", was_or_were(bytes));
-            blocks.push(Block::field("unfinished", text));
+            blocks.push(AuditBlock::field("unfinished", text));
         }
         blocks.push(match chain.matches_head {
-            Some(true) => Block::field("head", "the given head is one of the lines"),
-            Some(false) => Block::Alarm(
+            Some(true) => AuditBlock::field("head", "the given head is one of the lines"),
+            Some(false) => AuditBlock::Alarm(
                 "the given head is NOT one of the lines: the journal was cut off or rewritten".to_owned(),
             ),
-            None => Block::field(
+            None => AuditBlock::field(
                 "note",
                 "damage to the newest barrier, and lines cut off at the end, show only against a head kept elsewhere (--head)",
             ),
@@ -44,7 +44,7 @@ pub(super) fn chain(report: &AuditReport) -> Vec<Block> {
     blocks.extend(unread.map(|unread| {
         let count = Count(unread.inputs, "input");
         let were = was_or_were(unread.inputs);
-        Block::Alarm(format!("the last {count} {were} not read: {}", unread.reason))
+        AuditBlock::Alarm(format!("the last {count} {were} not read: {}", unread.reason))
     }));
     blocks
 }

@@ -77,7 +77,7 @@ impl Declarations {
             declarations.add_project(file, process_env);
         }
         if let Some(path) = user_file(process_env)
-            && let Some(text) = process_env::read_text_if_exists("file of servers", &path)?
+            && let Some(text) = process_env::read_text_if_exists("server file", &path)?
         {
             declarations.add(&path.display().to_string(), &text, process_env);
         }
@@ -85,7 +85,7 @@ impl Declarations {
             let before = declarations.problems.len();
             declarations.add(
                 &path.display().to_string(),
-                &process_env::read_text("file of servers", path)?,
+                &process_env::read_text("server file", path)?,
                 process_env,
             );
             // The command line asks for this file.
@@ -244,7 +244,7 @@ pub async fn project_file(process_env: &ProcessEnv) -> Result<PathBuf, Failure> 
 
 /// Reads a server file verbatim; empty if the file is missing.
 pub fn read(path: &Path) -> Result<String, Failure> {
-    let text = process_env::read_text_if_exists("file of servers", path)?;
+    let text = process_env::read_text_if_exists("server file", path)?;
     Ok(text.unwrap_or_else(|| "{}".to_owned()))
 }
 

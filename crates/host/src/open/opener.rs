@@ -380,7 +380,7 @@ async fn require_root(spec: &SessionSpec, environment: &dyn ExecutionEnvironment
 /// Returns the failure of a session that did not start. A grant that is not valid here and now is a usage failure.
 fn start_failure(error: &GovernError) -> Failure {
     if let GovernError::Grant(reason) = error {
-        return Failure::usage(format!("the grant is not valid: {reason}"));
+        return Failure::usage(format!("invalid grant: {reason}"));
     }
     Failure::failed("cannot start the session").caused_by(error)
 }

@@ -55,7 +55,7 @@ pub async fn export_session(
 }
 
 /// Part of a history entry for display.
-enum Shown<'a> {
+enum ContentView<'a> {
     Text(&'a str),
     Thinking(&'a str),
     Call { name: &'a str, arguments: String },
@@ -63,7 +63,7 @@ enum Shown<'a> {
     Other(&'static str),
 }
 
-fn shown(turn: &Turn) -> Vec<Shown<'_>> {
+fn content_views(turn: &Turn) -> Vec<ContentView<'_>> {
     turn.item.message().content.iter().map(shown_part).collect()
 }
 
@@ -84,18 +84,20 @@ fn heading(turn: &Turn) -> String {
     format!("{}{}", kind_name(turn.kind), author.unwrap_or_default())
 }
 
-fn shown_part(part: &ContentPart) -> Shown<'_> {
+fn shown_part(part: &ContentPart) -> ContentView<'_> {
     match part {
-        ContentPart::Text(text) => Shown::Text(&text.text),
-        ContentPart::Thinking(thinking) => Shown::Thinking(&thinking.text),
+        ContentPart::Text(text) => ContentView::Text(&text.text),
+        ContentPart::Thinking(thinking) => ContentView::Thinking(&thinking.text),
         ContentPart::ToolCall(call) => {
-            Shown::Call { name: &call.name, arguments: call.arguments.to_string() }
+            ContentView::Call { name: &call.name, arguments: call.arguments.to_string() }
         }
-        ContentPart::ToolResult(result) => Shown::Result { text: result.text(), is_error: result.is_error },
-        ContentPart::Image(_) => Shown::Other("image"),
-        ContentPart::Audio(_) => Shown::Other("audio"),
-        ContentPart::Document(_) => Shown::Other("document"),
-        ContentPart::Opaque(_) | _ => Shown::Other("content that is not shown"),
+        ContentPart::ToolResult(result) => {
+            ContentView::Result { text: result.text(), is_error: result.is_error }
+        }
+        ContentPart::Image(_) => ContentView::Other("image"),
+        ContentPart::Audio(_) => ContentView::Other("audio"),
+        ContentPart::Document(_) => ContentView::Other("document"),
+        ContentPart::Opaque(_) | _ => ContentView::Other("content that is not shown"),
     }
 }
 
@@ -110,19 +112,19 @@ pub fn markdown(summary: &Summary, history: &[Turn], damage: Option<&StoreError>
     ));
     for (number, turn) in (1..).zip(history) {
         text.push_str(&format!("\n## {number}. {}\n", heading(turn)));
-        for part in shown(turn) {
+        for part in content_views(turn) {
             text.push('\n');
             match part {
-                Shown::Text(part) => text.push_str(&format!("{}\n", sanitize(part))),
-                Shown::Thinking(part) => text.push_str(&quoted(part)),
-                Shown::Call { name, arguments } => {
+                ContentView::Text(part) => text.push_str(&format!("{}\n", sanitize(part))),
+                ContentView::Thinking(part) => text.push_str(&quoted(part)),
+                ContentView::Call { name, arguments } => {
                     text.push_str(&format!("`{}`\n\n{}", sanitize(name), fenced(&arguments)));
                 }
-                Shown::Result { text: result, is_error } => {
+                ContentView::Result { text: result, is_error } => {
                     text.push_str(if is_error { "Failed:\n\n" } else { "" });
                     text.push_str(&fenced(&result));
                 }
-                Shown::Other(what) => text.push_str(&format!("({what})\n")),
+                ContentView::Other(what) => text.push_str(&format!("({what})\n")),
             }
         }
     }
@@ -168,18 +170,18 @@ fn html(summary: &Summary, history: &[Turn], damage: Option<&StoreError>) -> Str
     );
     for (number, turn) in (1..).zip(history) {
         page.push_str(&format!("<h2 id=\"{number}\">{number}. {}</h2>\n", escaped(&heading(turn))));
-        for part in shown(turn) {
+        for part in content_views(turn) {
             page.push_str(&match part {
-                Shown::Text(text) => format!("<p>{}</p>\n", escaped(text)),
-                Shown::Thinking(text) => format!("<p class=\"thinking\">{}</p>\n", escaped(text)),
-                Shown::Call { name, arguments } => {
+                ContentView::Text(text) => format!("<p>{}</p>\n", escaped(text)),
+                ContentView::Thinking(text) => format!("<p class=\"thinking\">{}</p>\n", escaped(text)),
+                ContentView::Call { name, arguments } => {
                     format!("<p><code>{}</code></p>\n<pre>{}</pre>\n", escaped(name), escaped(&arguments))
                 }
-                Shown::Result { text, is_error } => {
+                ContentView::Result { text, is_error } => {
                     let class = if is_error { " class=\"error\"" } else { "" };
                     format!("<pre{class}>{}</pre>\n", escaped(&text))
                 }
-                Shown::Other(what) => format!("<p>({what})</p>\n"),
+                ContentView::Other(what) => format!("<p>({what})</p>\n"),
             });
         }
     }

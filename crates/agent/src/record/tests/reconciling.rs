@@ -181,7 +181,7 @@ async fn what_others_wrote_since_is_left_alone() {
             scene.write(content);
             let (is_error, result) = scene.resume(record).await;
             assert!(
-                is_error && result.contains("Perhaps changed by somebody else since: DIR/a."),
+                is_error && result.contains("Possibly changed by another process since: DIR/a."),
                 "{result}"
             );
             assert_eq!((scene.read().as_str(), scene.decisions()), (content, 1));

@@ -181,7 +181,7 @@ fn files_tell_what_became_of_a_call() {
     }
     insta::assert_snapshot!(results.join("\n"), @r"
     results a0:The program that ran this call ended before it could report, but the call had done its work. Changed: /w/a.
-    results a0:The program that ran this call ended in the middle of it, and it was not run again. Perhaps changed by somebody else since: /w/a. Nothing was overwritten. Read the files before you change them again.
+    results a0:The program that ran this call ended in the middle of it, and it was not run again. Possibly changed by another process since: /w/a. Nothing was overwritten. Read the files before you change them again.
     results a0:The program that ran this call ended in the middle of it, and it was not run again. Changed by this call: /w/a. Not changed: /w/b. Nothing was overwritten. Read the files before you change them again.
     results a0:Interrupted: the program that ran this call ended in the middle of it. Nobody knows whether it had its effect, all of it or part of it. It was not run again. Its files cannot be looked at: it is gone
     ");

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use pintle_compat::claude::{PermissionMode, StreamOptions};
 use pintle_governance::Mode;
 
-use super::exec::Translated;
+use super::exec::TranslatedArguments;
 use crate::failure::{Failure, OrFailure as _};
 
 /// Flag for the conversation.
@@ -20,7 +20,7 @@ const NAME: &str = "stream-json";
 /// Translates the SDK's arguments to arguments of a run; `None` for another command line.
 ///
 /// An unknown option, or an unsupported option that could restrict the session, is a usage failure.
-pub(super) fn translated(args: &[OsString]) -> Result<Option<Translated>, Failure> {
+pub(super) fn translate_arguments(args: &[OsString]) -> Result<Option<TranslatedArguments>, Failure> {
     let [program, first, ..] = args else { return Ok(None) };
     let words = args.get(1..).unwrap_or_default();
     let is_option = first.to_str().is_some_and(|word| word.starts_with('-'));
@@ -28,14 +28,14 @@ pub(super) fn translated(args: &[OsString]) -> Result<Option<Translated>, Failur
         return Ok(None);
     }
     let (options, warnings) = parsed(words)?;
-    let mut translated = Translated { warnings, ..Translated::default() };
+    let mut translated = TranslatedArguments { warnings, ..TranslatedArguments::default() };
     translated.arguments.extend([program.clone(), "run".into()]);
     translated.flag(STREAM);
     add(&mut translated, &options)?;
     Ok(Some(translated))
 }
 
-/// Returns the options of the words of a process.
+/// Returns the options in the arguments of a process.
 pub(crate) fn options(words: &[OsString]) -> Result<StreamOptions, Failure> {
     parsed(words.get(1..).unwrap_or_default()).map(|(options, _)| options)
 }
@@ -73,7 +73,7 @@ pub(crate) fn own_mode(mode: PermissionMode) -> Mode {
 }
 
 /// Adds the flags that a session remembers, and the flags that select it. All others are applied when it is opened.
-fn add(translated: &mut Translated, options: &StreamOptions) -> Result<(), Failure> {
+fn add(translated: &mut TranslatedArguments, options: &StreamOptions) -> Result<(), Failure> {
     let mode = options.permission_mode.or(options.settings.mode).unwrap_or_default();
     if mode == PermissionMode::BypassPermissions && !options.may_bypass {
         return Err(Failure::usage(
@@ -127,7 +127,7 @@ mod tests {
     const BASE: &str = "pintle --output-format stream-json --verbose --input-format=stream-json";
 
     fn translate(line: &str) -> Result<String, String> {
-        shown(translated, line)
+        shown(translate_arguments, line)
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub(crate) const STREAM: &str = "codex-stream";
 
 /// Arguments of a run, and the arguments that the translation ignored.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Translated {
+pub(super) struct TranslatedArguments {
     pub(super) arguments: Vec<OsString>,
     pub(super) warnings: Vec<String>,
 }
@@ -56,7 +56,7 @@ pub(super) struct Translated {
 /// Translates the arguments of `exec` to arguments of a run; `None` for another command.
 ///
 /// An unknown option, or an unsupported option that could restrict the run, is a usage failure.
-pub(super) fn translated(args: &[OsString]) -> Result<Option<Translated>, Failure> {
+pub(super) fn translate_arguments(args: &[OsString]) -> Result<Option<TranslatedArguments>, Failure> {
     let [program, command, rest @ ..] = args else { return Ok(None) };
     if command == APP_SERVER {
         return Err(Failure::usage(format!("the {APP_SERVER} of codex is not supported"))
@@ -71,7 +71,7 @@ pub(super) fn translated(args: &[OsString]) -> Result<Option<Translated>, Failur
     let words = words.map_err(|failure| failure.with_hint(HELP_HINT))?;
     let parsed = ExecOptions::parse(&words).or_usage(NAME);
     let parsed = parsed.map_err(|failure| failure.with_hint(HELP_HINT))?;
-    let mut translated = Translated { warnings: parsed.warnings, ..Translated::default() };
+    let mut translated = TranslatedArguments { warnings: parsed.warnings, ..TranslatedArguments::default() };
     translated.arguments.extend([program.clone(), "run".into()]);
     translated.add(&parsed.options);
     Ok(Some(translated))
@@ -88,7 +88,7 @@ pub(super) fn information(args: &[OsString]) -> Option<&'static str> {
     })
 }
 
-impl Translated {
+impl TranslatedArguments {
     fn add(&mut self, options: &ExecOptions) {
         if options.json {
             self.flag(STREAM);
@@ -156,7 +156,7 @@ impl Translated {
 /// Returns the translated arguments of a line, or the error message.
 #[cfg(test)]
 pub(super) fn shown(
-    translate: fn(&[OsString]) -> Result<Option<Translated>, Failure>,
+    translate: fn(&[OsString]) -> Result<Option<TranslatedArguments>, Failure>,
     line: &str,
 ) -> Result<String, String> {
     let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     fn translate(line: &str) -> Result<String, String> {
-        shown(translated, line)
+        shown(translate_arguments, line)
     }
 
     #[test]

@@ -41,7 +41,7 @@ fn on_command_line(matches: &ArgMatches) -> impl Iterator<Item = &'static RunFla
 }
 
 /// Returns the names of the flags on the command line of a subcommand.
-pub(super) fn typed(matches: &ArgMatches) -> BTreeSet<String> {
+pub(super) fn typed_flags(matches: &ArgMatches) -> BTreeSet<String> {
     // A group has the name of its type.
     let ids = matches.ids().map(clap::Id::as_str).filter(|id| !id.starts_with(char::is_uppercase));
     let typed = ids.filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine));

@@ -23,14 +23,14 @@ const READ: usize = 64 << 10;
 const UNWRITTEN: usize = 8 << 20;
 
 /// Reason why a request of ours has no answer.
-const GONE: &str = "the host has closed its end";
+const GONE: &str = "the host closed the connection";
 
 /// Open requests and the queue of lines to the host.
 #[derive(Debug)]
 pub(super) struct HostChannel {
     control: Mutex<ControlChannel>,
     waiting: Mutex<BTreeMap<String, oneshot::Sender<ControlEvent>>>,
-    /// `None` after the last line. Bounded by [`HostChannel::room`].
+    /// `None` after the last line. Bounded by [`HostChannel::wait_for_room`].
     lines: Mutex<Option<UnboundedSender<String>>>,
     /// Bytes that wait for the host to read them.
     unwritten: watch::Sender<usize>,
@@ -49,7 +49,7 @@ impl HostChannel {
         }
     }
 
-    /// Sends a line, whether or not there is [`room`](Self::room).
+    /// Sends a line, without a [wait for room](Self::wait_for_room).
     pub(super) fn print(&self, line: &Line) {
         if let Some(lines) = lock(&self.lines).as_ref() {
             let line = format!("{line}\n");
@@ -60,7 +60,7 @@ impl HostChannel {
     }
 
     /// Completes when the host has read enough of the sent lines.
-    pub(super) async fn room(&self) {
+    pub(super) async fn wait_for_room(&self) {
         // The channel holds the sender.
         let _ = self.unwritten.subscribe().wait_for(|bytes| *bytes < UNWRITTEN).await;
     }
@@ -71,7 +71,7 @@ impl HostChannel {
     }
 
     /// Completes when the host stops reading.
-    pub(super) async fn unread(&self) {
+    pub(super) async fn wait_for_close(&self) {
         self.unread.cancelled().await;
     }
 
@@ -122,7 +122,7 @@ impl HostChannel {
             let sent = match send(&mut control) {
                 Ok(sent) => sent,
                 Err(error) => {
-                    console::notice(&format!("the host cannot be asked: {error}"));
+                    console::notice(&format!("cannot send a request to the host: {error}"));
                     return None;
                 }
             };
@@ -183,7 +183,7 @@ pub(super) async fn read(channel: Arc<HostChannel>, events: UnboundedSender<Cont
     let mut lines = InputLines::new(MAX_LINE);
     let mut buffer = vec![0; READ];
     while let Ok(count @ 1..) = input.read(&mut buffer).await {
-        channel.room().await;
+        channel.wait_for_room().await;
         for line in lines.feed(buffer.get(..count).unwrap_or_default()) {
             match channel.take(line) {
                 // Without a receiver, the conversation has ended.
@@ -230,7 +230,7 @@ mod tests {
         let channel = HostChannel::new(sender);
         let text = "x".repeat(UNWRITTEN / 8);
         let mut sent = 0;
-        while channel.room().now_or_never().is_some() {
+        while channel.wait_for_room().now_or_never().is_some() {
             let request = json!({"type": "control_request", "request_id": sent.to_string(), "request": {"subtype": "interrupt"}});
             channel.take(Ok(request.to_string())).unwrap();
             channel.answer(&sent.to_string(), Ok(json!({"text": text})));

@@ -192,7 +192,7 @@ impl<'a> ClaudeConversation<'a> {
         let of_handshake = || self.initialize.as_ref().and_then(|initialize| initialize.json_schema.clone());
         let schema = self.options.json_schema.clone().or_else(of_handshake);
         let schema = schema.map(|schema| AnswerSchema::new(schema, REPAIRS)).transpose();
-        schema.or_usage("the schema of the answer is wrong")
+        schema.or_usage("invalid answer schema")
     }
 
     /// Writes the events of a run and serves requests of the host meanwhile.
@@ -468,7 +468,7 @@ impl<'a> ClaudeConversation<'a> {
 
 /// Returns the next event once the host has read enough of the earlier events.
 async fn next_event(live: &mut OpenConversation<'_>, channel: &HostChannel) -> Option<SessionEvent> {
-    channel.room().await;
+    channel.wait_for_room().await;
     live.events.next().await
 }
 
@@ -476,7 +476,7 @@ async fn next_event(live: &mut OpenConversation<'_>, channel: &HostChannel) -> O
 async fn wait_for_stop(interrupts: &Interrupts, channel: &HostChannel) -> Failure {
     tokio::select! {
         () = interrupts.first_signal() => Failure::new(FailureKind::Interrupted, "interrupted"),
-        () = channel.unread() => Failure::silent(FailureKind::Interrupted),
+        () = channel.wait_for_close() => Failure::silent(FailureKind::Interrupted),
     }
 }
 

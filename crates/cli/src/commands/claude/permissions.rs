@@ -79,7 +79,7 @@ impl HostPermissions {
             PermissionUpdate::ReplaceRules { behavior: RuleBehavior::Allow, .. }
             | PermissionUpdate::RemoveRules { behavior: RuleBehavior::Allow, .. }
             | PermissionUpdate::RemoveDirectories(_) => {
-                Err("rules and directories that allow something cannot be taken back here".to_owned())
+                Err("rules and directories that allow something cannot be removed here".to_owned())
             }
             PermissionUpdate::ReplaceRules { .. }
             | PermissionUpdate::RemoveRules { .. }
@@ -138,7 +138,7 @@ impl Approver for HostPermissions {
             });
         }
         let Some(answer) = self.channel.permission(&PermissionRequest::new(request)).await else {
-            return deny("the host has closed its end");
+            return deny("the host closed the connection");
         };
         for update in answer.updates() {
             if let Err(reason) = self.apply(update, request).await {

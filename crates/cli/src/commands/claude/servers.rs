@@ -39,7 +39,7 @@ pub(super) fn read_declared(
     for config in &options.mcp_configs {
         let text = match config.trim_start().starts_with('{') {
             true => config.clone(),
-            false => process_env::read_text("file of servers", config.as_ref())?,
+            false => process_env::read_text("server file", config.as_ref())?,
         };
         let file: Value = serde_json::from_str(text.trim_start_matches('\u{feff}'))
             .or_usage(&format!("{OPTION}: expected a JSON object"))?;
@@ -50,7 +50,7 @@ pub(super) fn read_declared(
             if server.get("type").and_then(Value::as_str) != Some(IN_HOST) {
                 others.insert(name.clone(), server.clone());
             } else if server.get("tools").is_some() {
-                let problem = format!("{OPTION}: server `{name}`: policies of tools are not supported");
+                let problem = format!("{OPTION}: server `{name}`: tool policies are not supported");
                 return Err(Failure::usage(problem));
             } else {
                 in_host.push(name.clone());
@@ -64,9 +64,7 @@ pub(super) fn read_declared(
             ));
         }
         if !spec.tools.server_files.is_empty() {
-            return Err(Failure::usage(
-                "--strict-mcp-config does not go together with a configured mcp-config",
-            ));
+            return Err(Failure::usage("--strict-mcp-config conflicts with the configured mcp-config"));
         }
         spec.tools.use_servers = false;
     }

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use super::{fill, temporary_directory};
+use super::{copy_project, temporary_directory};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
@@ -29,13 +29,13 @@ pub(super) async fn converse(dir: Option<&Path>, process_env: &ProcessEnv) -> Re
         None => place.join("roman"),
     };
     process_env.create_directory(&directory)?;
-    fill(&process_env.local_environment(&directory)?, &directory).await?;
+    copy_project(&process_env.local_environment(&directory)?, &directory).await?;
     let script = process_env.write_new(&place.join("script.toml"), SCRIPT)?;
     console::notice(&format!("the project is in {}", directory.display()));
-    let program = std::env::current_exe().or_failed("cannot begin the conversation")?;
+    let program = std::env::current_exe().or_failed("cannot start the conversation")?;
     let mut chat = Command::new(program);
     chat.arg("chat").args(FLAGS).arg(script).arg("--dir").arg(&directory);
     // Sessions of the demonstration do not appear in the user's list.
     let error = chat.env(STATE_VARIABLE, place.join("state")).exec();
-    Err(Failure::failed("cannot begin the conversation").caused_by(&error))
+    Err(Failure::failed("cannot start the conversation").caused_by(&error))
 }

@@ -7,7 +7,7 @@ use pintle_host::config_file::check_user_file;
 use pintle_store::{Filter, Page};
 use rustix::fs::{Access, access, statvfs};
 
-use super::report::Check;
+use super::report::DoctorCheck;
 use crate::process_env::ProcessEnv;
 use crate::render::plural;
 use crate::sessions::Sessions;
@@ -19,59 +19,65 @@ const LITTLE_SPACE: u64 = 256 << 20;
 const MAX_SESSIONS: usize = 10_000;
 
 /// Checks the directory of the user's configuration and its file.
-pub(super) fn configuration(process_env: &ProcessEnv) -> Check {
+pub(super) fn configuration(process_env: &ProcessEnv) -> DoctorCheck {
     let name = "configuration";
     let Some(directory) = process_env.configuration_directory() else {
         let remedy = "set PINTLE_CONFIG_DIR, XDG_CONFIG_HOME or HOME to keep rules and keys";
-        return Check::warning(name, "no directory", remedy);
+        return DoctorCheck::warning(name, "no directory", remedy);
     };
     let shown = directory.display();
     if let Err(failure) = check_user_file(process_env) {
-        return Check::problem(name, failure.message(), "correct the file");
+        return DoctorCheck::problem(name, failure.message(), "correct the file");
     }
     match mode(&directory) {
-        None => Check::ok(name, format!("{shown}, which does not exist yet")),
-        Some(mode) if mode & 0o022 != 0 => Check::warning(
+        None => DoctorCheck::ok(name, format!("{shown}, which does not exist yet")),
+        Some(mode) if mode & 0o022 != 0 => DoctorCheck::warning(
             name,
-            format!("{shown} can be changed by others (mode {mode:04o}), who can so run commands as you"),
+            format!("other users can write {shown} (mode {mode:04o}) and can thereby run commands as you"),
             format!("`chmod go-w {shown}`"),
         ),
-        Some(_) => Check::ok(name, shown.to_string()),
+        Some(_) => DoctorCheck::ok(name, shown.to_string()),
     }
 }
 
 /// Checks the directory of the sessions.
-pub(super) async fn store(process_env: &ProcessEnv) -> Check {
+pub(super) async fn store(process_env: &ProcessEnv) -> DoctorCheck {
     let name = "store";
     let directory = match process_env.state_directory() {
         Ok(directory) => directory,
-        Err(failure) => return Check::warning(name, failure.message(), "set one of these variables"),
+        Err(failure) => return DoctorCheck::warning(name, failure.message(), "set one of these variables"),
     };
     let shown = directory.display().to_string();
     let existing = nearest_existing(&directory);
     if access(&existing, Access::WRITE_OK | Access::EXEC_OK).is_err() {
         let message = format!("{shown} cannot be written, so sessions are not kept");
-        return Check::warning(name, message, "change its owner, or set PINTLE_STATE_DIR");
+        return DoctorCheck::warning(name, message, "change its owner, or set PINTLE_STATE_DIR");
     }
     let free = free_space(&existing);
     let free_text = free.map_or_else(String::new, |bytes| format!(", {} MiB free", bytes >> 20));
     if existing != directory {
-        return Check::ok(name, format!("{shown}, which does not exist yet{free_text}"));
+        return DoctorCheck::ok(name, format!("{shown}, which does not exist yet{free_text}"));
     }
     let mode = mode(&directory).unwrap_or_default();
     let count = match sessions(process_env).await {
         Ok(count) => count,
-        Err(why) => return Check::warning(name, format!("{shown}: {why}"), "check its owner and its files"),
+        Err(why) => {
+            return DoctorCheck::warning(name, format!("{shown}: {why}"), "check its owner and its files");
+        }
     };
     let message = format!("{shown} (mode {mode:04o}), {count}{free_text}");
     if mode & 0o022 != 0 {
         let remedy = format!("`chmod go-w {shown}`");
-        return Check::warning(name, format!("{message}; others can change it"), remedy);
+        return DoctorCheck::warning(name, format!("{message}; other users can write it"), remedy);
     }
     if free.is_some_and(|bytes| bytes < LITTLE_SPACE) {
-        return Check::warning(name, message, "make room, such as with `pintle sessions prune`");
+        return DoctorCheck::warning(
+            name,
+            message,
+            "free some space, for example with `pintle sessions prune`",
+        );
     }
-    Check::ok(name, message)
+    DoctorCheck::ok(name, message)
 }
 
 /// Returns how many sessions are kept.
@@ -101,7 +107,7 @@ fn nearest_existing(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::Status;
+    use super::super::report::CheckStatus;
     use super::*;
 
     #[tokio::test]
@@ -115,9 +121,13 @@ mod tests {
             ])
         };
         let missing = process_env("missing");
-        assert_eq!((configuration(&missing).status, store(&missing).await.status), (Status::Ok, Status::Ok));
+        assert_eq!(
+            (configuration(&missing).status, store(&missing).await.status),
+            (CheckStatus::Ok, CheckStatus::Ok)
+        );
         assert!(!directory.path().join("missing").exists());
-        for (name, mode, expected) in [("own", 0o700, Status::Ok), ("open", 0o777, Status::Warning)] {
+        for (name, mode, expected) in [("own", 0o700, CheckStatus::Ok), ("open", 0o777, CheckStatus::Warning)]
+        {
             let path = directory.path().join(name);
             std::fs::create_dir(&path).unwrap();
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -129,11 +139,11 @@ mod tests {
         }
         let own = process_env("own");
         own.write_private(&directory.path().join("own/config.toml"), "[key_command]\nx = 1\n").unwrap();
-        assert_eq!(configuration(&own).status, Status::Problem);
+        assert_eq!(configuration(&own).status, CheckStatus::Problem);
         let nothing = ProcessEnv::from_variables([]);
         assert_eq!(
             (configuration(&nothing).status, store(&nothing).await.status),
-            (Status::Warning, Status::Warning)
+            (CheckStatus::Warning, CheckStatus::Warning)
         );
     }
 }

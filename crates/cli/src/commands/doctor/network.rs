@@ -7,7 +7,7 @@ use pintle_web::Url;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::report::{Check, Status};
+use super::report::{CheckStatus, DoctorCheck};
 use crate::process_env::ProcessEnv;
 use crate::provider::Provider;
 
@@ -21,16 +21,16 @@ const PROXIES: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_prox
 const REMEDY: &str = "check the network, the proxy and the base URL; --offline skips this check";
 
 /// Opens a connection to each provider, or to the proxy before it, and closes it. Sends nothing.
-pub(super) async fn checks(providers: &[Provider], process_env: &ProcessEnv) -> Vec<Check> {
+pub(super) async fn checks(providers: &[Provider], process_env: &ProcessEnv) -> Vec<DoctorCheck> {
     let urls = providers.iter().filter_map(|provider| base_url(*provider, process_env));
     let mut checks = join_all(urls.map(|url| check(url, process_env))).await;
     if checks.is_empty() {
-        return vec![Check::ok("network", "nothing to connect to")];
+        return vec![DoctorCheck::ok("network", "nothing to connect to")];
     }
     // One provider that answers is enough to work.
-    if checks.iter().any(|check| check.status == Status::Ok) {
+    if checks.iter().any(|check| check.status == CheckStatus::Ok) {
         for check in &mut checks {
-            check.status = check.status.min(Status::Warning);
+            check.status = check.status.min(CheckStatus::Warning);
         }
     }
     checks
@@ -47,11 +47,11 @@ fn base_url(provider: Provider, process_env: &ProcessEnv) -> Option<String> {
     process_env.variable(provider.variables().base_url).or_else(|| default.map(str::to_owned))
 }
 
-async fn check(base_url: String, process_env: &ProcessEnv) -> Check {
+async fn check(base_url: String, process_env: &ProcessEnv) -> DoctorCheck {
     let Some((host, target)) = Url::parse(&base_url).ok().and_then(|url| Some((endpoint(&url)?, url))) else {
-        return Check::problem(
+        return DoctorCheck::problem(
             "network",
-            "a base URL is wrong",
+            "invalid base URL",
             "expected https://… or http://… in the variable",
         );
     };
@@ -62,11 +62,13 @@ async fn check(base_url: String, process_env: &ProcessEnv) -> Check {
     let name = format!("{}:{}{through}", host.0, host.1);
     let address = (to.0.trim_matches(['[', ']']).to_owned(), to.1);
     match timeout(TIME_LIMIT, TcpStream::connect(address)).await {
-        Ok(Ok(_connection)) => Check::ok("network", format!("{name} answers")),
-        Ok(Err(error)) => Check::problem("network", format!("{name} cannot be reached: {error}"), REMEDY),
+        Ok(Ok(_connection)) => DoctorCheck::ok("network", format!("{name} answers")),
+        Ok(Err(error)) => {
+            DoctorCheck::problem("network", format!("{name} cannot be reached: {error}"), REMEDY)
+        }
         Err(_elapsed) => {
             let seconds = TIME_LIMIT.as_secs();
-            Check::problem("network", format!("{name} does not answer within {seconds} s"), REMEDY)
+            DoctorCheck::problem("network", format!("{name} does not answer within {seconds} s"), REMEDY)
         }
     }
 }
@@ -95,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    async fn checked(variables: &[(&str, &str)], providers: &[Provider]) -> Vec<Check> {
+    async fn checked(variables: &[(&str, &str)], providers: &[Provider]) -> Vec<DoctorCheck> {
         let variables = variables.iter().map(|(name, value)| (*name, OsStr::new(*value)));
         checks(providers, &ProcessEnv::from_variables(variables)).await
     }
@@ -107,14 +109,14 @@ mod tests {
         let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         let closed_url = format!("http://{closed}");
         let variables = [("OPENAI_BASE_URL", open_url.as_str()), ("ANTHROPIC_BASE_URL", closed_url.as_str())];
-        let cases: [(&[Provider], &[Status]); 4] = [
-            (&[], &[Status::Ok]),
-            (&[Provider::OpenAi], &[Status::Ok]),
-            (&[Provider::Anthropic], &[Status::Problem]),
-            (&[Provider::Anthropic, Provider::OpenAi], &[Status::Warning, Status::Ok]),
+        let cases: [(&[Provider], &[CheckStatus]); 4] = [
+            (&[], &[CheckStatus::Ok]),
+            (&[Provider::OpenAi], &[CheckStatus::Ok]),
+            (&[Provider::Anthropic], &[CheckStatus::Problem]),
+            (&[Provider::Anthropic, Provider::OpenAi], &[CheckStatus::Warning, CheckStatus::Ok]),
         ];
         for (providers, expected) in cases {
-            let found: Vec<Status> =
+            let found: Vec<CheckStatus> =
                 checked(&variables, providers).await.iter().map(|check| check.status).collect();
             assert_eq!(found, expected, "{providers:?}");
         }
@@ -122,7 +124,7 @@ mod tests {
         assert_eq!(checked(&[], &[Provider::OpenAiCompatible]).await.len(), 1);
         assert_eq!(
             checked(&[("GEMINI_BASE_URL", "nonsense")], &[Provider::Gemini]).await[0].status,
-            Status::Problem
+            CheckStatus::Problem
         );
     }
 

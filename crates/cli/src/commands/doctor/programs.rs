@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pintle_env::{ExecutionEnvironment as _, Git, LocalEnvironment};
 
-use super::report::Check;
+use super::report::DoctorCheck;
 use crate::host_command::{self, ProgramOutcome};
 
 /// How long a program may take to answer.
@@ -15,7 +15,7 @@ const MAX_MESSAGE: usize = 4_000;
 
 /// Output of a program.
 #[derive(Debug, PartialEq)]
-enum Answer {
+enum ProgramOutput {
     /// First line of its output.
     Line(String),
     /// It is not installed.
@@ -24,72 +24,78 @@ enum Answer {
     Failed(String),
 }
 
-pub(super) async fn git(environment: &LocalEnvironment) -> Check {
+pub(super) async fn git(environment: &LocalEnvironment) -> DoctorCheck {
     let remedy = "install git: worktrees of sessions need it";
     match ask(environment, &["git", "--version"]).await {
-        Answer::Line(version) => {
+        ProgramOutput::Line(version) => {
             let request = Git::new().request(&["rev-parse", "--show-toplevel"]).with_timeout(TIME_LIMIT);
             let Ok(found) = environment.exec_command(request).await else {
-                return Check::ok("git", format!("{version}, not in a repository"));
+                return DoctorCheck::ok("git", format!("{version}, not in a repository"));
             };
             let message = found.stderr.head_text_lossy(MAX_MESSAGE).unwrap_or_default();
             let root = found.stdout.head_text_lossy(MAX_MESSAGE).unwrap_or_default();
             match (first_line(&root), Git::ownership_remedy(&message)) {
-                (_, Some(remedy)) => Check::warning(
+                (_, Some(remedy)) => DoctorCheck::warning(
                     "git",
                     format!("{version}, in a repository of another user (dubious ownership)"),
                     format!("`{remedy}` allows git to use it"),
                 ),
-                (Some(root), None) => Check::ok("git", format!("{version}, in the repository {root}")),
-                (None, None) => Check::ok("git", format!("{version}, not in a repository")),
+                (Some(root), None) => DoctorCheck::ok("git", format!("{version}, in the repository {root}")),
+                (None, None) => DoctorCheck::ok("git", format!("{version}, not in a repository")),
             }
         }
-        Answer::Missing => Check::warning("git", "not installed", remedy),
-        Answer::Failed(why) => Check::warning("git", why, remedy),
+        ProgramOutput::Missing => DoctorCheck::warning("git", "not installed", remedy),
+        ProgramOutput::Failed(why) => DoctorCheck::warning("git", why, remedy),
     }
 }
 
 /// Checks docker, or else podman.
-pub(super) async fn containers(environment: &LocalEnvironment) -> Check {
+pub(super) async fn containers(environment: &LocalEnvironment) -> DoctorCheck {
     let mut failures = Vec::new();
     for program in ["docker", "podman"] {
         match ask(environment, &[program, "version", "--format", "{{.Server.Version}}"]).await {
-            Answer::Line(version) => return Check::ok("containers", format!("{program} {version}")),
-            Answer::Missing => {}
-            Answer::Failed(why) => failures.push(format!("{program}: {why}")),
+            ProgramOutput::Line(version) => {
+                return DoctorCheck::ok("containers", format!("{program} {version}"));
+            }
+            ProgramOutput::Missing => {}
+            ProgramOutput::Failed(why) => failures.push(format!("{program}: {why}")),
         }
     }
     if failures.is_empty() {
-        return Check::ok(
+        return DoctorCheck::ok(
             "containers",
             "neither docker nor podman is installed; only --env docker:… needs one",
         );
     }
-    Check::warning("containers", failures.join("; "), "start its service, and check that you may use it")
+    DoctorCheck::warning(
+        "containers",
+        failures.join("; "),
+        "start its service, and check that you may use it",
+    )
 }
 
-pub(super) async fn ssh(environment: &LocalEnvironment) -> Check {
+pub(super) async fn ssh(environment: &LocalEnvironment) -> DoctorCheck {
     match ask(environment, &["ssh", "-V"]).await {
-        Answer::Line(version) => Check::ok("ssh", version),
-        Answer::Missing => Check::ok("ssh", "not installed; only --env ssh:… needs it"),
-        Answer::Failed(why) => Check::warning("ssh", why, "check the installation of ssh"),
+        ProgramOutput::Line(version) => DoctorCheck::ok("ssh", version),
+        ProgramOutput::Missing => DoctorCheck::ok("ssh", "not installed; only --env ssh:… needs it"),
+        ProgramOutput::Failed(why) => DoctorCheck::warning("ssh", why, "check the installation of ssh"),
     }
 }
 
 /// Runs a program that prints a line, on either stream, and exits.
-async fn ask(environment: &LocalEnvironment, words: &[&str]) -> Answer {
+async fn ask(environment: &LocalEnvironment, words: &[&str]) -> ProgramOutput {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     match host_command::run(environment, &words, TIME_LIMIT).await {
-        Err(_not_started) => Answer::Missing,
+        Err(_not_started) => ProgramOutput::Missing,
         Ok(ProgramOutcome::TimedOut) => {
-            Answer::Failed(format!("no answer within {} s", TIME_LIMIT.as_secs()))
+            ProgramOutput::Failed(format!("no answer within {} s", TIME_LIMIT.as_secs()))
         }
         Ok(ProgramOutcome::Exited { code, stdout, stderr }) => {
             let line = first_line(&stdout).or_else(|| first_line(&stderr));
             match (code, line) {
-                (0, Some(line)) => Answer::Line(line),
+                (0, Some(line)) => ProgramOutput::Line(line),
                 (code, line) => {
-                    Answer::Failed(line.unwrap_or_else(|| format!("failed with exit code {code}")))
+                    ProgramOutput::Failed(line.unwrap_or_else(|| format!("failed with exit code {code}")))
                 }
             }
         }
@@ -109,14 +115,14 @@ mod tests {
     async fn programs_answer_with_their_first_line() {
         let process_env = ProcessEnv::from_variables([("PATH", std::ffi::OsStr::new("/usr/bin:/bin"))]);
         let environment = process_env.local_environment(std::path::Path::new("/")).unwrap();
-        let line = |text: &str| Answer::Line(text.to_owned());
-        let failed = |text: &str| Answer::Failed(text.to_owned());
-        let cases: [(&[&str], Answer); 5] = [
+        let line = |text: &str| ProgramOutput::Line(text.to_owned());
+        let failed = |text: &str| ProgramOutput::Failed(text.to_owned());
+        let cases: [(&[&str], ProgramOutput); 5] = [
             (&["sh", "-c", "echo; echo ' one '; echo two"], line("one")),
             (&["sh", "-c", "echo version >&2"], line("version")),
             (&["sh", "-c", "echo no daemon >&2; exit 1"], failed("no daemon")),
             (&["sh", "-c", "exit 3"], failed("failed with exit code 3")),
-            (&["no-such-program-of-doctor"], Answer::Missing),
+            (&["no-such-program-of-doctor"], ProgramOutput::Missing),
         ];
         for (words, expected) in cases {
             assert_eq!(ask(&environment, words).await, expected, "{words:?}");

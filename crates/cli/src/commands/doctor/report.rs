@@ -5,7 +5,7 @@ use serde::Serialize;
 /// Result of a check, from good to bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Status {
+pub(super) enum CheckStatus {
     Ok,
     /// Something does not work, or is not as safe as it could be.
     Warning,
@@ -13,7 +13,7 @@ pub(super) enum Status {
     Problem,
 }
 
-impl Status {
+impl CheckStatus {
     fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -25,52 +25,52 @@ impl Status {
 
 /// A check with its result.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Check {
+pub(super) struct DoctorCheck {
     name: &'static str,
-    pub(super) status: Status,
+    pub(super) status: CheckStatus,
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
 }
 
-impl Check {
+impl DoctorCheck {
     pub(super) fn ok(name: &'static str, message: impl Into<String>) -> Self {
-        Self { name, status: Status::Ok, message: message.into(), remedy: None }
+        Self { name, status: CheckStatus::Ok, message: message.into(), remedy: None }
     }
 
     pub(super) fn warning(name: &'static str, message: impl Into<String>, remedy: impl Into<String>) -> Self {
         let remedy = Some(remedy.into());
-        Self { name, status: Status::Warning, message: message.into(), remedy }
+        Self { name, status: CheckStatus::Warning, message: message.into(), remedy }
     }
 
     pub(super) fn problem(name: &'static str, message: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { status: Status::Problem, ..Self::warning(name, message, remedy) }
+        Self { status: CheckStatus::Problem, ..Self::warning(name, message, remedy) }
     }
 }
 
 /// All checks.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct DoctorReport {
     /// The worst of all.
-    status: Status,
-    checks: Vec<Check>,
+    status: CheckStatus,
+    checks: Vec<DoctorCheck>,
 }
 
-impl Report {
-    pub(super) fn new(checks: Vec<Check>) -> Self {
-        let status = checks.iter().map(|check| check.status).max().unwrap_or(Status::Ok);
+impl DoctorReport {
+    pub(super) fn new(checks: Vec<DoctorCheck>) -> Self {
+        let status = checks.iter().map(|check| check.status).max().unwrap_or(CheckStatus::Ok);
         Self { status, checks }
     }
 
     /// Returns whether something keeps the command from working at all.
     pub(super) fn has_problem(&self) -> bool {
-        self.status == Status::Problem
+        self.status == CheckStatus::Problem
     }
 
     /// Formats a line for each check, and a line for its remedy.
     pub(super) fn text(&self) -> String {
-        let line = |check: &Check| {
-            let Check { name, status, message, remedy } = check;
+        let line = |check: &DoctorCheck| {
+            let DoctorCheck { name, status, message, remedy } = check;
             let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
             let remedy = remedy.iter().map(|remedy| format!("{:<8} {:<13} help: {remedy}\n", "", ""));
             let first = format!("{:<8} {name:<13} {message}\n", status.name());
@@ -87,22 +87,25 @@ mod tests {
     #[test]
     fn report_is_as_bad_as_its_worst_check() {
         let cases = [
-            (vec![Check::ok("a", "x")], Status::Ok),
-            (vec![Check::warning("a", "x", "y"), Check::ok("b", "x")], Status::Warning),
-            (vec![Check::problem("a", "x", "y"), Check::warning("b", "x", "y")], Status::Problem),
+            (vec![DoctorCheck::ok("a", "x")], CheckStatus::Ok),
+            (vec![DoctorCheck::warning("a", "x", "y"), DoctorCheck::ok("b", "x")], CheckStatus::Warning),
+            (
+                vec![DoctorCheck::problem("a", "x", "y"), DoctorCheck::warning("b", "x", "y")],
+                CheckStatus::Problem,
+            ),
         ];
         for (checks, status) in cases {
-            let report = Report::new(checks);
-            assert_eq!((report.status, report.has_problem()), (status, status == Status::Problem));
+            let report = DoctorReport::new(checks);
+            assert_eq!((report.status, report.has_problem()), (status, status == CheckStatus::Problem));
         }
     }
 
     #[test]
     fn each_check_has_a_line() {
-        let report = Report::new(vec![
-            Check::ok("git", "git version 2.39"),
-            Check::warning("keys", "none", "`pintle login`"),
-            Check::problem("configuration", "it is\nwrong", "repair it"),
+        let report = DoctorReport::new(vec![
+            DoctorCheck::ok("git", "git version 2.39"),
+            DoctorCheck::warning("keys", "none", "`pintle login`"),
+            DoctorCheck::problem("configuration", "it is\nwrong", "repair it"),
         ]);
         insta::assert_snapshot!(report.text(), @r"
         ok       git           git version 2.39

@@ -176,12 +176,12 @@ async fn add(args: &AddServerArgs, process_env: &ProcessEnv) -> Result<String, F
             "the tools of server `{name}` would have the same names as the tools of `{}`",
             other.name
         );
-        return Err(Failure::usage(problem).with_hint("give it another name"));
+        return Err(Failure::usage(problem).with_hint("choose another name"));
     }
     write(&args.server, &path, &text, process_env)?;
     let mut said = format!("declared server `{name}` in {}\n", path.display());
     if args.server.project {
-        said.push_str("a project's servers are used where it is trusted: `pintle trust` says that it is\n");
+        said.push_str("servers of a project are used only after `pintle trust`\n");
     } else {
         said.push_str(&format!("`pintle mcp tools {name}` starts it and lists its tools\n"));
     }
@@ -310,7 +310,7 @@ async fn tools(args: &ServerToolsArgs, process_env: &ProcessEnv) -> Result<Strin
                 rows.push(json!({"name": declared.spec.name.as_str(), "tools": names}));
             }
             Err(error) => {
-                let failure = Failure::failed("a server does not work").caused_by(&error);
+                let failure = Failure::failed("a server failed").caused_by(&error);
                 rows.push(json!({"name": declared.spec.name.as_str(), "error": failure.message()}));
                 if let Some(earlier) = failed.replace(failure) {
                     console::report(&earlier);

@@ -19,8 +19,8 @@ pub(crate) fn add_declaration(
     let mut file = parse(text)?;
     let servers = servers_of(&mut file)?;
     if servers.contains_key(name) && !replaces {
-        return Err(Failure::usage(format!("server `{name}` is declared already"))
-            .with_hint("--replace puts this declaration in its place"));
+        return Err(Failure::usage(format!("server `{name}` is already declared"))
+            .with_hint("--replace overwrites the declaration"));
     }
     servers.insert(name.to_owned(), declaration);
     Ok(render(&file))
@@ -35,15 +35,17 @@ pub(crate) fn remove_declaration(text: &str, name: &str) -> Result<Option<String
 fn parse(text: &str) -> Result<Map<String, Value>, Failure> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let text = if text.trim().is_empty() { "{}" } else { text };
-    serde_json::from_str(text).or_usage("the file of servers is no JSON object, and stays as it is")
+    serde_json::from_str(text).or_usage("the server file is not a JSON object and was not changed")
 }
 
 fn servers_of(file: &mut Map<String, Value>) -> Result<&mut Map<String, Value>, Failure> {
     match file.entry(SERVERS).or_insert_with(|| Value::Object(Map::new())) {
         Value::Object(servers) => Ok(servers),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Err(
-            Failure::usage(format!("`{SERVERS}` of the file of servers is no object, and stays as it is")),
-        ),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(Failure::usage(format!(
+                "`{SERVERS}` in the server file is not an object; the file was not changed"
+            )))
+        }
     }
 }
 
@@ -82,7 +84,10 @@ mod tests {
     fn files_that_are_not_understood_stay_as_they_are() {
         for text in ["[]", "{", r#"{"mcpServers": []}"#] {
             assert!(
-                add_declaration(text, "a", json!({}), true).unwrap_err().message().contains("stays as it is"),
+                add_declaration(text, "a", json!({}), true)
+                    .unwrap_err()
+                    .message()
+                    .contains("was not changed"),
                 "{text}"
             );
             assert!(remove_declaration(text, "a").is_err(), "{text}");

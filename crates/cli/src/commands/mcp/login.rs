@@ -23,7 +23,7 @@ pub(super) async fn login(
     let server = server(name, declarations)?;
     if server.has_authorization() {
         return Err(Failure::usage(format!(
-            "server `{name}` declares an `Authorization` header, which takes the place of a login"
+            "server `{name}` declares an `Authorization` header, which replaces a login"
         )));
     }
     let tokens = FileTokenStore::open(process_env)?;
@@ -52,7 +52,9 @@ pub(super) async fn logout(
 ) -> Result<String, Failure> {
     let server = server(name, declarations)?;
     Ok(match FileTokenStore::open(process_env)?.remove(server.url()).await? {
-        true => format!("removed the tokens of server `{name}`; to make them invalid, revoke them there\n"),
+        true => {
+            format!("removed the tokens of server `{name}`; to invalidate them, revoke them at the server\n")
+        }
         false => format!("there are no tokens of server `{name}`\n"),
     })
 }
@@ -62,7 +64,7 @@ fn server<'a>(name: &ServerName, declarations: &'a Declarations) -> Result<&'a H
     match &declared.spec.transport {
         ServerTransport::Http(server) => Ok(server),
         ServerTransport::Stdio(_) | _ => Err(Failure::usage(format!(
-            "server `{name}` is the command `{}`: expected a server behind a URL",
+            "server `{name}` is the command `{}`: expected a remote server",
             sanitize(&describe_server(&declared.spec))
         ))),
     }
@@ -73,5 +75,5 @@ fn login_failure(error: &LoginError) -> Failure {
     if error.kind() != LoginErrorKind::Registration {
         return failure;
     }
-    failure.with_hint("`oauth` in the declaration can name a client that is registered: `clientId`")
+    failure.with_hint("register a client, and set `clientId` in `oauth` of the declaration")
 }

@@ -69,7 +69,7 @@ async fn answer(
     if let Some(grant) = grant {
         if grant.budget != GrantBudget::default() {
             return Err(Failure::usage(
-                "the grant has a budget, which only a session can observe: the spending of a client is unknown here",
+                "a grant with a budget is not supported here, because the costs of a client's model are unknown",
             ));
         }
         gates::require_network_blocked(&grant, env_session.sandbox(), &(&args.confinement).into(), false)?;
@@ -82,10 +82,10 @@ async fn answer(
     let profile = Provider::OpenAi.profile(ANY_MODEL);
     let profile = profile.with_toolset_options(toolset, &ToolsetOptions::new().with_background(true));
     let directory = environment.working_directory().display().to_string();
-    let instructions = format!("Relative paths begin at {directory}, where commands run as well.");
+    let instructions = format!("Relative paths start at {directory}, where commands run as well.");
     let context = ToolContext::new(Arc::clone(&environment), String::new());
     let server = McpServer::new(profile.tool_registry, context, options).with_instructions(instructions);
-    server.serve(tokio::io::stdin(), tokio::io::stdout()).await.or_failed("the client is gone")
+    server.serve(tokio::io::stdin(), tokio::io::stdout()).await.or_failed("the client disconnected")
 }
 
 /// Returns the gate that enforces the grant of a session.
@@ -102,7 +102,7 @@ fn grant_gate(
     let gate = workspace.grant_gate(Arc::new(grant), session, environment, environment_name, clock);
     match gate.standing() {
         None => Ok(gate),
-        Some(reason) => Err(Failure::usage(format!("the grant is not valid: {reason}"))),
+        Some(reason) => Err(Failure::usage(format!("invalid grant: {reason}"))),
     }
 }
 

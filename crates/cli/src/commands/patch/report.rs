@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// Effect of a patch.
 #[derive(Debug, Serialize)]
-pub(super) struct Report<'a> {
+pub(super) struct PatchReport<'a> {
     files: Vec<FileEntry<'a>>,
     diagnostics: Vec<DiagnosticEntry<'a>>,
     /// All changes as a unified diff.
@@ -36,7 +36,7 @@ struct DiagnosticEntry<'a> {
     count: usize,
 }
 
-impl<'a> Report<'a> {
+impl<'a> PatchReport<'a> {
     pub(super) fn new(plan: &'a Plan) -> Self {
         Self {
             files: plan.changes.iter().map(FileEntry::new).collect(),

@@ -20,14 +20,14 @@ const SHOWN_CHARS: usize = 60;
 
 /// Root directory.
 #[derive(Clone, Debug)]
-pub(super) struct Root {
+pub(super) struct PatchRoot {
     /// Absolute path with symbolic links.
     given: PathBuf,
     /// Canonical path.
     path: PathBuf,
 }
 
-impl Root {
+impl PatchRoot {
     /// Resolves the directory at an absolute path.
     pub(super) fn new(directory: &Path) -> Result<Self, Failure> {
         let path = canonicalize(directory).map_err(|error| {
@@ -62,13 +62,14 @@ impl Root {
         let (Some(parent), Some(file)) = (resolved.parent(), resolved.file_name()) else {
             return Err(self.outside(path, &resolved));
         };
-        let resolved = canonicalize_existing(parent).map_err(|error| unresolvable(path, &error))?.join(file);
+        let resolved =
+            canonicalize_existing(parent).map_err(|error| resolve_failure(path, &error))?.join(file);
         let inside = resolved.strip_prefix(&self.path).map_err(|_outside| self.outside(path, &resolved))?;
         if inside.as_os_str().is_empty() {
             return Err(Failure::failed(format!("{path} is the directory itself, expected a file in it")));
         }
         if resolved.is_symlink() {
-            let target = canonicalize(&resolved).map_err(|error| unresolvable(path, &error))?;
+            let target = canonicalize(&resolved).map_err(|error| resolve_failure(path, &error))?;
             if !target.starts_with(&self.path) {
                 return Err(self.outside(path, &target));
             }
@@ -99,7 +100,7 @@ fn canonicalize_existing(directory: &Path) -> io::Result<PathBuf> {
     }
 }
 
-fn unresolvable(path: &str, error: &io::Error) -> Failure {
+fn resolve_failure(path: &str, error: &io::Error) -> Failure {
     Failure::failed(format!("cannot resolve {path}")).caused_by(error)
 }
 
@@ -127,7 +128,7 @@ mod tests {
         symlink("../outside/file", at("tree/file-out")).unwrap();
         symlink("../outside/new", at("tree/nothing")).unwrap();
         symlink("loop", at("tree/loop")).unwrap();
-        let root = Root::new(&at("link")).unwrap();
+        let root = PatchRoot::new(&at("link")).unwrap();
         assert_eq!(root.path(), at("tree"));
         let env = MemoryEnvironment::new(root.path());
         let absolute = |name: &str| at(name).to_str().unwrap().to_owned();

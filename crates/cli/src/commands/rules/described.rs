@@ -46,7 +46,7 @@ impl DescribedCall {
             Some(kind) if kind != name => kind.clone(),
             Some(_) | None => text.to_owned(),
         };
-        let facts = CallFacts::parse(&as_kind, environment).await.or_usage("the call is not understood")?;
+        let facts = CallFacts::parse(&as_kind, environment).await.or_usage("cannot parse the call")?;
         let target = target.strip_suffix(')').unwrap_or(target).trim();
         let prefixes = ["command:", "path:", "host:"];
         let target = prefixes.iter().find_map(|prefix| target.strip_prefix(prefix)).unwrap_or(target).trim();
@@ -103,7 +103,7 @@ impl DescribedCall {
     ) -> Result<Preparation, Failure> {
         let call = ToolCall::from_raw(ID, self.name.clone(), self.arguments.to_string());
         let mut registry = ToolRegistry::new();
-        registry.register(self).or_usage("the call is not understood")?;
+        registry.register(self).or_usage("cannot parse the call")?;
         Ok(prepare(&registry, gates, environment, &call).await)
     }
 }

@@ -58,7 +58,7 @@ impl StoredSession for Conversed {
     async fn find(&self, prefix: &str) -> Result<SessionId, Failure> {
         let id = self.sessions.find(prefix).await?.id;
         if id == self.id {
-            return Err(Failure::usage(format!("this is session {id}")));
+            return Err(Failure::usage(format!("session {id} is already open here")));
         }
         if self.sessions.is_live(&id).await {
             return Err(Failure::failed(format!("session {id} runs in another process")));

@@ -112,7 +112,7 @@ fn report_text(report: &RewindReport, output: ListFormat) -> Result<String, Fail
     let entries = |turns: usize| render::plural(turns as u64, "entry");
     match report.turns {
         Some(turns) if turns < report.before => {
-            text.push_str(&format!("the conversation {would} cut to {}\n", entries(turns)));
+            text.push_str(&format!("the conversation {would} rewound to {}\n", entries(turns)));
             if !report.dry_run {
                 text.push_str(&format!(
                     "to undo this before the conversation continues: pintle sessions rewind {}@{} --conversation\n",
@@ -120,9 +120,7 @@ fn report_text(report: &RewindReport, output: ListFormat) -> Result<String, Fail
                 ));
             }
         }
-        Some(turns) => {
-            text.push_str(&format!("the conversation {would} brought back to {}\n", entries(turns)))
-        }
+        Some(turns) => text.push_str(&format!("the conversation {would} restored to {}\n", entries(turns))),
         None => {}
     }
     match &report.undo {

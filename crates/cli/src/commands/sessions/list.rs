@@ -18,7 +18,7 @@ const MIN_SHORT_ID: usize = 18;
 
 /// A session in a list.
 #[derive(Debug, Serialize)]
-pub(super) struct Row<'a> {
+pub(super) struct SessionListRow<'a> {
     pub(super) id: &'a str,
     pub(super) state: &'static str,
     pub(super) title: &'a str,
@@ -47,7 +47,7 @@ pub(super) async fn list(
     } else {
         SessionLocation::from_choice(&EnvironmentChoice::here(), process_env)?.filter()
     };
-    let found = begun(sessions, &filter, args.limit, args.all).await?;
+    let found = list_started(sessions, &filter, args.limit, args.all).await?;
     let mut rows = Vec::new();
     for summary in &found {
         rows.push(row(sessions, summary).await);
@@ -55,7 +55,7 @@ pub(super) async fn list(
     let text = match args.output {
         ListFormat::Json => render::json_line(&rows)?,
         ListFormat::Text if rows.is_empty() && !args.all => {
-            "no sessions of this directory; `--all` lists the sessions of all directories\n".to_owned()
+            "no sessions in this directory; `--all` lists the sessions of all directories\n".to_owned()
         }
         ListFormat::Text => table(&rows, args.all).concat(),
     };
@@ -69,7 +69,7 @@ pub(super) async fn lines(
     filter: &Filter,
     limit: usize,
 ) -> Result<Vec<String>, Failure> {
-    let found = begun(sessions, filter, limit, false).await?;
+    let found = list_started(sessions, filter, limit, false).await?;
     let mut rows = Vec::new();
     for summary in &found {
         rows.push(row(sessions, summary).await);
@@ -79,7 +79,7 @@ pub(super) async fn lines(
 
 /// Returns the newest sessions, without sessions that were killed before anything was recorded, and, unless
 /// `with_empty` is set, without sessions that have no message.
-async fn begun(
+async fn list_started(
     sessions: &Sessions,
     filter: &Filter,
     limit: usize,
@@ -107,12 +107,12 @@ async fn begun(
 }
 
 /// Returns a session as a list shows it.
-pub(super) async fn row<'a>(sessions: &Sessions, summary: &'a Summary) -> Row<'a> {
+pub(super) async fn row<'a>(sessions: &Sessions, summary: &'a Summary) -> SessionListRow<'a> {
     let property = |name: &str| summary.properties.get(name).map(String::as_str);
     let place = SessionLocation::from_summary(summary);
     let cost: Option<f64> = property(StoredJournal::COST_MICROS).and_then(|cost| cost.parse().ok());
     let is_empty = empty::is_empty(sessions.store(), summary).await;
-    Row {
+    SessionListRow {
         id: summary.id.as_str(),
         state: state(sessions, summary).await,
         title: &summary.title,
@@ -152,13 +152,13 @@ fn state_name(state: SessionState) -> Option<String> {
 }
 
 /// Returns sessions as lines, with their directories or without. No two of their ids are shortened to the same text.
-pub(super) fn table(rows: &[Row<'_>], with_place: bool) -> Vec<String> {
+pub(super) fn table(rows: &[SessionListRow<'_>], with_place: bool) -> Vec<String> {
     let ids = short_ids(&rows.iter().map(|row| row.id).collect::<Vec<_>>());
     let width = ids.iter().map(|id| id.len()).max().unwrap_or(0).max(MIN_SHORT_ID);
     rows.iter().zip(ids).map(|(row, id)| line(row, id, width, with_place)).collect()
 }
 
-fn line(row: &Row<'_>, id: &str, width: usize, with_place: bool) -> String {
+fn line(row: &SessionListRow<'_>, id: &str, width: usize, with_place: bool) -> String {
     let time = row.updated_at.get(..16).unwrap_or(&row.updated_at).replace('T', " ");
     let cost = row.cost_usd.map_or_else(|| "-".to_owned(), |cost| format!("${cost:.4}"));
     let place = if with_place { format!("  {}", sanitize(&row.directory)) } else { String::new() };

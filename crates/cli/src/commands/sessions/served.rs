@@ -3,13 +3,13 @@
 use pintle_agent::{Record, SessionId, SessionState};
 use pintle_client::SessionInfo;
 
-use super::list::{Row, table, title_or_mark};
+use super::list::{SessionListRow, table, title_or_mark};
 use crate::arguments::{ExportArgs, ExportFormat, ListFormat, ListSessionsArgs, SessionArg, SessionsCommand};
 use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
-use crate::remote::{Remote, explain};
+use crate::remote::{RemoteServer, explain};
 use crate::render;
 
 /// Runs a command on the sessions of a server; `None` for a command on the local sessions of the user.
@@ -20,15 +20,15 @@ pub(super) async fn of_server(
     let (text, is_damaged) = match command {
         SessionsCommand::List(args) => {
             let Some(url) = &args.server else { return Ok(None) };
-            (list(&Remote::new(url, process_env)?, args).await?, false)
+            (list(&RemoteServer::new(url, process_env)?, args).await?, false)
         }
         SessionsCommand::Export(args) => {
             let Some(url) = &args.server else { return Ok(None) };
-            export(&Remote::new(url, process_env)?, args).await?
+            export(&RemoteServer::new(url, process_env)?, args).await?
         }
         SessionsCommand::Show(args) => {
             let Some(url) = &args.server else { return Ok(None) };
-            show(&Remote::new(url, process_env)?, &args.session).await?
+            show(&RemoteServer::new(url, process_env)?, &args.session).await?
         }
         SessionsCommand::Verify(_)
         | SessionsCommand::Diff(_)
@@ -40,9 +40,9 @@ pub(super) async fn of_server(
     Ok(Some(if is_damaged { Exit::Failed } else { Exit::Done }))
 }
 
-async fn list(remote: &Remote, args: &ListSessionsArgs) -> Result<String, Failure> {
+async fn list(remote: &RemoteServer, args: &ListSessionsArgs) -> Result<String, Failure> {
     let found = remote.newest(args.limit).await?;
-    let rows: Vec<Row<'_>> = found.iter().map(row).collect();
+    let rows: Vec<SessionListRow<'_>> = found.iter().map(row).collect();
     match args.output {
         ListFormat::Json => render::json_line(&rows),
         ListFormat::Text if rows.is_empty() => Ok("the server has no sessions\n".to_owned()),
@@ -51,7 +51,7 @@ async fn list(remote: &Remote, args: &ListSessionsArgs) -> Result<String, Failur
 }
 
 /// Returns a session as text, and whether its record is damaged.
-async fn export(remote: &Remote, args: &ExportArgs) -> Result<(String, bool), Failure> {
+async fn export(remote: &RemoteServer, args: &ExportArgs) -> Result<(String, bool), Failure> {
     let format = match args.format {
         ExportFormat::Jsonl => pintle_client::ExportFormat::Jsonl,
         ExportFormat::Markdown => pintle_client::ExportFormat::Markdown,
@@ -63,7 +63,7 @@ async fn export(remote: &Remote, args: &ExportArgs) -> Result<(String, bool), Fa
 }
 
 /// As [`export`].
-async fn show(remote: &Remote, args: &SessionArg) -> Result<(String, bool), Failure> {
+async fn show(remote: &RemoteServer, args: &SessionArg) -> Result<(String, bool), Failure> {
     let session = remote.find(&args.id).await?;
     let format = match args.output {
         ListFormat::Json => pintle_client::ExportFormat::Jsonl,
@@ -82,7 +82,7 @@ async fn show(remote: &Remote, args: &SessionArg) -> Result<(String, bool), Fail
 }
 
 /// Returns the damage of a record, with a notice about it: an exported record ends at the damage without a mark.
-async fn damage(remote: &Remote, id: &SessionId) -> Result<Option<String>, Failure> {
+async fn damage(remote: &RemoteServer, id: &SessionId) -> Result<Option<String>, Failure> {
     let history = remote.client.history(id).await.map_err(|error| explain(&error))?;
     if let Some(damage) = &history.damage {
         let entries = render::plural(history.turns.len() as u64, "entry");
@@ -94,8 +94,8 @@ async fn damage(remote: &Remote, id: &SessionId) -> Result<Option<String>, Failu
 }
 
 /// Returns a session as a list shows it.
-fn row(session: &SessionInfo) -> Row<'_> {
-    Row {
+fn row(session: &SessionInfo) -> SessionListRow<'_> {
+    SessionListRow {
         id: session.id.as_str(),
         state: state(session),
         title: &session.title,

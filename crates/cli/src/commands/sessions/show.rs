@@ -4,7 +4,7 @@ use pintle_agent::{Record, Turn};
 use pintle_host::sessions::export;
 use serde_json::json;
 
-use super::list::{self, Row};
+use super::list::{self, SessionListRow};
 use crate::arguments::{ListFormat, SessionArg};
 use crate::console;
 use crate::exit::Exit;
@@ -40,7 +40,11 @@ pub(super) async fn show(
 
 /// Returns a session as JSON: its fields in a list, its history, its checkpoints, and the `damage`
 /// at which the history ends.
-pub(super) fn json(row: &Row<'_>, record: &Record, damage: Option<String>) -> Result<String, Failure> {
+pub(super) fn json(
+    row: &SessionListRow<'_>,
+    record: &Record,
+    damage: Option<String>,
+) -> Result<String, Failure> {
     let replay = record.replay().or_failed("the session cannot be shown")?;
     let turns: Vec<_> = (1..).zip(&replay.history).map(|(number, turn)| entry(number, turn)).collect();
     let checkpoints: Vec<_> = replay

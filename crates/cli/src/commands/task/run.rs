@@ -134,7 +134,7 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
     args.conversation.refuse()?;
     let session = &args.session;
     let flags = [
-        ("--continue, --resume and --fork", session.goes_on() || session.fork.is_some()),
+        ("--continue, --resume and --fork", session.is_continuation() || session.fork.is_some()),
         ("--no-session", session.no_session),
         ("--worktree", session.worktree.is_some()),
         ("--output-schema", args.output_schema.is_some()),

@@ -22,7 +22,7 @@ fn a_scripted_model_converses_without_a_key() {
         screen.contains("with what it changed.") && !screen.contains("Esc interrupts")
     });
     terminal.type_keys("/undo\r");
-    terminal.wait_for_text("the conversation was cut to");
+    terminal.wait_for_text("the conversation was rewound to");
     terminal.type_keys("\u{15}");
     leave(terminal);
 }

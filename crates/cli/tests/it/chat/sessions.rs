@@ -44,7 +44,7 @@ fn an_input_is_taken_back_with_its_files() {
     let mut terminal = begin_writing(&harness, &state);
     assert!(harness.path("made.txt").exists());
     terminal.type_keys("/undo\r");
-    let screen = terminal.wait_for_text("the conversation was cut to 0 entries");
+    let screen = terminal.wait_for_text("the conversation was rewound to 0 entries");
     assert!(screen.contains("remove    made.txt"), "{screen}");
     terminal.wait_for("the draft", |screen| count(screen, "› make it") == 2);
     assert!(!harness.path("made.txt").exists());
@@ -60,7 +60,7 @@ fn a_rewind_leaves_state_within_the_directory_alone() {
     let mut terminal = Terminal::run(&chat(&harness, &["make it"]), 80, 60, |_| {});
     ended_with(&mut terminal, "Made it.");
     terminal.type_keys("/undo\r");
-    let screen = terminal.wait_for_text("the conversation was cut to 0 entries");
+    let screen = terminal.wait_for_text("the conversation was rewound to 0 entries");
     assert!(screen.contains("remove    made.txt") && !screen.contains(".state"), "{screen}");
     terminal.type_keys("\r");
     terminal.wait_for("the file again", |screen| count(screen, "Made it.") == 2);
@@ -82,10 +82,10 @@ fn a_rewind_is_shown_before_it_is_done() {
     terminal.type_keys("/rewind 3\r");
     terminal.wait_for_text("expected the number of an input, 1 to 2, found 3");
     terminal.type_keys("\u{3}/rewind 1\r");
-    let screen = terminal.wait_for_text("the conversation would be cut to 0 entries");
+    let screen = terminal.wait_for_text("the conversation would be rewound to 0 entries");
     assert!(screen.contains("remove    made.txt") && harness.path("made.txt").exists(), "{screen}");
     terminal.type_keys("/rewind 2 now\r");
-    terminal.wait_for_text("the conversation was cut to 4 entries");
+    terminal.wait_for_text("the conversation was rewound to 4 entries");
     assert!(harness.path("made.txt").exists(), "it was made before that input");
     terminal.wait_for_text("› and more");
     terminal.type_keys("\r");
@@ -202,7 +202,7 @@ fn sessions_keep_the_mode_that_they_were_left_in() {
     terminal.type_keys("/mode ask\r");
     terminal.wait_for_text("· ask ·");
     terminal.type_keys("/undo\r");
-    terminal.wait_for_text("the conversation was cut to 0 entries");
+    terminal.wait_for_text("the conversation was rewound to 0 entries");
     terminal.type_keys("\u{15}/mode\r");
     terminal.wait_for("the mode", |screen| count(screen, "mode: ask") == 2);
     let [first] = ids(&state).try_into().unwrap();
@@ -226,7 +226,7 @@ fn a_worktree_stays_that_of_its_session() {
     let mut terminal = Terminal::run(&command, 80, 60, |_| {});
     ended_with(&mut terminal, "Made it.");
     terminal.type_keys("/undo\r");
-    terminal.wait_for_text("the conversation was cut to 0 entries");
+    terminal.wait_for_text("the conversation was rewound to 0 entries");
     terminal.type_keys("\r");
     let screen = terminal.wait_for("the answer again", |screen| count(screen, "Made it.") == 2);
     assert!(!screen.contains("another place"), "{screen}");

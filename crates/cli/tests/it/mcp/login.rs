@@ -255,8 +255,8 @@ fn logins_that_cannot_be_say_why() {
     guarded.mcp(&["add", "program", "--", "true"], 0);
     for (arguments, problem) in [
         (["login", "keyed"], "declares an `Authorization` header"),
-        (["login", "program"], "server `program` is the command `true`: expected a server behind a URL"),
-        (["logout", "program"], "expected a server behind a URL"),
+        (["login", "program"], "server `program` is the command `true`: expected a remote server"),
+        (["logout", "program"], "expected a remote server"),
         (["login", "other"], "no server `other` is declared"),
     ] {
         let output = guarded.mcp(&arguments, 2);
@@ -267,5 +267,5 @@ fn logins_that_cannot_be_say_why() {
     assert!(output.stderr.contains("the server asks for no login"), "{output:?}");
     let closed = Guarded::start(IDLE, &["closed"]);
     let output = closed.mcp(&["login", "web"], 1);
-    assert!(output.stderr.contains("`oauth` in the declaration can name a client"), "{output:?}");
+    assert!(output.stderr.contains("register a client, and set `clientId`"), "{output:?}");
 }

@@ -24,7 +24,7 @@ use crate::problem::{CONFLICT, INVALID, NO_CANDIDATE, Problem, TASK_ENDED};
 const GATE: &str = "gate of a task";
 
 /// Default reason of a cancellation.
-const CANCELLED: &str = "a person cancelled it";
+const CANCELLED: &str = "a user cancelled it";
 
 pub(super) fn operations() -> Vec<Operation> {
     let operation = |path, id, scope, summary, handler| {

@@ -106,7 +106,7 @@ async fn cancelling_stops_a_process() {
     assert_eq!(fixture.post("/v1/tasks/t1/cancel", &json!({})).await.status, 202);
     let frames = stream.until(|frame| frame.name.as_deref() == Some("end")).await;
     assert_eq!(frames.last().unwrap().data, json!({"state": "cancelled"}));
-    assert_eq!(running.outcome().await, TaskOutcome::Aborted { reason: "a person cancelled it".to_owned() });
+    assert_eq!(running.outcome().await, TaskOutcome::Aborted { reason: "a user cancelled it".to_owned() });
 }
 
 #[tokio::test]

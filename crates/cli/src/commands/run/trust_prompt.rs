@@ -11,11 +11,11 @@ use crate::process_env::ProcessEnv;
 use crate::render::Section;
 
 /// Prompt of the question.
-const PROMPT: &str = "Trust it as it is now? [y]es, [n]o (start without these), [q]uit: ";
+const PROMPT: &str = "Trust its current state? [y]es, [n]o (start without these), [q]uit: ";
 
 /// Answer to the question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
+enum TrustAnswer {
     Trust,
     Refuse,
     Quit,
@@ -43,17 +43,17 @@ pub(crate) async fn decide_trust(
     let (head, sections) = question(&projects, &parts);
     let answer = loop {
         // End of input is not consent.
-        let Some(line) = prompter.ask_about(&head, &sections, PROMPT).await else { break Answer::Quit };
-        if let Some(answer) = Answer::parse(&line) {
+        let Some(line) = prompter.ask_about(&head, &sections, PROMPT).await else { break TrustAnswer::Quit };
+        if let Some(answer) = TrustAnswer::parse(&line) {
             break answer;
         }
     };
     let mut trusted = TrustedProjects::open(process_env)?;
-    if answer == Answer::Quit {
+    if answer == TrustAnswer::Quit {
         return Ok(false);
     }
     for project in &projects {
-        if answer == Answer::Trust {
+        if answer == TrustAnswer::Trust {
             trusted.add(&name, project, process_env)?;
         } else {
             trusted.refuse(&name, project, process_env)?;
@@ -68,10 +68,10 @@ fn question(projects: &[Project], parts: &UntrustedParts) -> (String, Vec<Sectio
     let root = roots.join(" and ");
     let head = if parts.was_trusted {
         format!(
-            "The project in {root} has changed since you trusted it. It runs commands and allows calls only if you do so again"
+            "The project in {root} has changed since you trusted it. It can run commands and allow calls only if you trust it again"
         )
     } else {
-        format!("The project in {root} runs commands and allows calls only if you trust it")
+        format!("The project in {root} can run commands and allow calls only if you trust it")
     };
     let hooks = parts.hooks.iter().map(|command| format!("hook: {command}"));
     let servers = parts.servers.iter().map(|server| format!("server: {server}"));
@@ -87,7 +87,7 @@ fn question(projects: &[Project], parts: &UntrustedParts) -> (String, Vec<Sectio
     )
 }
 
-impl Answer {
+impl TrustAnswer {
     fn parse(line: &str) -> Option<Self> {
         match line.trim().to_ascii_lowercase().as_str() {
             "y" | "yes" => Some(Self::Trust),
@@ -105,16 +105,16 @@ mod tests {
     #[test]
     fn only_clear_answers_decide() {
         let cases = [
-            ("y", Some(Answer::Trust)),
-            (" YES ", Some(Answer::Trust)),
-            ("no", Some(Answer::Refuse)),
-            ("q", Some(Answer::Quit)),
+            ("y", Some(TrustAnswer::Trust)),
+            (" YES ", Some(TrustAnswer::Trust)),
+            ("no", Some(TrustAnswer::Refuse)),
+            ("q", Some(TrustAnswer::Quit)),
             ("", None),
             ("yes please", None),
             ("all", None),
         ];
         for (line, expected) in cases {
-            assert_eq!(Answer::parse(line), expected, "{line:?}");
+            assert_eq!(TrustAnswer::parse(line), expected, "{line:?}");
         }
     }
 }
