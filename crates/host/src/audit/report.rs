@@ -175,8 +175,5 @@ fn checkpoints(audit: &Audit) -> Vec<AuditBlock> {
 }
 
 fn notice(notice: &Notice) -> AuditBlock {
-    AuditBlock::field(
-        notice.kind.as_str(),
-        format!("{} {}", format_stamp(notice.moment), notice.message),
-    )
+    AuditBlock::field(notice.kind.as_str(), format!("{} {}", format_stamp(notice.moment), notice.message))
 }
