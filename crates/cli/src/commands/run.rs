@@ -16,7 +16,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use crate::approve::{Prompter, Question};
 use crate::arguments::{OutputFormat, PromptArgs, RunArgs};
 use crate::attendant::Attendant as _;
-use crate::commands::sessions::conversed::{self, Conversed};
+use crate::commands::sessions::stored_conversation::{self, StoredConversation};
 use crate::console::{self, Console};
 use crate::env_spec::{EnvSpec, EnvironmentChoice};
 use crate::environment::{Confinement, EnvSession, EnvTarget, SandboxState};
@@ -80,7 +80,7 @@ pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit
             }
             ConversationEnd::Rewind { id, turns, forced, draft, settings } => {
                 beginning.settings = Some(settings);
-                let rewound = conversed::rewind(&id, turns, forced, process_env).await;
+                let rewound = stored_conversation::rewind(&id, turns, forced, process_env).await;
                 beginning.draft = rewound.is_ok().then_some(draft);
                 let said = rewound.unwrap_or_else(|failure| failure.message());
                 beginning.notes = said.lines().map(str::to_owned).collect();
@@ -410,7 +410,9 @@ impl SessionRun<'_> {
         let directory = environment.working_directory().to_path_buf();
         let name = EnvironmentChoice::try_from(spec)?.spec.to_string();
         let stored: Option<Arc<dyn StoredSession>> = match is_stored {
-            true => Some(Arc::new(Conversed::open(session.id().clone(), env_session, process_env).await?)),
+            true => Some(Arc::new(
+                StoredConversation::open(session.id().clone(), env_session, process_env).await?,
+            )),
             false => None,
         };
         let history = is_stored

@@ -1,12 +1,12 @@
 //! `pintle sessions`, and what other commands show of stored sessions.
 
-pub(crate) mod conversed;
 mod delete;
 pub(crate) mod files;
 mod list;
 #[cfg(feature = "client")]
 mod served;
 mod show;
+pub(crate) mod stored_conversation;
 pub(crate) mod verify;
 
 use pintle_host::sessions::export::export_session;

@@ -40,6 +40,18 @@ impl OpenSessionFiles {
         Ok(Self { sessions, id, environment, workspace, process_env: process_env.clone() })
     }
 
+    /// Returns the id of the session.
+    #[must_use]
+    pub const fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// Returns the store of the session.
+    #[must_use]
+    pub const fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
     /// Returns the files in their present state.
     ///
     /// # Errors

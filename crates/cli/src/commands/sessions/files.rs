@@ -34,15 +34,7 @@ pub(super) async fn diff(
         let unknown: Vec<_> = comparison.unknown.iter().map(|path| path.to_string_lossy()).collect();
         return render::json_line(&json!({"checkpoint": id, "changes": changes, "unknown": unknown}));
     }
-    let mut diff = files.unified_diff(&comparison).await?;
-    if diff.left_out > 0 {
-        let more = render::plural(diff.left_out as u64, "more file");
-        diff.text.push_str(&format!("[{more}]\n"));
-    }
-    for path in &comparison.unknown {
-        diff.text.push_str(&format!("not known: {}\n", to_single_line(&path.to_string_lossy())));
-    }
-    Ok(diff.text)
+    files.diff_text(&comparison).await
 }
 
 /// Restores files and rewinds the conversation, and returns a report.

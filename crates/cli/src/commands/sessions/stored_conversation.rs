@@ -1,19 +1,17 @@
 //! The session of a conversation, and its store.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_agent::SessionId;
-use pintle_env::ExecutionEnvironment;
-use pintle_governance::WorkspacePolicy;
+use pintle_host::sessions::OpenSessionFiles;
 use pintle_host::sessions::export::{ExportFormat, export_session};
 use pintle_host::sessions::files::{SessionFiles, SessionPoint, with_session_files};
 
 use super::{files, list};
 use crate::arguments::{ListFormat, RewindArgs};
 use crate::environment::EnvSession;
-use crate::failure::{Failure, OrFailure as _};
+use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 use crate::sessions::{SessionLocation, Sessions};
 use crate::terminal::StoredSession;
@@ -21,58 +19,43 @@ use crate::terminal::StoredSession;
 /// Maximum number of sessions in a list of a conversation.
 const LISTED: usize = 20;
 
-/// Stored session in which this process converses.
+/// Stored session of the conversation in this process.
 #[derive(Clone, Debug)]
-pub(crate) struct Conversed {
-    sessions: Sessions,
-    id: SessionId,
-    environment: Arc<dyn ExecutionEnvironment>,
-    workspace: WorkspacePolicy,
-    process_env: ProcessEnv,
+pub(crate) struct StoredConversation {
+    files: OpenSessionFiles,
 }
 
-impl Conversed {
+impl StoredConversation {
     /// Returns the session with this id, whose tools work in the environment.
     pub(crate) async fn open(
         id: SessionId,
         env_session: &EnvSession,
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
-        let sessions = Sessions::open(process_env).await?;
-        let (environment, workspace) = (env_session.environment(), env_session.workspace().clone());
-        Ok(Self { sessions, id, environment, workspace, process_env: process_env.clone() })
-    }
-
-    async fn files(&self) -> Result<SessionFiles<'_>, Failure> {
-        let summary = self.sessions.find(self.id.as_str()).await?;
-        let record = self.sessions.record(&self.id).await?;
-        let replay = record.replay().or_failed("the session cannot be read")?;
-        let environment = Arc::clone(&self.environment);
-        let place = (environment, &self.workspace);
-        SessionFiles::open(&self.sessions, summary, replay, place, &self.process_env).await
+        Ok(Self { files: OpenSessionFiles::open(id, env_session, process_env).await? })
     }
 }
 
 #[async_trait]
-impl StoredSession for Conversed {
+impl StoredSession for StoredConversation {
     async fn find(&self, prefix: &str) -> Result<SessionId, Failure> {
-        let id = self.sessions.find(prefix).await?.id;
-        if id == self.id {
+        let id = self.files.sessions().find(prefix).await?.id;
+        if id == *self.files.id() {
             return Err(Failure::usage(format!("session {id} is already open here")));
         }
-        if self.sessions.is_live(&id).await {
+        if self.files.sessions().is_live(&id).await {
             return Err(Failure::failed(format!("session {id} runs in another process")));
         }
         Ok(id)
     }
 
     async fn diff(&self) -> Result<String, Failure> {
-        files::diff(&self.files().await?, &SessionPoint::Turns(0), ListFormat::Text).await
+        self.files.diff().await
     }
 
     async fn preview_rewind(&self, turns: usize) -> Result<String, Failure> {
-        let args = rewind_args(&self.id, turns, false, true);
-        files::rewind(&self.files().await?, &SessionPoint::Turns(turns), &args).await
+        let args = rewind_args(self.files.id(), turns, false, true);
+        files::rewind(&self.files.files().await?, &SessionPoint::Turns(turns), &args).await
     }
 
     async fn export(&self, name: &str) -> Result<String, Failure> {
@@ -85,12 +68,13 @@ impl StoredSession for Conversed {
                 return Err(Failure::usage(problem));
             }
         };
-        Ok(export_session(&self.sessions, self.id.as_str(), format).await?.text)
+        Ok(export_session(self.files.sessions(), self.files.id().as_str(), format).await?.text)
     }
 
     async fn neighbours(&self) -> Result<Vec<String>, Failure> {
-        let here = SessionLocation::from_summary(&self.sessions.find(self.id.as_str()).await?);
-        list::lines(&self.sessions, &here.filter(), LISTED).await
+        let here =
+            SessionLocation::from_summary(&self.files.sessions().find(self.files.id().as_str()).await?);
+        list::lines(self.files.sessions(), &here.filter(), LISTED).await
     }
 }
 
