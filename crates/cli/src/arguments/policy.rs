@@ -16,7 +16,7 @@ pub(crate) struct PolicyArgs {
     /// need approval) or `auto` (all calls run, commands in the sandbox) [default: auto; edit in conversations]
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) mode: Option<Mode>,
-    /// Mode after the plan of `--mode plan` is accepted: `ask`, `edit` or `auto` [default: edit]
+    /// Mode after an accepted plan of `--mode plan`: `ask`, `edit` or `auto` [default: edit]
     #[arg(long, value_name = "MODE", value_parser = mode_after_plan)]
     pub(crate) after_plan: Option<Mode>,
     /// Allow calls that match this rule, such as 'shell(cargo test *)', while this command runs; may be repeated
