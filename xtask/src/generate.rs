@@ -1,5 +1,6 @@
 //! `cargo xtask generate`: writes the committed files that are generated from code: the schemas of the configuration, of
-//! events and of grants, the OpenAPI description of the server, and the table of keys in the reference.
+//! events and of grants, the OpenAPI description of the server, the table of keys in the reference, and the index of the
+//! model catalog.
 //!
 //! Tests compare these files with the code. With a variable they write them instead, so that no product code depends
 //! on a generator.
@@ -52,6 +53,14 @@ const GENERATORS: &[Generator] = &[
         source: "crates/governance/src/grant/schema.rs",
         test: "the_checked_in_schema",
         variable: "WRITE_GRANT_SCHEMA",
+    },
+    Generator {
+        package: "pintle-llm",
+        features: "",
+        target: "--lib",
+        source: "crates/llm/src/catalog/entry.rs",
+        test: "the_checked_in_index",
+        variable: "WRITE_CATALOG_INDEX",
     },
 ];
 

@@ -40,6 +40,7 @@ mod worktree;
 use std::time::Duration;
 
 use crate::arguments::{Arguments, Command, MockCommand};
+use crate::boxed_future::box_future;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::exit::command_failure::{CommandFailure, error_object};
@@ -55,7 +56,7 @@ pub(crate) async fn run_and_report(
     process_env: &ProcessEnv,
 ) -> Result<Exit, CommandFailure> {
     let format = arguments.command.error_format();
-    let result = dispatch(arguments, process_env).await;
+    let result = box_future(|| dispatch(arguments, process_env)).await;
     if let (Some(format), Err(failure)) = (format, &result)
         && !failure.is_in_output()
         && let Ok(line) = render::failure_line(format.error_type, &error_object(failure.failure()))
@@ -68,47 +69,67 @@ pub(crate) async fn run_and_report(
 
 async fn dispatch(arguments: Arguments, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
     let Arguments { command, typed } = arguments;
-    let exit = match crate::config::complete(command, &typed, process_env).await? {
-        Command::Chat(args) => run::chat(*args, process_env).await?,
+    let command = box_future(|| crate::config::complete(command, &typed, process_env)).await?;
+    let exit = match command {
+        Command::Chat(args) => box_future(|| run::chat(*args, process_env)).await?,
         #[cfg(feature = "compat")]
-        Command::Run(args) if args.claude_stream => claude::claude(*args, process_env).await?,
-        Command::Run(args) => run::run(*args, process_env).await?,
-        Command::Ask(args) => ask::ask(*args, process_env).await?,
-        Command::Sessions(args) => sessions::sessions(args, process_env).await?,
-        Command::Audit(args) => audit::audit(args, process_env).await?,
-        Command::Worktree(args) => worktree::worktree(args, process_env).await?,
-        Command::Approvals(args) => approvals::approvals(args, process_env).await?,
-        Command::Rules(args) => rules::rules(args, process_env).await?,
-        Command::Grants(args) => grants::grants(args, process_env).await?,
-        Command::Trust(args) => trust::trust(args, process_env).await?,
-        Command::Login(args) => login::login(args, process_env).await?,
-        Command::Logout(args) => login::logout(&args, process_env).await?,
-        Command::Config(args) => config::command(args, process_env).await?,
-        Command::Demo(args) => demo::demo(args, process_env).await?,
-        Command::Tools(args) => tools::tools(&args, process_env).await?,
-        Command::Models(args) => models::models(&args, process_env).await?,
-        Command::Prompt(args) => prompt::prompt(args, process_env).await?,
-        Command::Patch(args) => patch::patch(args, process_env).await?,
+        Command::Run(args) if args.claude_stream => box_future(|| claude::claude(*args, process_env)).await?,
+        Command::Run(args) => box_future(|| run::run(*args, process_env)).await?,
+        Command::Ask(args) => box_future(|| ask::ask(*args, process_env)).await?,
+        Command::Sessions(args) => box_future(|| sessions::sessions(args, process_env)).await?,
+        Command::Audit(args) => box_future(|| audit::audit(args, process_env)).await?,
+        Command::Worktree(args) => box_future(|| worktree::worktree(args, process_env)).await?,
+        Command::Approvals(args) => box_future(|| approvals::approvals(args, process_env)).await?,
+        Command::Rules(args) => box_future(|| rules::rules(args, process_env)).await?,
+        Command::Grants(args) => box_future(|| grants::grants(args, process_env)).await?,
+        Command::Trust(args) => box_future(|| trust::trust(args, process_env)).await?,
+        Command::Login(args) => box_future(|| login::login(args, process_env)).await?,
+        Command::Logout(args) => box_future(|| login::logout(&args, process_env)).await?,
+        Command::Config(args) => box_future(|| config::command(args, process_env)).await?,
+        Command::Demo(args) => box_future(|| demo::demo(args, process_env)).await?,
+        Command::Tools(args) => box_future(|| tools::tools(&args, process_env)).await?,
+        Command::Models(args) => box_future(|| models::models(&args, process_env)).await?,
+        Command::Prompt(args) => box_future(|| prompt::prompt(args, process_env)).await?,
+        Command::Patch(args) => box_future(|| patch::patch(args, process_env)).await?,
         Command::Mock(args) => match args.command {
-            MockCommand::Serve(args) => mock::serve(args).await?,
+            MockCommand::Serve(args) => box_future(|| mock::serve(args)).await?,
         },
-        Command::Completions(args) => completions::completions(&args).await?,
-        Command::Man(args) => man::man(&args, process_env).await?,
-        Command::Doctor(args) => doctor::doctor(&args, process_env).await?,
+        Command::Completions(args) => box_future(|| completions::completions(&args)).await?,
+        Command::Man(args) => box_future(|| man::man(&args, process_env)).await?,
+        Command::Doctor(args) => box_future(|| doctor::doctor(&args, process_env)).await?,
         #[cfg(feature = "acp")]
-        Command::Acp(args) => acp::acp(&args, process_env).await?,
+        Command::Acp(args) => box_future(|| acp::acp(&args, process_env)).await?,
         #[cfg(feature = "client")]
-        Command::Attach(args) => attach::attach(args, process_env).await?,
+        Command::Attach(args) => box_future(|| attach::attach(args, process_env)).await?,
         #[cfg(feature = "server")]
-        Command::Serve(args) => serve::serve(*args, process_env).await?,
+        Command::Serve(args) => box_future(|| serve::serve(*args, process_env)).await?,
         #[cfg(feature = "server")]
-        Command::Tokens(args) => tokens::tokens(args, process_env).await?,
+        Command::Tokens(args) => box_future(|| tokens::tokens(args, process_env)).await?,
         #[cfg(feature = "mcp")]
-        Command::Mcp(args) => mcp::command(args, process_env).await?,
+        Command::Mcp(args) => box_future(|| mcp::command(args, process_env)).await?,
         #[cfg(feature = "task")]
-        Command::Task(args) => task::task(args, process_env).await?,
+        Command::Task(args) => box_future(|| task::task(args, process_env)).await?,
         #[cfg(feature = "task")]
-        Command::Worker(args) => worker::run_worker(*args, process_env).await?,
+        Command::Worker(args) => box_future(|| worker::run_worker(*args, process_env)).await?,
     };
     Ok(exit)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    /// Number of bytes that a future may have on the stack.
+    const LIMIT: usize = 16 * 1024;
+
+    #[test]
+    fn the_future_of_a_command_is_small() {
+        let process_env = ProcessEnv::from_variables([]);
+        let arguments = || Arguments::try_parse_from(["pintle", "run", "x"]).unwrap();
+        let of_process = size_of_val(&run_and_report(arguments(), &process_env));
+        let of_command = size_of_val(&dispatch(arguments(), &process_env));
+        assert!(of_process < LIMIT && of_command < LIMIT, "{of_process} {of_command}");
+    }
 }

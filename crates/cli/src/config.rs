@@ -12,6 +12,7 @@ use crate::arguments::{
 };
 #[cfg(feature = "mcp")]
 use crate::arguments::{ConfinementArgs, McpCommand, ServeToolsArgs, ServerToolsArgs};
+use crate::boxed_future::box_future;
 use crate::env_spec::EnvSpec;
 use crate::failure::Failure;
 use crate::named_value::parse_setting;
@@ -26,15 +27,21 @@ pub(crate) async fn complete(
     process_env: &ProcessEnv,
 ) -> Result<Command, Failure> {
     match &mut command {
-        Command::Ask(args) => complete_ask(args, process_env).await?,
-        Command::Tools(args) => complete_tools(args, typed, process_env).await?,
-        Command::Models(args) => complete_models(args, process_env).await?,
-        Command::Prompt(args) => complete_prompt(args, typed, process_env).await?,
-        Command::Rules(args) => complete_rules(args.command.scope_mut(), process_env).await?,
+        Command::Ask(args) => box_future(move || complete_ask(args, process_env)).await?,
+        Command::Tools(args) => box_future(move || complete_tools(args, typed, process_env)).await?,
+        Command::Models(args) => box_future(move || complete_models(args, process_env)).await?,
+        Command::Prompt(args) => box_future(move || complete_prompt(args, typed, process_env)).await?,
+        Command::Rules(args) => {
+            box_future(move || complete_rules(args.command.scope_mut(), process_env)).await?
+        }
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => match &mut args.command {
-            McpCommand::Serve(args) => complete_mcp_serve(args, typed, process_env).await?,
-            McpCommand::Tools(args) => complete_mcp_tools(args, typed, process_env).await?,
+            McpCommand::Serve(args) => {
+                box_future(move || complete_mcp_serve(args, typed, process_env)).await?
+            }
+            McpCommand::Tools(args) => {
+                box_future(move || complete_mcp_tools(args, typed, process_env)).await?
+            }
             McpCommand::List(_)
             | McpCommand::Add(_)
             | McpCommand::Remove(_)

@@ -2,6 +2,7 @@
 #![deny(unsafe_code)]
 
 mod arguments;
+mod boxed_future;
 mod commands;
 mod config;
 mod exit;

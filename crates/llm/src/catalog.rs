@@ -5,6 +5,7 @@
 mod cost;
 mod entry;
 mod file;
+mod index;
 mod overlay;
 mod quirks;
 
@@ -13,6 +14,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 use self::entry::CatalogEntry;
+use self::index::MODELS;
 pub use self::quirks::{CallIds, OutputLimit, ReasoningContent, ServerQuirks};
 use crate::error::Error;
 
@@ -135,7 +137,8 @@ pub struct Catalog {
 
 const SHIPPED: &str = include_str!("../catalog/models.json");
 
-static BUILT_IN: LazyLock<Catalog> = LazyLock::new(|| Catalog { entries: CatalogEntry::parse_list(SHIPPED) });
+static BUILT_IN: LazyLock<Catalog> =
+    LazyLock::new(|| Catalog { entries: MODELS.iter().map(CatalogEntry::from).collect() });
 
 impl ModelInfo {
     /// Creates a model without capabilities and with unknown prices.

@@ -3,6 +3,7 @@
 #[cfg(feature = "compat")]
 mod claude;
 mod conversation;
+mod definition;
 #[cfg(feature = "compat")]
 mod exec;
 mod given;
@@ -12,7 +13,7 @@ use std::ffi::OsString;
 use std::io;
 
 use clap::error::ErrorKind;
-use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
+use clap::{ArgMatches, FromArgMatches as _};
 
 #[cfg(feature = "compat")]
 pub(crate) use self::claude::{options as stream_options, own_mode};
@@ -91,19 +92,32 @@ fn native_arguments(passed: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
     Ok(conversation::named(passed))
 }
 
+/// Parses the arguments of a process, with the definition of only one subcommand if they have no error.
 fn arguments(args: &[OsString]) -> Result<Arguments, clap::Error> {
-    from_matches(&Arguments::command().try_get_matches_from(args)?)
+    let alone = definition::for_first_argument(args);
+    // Errors and help describe the whole command.
+    match alone.and_then(|subcommand| parse_with(subcommand, args).ok()) {
+        Some(arguments) => Ok(arguments),
+        None => parse_with(definition::complete(), args),
+    }
 }
 
-fn from_matches(matches: &ArgMatches) -> Result<Arguments, clap::Error> {
+fn parse_with(mut command: clap::Command, args: &[OsString]) -> Result<Arguments, clap::Error> {
+    let matches = command.try_get_matches_from_mut(args)?;
+    from_matches(&command, &matches)
+}
+
+fn from_matches(command: &clap::Command, matches: &ArgMatches) -> Result<Arguments, clap::Error> {
     let mut arguments = Arguments::from_arg_matches(matches)?;
-    let mut innermost = matches;
-    while let Some((_, matches)) = innermost.subcommand() {
-        innermost = matches;
+    let (mut command, mut matches) = (command, matches);
+    while let Some((name, inner)) = matches.subcommand()
+        && let Some(subcommand) = command.find_subcommand(name)
+    {
+        (command, matches) = (subcommand, inner);
     }
-    arguments.typed = given::typed_flags(innermost);
+    arguments.typed = given::typed_flags(matches);
     if let Some(run) = arguments.command.session_mut() {
-        run.session.given = given::remember(innermost);
+        run.session.given = given::remember(command, matches);
         run.typed.clone_from(&arguments.typed);
     }
     Ok(arguments)

@@ -23,6 +23,7 @@ use self::channel::HostChannel;
 use self::conversation::ClaudeConversation;
 use crate::arguments::RunArgs;
 use crate::arguments::command_line;
+use crate::boxed_future::box_future;
 use crate::commands::run::select;
 use crate::console;
 use crate::env_spec::EnvironmentChoice;
@@ -45,18 +46,20 @@ const UUID: usize = 36;
 pub(crate) async fn claude(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     args.conversation.refuse()?;
     let options = with_settings(command_line::stream_options(&args.passed)?)?;
-    let selected = select(&args, process_env).await?;
+    let selected = box_future(|| select(&args, process_env)).await?;
     let mut sources = SettingSources::of_selected(args.given()?, selected.as_ref())?;
     // The host gives the mode.
     sources.remembered.recorded_mode = None;
-    let mut resolved = Host::new(process_env.clone()).resolve(sources).await?;
+    let host = Host::new(process_env.clone());
+    let mut resolved = box_future(|| host.resolve(sources)).await?;
     resolved.spec.persistence.id = new_id(&options, process_env).await?;
     let spec = &resolved.spec;
     // A resumed session may use another directory than the current one.
     let process_env = &process_env.clone().with_workspace(spec.environment.dir.as_deref());
     EnvTarget::new(EnvironmentChoice::try_from(spec)?, Confinement::from(spec), process_env)?;
     let interrupts = Interrupts::listen()?;
-    let model = interrupts.race(Host::new(process_env.clone()).choose_model(spec)).await?;
+    let host = Host::new(process_env.clone());
+    let model = box_future(|| interrupts.race(host.choose_model(spec))).await?;
 
     let (lines, unwritten) = unbounded_channel();
     let (sender, events) = unbounded_channel();
@@ -74,7 +77,7 @@ pub(crate) async fn claude(args: RunArgs, process_env: &ProcessEnv) -> Result<Ex
         &interrupts,
         process_env,
     );
-    let ended = conversation.run().await;
+    let ended = box_future(|| conversation.run()).await;
     let closed = conversation.close(ended.is_err()).await;
     channel.end_output();
     // A host that does not read must not keep the process alive.

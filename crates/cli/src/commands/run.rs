@@ -16,6 +16,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use crate::approve::{Prompter, Question};
 use crate::arguments::{OutputFormat, PromptArgs, RunArgs};
 use crate::attendant::Attendant as _;
+use crate::boxed_future::box_future;
 use crate::commands::sessions::stored_conversation::{self, StoredConversation};
 use crate::console::{self, Console};
 use crate::env_spec::{EnvSpec, EnvironmentChoice};
@@ -48,7 +49,8 @@ use crate::terminal::{
 /// Every outcome other than success is a failure.
 pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
     args.conversation.refuse()?;
-    on_surface(RunSurface::Transcript, args, SurfaceStart::default(), process_env).await?;
+    let transcript = RunSurface::Transcript;
+    box_future(|| on_surface(transcript, args, SurfaceStart::default(), process_env)).await?;
     Ok(Exit::Done)
 }
 
@@ -57,11 +59,12 @@ pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit
     terminal::require(process_env, (&args.conversation).into())?;
     let (mut args, mut beginning) = (args, SurfaceStart::default());
     loop {
-        let (next, device) =
-            match on_surface(RunSurface::Conversation, args.clone(), beginning, process_env).await? {
-                SurfaceEnd::NotStarted | SurfaceEnd::Task => return Ok(Exit::Done),
-                SurfaceEnd::Conversation(left) => *left,
-            };
+        let conversation = RunSurface::Conversation;
+        let end = box_future(|| on_surface(conversation, args.clone(), beginning, process_env)).await?;
+        let (next, device) = match end {
+            SurfaceEnd::NotStarted | SurfaceEnd::Task => return Ok(Exit::Done),
+            SurfaceEnd::Conversation(left) => *left,
+        };
         args.prompt = PromptArgs::default();
         beginning = SurfaceStart { device: Some(device), ..SurfaceStart::default() };
         let session = &mut args.session;
@@ -151,13 +154,14 @@ async fn on_surface(
     beginning: SurfaceStart,
     process_env: &ProcessEnv,
 ) -> Result<SurfaceEnd, CommandFailure> {
-    let selected = select(&args, process_env).await?;
+    let selected = box_future(|| select(&args, process_env)).await?;
     // A session remembers its initial mode, and the record contains the current one.
     let has_settings = beginning.settings.is_some();
     let is_mode_given = has_settings || beginning.is_first() && args.policy.mode.is_some();
     let is_effort_given =
         has_settings || beginning.is_first() && args.session.given.contains_key("reasoning-effort");
-    let resolved = resolve(surface, &args, &beginning, selected.as_ref(), is_mode_given, process_env).await?;
+    let resolve = || resolve(surface, &args, &beginning, selected.as_ref(), is_mode_given, process_env);
+    let resolved = box_future(resolve).await?;
     let ResolvedSession { mut spec, remembered, presentation } = resolved;
     let conversation = args.conversation.clone().with_configuration(&presentation, &args.typed);
     // A resumed session may use another directory than the current one.
@@ -180,9 +184,9 @@ async fn on_surface(
     let prompt = if needs_no_prompt { None } else { Some(prompt_source::read(&args.prompt)?) };
     let interrupts = Interrupts::listen()?;
     let host = Host::new(process_env.clone());
-    let model = interrupts.race(host.choose_model(&spec)).await?;
+    let model = box_future(|| interrupts.race(host.choose_model(&spec))).await?;
     // Last, so that no failure leaves a worktree behind.
-    let worktree = create_worktree(&mut spec, process_env).await?;
+    let worktree = box_future(|| create_worktree(&mut spec, process_env)).await?;
     // In a hook of git, commands in the worktree would work on the repository of the hook.
     let has_worktree = worktree.is_some() || selected.as_ref().is_some_and(SelectedSession::has_worktree);
     let of_worktree = has_worktree.then(|| process_env.clone().without_repository());
@@ -190,7 +194,8 @@ async fn on_surface(
     // Later, the terminal is in the modes of the conversation, and untrusted parts are left out without a question.
     if surface == RunSurface::Conversation && beginning.is_first() {
         let environment = EnvironmentChoice::try_from(&spec)?;
-        match interrupts.race(trust_prompt::decide_trust(&environment, process_env)).await {
+        let decide = || interrupts.race(trust_prompt::decide_trust(&environment, process_env));
+        match box_future(decide).await {
             Ok(true) => {}
             Ok(false) => {
                 remove_worktree(worktree.as_ref(), process_env).await?;
@@ -256,7 +261,7 @@ async fn on_surface(
         is_stored: opened.is_stored,
         is_resumed: opened.is_resumed,
     };
-    let result = run.execute(&environment, process_env, &interrupts).await;
+    let result = box_future(|| run.execute(&environment, process_env, &interrupts)).await;
     if result.is_err() {
         servers.close().await;
     }
@@ -286,7 +291,8 @@ async fn resolve(
         // The user can be asked.
         sources.defaults.policy.mode = Some(Mode::Edit);
     }
-    let mut resolved = Host::new(process_env.clone()).resolve(sources).await?;
+    let host = Host::new(process_env.clone());
+    let mut resolved = box_future(|| host.resolve(sources)).await?;
     beginning.apply(&mut resolved);
     if let Some(selected) = selected.filter(|_| !beginning.is_first()) {
         // The command line sets the environment of the first session, which may be a different one.
@@ -389,9 +395,10 @@ impl SessionRun<'_> {
         let unfinished = self.session.resumed();
         match self.questions.take() {
             Some(questions) => {
-                self.converse(questions, unfinished, env_session, process_env, interrupts).await
+                box_future(|| self.converse(questions, unfinished, env_session, process_env, interrupts))
+                    .await
             }
-            None => self.run_task(unfinished, env_session, process_env, interrupts).await,
+            None => box_future(|| self.run_task(unfinished, env_session, process_env, interrupts)).await,
         }
     }
 
@@ -447,7 +454,7 @@ impl SessionRun<'_> {
             notices: console::divert_notices(),
             questions,
         };
-        let left = terminal::converse(begun, surroundings, process_env, interrupts).await?;
+        let left = box_future(|| terminal::converse(begun, surroundings, process_env, interrupts)).await?;
         servers.close().await;
         if interrupts.is_interrupted() {
             return Err(Failure::silent(FailureKind::Interrupted).into());
@@ -495,7 +502,7 @@ impl SessionRun<'_> {
             limits,
             answers,
         };
-        let report = follow(session, task, &mut view, &mut console, interrupts).await?;
+        let report = box_future(|| follow(session, task, &mut view, &mut console, interrupts)).await?;
         servers.close().await;
         // Any other failure takes precedence over denied calls.
         let unwritten = write_last_message(args, &report.outcome.text, interrupts).await.err();

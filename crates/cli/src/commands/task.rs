@@ -21,6 +21,7 @@ use pintle_workflow::{IntactTask, KIND, KIND_TASK, TaskHostError, read_intact_ta
 use serde_json::{Value, json};
 
 use crate::arguments::{ListFormat, ListTasksArgs, ReportTaskArgs, TaskArgs, TaskCommand, TaskReportFormat};
+use crate::boxed_future::box_future;
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
@@ -31,14 +32,14 @@ use crate::sessions::{Sessions, find_by_prefix};
 /// Runs `pintle task`.
 pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     match args.command {
-        TaskCommand::Run(args) => run::run(*args, process_env).await,
-        TaskCommand::List(args) => list(&args, process_env).await,
-        TaskCommand::Show(args) => show::show(&args, process_env).await,
-        TaskCommand::Report(args) => report(&args, process_env).await,
-        TaskCommand::Steer(args) => signals::steer(args, process_env).await,
-        TaskCommand::Decide(args) => signals::decide(args, process_env).await,
-        TaskCommand::Cancel(args) => signals::cancel(args, process_env).await,
-        TaskCommand::Apply(args) => apply::apply(args, process_env).await,
+        TaskCommand::Run(args) => box_future(|| run::run(*args, process_env)).await,
+        TaskCommand::List(args) => box_future(|| list(&args, process_env)).await,
+        TaskCommand::Show(args) => box_future(|| show::show(&args, process_env)).await,
+        TaskCommand::Report(args) => box_future(|| report(&args, process_env)).await,
+        TaskCommand::Steer(args) => box_future(|| signals::steer(args, process_env)).await,
+        TaskCommand::Decide(args) => box_future(|| signals::decide(args, process_env)).await,
+        TaskCommand::Cancel(args) => box_future(|| signals::cancel(args, process_env)).await,
+        TaskCommand::Apply(args) => box_future(|| apply::apply(args, process_env)).await,
     }
 }
 

@@ -1,6 +1,6 @@
 //! `run` and `ask` in each dialect.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use pintle_testkit::Dialect;
 
@@ -46,6 +46,19 @@ fn gemini() {
 #[test]
 fn compatible() {
     creates_and_edits(Dialect::ChatCompletions);
+}
+
+/// The futures of subcommands and of the steps of a run are on the heap, also in an unoptimised build.
+#[test]
+fn a_run_needs_less_than_a_mebibyte_of_stack() {
+    let harness = Harness::new(Dialect::OpenAiResponses, "[[turn]]\ntext = \"Hello.\"\n");
+    let unlimited = harness.command("run", &["Hi"]);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", r#"ulimit -s 1024 && exec "$0" "$@""#]).env_clear().stdin(Stdio::null());
+    limited.arg(unlimited.get_program()).args(unlimited.get_args());
+    limited.envs(unlimited.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = run(&mut limited);
+    assert_eq!((output.code, output.stdout.trim()), (Some(0), "Hello."), "{output:?}");
 }
 
 #[test]

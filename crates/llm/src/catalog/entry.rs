@@ -1,15 +1,14 @@
 //! Catalog entries, parsed on demand.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::OnceLock;
 
-use serde::Deserialize;
-
-use super::ModelInfo;
+use super::{ModelInfo, SHIPPED};
 
 /// An entry whose names are known.
 ///
-/// Most programs look up a model or two, so only the names of built-in entries are parsed up front.
+/// Most programs look up a model or two, so a built-in entry is parsed on first use. Its names are in the index.
 #[derive(Clone)]
 pub(super) enum CatalogEntry {
     Parsed(ModelInfo),
@@ -18,48 +17,32 @@ pub(super) enum CatalogEntry {
 
 #[derive(Clone)]
 pub(super) struct LazyEntry {
-    names: Names<'static>,
-    text: &'static str,
+    indexed: &'static IndexedModel,
     model: OnceLock<ModelInfo>,
 }
 
-/// Keys of a lookup.
-#[derive(Clone, Deserialize)]
-struct Names<'a> {
-    id: &'a str,
-    provider: &'a str,
-    #[serde(borrow, default)]
-    aliases: Vec<&'a str>,
+/// Keys of a lookup for a built-in model, and the location of the model.
+#[derive(Debug)]
+pub(super) struct IndexedModel {
+    pub(super) id: &'static str,
+    pub(super) provider: &'static str,
+    pub(super) aliases: &'static [&'static str],
+    /// Bytes of the model in the built-in file.
+    pub(super) text: Range<usize>,
 }
 
 impl CatalogEntry {
-    /// Parses the names in a list in the format of `catalog/README.md`. Names must not contain escapes. Entries after an
-    /// error are left out.
-    pub(super) fn parse_list(json: &'static str) -> Vec<Self> {
-        let mut entries = Vec::new();
-        let mut rest = json;
-        // An entry follows the opening bracket or the comma after the previous entry.
-        while let Some((_, from_entry)) = rest.split_once(['[', ',']) {
-            let mut stream = serde_json::Deserializer::from_str(from_entry).into_iter();
-            let Some(Ok(names)) = stream.next() else { break };
-            let Some((text, after)) = from_entry.split_at_checked(stream.byte_offset()) else { break };
-            entries.push(Self::Lazy(LazyEntry { names, text, model: OnceLock::new() }));
-            rest = after;
-        }
-        entries
-    }
-
     pub(super) fn id(&self) -> &str {
         match self {
             Self::Parsed(model) => &model.id,
-            Self::Lazy(lazy) => lazy.names.id,
+            Self::Lazy(lazy) => lazy.indexed.id,
         }
     }
 
     pub(super) fn provider(&self) -> &str {
         match self {
             Self::Parsed(model) => &model.provider,
-            Self::Lazy(lazy) => lazy.names.provider,
+            Self::Lazy(lazy) => lazy.indexed.provider,
         }
     }
 
@@ -68,7 +51,7 @@ impl CatalogEntry {
         self.id() == name
             || match self {
                 Self::Parsed(model) => model.aliases.iter().any(|alias| alias == name),
-                Self::Lazy(lazy) => lazy.names.aliases.contains(&name),
+                Self::Lazy(lazy) => lazy.indexed.aliases.contains(&name),
             }
     }
 
@@ -83,9 +66,10 @@ impl CatalogEntry {
 
 impl LazyEntry {
     fn parse(&self) -> ModelInfo {
-        // A test parses the complete built-in file, so the fallback is never used.
-        serde_json::from_str(self.text)
-            .unwrap_or_else(|_| ModelInfo::new(self.names.provider, self.names.id, 1))
+        let IndexedModel { id, provider, text, .. } = self.indexed;
+        let text = SHIPPED.get(text.clone()).unwrap_or_default();
+        // A test parses all built-in entries, so the fallback is never used.
+        serde_json::from_str(text).unwrap_or_else(|_| ModelInfo::new(*provider, *id, 1))
     }
 }
 
@@ -101,6 +85,12 @@ impl PartialEq for CatalogEntry {
     }
 }
 
+impl From<&'static IndexedModel> for CatalogEntry {
+    fn from(indexed: &'static IndexedModel) -> Self {
+        Self::Lazy(LazyEntry { indexed, model: OnceLock::new() })
+    }
+}
+
 impl From<ModelInfo> for CatalogEntry {
     fn from(model: ModelInfo) -> Self {
         Self::Parsed(model)
@@ -109,8 +99,24 @@ impl From<ModelInfo> for CatalogEntry {
 
 #[cfg(test)]
 mod tests {
+    #![expect(
+        clippy::disallowed_methods,
+        reason = "the checked-in index is compared, and written when asked for"
+    )]
+
+    use std::fmt::Write as _;
+
+    use serde_json::value::RawValue;
+
     use super::*;
-    use crate::catalog::{Catalog, SHIPPED};
+    use crate::catalog::{Catalog, MODELS};
+
+    const INDEX: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/catalog/index.rs");
+
+    /// Returns the built-in catalog, of which no entry is parsed.
+    fn built_in() -> Catalog {
+        Catalog { entries: MODELS.iter().map(CatalogEntry::from).collect() }
+    }
 
     /// Number of entries parsed so far.
     fn parsed(entries: &[CatalogEntry]) -> usize {
@@ -119,9 +125,45 @@ mod tests {
         entries.iter().filter(is_parsed).count()
     }
 
+    /// Returns the source text of the index.
+    fn generated() -> String {
+        let file: &'static str = SHIPPED;
+        let models: Vec<&'static RawValue> = serde_json::from_str(file).unwrap();
+        let mut source = "//! Index of `catalog/models.json`, which `cargo xtask generate` writes.\n\n\
+                          use super::entry::IndexedModel;\n\n\
+                          /// Names of the models and ranges of their text, in the order of the file.\n\
+                          #[rustfmt::skip]\n\
+                          pub(super) const MODELS: &[IndexedModel] = &[\n"
+            .to_owned();
+        for text in models.into_iter().map(RawValue::get) {
+            let ModelInfo { id, provider, aliases, .. } = serde_json::from_str(text).unwrap();
+            let start = text.as_ptr().addr() - file.as_ptr().addr();
+            let end = start + text.len();
+            writeln!(
+                source,
+                "    IndexedModel {{ id: {id:?}, provider: {provider:?}, aliases: &{aliases:?}, text: {start}..{end} }},"
+            )
+            .unwrap();
+        }
+        source + "];\n"
+    }
+
+    #[test]
+    fn the_checked_in_index_matches_the_models() {
+        let generated = generated();
+        if std::env::var_os("WRITE_CATALOG_INDEX").is_some() {
+            std::fs::write(INDEX, &generated).unwrap();
+        }
+        assert!(
+            std::fs::read_to_string(INDEX).unwrap() == generated,
+            "crates/llm/src/catalog/index.rs does not match catalog/models.json; regenerate it with\n    \
+             cargo xtask generate"
+        );
+    }
+
     #[test]
     fn only_requested_models_are_parsed() {
-        let catalog = Catalog { entries: CatalogEntry::parse_list(SHIPPED) };
+        let catalog = built_in();
         assert_eq!(catalog.get("no-such-model"), None);
         assert_eq!(catalog.find("openai", "claude-opus-4-6"), None);
         assert_eq!(parsed(&catalog.entries), 0);
@@ -133,8 +175,8 @@ mod tests {
     }
 
     #[test]
-    fn names_parsed_up_front_are_those_of_the_models() {
-        let entries = CatalogEntry::parse_list(SHIPPED);
+    fn indexed_names_are_those_of_the_models() {
+        let entries = built_in().entries;
         let models: Vec<ModelInfo> = serde_json::from_str(SHIPPED).unwrap();
         assert_eq!(entries.len(), models.len());
         for (entry, model) in entries.iter().zip(models) {

@@ -2,9 +2,7 @@
 
 use std::ffi::OsString;
 
-use clap::CommandFactory as _;
-
-use crate::arguments::Arguments;
+use super::definition;
 
 /// Subcommand of a conversation.
 const CHAT: &str = "chat";
@@ -27,8 +25,7 @@ fn begins_conversation(first: Option<&OsString>) -> bool {
     if first.starts_with('-') {
         return !GLOBAL.contains(&first);
     }
-    let command = Arguments::command();
-    let mut names = command.get_subcommands().map(clap::Command::get_name).chain(["help"]);
+    let mut names = definition::subcommand_names().chain(["help"]);
     let is_close = |name: &str| name == first || strsim::levenshtein(name, first) <= 2;
     !names.any(is_close)
 }

@@ -2,10 +2,9 @@
 
 use std::ffi::OsString;
 
-use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue};
 
-use crate::arguments::Arguments;
+use super::definition;
 
 /// Longest task that a hint repeats, in characters.
 const MAX_TASK: usize = 100;
@@ -39,7 +38,7 @@ fn for_option_of_others(error: &clap::Error) -> Option<&'static str> {
 /// Returns whether the parser's tips do not help: for options of other agents, and if they name a hidden flag.
 pub(super) fn misleads(error: &clap::Error) -> bool {
     let suggests_hidden = |suggested: &str| {
-        let command = Arguments::command();
+        let command = definition::complete();
         let mut arguments = command.get_subcommands().flat_map(clap::Command::get_arguments);
         arguments.any(|argument| {
             argument.is_hide_set()
@@ -90,6 +89,7 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
+    use crate::arguments::Arguments;
 
     fn hint_for(arguments: &[&str]) -> Option<String> {
         let args: Vec<OsString> = ["pintle"].iter().chain(arguments).map(OsString::from).collect();

@@ -21,6 +21,7 @@ use super::{gate_prompt, progress};
 use crate::approve::Prompter;
 use crate::arguments::{OutputFormat, RunArgs, RunTaskArgs};
 use crate::attendant::Attendant as _;
+use crate::boxed_future::box_future;
 use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::failure::{Failure, FailureKind, OrFailure as _};
@@ -34,14 +35,15 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     let given = args.run.given()?;
     #[cfg(feature = "restate")]
     if let Some(url) = args.restate.clone().or_else(|| process_env.variable(super::engine::RESTATE)) {
-        let spec = host.resolve(given.into()).await?.spec;
-        return hand_over(&args, &url, &LocalDirectory::from_settings(&spec, &host)?, process_env).await;
+        let spec = box_future(|| host.resolve(given.into())).await?.spec;
+        let directory = LocalDirectory::from_settings(&spec, &host)?;
+        return box_future(|| hand_over(&args, &url, &directory, process_env)).await;
     }
-    let performer_factory = HostPerformerFactory::open(host, given).await?;
+    let performer_factory = box_future(|| HostPerformerFactory::open(host, given)).await?;
     let sessions = performer_factory.sessions();
     let format = args.run.output;
     // Until the handlers are installed, a signal ends the process, also while it reads standard input.
-    let source = select_source(&args, sessions).await?;
+    let source = box_future(|| select_source(&args, sessions)).await?;
     let interrupts = Interrupts::listen()?;
     let prompter = Prompter::from_process(console::style(process_env), Some(process_env.principal()), false);
     let id = match &source {
@@ -56,7 +58,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
         interrupts: &interrupts,
         process_env,
     };
-    let host = opener.open(source).await?;
+    let host = box_future(|| opener.open(source)).await?;
     console::notice(&format!("task {id}; `pintle task report {id}` says where it is"));
     if format == OutputFormat::StreamJson {
         console::print(&identity_line(&id)?).await?;
@@ -64,7 +66,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     let performer = Arc::new(performer_factory.create(&id)?);
     let contract = host.task().contract().clone();
     let task_console = TaskConsole { sessions, id: &id, prompter: &prompter, format };
-    let ended = task_console.run(host, performer.clone(), &interrupts).await?;
+    let ended = box_future(|| task_console.run(host, performer.clone(), &interrupts)).await?;
     match ended {
         Ok(outcome) => {
             // The outcome is recorded, and leftover files do not change it.
