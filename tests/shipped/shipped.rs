@@ -15,6 +15,7 @@ mod embedded_host;
 mod exec;
 mod files;
 mod gate_order;
+mod git_facts;
 mod grants;
 mod home;
 mod host_home;

@@ -198,11 +198,15 @@ impl Git {
             settings.push_str(" -c ");
             push_shell_word(&mut settings, setting);
         }
-        // The names of variables are read from the lines of `env`, since `sh` has no list of them.
-        let names = r"env | sed -n 's/^\(GIT_[A-Za-z0-9_]*\)=.*/\1/p'";
-        let unset = format!(r#"case $pintle_name in {kept}) ;; *) unset "$pintle_name" ;; esac"#);
+        // Builtins of the shell list the variables, since each further process delays the command. A value with white space is
+        // split into words, and a word that looks like a variable is at most unset without need.
+        let unset =
+            format!(r#"case $pintle_name in {kept}|*[!A-Za-z0-9_]*) ;; GIT_*) unset "$pintle_name" ;; esac"#);
+        let names = format!(
+            "set -f; for pintle_name in $(export -p); do pintle_name=${{pintle_name%%=*}}; {unset}; done; set +f"
+        );
         let line = format!(
-            r#"for pintle_name in $({names}); do {unset}; done; export{variables}; git() {{ command git --no-pager{settings} "$@"; }}; {script}"#,
+            r#"{names}; export{variables}; git() {{ command git --no-pager{settings} "$@"; }}; {script}"#,
         );
         ExecRequest::new(line).with_env("LC_ALL", "C")
     }

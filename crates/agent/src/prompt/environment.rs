@@ -33,13 +33,13 @@ pub struct EnvironmentContext {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GitContext {
-    /// Branch, or `(detached)`; `None` if git timed out.
+    /// Branch, or `(detached)`; `None` if only git can read it and timed out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// Number of tracked files that differ from the last commit, including conflicts; `None` if git timed out.
+    /// Number of tracked files that differ from the last commit, including conflicts; `None` if git was late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modified: Option<usize>,
-    /// Number of untracked files, where an untracked directory counts once; `None` if git timed out.
+    /// Number of untracked files, where an untracked directory counts once; `None` if git was late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untracked: Option<usize>,
     /// Short hash and subject of the last commits, newest first; at most ten.
@@ -72,9 +72,10 @@ impl EnvironmentContext {
 
     /// Gathers the facts of `env`. `date` is the current date as `YYYY-MM-DD`; the library reads no clock.
     ///
-    /// Runs one git command with a time-out of five seconds. Never fails: without git, outside of a repository, or
-    /// where commands are refused, `git` is `None`; facts that git did not report in time stay unknown. Dropping the
-    /// future kills the command.
+    /// In a work tree it runs one git command with a time-out of five seconds, elsewhere none. If the index is large, the
+    /// status is left out unless git reports it within ten milliseconds of the commits. Never fails: without git, outside of a
+    /// repository, or where commands are refused, `git` is `None`; facts that git did not report in time stay unknown.
+    /// Dropping the future kills the command.
     pub async fn gather(env: &dyn ExecutionEnvironment, date: String) -> Self {
         let directory = env.working_directory();
         let mut context = Self::new(directory.to_string_lossy(), env.platform(), env.os_version(), date);

@@ -238,6 +238,36 @@ async fn variables_of_hooks_are_not_inherited() {
     assert_eq!(fixture.observe(&variables).await, expected);
 }
 
+/// Each process delays the command, and the first request of a session waits for one.
+#[tokio::test]
+async fn no_other_program_is_needed() {
+    let fixture = Fixture::new().await;
+    let program = fixture.print("unset -f git; command -v git").await;
+    let programs = fixture.home.path().join("programs");
+    fs::create_dir(&programs).unwrap();
+    std::os::unix::fs::symlink(program.trim_end_matches("\n0"), programs.join("git")).unwrap();
+    for shell in ["/bin/sh", "/bin/bash"].into_iter().filter(|shell| std::path::Path::new(shell).exists()) {
+        let environment = LocalEnvironment::builder(fixture.home.path().join("repository"))
+            .shell(shell)
+            .variable("PATH", &programs)
+            .variable("HOME", fixture.home.path())
+            .variable("GIT_DIR", "/nonexistent")
+            .variable("GIT_TRACE", "1 GIT_DIR;x=1 *\nGIT_EXEC_PATH=/nonexistent")
+            .build()
+            .unwrap();
+        let request =
+            Git::new().script("git rev-parse --abbrev-ref HEAD; echo \"$- [$GIT_TRACE]\" \"$PWD\"/z*");
+        let result = environment.exec_command(request).await.unwrap();
+        let output = result.output.to_text_lossy().unwrap();
+        let lines: Vec<&str> = output.lines().collect();
+        assert_eq!(lines.first(), Some(&"main"), "{shell}: {output}");
+        let (options, rest) = lines[1].split_once(' ').unwrap();
+        assert!(!options.contains('f'), "{shell}: {output}");
+        assert!(rest.starts_with("[] ") && rest.ends_with("/repository/z"), "{shell}: {output}");
+        environment.cleanup().await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn the_settings_that_decide_on_content_are_those_of_the_user() {
     let fixture = Fixture::new().await;

@@ -159,19 +159,79 @@ async fn without_git_there_is_no_repository() {
     }
 }
 
+/// A work tree whose index has this size, and in which git prints this before it hangs.
+fn hanging(index: usize, stderr: &'static str, stdout: &'static str) -> MemoryEnvironment {
+    MemoryEnvironment::new("/p")
+        .with_file(".git/HEAD", "ref: refs/heads/main\n")
+        .with_file(".git/index", vec![0_u8; index])
+        .with_commands(move |_| CommandScript::exit(0).stderr(stderr).stdout(stdout).hang())
+}
+
 #[tokio::test(start_paused = true)]
 async fn git_runs_once_with_a_timeout() {
-    let head = "/p\n\n\0* 1a2b3c4 One\n";
-    let slow =
-        MemoryEnvironment::new("/p").with_commands(move |_| CommandScript::exit(0).stdout(head).hang());
-    let started = tokio::time::Instant::now();
-    let context = EnvironmentContext::gather(&slow, DATE.into()).await;
-    assert_eq!(context.git, Some(GitContext::new("/p").with_recent_commits(["1a2b3c4 One"])));
-    assert!(started.elapsed() < std::time::Duration::from_secs(10), "by the runtime's paused clock");
-    assert_eq!((slow.commands().len(), slow.running()), (1, 0));
+    let log = "* 1a2b3c4 One\n\0";
+    let known = GitContext::new("/p").with_branch("main").with_recent_commits(["1a2b3c4 One"]);
+    let large = 1 << 20;
+    for (index, stderr, stdout, milliseconds, expected) in [
+        (0, log, "? new\n", 5_000..8_000, known.clone()),
+        (0, log, "# branch.head other\n", 5_000..8_000, known.clone().with_branch("other")),
+        // In a large work tree a late status is left out, and late commits are not.
+        (large, log, "? new\n", 10..100, known.clone()),
+        (large, "* 1a2b3c4 One\n", "? new\n", 5_000..8_000, known.clone()),
+    ] {
+        let slow = hanging(index, stderr, stdout);
+        let started = tokio::time::Instant::now();
+        let context = EnvironmentContext::gather(&slow, DATE.into()).await;
+        assert_eq!(context.git, Some(expected), "{index} {stdout:?}");
+        let elapsed = started.elapsed().as_millis();
+        assert!(milliseconds.contains(&elapsed), "{elapsed} ms by the runtime's paused clock");
+        assert_eq!((slow.commands().len(), slow.running()), (1, 0));
+    }
 
-    let refusing = MemoryEnvironment::new("/p");
+    let refusing = MemoryEnvironment::new("/p").with_file(".git/HEAD", "ref: refs/heads/main\n");
     assert!(!EnvironmentContext::gather(&refusing, DATE.into()).await.is_git_repository);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_in_time_is_counted_in_a_large_work_tree() {
+    let env = MemoryEnvironment::new("/p")
+        .with_file(".git/HEAD", "ref: refs/heads/main\n")
+        .with_file(".git/index", vec![0_u8; 1 << 20])
+        .with_commands(|_| CommandScript::exit(0).stderr("* 1a2b3c4 One\n\0").stdout("? new\n"));
+    let expected =
+        GitContext::new("/p").with_branch("main").with_status(0, 1).with_recent_commits(["1a2b3c4 One"]);
+    assert_eq!(EnvironmentContext::gather(&env, DATE.into()).await.git, Some(expected));
+}
+
+#[tokio::test]
+async fn outside_of_a_work_tree_no_process_runs() {
+    let env = MemoryEnvironment::new("/p/a").with_commands(|_| CommandScript::exit(0));
+    assert!(!EnvironmentContext::gather(&env, DATE.into()).await.is_git_repository);
+    assert_eq!(env.commands().len(), 0);
+}
+
+/// Where git refuses the expected work tree, or the root may be elsewhere, git reports the root.
+#[tokio::test]
+async fn git_decides_about_work_trees() {
+    for (lines, below, root, commits) in [
+        // An index that cannot be read.
+        (["git commit -q --allow-empty -m One", "echo damaged > .git/index"], "", Some(""), 1),
+        // A bare repository in a work tree.
+        (["git commit -q --allow-empty -m One", "git clone -q --bare . bare"], "bare", None, 0),
+        // A `.git` that git ignores.
+        (["git commit -q --allow-empty -m One", "mkdir -p sub/.git/hooks"], "sub", Some(""), 1),
+        // A work tree elsewhere.
+        (["git config core.worktree ../sub", "mkdir sub"], "sub", Some("sub"), 0),
+        // A linked work tree.
+        (["git commit -q --allow-empty -m One", "git worktree add -q linked"], "linked", Some("linked"), 1),
+    ] {
+        let (directory, _env) = repository(&lines).await;
+        let env = environment(&directory.path().join(below));
+        let git = EnvironmentContext::gather(&env, DATE.into()).await.git;
+        let found = git.as_ref().map(|git| git.root.clone());
+        assert_eq!(found, root.map(|root| directory.path().join(root)), "{lines:?}");
+        assert_eq!(git.map_or(0, |git| git.recent_commits.len()), commits, "{lines:?}");
+    }
 }
 
 #[test]

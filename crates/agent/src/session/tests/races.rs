@@ -314,7 +314,8 @@ async fn simultaneous_commands_keep_the_session_usable() {
 
 #[tokio::test]
 async fn interrupt_stops_the_load_of_the_context() {
-    let place = env().with_commands(|_| CommandScript::exit(0).hang());
+    let place = env().with_file("/project/.git/HEAD", "ref: refs/heads/main\n");
+    let place = place.with_commands(|_| CommandScript::exit(0).hang());
     let harness = harness(anthropic().answer("done"), place);
     let run = harness.session.submit("go");
     settle().await;
