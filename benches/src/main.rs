@@ -1,7 +1,8 @@
 //! Benchmarks of Pintle, each the ratio of two measurements in one run.
 //!
 //! `cargo xtask bench [NAME [ROW]] [--write]` runs all suites, or the one with that name, in release; with `ROW`, only
-//! the rows whose names contain it. With `--write` the results replace those on the page.
+//! the rows whose names contain it. With `--write` the results replace those on the page. With `--figures` the headline
+//! figures are also printed, one per line.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::print_stdout,
@@ -17,6 +18,7 @@ mod dialect;
 #[cfg(feature = "durable")]
 mod durable;
 mod env;
+mod goals;
 mod governance;
 mod growth;
 mod measure;
@@ -32,6 +34,7 @@ mod round;
 #[cfg(feature = "server")]
 mod server;
 mod sessions;
+mod shipped;
 mod start;
 mod status;
 mod store;
@@ -96,9 +99,9 @@ fn main() -> ExitCode {
             return exit_code(helped);
         }
     }
-    let given = words.len();
-    words.retain(|word| word != "--write");
-    let write = words.len() < given;
+    let has_flag = |flag: &str| words.iter().any(|word| word == flag);
+    let (write, print_figures) = (has_flag("--write"), has_flag("--figures"));
+    words.retain(|word| !["--write", "--figures"].contains(&word.as_str()));
     let (name, row) = (words.first(), words.get(1).map_or("", String::as_str));
     let is_wanted = |suite: &&Suite| name.is_none_or(|name| name == suite.name);
     let suites: Vec<&Suite> = SUITES.iter().filter(is_wanted).collect();
@@ -116,6 +119,9 @@ fn main() -> ExitCode {
         println!("== {}", suite.name);
         let report = (suite.run)(row);
         print!("{}", report.markdown());
+        if print_figures {
+            print!("{}", report.figure_lines());
+        }
         if write && let Err(error) = page::write(suite.name, &report) {
             eprintln!("error: the page cannot be written: {error}");
             return ExitCode::FAILURE;

@@ -32,6 +32,8 @@ pub(crate) enum Aim {
     Cpu(f64),
     /// At most this multiple of both.
     Both(f64),
+    /// At most these multiples of its wall time and of its CPU time.
+    Each { wall: f64, cpu: f64 },
     /// At most this much more wall time.
     More(Duration),
     /// At most this much more CPU time.
@@ -177,6 +179,7 @@ impl Row {
             Aim::Wall(most) => within(Round::wall, most),
             Aim::Cpu(most) => within(Round::cpu, most),
             Aim::Both(most) => within(Round::wall, most) && within(Round::cpu, most),
+            Aim::Each { wall, cpu } => within(Round::wall, wall) && within(Round::cpu, cpu),
             Aim::More(most) => within(Round::more, milliseconds(most)),
             Aim::MoreCpu(most) => within(Round::more_cpu, milliseconds(most)),
         }

@@ -82,8 +82,8 @@ impl Plan {
     pub(crate) fn answer(&self, index: usize, body: &[u8], recordings: Option<&Path>) -> Vec<u8> {
         match self {
             Self::Rounds { tool, rounds, calls } if index < *rounds => {
-                let arguments = arguments_of(tool);
-                let call = |call: usize| Part::call(format!("call_{index}_{call}"), tool, arguments);
+                let arguments = arguments_of(tool, index);
+                let call = |call: usize| Part::call(format!("call_{index}_{call}"), tool, &arguments);
                 Dialect::Responses.stream(&(0..*calls).map(call).collect::<Vec<_>>())
             }
             Self::Rounds { .. } => Dialect::Responses.stream(&[Part::text("Done.")]),
@@ -94,7 +94,8 @@ impl Plan {
                 dialect.stream(&[Part::text(&"lorem ipsum ".repeat(bytes / 12))])
             }
             Self::Calls { dialect, count } => {
-                let call = |call: usize| Part::call(format!("call_{call}"), "note", arguments_of("note"));
+                let call =
+                    |call: usize| Part::call(format!("call_{call}"), "note", &arguments_of("note", call));
                 dialect.stream(&(0..*count).map(call).collect::<Vec<_>>())
             }
             Self::Arguments { dialect, bytes } => dialect.stream(&[long_arguments(*bytes)]),
@@ -131,9 +132,13 @@ impl fmt::Display for Plan {
     }
 }
 
-/// Returns the arguments of a call.
-fn arguments_of(tool: &str) -> &'static str {
-    if tool == "shell" { r#"{"command":"true"}"# } else { r#"{"text":"noted"}"# }
+/// Returns the arguments of a call in this round. The shipped command recognizes equal calls as a loop.
+fn arguments_of(tool: &str, round: usize) -> String {
+    match tool {
+        "exec_command" => json!({"cmd": format!("true {round}")}).to_string(),
+        "shell" => r#"{"command":"true"}"#.to_owned(),
+        _ => r#"{"text":"noted"}"#.to_owned(),
+    }
 }
 
 fn long_arguments(bytes: usize) -> Part {

@@ -11,6 +11,8 @@ pub(crate) struct Report {
     pub(crate) rows: Vec<Row>,
     pub(crate) facts: Vec<Fact>,
     pub(crate) curves: Vec<Curve>,
+    /// Headline figures, by their names in `xtask/figures.toml`.
+    figures: Vec<(&'static str, f64)>,
 }
 
 /// A number with a unit, without a baseline.
@@ -45,6 +47,24 @@ impl Fact {
 }
 
 impl Report {
+    /// Adds a row whose median is a headline figure, by the number of each round that the figure is.
+    pub(crate) fn push_figures(&mut self, row: Row, figures: &[(&'static str, fn(Round) -> f64)]) {
+        let medians = figures.iter().filter_map(|(name, of)| Some((*name, row.spread(of)?.median)));
+        self.figures.extend(medians);
+        self.rows.push(row);
+    }
+
+    /// Adds a fact whose median is a headline figure.
+    pub(crate) fn push_figure(&mut self, fact: Fact, name: &'static str) {
+        self.figures.push((name, fact.spread.median));
+        self.facts.push(fact);
+    }
+
+    /// Renders the headline figures as `cargo xtask figures` reads them.
+    pub(crate) fn figure_lines(&self) -> String {
+        self.figures.iter().map(|(name, value)| format!("figure {name} {value}\n")).collect()
+    }
+
     /// Renders tables, curves and notes.
     pub(crate) fn markdown(&self) -> String {
         let mut text = String::new();
@@ -77,11 +97,12 @@ fn row(row: &Row) -> Option<String> {
     let baseline = row.spread(Round::baseline_wall)?;
     let took = match row.aim {
         Aim::Cpu(_) | Aim::MoreCpu(_) => format!("{} of CPU", time(row.spread(Round::baseline_cpu)?.median)),
-        Aim::Wall(_) | Aim::Both(_) | Aim::More(_) => time(baseline.median),
+        Aim::Wall(_) | Aim::Both(_) | Aim::Each { .. } | Aim::More(_) => time(baseline.median),
     };
     let (first, aim) = match row.aim {
         Aim::Wall(most) => (ratio(wall), format!("{most:.2}")),
         Aim::Both(most) => (ratio(wall), format!("{most:.2}, both")),
+        Aim::Each { wall: most, cpu: most_cpu } => (ratio(wall), format!("{most:.2}, {most_cpu:.2} of CPU")),
         Aim::Cpu(most) => (ratio(wall), format!("{most:.2} of CPU")),
         Aim::More(most) => (more(row.spread(Round::more)?), format!("{:+.0} ms", milliseconds(most))),
         Aim::MoreCpu(most) => {

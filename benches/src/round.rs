@@ -1,6 +1,8 @@
 //! A tool round: request, stream, decode, trivial tool, next request.
 #![expect(clippy::disallowed_methods, reason = "measures sessions without a host")]
 
+mod shipped;
+
 use std::path::{Path, PathBuf};
 
 use pintle_agent::{ProviderProfile, Session, SessionConfig, Start};
@@ -85,7 +87,9 @@ pub(crate) fn run(wanted: &str) -> Report {
     if GROWTH.contains(wanted) {
         rows.push(harness.growth());
     }
-    rows.into()
+    let mut report = Report::from(rows);
+    shipped::run(wanted, &harness.model, &mut report);
+    report
 }
 
 /// The runtime and server that both sides use.

@@ -16,10 +16,9 @@ pub(crate) fn memory_of(process: &str, name: &str) -> u64 {
     kibibytes.unwrap_or_default() << 10
 }
 
-/// Returns the resident bytes that this process shares with no other; 0 if the system does not tell.
-#[cfg(feature = "server")]
-pub(crate) fn private_memory() -> u64 {
-    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
+/// Returns the resident bytes that a process shares with no other; 0 if the system does not report them.
+pub(crate) fn private_memory_of(process: &str) -> u64 {
+    let rollup = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
     let kibibytes = |name: &str| {
         let line = rollup.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         line.trim().trim_end_matches(" kB").parse::<u64>().ok()

@@ -5,24 +5,25 @@ mod pty;
 mod server;
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
     time::{Duration, Instant},
 };
 
 use serde_json::json;
-use tempfile::TempDir;
 
 use self::pty::Terminal;
 use self::server::{Answer, Server};
 use crate::dialect::Part;
-use crate::measure::{Aim, Comparison, Cost, Spread, milliseconds};
+use crate::goals::goal_time;
+use crate::measure::{Aim, Comparison, Cost, Round, Spread, milliseconds};
 use crate::report::{Bound, Fact, Report};
-use crate::start::{mebibytes, program, shipped};
+use crate::shipped::{LARGE, MODEL, SMALL, User};
+use crate::start::{mebibytes, program};
 use crate::status;
 
-/// Allowed delay of the first prompt in excess of the baseline.
-const START_AIM: Duration = Duration::from_millis(40);
+/// Allowed delay of the first prompt in excess of the baseline, in an empty home, where the sandbox is probed first.
+const FIRST_START_AIM: Duration = Duration::from_millis(40);
 
 /// Allowed time from a key to its echo, in milliseconds.
 const ECHO_AIM: f64 = 10.0;
@@ -36,7 +37,6 @@ const STREAM_AIM: Duration = Duration::from_millis(500);
 /// Allowed memory of the process after many turns, in MiB.
 const MEMORY_AIM: f64 = 40.0;
 
-const START: &str = "pintle, in a project where it was before: from start to the first prompt";
 const FIRST_START: &str = "pintle, for the first time in an empty home: from start to the first prompt";
 const ECHO_OF_BOTH: &str = "200 keys while 200 tokens a second stream and a background command prints 50 MB";
 const ECHO_OF_CALL: &str = "200 keys while the command of a call prints 50 MB";
@@ -97,51 +97,104 @@ pub(crate) fn run(wanted: &str) -> Report {
     report
 }
 
+/// A start whose time to the first prompt is measured.
+struct Start {
+    what: &'static str,
+    figure: &'static str,
+    /// Files of the repository.
+    files: usize,
+    has_caches: bool,
+    /// Whether each start has a directory in which no conversation was before.
+    is_fresh: bool,
+}
+
+const STARTS: [Start; 4] = [
+    Start {
+        what: "pintle, in a known directory: from start to the first prompt",
+        figure: "prompt-known",
+        files: SMALL,
+        has_caches: false,
+        is_fresh: false,
+    },
+    Start {
+        what: "pintle, in a fresh directory: from start to the first prompt",
+        figure: "prompt-fresh",
+        files: SMALL,
+        has_caches: false,
+        is_fresh: true,
+    },
+    Start {
+        what: "pintle, in a repository of 10,000 files: from start to the first prompt",
+        figure: "prompt-large",
+        files: LARGE,
+        has_caches: false,
+        is_fresh: false,
+    },
+    Start {
+        what: "pintle, in a fresh directory, with 400 MB of package caches at home: from start to the first prompt",
+        figure: "prompt-caches",
+        files: SMALL,
+        has_caches: true,
+        is_fresh: true,
+    },
+];
+
+/// Rounds of a start.
+const START_ROUNDS: usize = 15;
+
 fn starts(wanted: &str, report: &mut Report) {
     let server = Server::start(|_| Answer { parts: vec![Part::text("Hello.")], pause: Duration::ZERO });
-    let baseline = "a static program in raw mode that prints a prompt";
-    let row = |what| Comparison::new(what, baseline, Aim::More(START_AIM));
-    if START.contains(wanted) {
-        let project = Project::new();
+    let row = |what, aim| {
+        let baseline = "a static program in raw mode that prints a prompt";
+        Comparison::new(what, baseline, Aim::More(aim)).with_rounds(START_ROUNDS)
+    };
+    for start in STARTS.iter().filter(|start| start.what.contains(wanted)) {
+        let user = if start.has_caches { User::new().with_caches() } else { User::new() };
+        let mut project = Project::with_user(user, start.files);
+        // The first start on a machine also probes its sandbox.
         first_prompt(&project.conversation(&server));
-        let again = || first_prompt(&project.conversation(&server));
-        report.rows.push(row(START).compare(|| first_prompt(&echo()), again));
+        let costs = (0..=START_ROUNDS).map(|_| {
+            if start.is_fresh {
+                project.directory = project.user.create_project(start.files);
+            }
+            (first_prompt(&echo()), first_prompt(&project.conversation(&server)))
+        });
+        let measured = row(start.what, goal_time(start.figure)).of(costs);
+        report.push_figures(measured, &[(start.figure, Round::more)]);
     }
     if FIRST_START.contains(wanted) {
         let first = || first_prompt(&Project::new().conversation(&server));
-        report.rows.push(row(FIRST_START).compare(|| first_prompt(&echo()), first));
+        report.rows.push(row(FIRST_START, FIRST_START_AIM).compare(|| first_prompt(&echo()), first));
     }
 }
 
-/// An empty directory, and a home beside it: where sessions are kept must not be among the files that are watched.
-struct Project(TempDir);
+/// A user with a repository. The state is not among the files that are watched, since the home is beside the repository.
+struct Project {
+    user: User,
+    directory: PathBuf,
+}
 
 impl Project {
     fn new() -> Self {
-        let project = Self(TempDir::new().expect("there is room for a directory"));
-        std::fs::create_dir(project.directory()).expect("there is room for a directory");
-        project
+        Self::with_user(User::new(), SMALL)
     }
 
-    fn directory(&self) -> PathBuf {
-        self.0.path().join("project")
+    fn with_user(user: User, files: usize) -> Self {
+        let directory = user.create_project(files);
+        Self { user, directory }
+    }
+
+    fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Returns the command for a conversation with a server.
     fn conversation(&self, server: &Server) -> Command {
-        let mut command = Command::new(shipped("pintle"));
+        let mut command = self.user.pintle(&self.directory);
         command
-            .args(["chat", "--provider", "openai", "--model", "gpt-5.2", "--mode", "auto", "--base-url"])
+            .args(["chat", "--provider", "openai", "--model", MODEL, "--mode", "auto", "--base-url"])
             .arg(format!("http://{}/v1", server.address()))
-            .current_dir(self.directory())
-            .env("OPENAI_API_KEY", "sk-bench")
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("TERM", "xterm-256color");
-        for (name, directory) in [("HOME", "home"), ("TMPDIR", "tmp")] {
-            let directory = self.0.path().join(directory);
-            std::fs::create_dir_all(&directory).expect("there is room for a directory");
-            command.env(name, directory);
-        }
         command
     }
 }

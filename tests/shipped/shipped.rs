@@ -9,6 +9,7 @@ mod broken_servers;
 mod commands;
 mod compatible_servers;
 mod configuration;
+mod counts;
 mod demo;
 mod editor;
 mod embedded_host;

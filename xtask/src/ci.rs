@@ -24,7 +24,7 @@ use self::{
 use crate::{
     callgrind, clients, conformance, consumers, deny,
     failure::{Context as _, Failure},
-    features, load,
+    features, figures, load,
     metadata::Metadata,
     package, process, protocols,
     test_run::TestRun,
@@ -80,8 +80,8 @@ const fn long(name: &'static str, run: fn(&Metadata, &mut Notes) -> Result<StepO
 }
 
 /// `build` compiles the tree once, with the lints of clippy; later steps use what it has compiled. `doc`, `features` and
-/// `package` check it. The checks of `weight` are cold by design, and `consumers` reuses them; `callgrind` needs an
-/// optimized build.
+/// `package` check it. The checks of `weight` are cold by design, and `consumers` reuses them; `figures` and
+/// `callgrind` need optimized builds.
 const STEPS: &[Step] = &[
     short("fmt", |metadata, _| into_outcome(cargo(metadata, &["fmt", "--all", "--check"]))),
     short("tidy", |metadata, _| into_outcome(tidy::run(metadata, &[]))),
@@ -102,6 +102,7 @@ const STEPS: &[Step] = &[
     long("features", |metadata, _| into_outcome(features::run(metadata, &[]))),
     long("load", |_, notes| into_outcome(load::run_once(&notes.built()?.binaries))),
     long("weight", |metadata, _| into_outcome(weight::run(metadata, &[]))),
+    long("figures", |metadata, _| into_outcome(figures::check(metadata))),
     long("package", |metadata, _| into_outcome(package::run(metadata, &[]))),
     long("consumers", |metadata, _| into_outcome(consumers::check_all(metadata))),
     long("callgrind", |metadata, _| callgrind(metadata)),

@@ -19,6 +19,7 @@ mod delays;
 mod deny;
 mod failure;
 mod features;
+mod figures;
 mod fuzz;
 mod generate;
 mod load;
@@ -26,6 +27,7 @@ mod metadata;
 mod msrv;
 mod mutations;
 mod package;
+mod page;
 mod process;
 mod protocols;
 mod services;
@@ -101,8 +103,13 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "weight",
-        summary: "crates and cold check time of each layer alone, against xtask/weight.toml; --write | --command",
+        summary: "crates and cold check time of each layer alone, against xtask/weight.toml; --write",
         run: weight::run,
+    },
+    Command {
+        name: "figures",
+        summary: "the headline figures of the command, against the goals in xtask/figures.toml; [NAME] [--check] [--write] | --sizes",
+        run: figures::run,
     },
     Command {
         name: "wire",

@@ -1,8 +1,8 @@
 //! `cargo xtask weight`: the crates, and the CPU time of a cold check, that each layer alone costs its users.
 
+mod build;
 mod check;
 mod cold;
-mod command;
 mod page;
 mod table;
 mod tree;
@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{failure::Failure, metadata::Metadata};
 
+pub(crate) use self::build::{ColdBuild, output_directory, size_of};
 pub(crate) use self::cold::ColdChecks;
 
 use self::{
@@ -23,18 +24,17 @@ use self::{
 const SLACK: usize = 2;
 
 /// Measures each layer and fails if one exceeds the table. `--write` updates the check times in the table, and the table
-/// on the page. `--command` builds the command from nothing instead, which the gate has no time for.
+/// on the page.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     let write = match arguments {
         [] => false,
         [word] if word == "--write" => true,
-        [word] if word == "--command" => return command::run(metadata, &Table::load(metadata)?.command),
-        _ => return Err(Failure::new("`cargo xtask weight` takes nothing except `--write` or `--command`")),
+        _ => return Err(Failure::new("`cargo xtask weight` takes nothing except `--write`")),
     };
     let table = Table::load(metadata)?;
     table.require_every_library(metadata)?;
     if !write {
-        page::require(metadata, &table)?;
+        crate::page::require(metadata, page::NAME, &page::rendered(&table), table::PATH)?;
     }
     let grown = count_crates(metadata, &table)?;
     if !write && !grown.is_empty() {
@@ -45,7 +45,7 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
     if write {
         let table = table.with_checks(ratios);
         table.save_checks(metadata)?;
-        page::write(metadata, &table)?;
+        crate::page::write(metadata, page::NAME, &page::rendered(&table))?;
     } else {
         let mut slower = compare(&table, &ratios);
         if !slower.is_empty() {
@@ -145,7 +145,7 @@ mod tests {
     fn growth_beyond_the_tolerance_is_reported() {
         let table = Table::parse(
             "target = \"t\"\n[crates]\na = 1\n\
-             [command]\ndefault_seconds = 1.0\nfull_seconds = 1.0\nshipped_megabytes = 1.0\n[reference]\nlayer = \"a\"\ncrates = [\"c\"]\ntolerance = 10.0\n\
+             [reference]\nlayer = \"a\"\ncrates = [\"c\"]\ntolerance = 10.0\n\
              [check]\na = 2.0\nb = 2.0\nc = 2.0\n",
         )
         .unwrap();

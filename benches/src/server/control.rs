@@ -65,7 +65,7 @@ pub(crate) fn answer_lines(mut answer: impl FnMut(&str, &str) -> Option<String>)
         let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
         let answer = match verb {
             "cpu" => measure::cpu().as_micros().to_string(),
-            "memory" => status::private_memory().to_string(),
+            "memory" => status::private_memory_of("self").to_string(),
             _ => answer(verb, rest).ok_or_else(|| io::Error::other(format!("unknown line `{verb}`")))?,
         };
         writeln!(output, "{answer}")?;

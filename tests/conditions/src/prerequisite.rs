@@ -95,6 +95,17 @@ pub const TMUX: Prerequisite = Prerequisite {
     look: || program("tmux"),
 };
 
+/// Records of system calls.
+pub const STRACE: Prerequisite = Prerequisite {
+    name: "strace",
+    tests: "counts of the system calls of a start and of a command",
+    remedy: "apt-get install strace, and allow ptrace",
+    look: || {
+        let program = ["-f", "--seccomp-bpf", "-e", "trace=execve", "-o", "/dev/null", "true"];
+        succeeds("strace", &program)
+    },
+};
+
 /// Results of real runs of pytest, and tasks of Python projects.
 pub const PYTEST: Prerequisite = Prerequisite {
     name: "pytest",
@@ -187,6 +198,7 @@ pub const ALL: &[&Prerequisite] = &[
     &RESTATE,
     &RIPGREP,
     &TMUX,
+    &STRACE,
     &PYTEST,
     &GO,
     &NODE,

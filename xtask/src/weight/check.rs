@@ -58,6 +58,17 @@ impl Checks {
         Ok(checks)
     }
 
+    /// Returns the units of one build, which printed `output`, under the name of `layer`.
+    pub(super) fn of_build(cold: &ColdChecks, layer: &str, output: &str) -> Result<Self, Failure> {
+        let layers = BTreeMap::from([(layer.to_owned(), units(output))]);
+        Ok(Self { times: read_log(&cold.log())?, layers })
+    }
+
+    /// Returns the CPU seconds of the reference crates.
+    pub(super) fn reference_seconds(&self, reference: &Reference) -> Result<f64, Failure> {
+        Ok(self.reference(reference)? / 1e6)
+    }
+
     fn measure_in<'a>(
         cold: &ColdChecks,
         metadata: &Metadata,

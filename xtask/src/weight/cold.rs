@@ -31,6 +31,12 @@ impl ColdChecks {
         Self::at(metadata, "weight-again")
     }
 
+    /// Returns an empty directory for one build of the command.
+    pub(super) fn for_build(metadata: &Metadata) -> Result<Self, Failure> {
+        Self::at(metadata, "weight-build")?.remove()?;
+        Self::at(metadata, "weight-build")
+    }
+
     pub(super) fn remove(self) -> Result<(), Failure> {
         std::fs::remove_dir_all(&self.directory).context("the directory of the checks could not be removed")
     }
@@ -51,7 +57,7 @@ impl ColdChecks {
         let own = self.wrapper()?;
         Ok(check
             .arg("--target-dir")
-            .arg(self.directory.join("target"))
+            .arg(self.target())
             .env("CARGO_INCREMENTAL", "0")
             .env("CC", self.c_compiler(&own)?)
             .env("RUSTC_WRAPPER", own)
@@ -67,6 +73,10 @@ impl ColdChecks {
             process::copy_own_program(&path)?;
         }
         Ok(path)
+    }
+
+    pub(super) fn target(&self) -> PathBuf {
+        self.directory.join("target")
     }
 
     pub(super) fn log(&self) -> PathBuf {

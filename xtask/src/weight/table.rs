@@ -9,8 +9,6 @@ use crate::{
     metadata::Metadata,
 };
 
-use super::command::Limits;
-
 pub(super) const PATH: &str = "xtask/weight.toml";
 
 /// Header of the last section of the file, which `--write` replaces.
@@ -25,7 +23,6 @@ pub(super) struct Table {
     /// Target platform for which crates are counted, so that every machine gets the same counts.
     pub(super) target: String,
     pub(super) crates: BTreeMap<String, usize>,
-    pub(super) command: Limits,
     pub(super) reference: Reference,
     pub(super) check: Ratios,
 }
