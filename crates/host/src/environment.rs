@@ -7,6 +7,7 @@ mod sandbox_probe;
 mod secrets;
 mod temporary;
 mod watch_record;
+mod workspace_search;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,7 @@ pub(crate) use self::secrets::SERVER_TOKENS;
 pub use self::secrets::server_paths;
 use self::temporary::TemporaryDirectory;
 use self::watch_record::WatchRecord;
+use self::workspace_search::WorkspaceSearch;
 use crate::env_spec::{EnvSpec, EnvironmentChoice, SshHost};
 use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::notice::Notices;
@@ -67,6 +69,8 @@ pub struct EnvSession {
     replaced: Option<ReplacedPathsSource>,
     /// Restores git histories that commands remove.
     repositories: RepositoryGuard,
+    /// Finds more paths to protect before the first change.
+    search: Option<Arc<WorkspaceSearch>>,
     /// Whether the sandbox and file tools allow changes.
     writes: WriteSwitch,
     record: WatchRecord,
@@ -199,6 +203,7 @@ impl<'a> EnvTarget<'a> {
             workspace,
             replaced: None,
             repositories: RepositoryGuard::default(),
+            search: None,
             writes: self.requirements.writes.clone(),
             record: WatchRecord::default(),
             watch: OnceLock::new(),
@@ -241,6 +246,7 @@ impl<'a> EnvTarget<'a> {
             workspace,
             replaced,
             repositories,
+            search,
             ..
         } = local;
         let environment = initialized?;
@@ -255,6 +261,7 @@ impl<'a> EnvTarget<'a> {
             workspace,
             replaced,
             repositories,
+            search,
             writes,
             record,
             watch: OnceLock::new(),
@@ -374,6 +381,10 @@ impl EnvSession {
             Some(replaced) => watch.with_replaced_paths(move || replaced()),
             None => watch,
         };
+        let watch = match self.search.clone() {
+            Some(search) => watch.with_found_paths(move || search.found()),
+            None => watch,
+        };
         let record = self.record.clone();
         let watch = watch.with_record(self.record.earlier().clone());
         let watch = watch.with_observer(move |files| record.write(files));
@@ -383,7 +394,7 @@ impl EnvSession {
     /// Returns the gate that checks protected files after each command, and restores the history of a repository that a
     /// command removes.
     pub fn guarded_watch(&self) -> GuardedWatch {
-        self.repositories.with_watch(self.watch())
+        self.repositories.with_watch(self.watch(), self.search.clone())
     }
 
     /// Compares protected files with the record of a session that ended before its final check.
@@ -392,6 +403,10 @@ impl EnvSession {
     pub async fn compare_with_earlier(&self) -> Result<(), Failure> {
         if self.record.earlier().is_final() {
             return Ok(());
+        }
+        if let Some(search) = &self.search {
+            // The record of the search must not replace the record of the watch.
+            search.run().await.or_failed("protected files cannot be compared")?;
         }
         match self.watch().check_recorded().await.or_failed("protected files cannot be compared")? {
             None => Ok(()),

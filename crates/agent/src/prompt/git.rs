@@ -38,7 +38,7 @@ const QUERIES: &str = "git rev-parse --show-toplevel --show-prefix && printf '\\
 pub(super) async fn snapshot(env: &dyn ExecutionEnvironment) -> Option<GitContext> {
     // Prevents git from refreshing the index, which writes to the repository.
     let git = Git::new().with_variable("GIT_OPTIONAL_LOCKS", "0");
-    let result = match env.exec_command(git.script(QUERIES).with_timeout(TIMEOUT)).await {
+    let result = match env.exec_command(git.script(QUERIES).with_timeout(TIMEOUT).read_only()).await {
         Ok(result) => result,
         Err(error) => {
             tracing::debug!(%error, "git could not be run");

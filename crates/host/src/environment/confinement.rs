@@ -15,6 +15,7 @@ use self::linux::build_sandboxed;
 use super::repository_guard::RepositoryGuard;
 use super::temporary::TemporaryDirectory;
 use super::watch_record::WatchRecord;
+use super::workspace_search::WorkspaceSearch;
 use crate::env_spec::EnvSpec;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
@@ -78,6 +79,8 @@ pub(super) struct ConfinedLocal {
     pub(super) replaced: Option<ReplacedPathsSource>,
     /// Restores git histories that commands remove.
     pub(super) repositories: RepositoryGuard,
+    /// Finds more paths to protect before the first change.
+    pub(super) search: Option<Arc<WorkspaceSearch>>,
 }
 
 /// Returns paths that the sandbox no longer protected.
@@ -209,6 +212,7 @@ pub(super) async fn build_local(
         workspace: files.policy.clone(),
         replaced: None,
         repositories: RepositoryGuard::default(),
+        search: None,
     })
 }
 
