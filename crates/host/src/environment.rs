@@ -37,6 +37,7 @@ use self::workspace_search::WorkspaceSearch;
 use crate::env_spec::{EnvSpec, EnvironmentChoice, SshHost};
 use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::notice::Notices;
+use crate::policy::{Project, ProjectFiles};
 use crate::process_env::ProcessEnv;
 use crate::spec::SandboxLevel;
 
@@ -71,6 +72,8 @@ pub struct EnvSession {
     repositories: RepositoryGuard,
     /// Finds more paths to protect before the first change.
     search: Option<Arc<WorkspaceSearch>>,
+    /// Projects that contain the working directory.
+    projects: ProjectFiles,
     /// Whether the sandbox and file tools allow changes.
     writes: WriteSwitch,
     record: WatchRecord,
@@ -177,6 +180,7 @@ impl<'a> EnvTarget<'a> {
                 self.connect_remote(|directory| remote_host(host, directory, &limits)).await?
             }
         };
+        let projects = ProjectFiles::new(Arc::clone(&environment));
         let environment = confinement::confine(&self.confinement, environment, []);
         let sandbox = match self.confinement.level {
             SandboxLevel::Off => SandboxState::Off,
@@ -204,6 +208,7 @@ impl<'a> EnvTarget<'a> {
             replaced: None,
             repositories: RepositoryGuard::default(),
             search: None,
+            projects,
             writes: self.requirements.writes.clone(),
             record: WatchRecord::default(),
             watch: OnceLock::new(),
@@ -219,7 +224,10 @@ impl<'a> EnvTarget<'a> {
         let record = WatchRecord::open(&directory, self.requirements.keeps_state, self.process_env)?;
         let mut policy = local_workspace_policy(&directory, self.confinement.level, self.process_env)?;
         policy.hidden.extend(self.hidden_paths(&directory)?);
-        let files = GuardedFiles { record: &record, policy: &policy, denials: self.denials };
+        let unlimited = builder.clone().build().or_failed(ENVIRONMENT_UNUSABLE)?;
+        let projects = ProjectFiles::new(Arc::new(unlimited));
+        let files =
+            GuardedFiles { record: &record, policy: &policy, denials: self.denials, projects: &projects };
         let confined = async |requirements| {
             confinement::build_local(
                 &self.confinement,
@@ -262,6 +270,7 @@ impl<'a> EnvTarget<'a> {
             replaced,
             repositories,
             search,
+            projects,
             writes,
             record,
             watch: OnceLock::new(),
@@ -366,6 +375,16 @@ impl EnvSession {
             // Files that cannot be removed remain in the system's temporary directory.
             let _ = temporary.as_ref().map(std::fs::remove_dir_all);
         })
+    }
+
+    /// Returns the projects that contain the working directory, the nearest first. Their files are read once, without the limits
+    /// on file tools. Dropping the future stops reading.
+    ///
+    /// # Errors
+    ///
+    /// As [`Project::read_all`].
+    pub async fn projects(&self) -> Result<&[Project], Failure> {
+        self.projects.projects().await
     }
 
     /// Returns hidden and protected files, for gates, the watch and checkpoints.

@@ -18,6 +18,7 @@ use super::watch_record::WatchRecord;
 use super::workspace_search::WorkspaceSearch;
 use crate::env_spec::EnvSpec;
 use crate::failure::{Failure, OrFailure as _};
+use crate::policy::ProjectFiles;
 use crate::process_env::ProcessEnv;
 use crate::spec::{NetworkAccess, SandboxLevel, SessionSpec};
 
@@ -93,6 +94,7 @@ pub(super) struct GuardedFiles<'a> {
     pub(super) policy: &'a WorkspacePolicy,
     /// Rules of `--deny`.
     pub(super) denials: &'a [String],
+    pub(super) projects: &'a ProjectFiles,
 }
 
 /// Sandbox requirements of a run.

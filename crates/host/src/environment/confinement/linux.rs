@@ -79,7 +79,7 @@ pub(super) async fn build_sandboxed(
     sandbox = sandbox.with_protected_source(Arc::clone(&search) as _);
     match level {
         SandboxLevel::Full => {
-            let denied = find_denied_files(files.denials, &plain, process_env).await?;
+            let denied = find_denied_files(files, &plain, process_env).await?;
             let hidden = || policy.hidden.iter().chain(&denied);
             process_env.notices().report_all(hard_link_notices(hidden(), process_env));
             sandbox = hidden().fold(sandbox, SandboxedEnvironment::with_hidden);
@@ -188,11 +188,17 @@ async fn accept_missing_protections(
 
 /// Returns the files that rules deny to read. A notice names the rules with files that commands can still read.
 async fn find_denied_files(
-    denials: &[String],
+    files: &GuardedFiles<'_>,
     environment: &LocalEnvironment,
     process_env: &ProcessEnv,
 ) -> Result<Vec<PathBuf>, Failure> {
-    let rules = crate::policy::load_denials(denials, environment, process_env).await?;
+    let rules = crate::policy::load_denials(
+        files.denials,
+        environment,
+        files.projects.projects().await?,
+        process_env,
+    )
+    .await?;
     let denied = rules.denied_reads(environment).await.or_failed(ENVIRONMENT_UNUSABLE)?;
     for (rule, reason) in &denied.incomplete {
         process_env.notices().report(format!(
