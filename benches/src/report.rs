@@ -12,7 +12,7 @@ pub(crate) struct Report {
     pub(crate) facts: Vec<Fact>,
     pub(crate) curves: Vec<Curve>,
     /// Headline figures, by their names in `xtask/figures.toml`.
-    figures: Vec<(&'static str, f64)>,
+    pub(crate) figures: Vec<(&'static str, f64)>,
 }
 
 /// A number with a unit, without a baseline.

@@ -125,11 +125,9 @@ fn a_repository_that_is_ignored_later_stays_protected() {
         return;
     }
     let line = format!("{SETTINGS} >>sub/.git/config");
-    let ignore = "file_path = 'IGNORE', content = 'sub/'";
     let user = User::new("[[turn]]\ntext = \"Done.\"\n");
-    let ignore = ignore.replace("IGNORE", &user.project().join(".gitignore").display().to_string());
-    let mut init = Command::new("git");
-    assert!(init.args(["init", "--quiet", "sub"]).current_dir(user.project()).status().unwrap().success());
+    let ignore = ignore_sub(&user);
+    init_sub(&user);
     // The first session writes the file before it runs any command.
     let user = user.with_turns(&turns(&[("Write", &ignore)]));
     assert_eq!(run(&user).0, Some(0));
@@ -137,6 +135,61 @@ fn a_repository_that_is_ignored_later_stays_protected() {
     assert_eq!(run(&user).0, Some(0));
     let config = std::fs::read_to_string(user.project().join("sub/.git/config")).unwrap();
     assert!(!config.contains("fsmonitor"), "{config}");
+}
+
+/// Returns the call that writes an ignore file for `sub`.
+fn ignore_sub(user: &User) -> String {
+    format!("file_path = '{}', content = 'sub/'", user.project().join(".gitignore").display())
+}
+
+fn init_sub(user: &User) {
+    let mut init = Command::new("git");
+    assert!(init.args(["init", "--quiet", "sub"]).current_dir(user.project()).status().unwrap().success());
+}
+
+/// The repositories below a workspace are searched before the first call that could hide one from the search.
+#[test]
+fn a_repository_that_is_ignored_before_the_first_command_stays_protected() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let line = format!("command = '''{SETTINGS} >>sub/.git/config; touch ran'''");
+    // With `--confine`, file tools do not use the sandboxed environment.
+    for flags in [Vec::new(), vec!["--confine"]] {
+        let user = User::new("[[turn]]\ntext = \"Done.\"\n");
+        init_sub(&user);
+        let ignore = ignore_sub(&user);
+        let user = user.with_turns(&turns(&[("Write", &ignore), ("Bash", &line)]));
+        let output = user.run_command("Go").args(&flags).output().unwrap();
+        assert!(user.project().join("ran").exists(), "{flags:?}: {output:?}");
+        let config = std::fs::read_to_string(user.project().join("sub/.git/config")).unwrap();
+        assert!(!config.contains("fsmonitor"), "{flags:?}: {config}");
+    }
+}
+
+/// A run that only answers searches no workspace, however large it is.
+#[test]
+fn a_workspace_is_searched_before_the_first_change_and_not_at_the_start() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let user = User::new("[[turn]]\ntext = \"Done.\"\n");
+    init_sub(&user);
+    let has_record = |user: &User| {
+        let records =
+            std::fs::read_dir(user.at(".local/state/pintle/watched")).into_iter().flatten().flatten();
+        let mut records = records.filter_map(|record| std::fs::read_to_string(record.path()).ok());
+        records.any(|record| record.contains("sub/.git"))
+    };
+    assert_eq!(run(&user).0, Some(0));
+    assert!(!has_record(&user), "it was searched at the start");
+    let user = user.with_turns(&turns(&[("Read", "file_path = 'sub/.git/HEAD'")]));
+    assert_eq!(run(&user).0, Some(0));
+    assert!(!has_record(&user), "it was searched before a call that reads");
+    let ignore = ignore_sub(&user);
+    let user = user.with_turns(&turns(&[("Write", &ignore)]));
+    assert_eq!(run(&user).0, Some(0));
+    assert!(has_record(&user), "it was not searched before a change");
 }
 
 #[test]

@@ -50,6 +50,27 @@ fn a_file_that_a_rule_denies_to_read_is_hidden_from_commands() {
     }
 }
 
+/// Limits on file tools limit no rule: the files of projects are read without them.
+#[test]
+fn rules_of_a_project_above_apply_to_confined_file_tools() {
+    for flags in [Vec::new(), vec!["--confine"], vec!["--confine", "--no-sandbox"]] {
+        let user = User::new(
+            "[[turn]]\n[[turn.call]]\ntool = \"Read\"\narguments = { file_path = \"secret\" }\n[[turn]]\ntext = \"Done.\"\n",
+        );
+        for (file, text) in
+            [("below/secret", "token-below"), (".pintle/rules.toml", "deny = [\"@read(below/secret)\"]")]
+        {
+            std::fs::create_dir_all(user.project().join(file).parent().unwrap()).unwrap();
+            std::fs::write(user.project().join(file), text).unwrap();
+        }
+        let mut command = user.run_command("Go");
+        let output = command.args(&flags).current_dir(user.project().join("below")).output().unwrap();
+        let result = user.request(1);
+        assert!(result.contains("@read(below/secret)"), "{flags:?}: {result} {output:?}");
+        assert!(!result.contains("token-below"), "{flags:?}: {result}");
+    }
+}
+
 #[test]
 fn a_denied_file_with_hard_links_is_hidden_under_its_own_name() {
     if !pintle_test_conditions::BUBBLEWRAP.is_present() {

@@ -49,6 +49,8 @@ pub struct Command {
     pub env: BTreeMap<OsString, OsString>,
     /// The standard input; default [`Stdin::Null`].
     pub stdin: Stdin,
+    /// Whether a sandbox lets the command write only temporary files; default false.
+    pub is_read_only: bool,
 }
 
 impl Command {
@@ -73,7 +75,7 @@ impl Command {
     /// Creates a command with the default working directory, variables and input.
     #[must_use]
     pub fn new(program: Program) -> Self {
-        Self { program, working_dir: None, env: BTreeMap::new(), stdin: Stdin::Null }
+        Self { program, working_dir: None, env: BTreeMap::new(), stdin: Stdin::Null, is_read_only: false }
     }
 
     /// Sets the directory to run in.
@@ -96,6 +98,14 @@ impl Command {
         self.stdin = stdin;
         self
     }
+
+    /// Declares that the command writes nothing but temporary files. A sandbox enforces it; environments without a sandbox
+    /// do not.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.is_read_only = true;
+        self
+    }
 }
 
 impl fmt::Debug for Command {
@@ -105,6 +115,7 @@ impl fmt::Debug for Command {
             .field("working_dir", &self.working_dir)
             .field("env", &self.env.keys().collect::<Vec<_>>())
             .field("stdin", &self.stdin)
+            .field("is_read_only", &self.is_read_only)
             .finish()
     }
 }
@@ -134,6 +145,8 @@ pub struct ExecRequest {
     pub stdin: Option<Vec<u8>>,
     /// Receives the output while the command runs. The result still holds all of it.
     pub on_output: Option<OutputSink>,
+    /// Whether a sandbox lets the command write only temporary files; default false.
+    pub is_read_only: bool,
 }
 
 impl ExecRequest {
@@ -148,6 +161,7 @@ impl ExecRequest {
             env: BTreeMap::new(),
             stdin: None,
             on_output: None,
+            is_read_only: false,
         }
     }
 
@@ -185,6 +199,13 @@ impl ExecRequest {
         self.on_output = Some(sink);
         self
     }
+
+    /// As [`Command::read_only`].
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.is_read_only = true;
+        self
+    }
 }
 
 impl From<&ExecRequest> for Command {
@@ -195,6 +216,7 @@ impl From<&ExecRequest> for Command {
         command.working_dir = request.working_dir.clone();
         command.env = request.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
         command.stdin = if request.stdin.is_some() { Stdin::Piped } else { Stdin::Null };
+        command.is_read_only = request.is_read_only;
         command
     }
 }
@@ -208,6 +230,7 @@ impl fmt::Debug for ExecRequest {
             .field("env", &self.env.keys().collect::<Vec<_>>())
             .field("stdin_bytes", &self.stdin.as_ref().map(Vec::len))
             .field("on_output", &self.on_output.is_some())
+            .field("is_read_only", &self.is_read_only)
             .finish()
     }
 }

@@ -9,13 +9,14 @@ mod mounts;
 mod placeholders;
 mod record;
 mod rules;
+mod source;
 mod support;
 mod thread;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt, io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, PoisonError},
 };
 
@@ -23,6 +24,7 @@ use async_trait::async_trait;
 use tokio::sync::OnceCell;
 
 pub use self::caches::ProjectCaches;
+pub use self::source::ProtectedPathSource;
 pub use self::support::{SandboxSupport, SandboxUnavailable};
 use self::{
     caches::SwitchedCaches,
@@ -168,6 +170,8 @@ impl SandboxedEnvironment {
             caches: None,
             identities: BTreeMap::new(),
             protected: Vec::new(),
+            source: None,
+            readable: Vec::new(),
             hidden: Vec::new(),
             temporary: None,
             shared: Vec::new(),
@@ -303,6 +307,13 @@ impl SandboxedEnvironment {
         })
     }
 
+    /// Protects more paths, which `source` finds before the first change: every command and every file operation that
+    /// changes something waits for them. [Read-only](Command::read_only) commands do not, since they cannot change anything.
+    #[must_use]
+    pub fn with_protected_source(self, source: Arc<dyn ProtectedPathSource>) -> Self {
+        self.with_rules(|rules| rules.source = Some(source))
+    }
+
     /// Sets whether commands may use the network of this machine; default false. At the level
     /// *writes* this allows all sockets, at the level *full* IP sockets.
     #[must_use]
@@ -408,9 +419,17 @@ impl SandboxedEnvironment {
         EnvError::Unsupported { operation: operation.into(), environment: self.os_version().to_owned() }
     }
 
-    /// Starts a command without adding cache variables.
-    async fn start(&self, mut command: Command) -> Result<Box<dyn Process>, EnvError> {
-        let launcher = self.launcher().await?;
+    /// Returns the paths of the [source](Self::with_protected_source).
+    async fn find_protected(&self) -> Result<Arc<[PathBuf]>, EnvError> {
+        match &self.rules.source {
+            Some(source) => source.protected_paths().await,
+            None => Ok(Arc::default()),
+        }
+    }
+
+    /// Starts a command under these rules without adding cache variables.
+    async fn start(&self, mut command: Command, rules: &Arc<Rules>) -> Result<Box<dyn Process>, EnvError> {
+        let launcher = self.launcher(Arc::clone(rules)).await?;
         if let Some(temporary) = &self.rules.temporary {
             command.env.entry(TEMPORARY_VARIABLE.into()).or_insert_with(|| temporary.into());
         }
@@ -418,7 +437,7 @@ impl SandboxedEnvironment {
         loop {
             let mounts = match self.rules.level {
                 SandboxLevel::Full => {
-                    let rules = Arc::clone(&self.rules);
+                    let rules = Arc::clone(rules);
                     Some(blocking(move || HeldMounts::from_rules(&rules)).await?)
                 }
                 SandboxLevel::Writes => None,
@@ -444,9 +463,8 @@ impl SandboxedEnvironment {
         }
     }
 
-    /// Returns how commands are started at this level.
-    async fn launcher(&self) -> Result<Launcher, EnvError> {
-        let rules = self.rules.now();
+    /// Returns how commands are started at this level under these rules.
+    async fn launcher(&self, rules: Arc<Rules>) -> Result<Launcher, EnvError> {
         self.require_rules(&rules)?;
         let bubblewrap = self.require_level().await?;
         let bubblewrap = match (self.rules.level, bubblewrap) {
@@ -478,9 +496,38 @@ impl SandboxedEnvironment {
 impl ExecutionEnvironment for SandboxedEnvironment {
     forward! {
         inner:
-        working_directory, home_directory, platform, os_version, output_limits, place, read, write, metadata, list,
-        remove, rename, canonicalize, shares_host_files, find_files, grep, create_directory, create_symlink,
-        set_mode, walk, read_many, resolve,
+        working_directory, home_directory, platform, os_version, output_limits, place, read, metadata, list,
+        canonicalize, shares_host_files, find_files, grep, walk, read_many, resolve,
+    }
+
+    async fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
+        self.find_protected().await?;
+        self.inner.write(path, bytes).await
+    }
+
+    async fn remove(&self, path: &Path) -> Result<(), EnvError> {
+        self.find_protected().await?;
+        self.inner.remove(path).await
+    }
+
+    async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
+        self.find_protected().await?;
+        self.inner.rename(from, to).await
+    }
+
+    async fn create_directory(&self, path: &Path) -> Result<(), EnvError> {
+        self.find_protected().await?;
+        self.inner.create_directory(path).await
+    }
+
+    async fn create_symlink(&self, path: &Path, target: &Path) -> Result<(), EnvError> {
+        self.find_protected().await?;
+        self.inner.create_symlink(path, target).await
+    }
+
+    async fn set_mode(&self, path: &Path, mode: u32) -> Result<(), EnvError> {
+        self.find_protected().await?;
+        self.inner.set_mode(path, mode).await
     }
 
     fn command_limits(&self) -> Option<String> {
@@ -522,8 +569,9 @@ impl ExecutionEnvironment for SandboxedEnvironment {
                 blocking(move || landlock::dry_run(&rules)).await?.map_err(sandbox_failed)
             }
             SandboxLevel::Full => {
-                blocking(move || Mounts::new(&rules, &placeholders)).await??;
-                let mut process = self.start(Command::argv("/bin/sh", ["-c", ":"])).await?;
+                let mounted = Arc::clone(&rules);
+                blocking(move || Mounts::new(&mounted, &placeholders)).await??;
+                let mut process = self.start(Command::argv("/bin/sh", ["-c", ":"]), &rules).await?;
                 process.wait().await.map(drop)
             }
         }
@@ -536,12 +584,18 @@ impl ExecutionEnvironment for SandboxedEnvironment {
     }
 
     async fn spawn(&self, mut command: Command) -> Result<Box<dyn Process>, EnvError> {
+        if command.is_read_only {
+            let rules = Arc::new(self.rules.now().without_writes());
+            return self.start(command, &rules).await;
+        }
+        let found = self.find_protected().await?;
         if let Some(caches) = &self.rules.caches {
             for (name, value) in caches.variables().await? {
                 command.env.entry(name.clone()).or_insert_with(|| value.clone());
             }
         }
-        self.start(command).await
+        let rules = self.rules.now().with_protected(&found);
+        self.start(command, &rules).await
     }
 }
 

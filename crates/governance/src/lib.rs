@@ -43,5 +43,7 @@ pub use policy::{
 };
 pub use revocation::{RevocationSource, Revocations, RevokedGrants};
 pub use rules::{Address, CallFacts, DeniedReads, Rule, RuleError, Rules, RulesError, Ruling};
-pub use watch::{FinalCheck, ProtectedPathWatch, ProtectedPaths, WatchedFiles, protected_paths};
+pub use watch::{
+    FinalCheck, ProtectedPathWatch, ProtectedPaths, WatchedFiles, own_protected_paths, protected_paths,
+};
 pub use workspace::WorkspacePolicy;

@@ -71,6 +71,8 @@ pub struct ProtectedPathWatch {
     searches: bool,
     /// Paths that commands in the sandbox cannot change.
     held: Arc<[PathBuf]>,
+    /// Source of more such paths.
+    found: Option<SandboxedPathsSource>,
     /// Source of the held paths that a command could change after all.
     replaced: Option<ReplacedPathsSource>,
     /// Whether a command ran outside the sandbox. Processes that it started may change held paths later.
@@ -92,6 +94,9 @@ pub enum FinalCheck {
     /// This has changed since the previous check.
     Changed(String),
 }
+
+/// Returns the paths that a sandbox protects by now.
+type SandboxedPathsSource = Arc<dyn Fn() -> Vec<PathBuf> + Send + Sync>;
 
 /// Returns the held paths that a sandbox no longer protects.
 type ReplacedPathsSource = Arc<dyn Fn() -> BTreeSet<PathBuf> + Send + Sync>;
@@ -127,7 +132,36 @@ where
     I::Item: Into<PathBuf>,
 {
     let names: Vec<PathBuf> = directories.into_iter().map(Into::into).collect();
-    let locations = Locations::find(env, &names, &earlier.locations(), true).await?;
+    find_protected_paths(env, &names, earlier, true).await
+}
+
+/// Returns the [`protected_paths`] that need no search: the paths of the repository of the working directory with its
+/// submodules and worktrees, of the working directory itself, and of the repositories of an earlier session.
+///
+/// # Errors
+///
+/// Only errors of the environment as a whole, such as its loss.
+pub async fn own_protected_paths<I>(
+    env: &dyn ExecutionEnvironment,
+    directories: I,
+    earlier: &WatchedFiles,
+) -> Result<ProtectedPaths, EnvError>
+where
+    I: IntoIterator,
+    I::Item: Into<PathBuf>,
+{
+    let names: Vec<PathBuf> = directories.into_iter().map(Into::into).collect();
+    find_protected_paths(env, &names, earlier, false).await
+}
+
+/// Returns the paths to protect, also below the working directory if `searches` is set.
+async fn find_protected_paths(
+    env: &dyn ExecutionEnvironment,
+    names: &[PathBuf],
+    earlier: &WatchedFiles,
+    searches: bool,
+) -> Result<ProtectedPaths, EnvError> {
+    let locations = Locations::find(env, names, &earlier.locations(), searches).await?;
     let own = locations.own_git_directory();
     let mut paths = Vec::new();
     for git in &locations.git {
@@ -182,6 +216,7 @@ impl ProtectedPathWatch {
             directories,
             searches: true,
             held: Arc::default(),
+            found: None,
             replaced: None,
             outside_ran: Arc::default(),
             earlier: Arc::default(),
@@ -268,7 +303,8 @@ impl ProtectedPathWatch {
         }
         let is_outside = self.outside_ran.load(Ordering::Relaxed);
         let is_held = |path: &&PathBuf| !is_outside && !replaced.contains(*path);
-        let held: Vec<PathBuf> = self.held.iter().filter(is_held).cloned().collect();
+        let found = self.found.as_ref().map(|found| found()).unwrap_or_default();
+        let held: Vec<PathBuf> = self.held.iter().chain(&found).filter(is_held).cloned().collect();
         let change = describe(before, &now, &held, &replaced);
         self.refuse_steps(before, &mut now).await;
         self.keep(&mut known, now);
@@ -307,6 +343,13 @@ impl ProtectedPathWatch {
     #[must_use]
     pub fn with_sandboxed_paths(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         self.held = paths.into_iter().collect();
+        self
+    }
+
+    /// Sets the source of more [sandboxed paths](Self::with_sandboxed_paths), which the sandbox finds before its first command.
+    #[must_use]
+    pub fn with_found_paths(mut self, found: impl Fn() -> Vec<PathBuf> + Send + Sync + 'static) -> Self {
+        self.found = Some(Arc::new(found));
         self
     }
 

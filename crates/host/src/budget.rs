@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use pintle_agent::{Budget, BudgetSource};
-use pintle_env::ExecutionEnvironment;
 use pintle_governance::{AtLimit, BudgetApprover, BudgetLimits, SessionBudget, UnknownPrice};
 
 use crate::attendant::Attendant;
@@ -47,17 +46,17 @@ impl BudgetChoice {
     }
 }
 
-/// Loads the limits of a run. Flags replace limits of the user's file, and project files can only lower them.
+/// Loads the limits of a run in these projects. Flags replace limits of the user's file, and project files can only lower them.
 ///
 /// A file with mistakes is a usage failure: an unrecognised part could be a limit.
-pub async fn load(
+pub fn load(
     choice: &BudgetChoice,
-    environment: &dyn ExecutionEnvironment,
+    projects: &[Project],
     process_env: &ProcessEnv,
 ) -> Result<BudgetLimits, Failure> {
     let mut limits = user_limits(process_env)?;
     choice.apply(&mut limits);
-    for project in Project::read_all(environment).await? {
+    for project in projects {
         if let Some((name, text)) = project.budget() {
             let of_project = BudgetLimits::parse(&name, text)
                 .or_usage("the project's budget file is wrong, so nothing runs")?;

@@ -7,6 +7,7 @@ mod sandbox_probe;
 mod secrets;
 mod temporary;
 mod watch_record;
+mod workspace_search;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -32,9 +33,11 @@ pub(crate) use self::secrets::SERVER_TOKENS;
 pub use self::secrets::server_paths;
 use self::temporary::TemporaryDirectory;
 use self::watch_record::WatchRecord;
+use self::workspace_search::WorkspaceSearch;
 use crate::env_spec::{EnvSpec, EnvironmentChoice, SshHost};
 use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::notice::Notices;
+use crate::policy::{Project, ProjectFiles};
 use crate::process_env::ProcessEnv;
 use crate::spec::SandboxLevel;
 
@@ -67,6 +70,10 @@ pub struct EnvSession {
     replaced: Option<ReplacedPathsSource>,
     /// Restores git histories that commands remove.
     repositories: RepositoryGuard,
+    /// Finds more paths to protect before the first change.
+    search: Option<Arc<WorkspaceSearch>>,
+    /// Projects that contain the working directory.
+    projects: ProjectFiles,
     /// Whether the sandbox and file tools allow changes.
     writes: WriteSwitch,
     record: WatchRecord,
@@ -173,6 +180,7 @@ impl<'a> EnvTarget<'a> {
                 self.connect_remote(|directory| remote_host(host, directory, &limits)).await?
             }
         };
+        let projects = ProjectFiles::new(Arc::clone(&environment));
         let environment = confinement::confine(&self.confinement, environment, []);
         let sandbox = match self.confinement.level {
             SandboxLevel::Off => SandboxState::Off,
@@ -199,6 +207,8 @@ impl<'a> EnvTarget<'a> {
             workspace,
             replaced: None,
             repositories: RepositoryGuard::default(),
+            search: None,
+            projects,
             writes: self.requirements.writes.clone(),
             record: WatchRecord::default(),
             watch: OnceLock::new(),
@@ -214,7 +224,10 @@ impl<'a> EnvTarget<'a> {
         let record = WatchRecord::open(&directory, self.requirements.keeps_state, self.process_env)?;
         let mut policy = local_workspace_policy(&directory, self.confinement.level, self.process_env)?;
         policy.hidden.extend(self.hidden_paths(&directory)?);
-        let files = GuardedFiles { record: &record, policy: &policy, denials: self.denials };
+        let unlimited = builder.clone().build().or_failed(ENVIRONMENT_UNUSABLE)?;
+        let projects = ProjectFiles::new(Arc::new(unlimited));
+        let files =
+            GuardedFiles { record: &record, policy: &policy, denials: self.denials, projects: &projects };
         let confined = async |requirements| {
             confinement::build_local(
                 &self.confinement,
@@ -241,6 +254,7 @@ impl<'a> EnvTarget<'a> {
             workspace,
             replaced,
             repositories,
+            search,
             ..
         } = local;
         let environment = initialized?;
@@ -255,6 +269,8 @@ impl<'a> EnvTarget<'a> {
             workspace,
             replaced,
             repositories,
+            search,
+            projects,
             writes,
             record,
             watch: OnceLock::new(),
@@ -361,6 +377,16 @@ impl EnvSession {
         })
     }
 
+    /// Returns the projects that contain the working directory, the nearest first. Their files are read once, without the limits
+    /// on file tools. Dropping the future stops reading.
+    ///
+    /// # Errors
+    ///
+    /// As [`Project::read_all`].
+    pub async fn projects(&self) -> Result<&[Project], Failure> {
+        self.projects.projects().await
+    }
+
     /// Returns hidden and protected files, for gates, the watch and checkpoints.
     pub fn workspace(&self) -> &WorkspacePolicy {
         &self.workspace
@@ -374,6 +400,10 @@ impl EnvSession {
             Some(replaced) => watch.with_replaced_paths(move || replaced()),
             None => watch,
         };
+        let watch = match self.search.clone() {
+            Some(search) => watch.with_found_paths(move || search.found()),
+            None => watch,
+        };
         let record = self.record.clone();
         let watch = watch.with_record(self.record.earlier().clone());
         let watch = watch.with_observer(move |files| record.write(files));
@@ -383,7 +413,7 @@ impl EnvSession {
     /// Returns the gate that checks protected files after each command, and restores the history of a repository that a
     /// command removes.
     pub fn guarded_watch(&self) -> GuardedWatch {
-        self.repositories.with_watch(self.watch())
+        self.repositories.with_watch(self.watch(), self.search.clone())
     }
 
     /// Compares protected files with the record of a session that ended before its final check.
@@ -392,6 +422,10 @@ impl EnvSession {
     pub async fn compare_with_earlier(&self) -> Result<(), Failure> {
         if self.record.earlier().is_final() {
             return Ok(());
+        }
+        if let Some(search) = &self.search {
+            // The record of the search must not replace the record of the watch.
+            search.run().await.or_failed("protected files cannot be compared")?;
         }
         match self.watch().check_recorded().await.or_failed("protected files cannot be compared")? {
             None => Ok(()),

@@ -2,6 +2,7 @@
 
 pub mod grant;
 mod project;
+mod project_files;
 mod trust;
 
 use std::iter;
@@ -12,6 +13,7 @@ use pintle_governance::{HookCommands, Mode, Policy, Rule, Rules, TrustedPrograms
 use pintle_tools::gate::Permission;
 
 pub use self::project::{DIRECTORY as PROJECT_DIRECTORY, Project, configuration_path, server_file_path};
+pub use self::project_files::ProjectFiles;
 pub use self::trust::TrustedProjects;
 use crate::failure::{Failure, OrFailure as _};
 use crate::notice::Notice;
@@ -80,24 +82,24 @@ pub struct UntrustedParts {
     pub was_trusted: bool,
 }
 
-/// Loads mode and rules of a run in an environment.
+/// Loads mode and rules of a run in an environment, with the projects that contain its working directory.
 ///
 /// A rule or a rules file with mistakes is a usage failure: an invalid rule could be a denial.
 pub async fn load(
     choice: &PolicyChoice,
     environment: &dyn ExecutionEnvironment,
     environment_name: &str,
+    projects: &[Project],
     process_env: &ProcessEnv,
 ) -> Result<LoadedPolicy, Failure> {
     let workspace = real_working_directory(environment).await;
     refuse_protected_workspace(&workspace, environment.shares_host_files(), process_env)?;
     let mut rules = user_rules(process_env, &workspace)?;
     let user_hooks = user_hooks(process_env)?;
-    let projects = Project::read_all(environment).await?;
     let of_projects = if projects.is_empty() {
         ProjectParts::default()
     } else {
-        collect_project_parts(&projects, &TrustedProjects::open(process_env)?, environment_name, &workspace)?
+        collect_project_parts(projects, &TrustedProjects::open(process_env)?, environment_name, &workspace)?
     };
     let ProjectParts { rules: of_projects, hooks: project_hooks, server_files, untrusted } = of_projects;
     rules.extend(of_projects);
@@ -114,17 +116,18 @@ pub async fn load(
     Ok(LoadedPolicy { policy, user_hooks, project_hooks, server_files, untrusted })
 }
 
-/// Returns the rules of the user, of the projects around the working directory, and of `--deny`, for their denials: these apply
-/// whether a project is trusted or not.
+/// Returns the rules of the user, of the projects that contain the working directory, and of `--deny`, for their denials: these
+/// apply whether a project is trusted or not.
 pub async fn load_denials(
     flags: &[String],
     environment: &dyn ExecutionEnvironment,
+    projects: &[Project],
     process_env: &ProcessEnv,
 ) -> Result<Rules, Failure> {
     let workspace = real_working_directory(environment).await;
     let mut rules = user_rules(process_env, &workspace)?;
-    for project in Project::read_all(environment).await? {
-        rules.extend(project_rules(&project)?);
+    for project in projects {
+        rules.extend(project_rules(project)?);
     }
     add_flags(&mut rules, Permission::Deny, flags, &workspace)?;
     Ok(rules)

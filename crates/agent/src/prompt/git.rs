@@ -100,7 +100,7 @@ async fn locate_and_query(env: &dyn ExecutionEnvironment) -> Option<GitContext> 
 
 fn request(script: &str) -> ExecRequest {
     // Prevents git from refreshing the index, which writes to the repository.
-    Git::new().with_variable("GIT_OPTIONAL_LOCKS", "0").script(script).with_timeout(TIMEOUT)
+    Git::new().with_variable("GIT_OPTIONAL_LOCKS", "0").script(script).with_timeout(TIMEOUT).read_only()
 }
 
 /// Logs the error of an output that cannot be read.

@@ -17,7 +17,7 @@ use crate::console;
 use crate::environment;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::policy::{self, LoadedPolicy};
+use crate::policy::{self, LoadedPolicy, Project};
 use crate::process_env::ProcessEnv;
 use crate::render::{self, to_single_line};
 
@@ -35,7 +35,8 @@ async fn load(
 ) -> Result<(LoadedPolicy, LocalEnvironment), Failure> {
     let directory = process_env.directory(scope.dir.as_deref())?;
     let environment = process_env.local_environment(&directory)?;
-    let loaded = policy::load(&(&scope.policy).into(), &environment, "local", process_env).await?;
+    let projects = Project::read_all(&environment).await?;
+    let loaded = policy::load(&(&scope.policy).into(), &environment, "local", &projects, process_env).await?;
     Ok((loaded, environment))
 }
 

@@ -79,14 +79,12 @@ impl Mounts {
         mounts.add_private_directories(rules)?;
         let mut roots = Vec::new();
         for root in rules.roots() {
-            let canonical = canonicalize(root)?;
-            if let Some(found) = metadata(&canonical)?
-                && rules.is_replaced(root, (found.dev(), found.ino()))
-            {
-                return Err(refused("writing below", root, REPLACED));
-            }
+            let canonical = canonical_root(rules, root)?;
             mounts.add(canonical.clone(), View::Writable);
             roots.push(canonical);
+        }
+        for root in &rules.readable {
+            mounts.add(canonical_root(rules, root)?, View::ReadOnly);
         }
         // A command in a removed directory is refused earlier, a command elsewhere is not.
         if let Ok(directory) = rules.working_directory.canonicalize()
@@ -287,6 +285,17 @@ fn closed_directory(path: &Path) -> Option<PathBuf> {
         }
     }
     None
+}
+
+/// Returns the path of a root, unless it names another directory than when it was added.
+fn canonical_root(rules: &Rules, root: &Path) -> Result<PathBuf, EnvError> {
+    let canonical = canonicalize(root)?;
+    match metadata(&canonical)? {
+        Some(found) if rules.is_replaced(root, (found.dev(), found.ino())) => {
+            Err(refused("writing below", root, REPLACED))
+        }
+        Some(_) | None => Ok(canonical),
+    }
 }
 
 fn canonicalize(path: &Path) -> Result<PathBuf, EnvError> {

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Protection, SandboxLevel, caches::SwitchedCaches, mounts};
+use super::{ProtectedPathSource, Protection, SandboxLevel, caches::SwitchedCaches, mounts};
 use crate::local::TemporaryView;
 use crate::write_switch::WriteSwitch;
 
@@ -25,6 +25,10 @@ pub(super) struct Rules {
     /// commands of another session may have replaced it with a link.
     pub(super) identities: BTreeMap<PathBuf, (u64, u64)>,
     pub(super) protected: Vec<PathBuf>,
+    /// Finds more protected paths before the first change.
+    pub(super) source: Option<Arc<dyn ProtectedPathSource>>,
+    /// Roots of a command that writes nothing: it can read them wherever they are.
+    pub(super) readable: Vec<PathBuf>,
     pub(super) hidden: Vec<PathBuf>,
     /// What commands see as `/tmp`.
     pub(super) temporary: Option<PathBuf>,
@@ -50,6 +54,25 @@ impl Rules {
         rules.writable.extend(switched.filter(|(_, switch)| switch.is_on()).map(|(root, _)| root));
         let caches = rules.caches.take();
         rules.writable.extend(caches.iter().filter_map(|caches| caches.root()).map(Path::to_path_buf));
+        Arc::new(rules)
+    }
+
+    /// Returns the rules of a command that writes only temporary files.
+    pub(super) fn without_writes(&self) -> Self {
+        let mut rules = self.clone();
+        rules.readable.append(&mut rules.writable);
+        // Nothing there is writable.
+        rules.protected.clear();
+        rules
+    }
+
+    /// Returns the rules with more protected paths.
+    pub(super) fn with_protected(self: Arc<Self>, paths: &[PathBuf]) -> Arc<Self> {
+        if paths.is_empty() {
+            return self;
+        }
+        let mut rules = Self::clone(&self);
+        rules.protected.extend_from_slice(paths);
         Arc::new(rules)
     }
 
@@ -112,8 +135,10 @@ impl Rules {
         let network = if self.network { "" } else { ", and have no network" };
         let hidden =
             if self.hidden.is_empty() { "" } else { ". Some files are hidden from them, such as keys" };
+        // The text is part of prompts, so that it does not depend on the paths that the source finds.
+        let has_source = self.source.is_some() && self.level == SandboxLevel::Full;
         let protected = match self.protected.as_slice() {
-            [] => "",
+            [] if !has_source => "",
             [..] => {
                 ". They cannot change protected files there, such as settings of git, nor remove a repository that \
                  existed before; `git branch -m` and `git branch -d` do their work, and report an error"

@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "the files of a test are local")]
 
 use pintle_agent::{OutcomeStatus, ProviderProfile, Session};
-use pintle_env::{LocalEnvironment, MemoryEnvironment};
+use pintle_env::{LocalEnvironment, MemoryEnvironment, WalkOutput, WalkRequest};
 use pintle_llm::testing::FakeAdapter;
 use pintle_llm::{Client, Message, Role, ToolCall};
 use serde_json::json;
@@ -332,6 +332,78 @@ async fn protected_paths_are_those_that_exist() {
         assert!(paths.contains(&main.join(name)), "{name}: {paths:?}");
     }
     assert!(!paths.contains(&main.join(".git/worktrees/tree/hooks")), "{paths:?}");
+}
+
+/// Counts the searches of an environment.
+#[derive(Debug)]
+struct CountingWalks {
+    inner: LocalEnvironment,
+    walks: std::sync::atomic::AtomicUsize,
+}
+
+#[async_trait]
+impl ExecutionEnvironment for CountingWalks {
+    pintle_env::forward! {
+        inner: working_directory, platform, os_version, initialize, cleanup, spawn, read, write, metadata, list, remove,
+        rename, canonicalize, read_many, resolve,
+    }
+
+    async fn walk(&self, request: &WalkRequest) -> Result<WalkOutput, EnvError> {
+        self.walks.fetch_add(1, Ordering::Relaxed);
+        self.inner.walk(request).await
+    }
+}
+
+/// A start in a large workspace does not wait for a search.
+#[tokio::test]
+async fn own_protected_paths_are_found_without_a_search() {
+    let directory = repository_with_others();
+    let main = directory.path().canonicalize().unwrap().join("main");
+    for name in [".pintle", "crate/.pintle"] {
+        std::fs::create_dir_all(main.join(name)).unwrap();
+    }
+    git(&main, &["worktree", "add", "--quiet", "tree"]);
+    let inner = LocalEnvironment::with_host_env(&main, std::env::vars_os()).unwrap();
+    let env = CountingWalks { inner, walks: std::sync::atomic::AtomicUsize::new(0) };
+    let walks = || env.walks.load(Ordering::Relaxed);
+    let own = own_protected_paths(&env, [".pintle"], &WatchedFiles::default()).await.unwrap();
+    assert_eq!(walks(), 0);
+    let all = protected_paths(&env, [".pintle"], &WatchedFiles::default()).await.unwrap();
+    assert_eq!(walks(), 1);
+    for (name, is_own) in [
+        (".git/config", true),
+        (".git/hooks", true),
+        (".git/modules/sub/config", true),
+        (".git/worktrees/tree/commondir", true),
+        (".pintle", true),
+        ("nested/.git/config", false),
+        ("crate/.pintle", false),
+        ("sub/.git", false),
+    ] {
+        assert!(all.paths.contains(&main.join(name)), "{name}: {all:?}");
+        assert_eq!(own.paths.contains(&main.join(name)), is_own, "{name}: {own:?}");
+    }
+    // An earlier session has found the others.
+    let own = own_protected_paths(&env, [".pintle"], &all.found).await.unwrap();
+    assert!(own.paths.contains(&main.join("nested/.git/config")), "{own:?}");
+    assert_eq!(walks(), 1);
+}
+
+/// The user can change paths that the sandbox protects from commands. The run continues.
+#[tokio::test]
+async fn changes_at_found_paths_are_not_of_a_command() {
+    for is_found in [true, false] {
+        let directory = repository();
+        let config = directory.path().canonicalize().unwrap().join(".git/config");
+        let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).unwrap();
+        let found = if is_found { vec![config.clone()] } else { Vec::new() };
+        let watch =
+            ProtectedPathWatch::new(Arc::new(env), [".pintle"]).with_found_paths(move || found.clone());
+        watch.check_recorded().await.unwrap();
+        std::fs::write(&config, "[core]\n\tfsmonitor = x\n").unwrap();
+        let checked = watch.check_final().await.unwrap();
+        assert_eq!(matches!(checked, FinalCheck::Changed(_)), !is_found, "{checked:?}");
+    }
 }
 
 #[tokio::test]

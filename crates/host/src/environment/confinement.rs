@@ -15,8 +15,10 @@ use self::linux::build_sandboxed;
 use super::repository_guard::RepositoryGuard;
 use super::temporary::TemporaryDirectory;
 use super::watch_record::WatchRecord;
+use super::workspace_search::WorkspaceSearch;
 use crate::env_spec::EnvSpec;
 use crate::failure::{Failure, OrFailure as _};
+use crate::policy::ProjectFiles;
 use crate::process_env::ProcessEnv;
 use crate::spec::{NetworkAccess, SandboxLevel, SessionSpec};
 
@@ -78,6 +80,8 @@ pub(super) struct ConfinedLocal {
     pub(super) replaced: Option<ReplacedPathsSource>,
     /// Restores git histories that commands remove.
     pub(super) repositories: RepositoryGuard,
+    /// Finds more paths to protect before the first change.
+    pub(super) search: Option<Arc<WorkspaceSearch>>,
 }
 
 /// Returns paths that the sandbox no longer protected.
@@ -90,6 +94,7 @@ pub(super) struct GuardedFiles<'a> {
     pub(super) policy: &'a WorkspacePolicy,
     /// Rules of `--deny`.
     pub(super) denials: &'a [String],
+    pub(super) projects: &'a ProjectFiles,
 }
 
 /// Sandbox requirements of a run.
@@ -209,6 +214,7 @@ pub(super) async fn build_local(
         workspace: files.policy.clone(),
         replaced: None,
         repositories: RepositoryGuard::default(),
+        search: None,
     })
 }
 

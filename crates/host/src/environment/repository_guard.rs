@@ -20,6 +20,7 @@ use tokio::sync::Mutex;
 
 use self::damage::{RepositoryDamage, find_damage};
 use super::secrets;
+use super::workspace_search::WorkspaceSearch;
 use crate::notice::Notice;
 use crate::process_env::{self, ProcessEnv};
 
@@ -66,7 +67,7 @@ pub(crate) struct RepositoryGuard(Option<Arc<GuardState>>);
 
 #[derive(Debug)]
 struct GuardState {
-    repositories: Vec<PathBuf>,
+    search: Arc<WorkspaceSearch>,
     /// Directory for the backups of the workspace.
     directory: PathBuf,
     process_env: ProcessEnv,
@@ -90,32 +91,40 @@ struct SessionBackups {
 }
 
 impl RepositoryGuard {
-    /// Guards the git directories of a workspace. Does nothing without a directory for the state.
-    pub(super) fn new(repositories: &[PathBuf], workspace: &Path, process_env: &ProcessEnv) -> Self {
+    /// Guards the git directories that a search finds in a workspace. Does nothing without a directory for the state.
+    pub(super) fn new(search: Arc<WorkspaceSearch>, workspace: &Path, process_env: &ProcessEnv) -> Self {
         let directory = secrets::workspace_state_path(DIRECTORY, workspace, process_env);
-        let shared = directory.filter(|_| !repositories.is_empty()).map(|directory| {
-            let repositories = repositories.iter().map(|path| process_env.real_path(path)).collect();
+        Self(directory.map(|directory| {
             let process_env = process_env.clone();
-            Arc::new(GuardState { repositories, directory, process_env, session: Mutex::default() })
-        });
-        Self(shared)
+            Arc::new(GuardState { search, directory, process_env, session: Mutex::default() })
+        }))
     }
 
-    /// Returns the gate that guards the repositories and has this watch.
-    pub(super) fn with_watch(&self, watch: ProtectedPathWatch) -> GuardedWatch {
-        GuardedWatch { repositories: self.clone(), watch }
+    /// Returns the gate that guards the repositories and has this watch. The search runs before the first change.
+    pub(super) fn with_watch(
+        &self,
+        watch: ProtectedPathWatch,
+        search: Option<Arc<WorkspaceSearch>>,
+    ) -> GuardedWatch {
+        GuardedWatch { repositories: self.clone(), watch, search }
     }
 
     /// Restores missing files, and updates the backups.
     async fn update(&self) {
-        self.blocking(|shared, session| {
+        let Some(shared) = &self.0 else { return };
+        // Without its result, no command starts.
+        let Ok(repositories) = shared.search.repositories().await else { return };
+        if repositories.is_empty() {
+            return;
+        }
+        self.blocking(move |shared, session| {
             // Other commands may be running. A backup that is updated no longer finds the files that are missing then.
             if !session.restore(false, &shared.process_env) {
                 return;
             }
             let notices = shared.process_env.notices();
             if session.backups.is_none() {
-                let started = shared.start();
+                let started = shared.start(&repositories);
                 session.backups = started
                     .map_err(|error| notices.report(missing_backup_notice(&shared.directory, &error)))
                     .ok();
@@ -234,16 +243,16 @@ impl GuardedSession {
 }
 
 impl GuardState {
-    fn start(&self) -> io::Result<SessionBackups> {
+    fn start(&self, repositories: &[PathBuf]) -> io::Result<SessionBackups> {
         let failed = |failure: crate::failure::Failure| io::Error::other(failure.message());
         self.remove_abandoned();
         self.process_env.create_directory(&self.directory).map_err(failed)?;
         let directory = tempfile::Builder::new().prefix("session-").tempdir_in(&self.directory)?;
         let lock = self.process_env.try_lock_private(&directory.path().join(LOCK)).map_err(failed)?;
         let lock = lock.ok_or(io::ErrorKind::ResourceBusy)?;
-        let sources = serde_json::to_string(&self.repositories)?;
+        let sources = serde_json::to_string(repositories)?;
         self.process_env.write_private(&directory.path().join(SOURCES), &sources).map_err(failed)?;
-        let backups = backups_in(directory.path(), &self.repositories);
+        let backups = backups_in(directory.path(), repositories);
         for number in 0..backups.len() {
             let path = directory.path().join(number.to_string());
             self.process_env.create_directory(&path).map_err(failed)?;
@@ -344,6 +353,7 @@ fn backups_in(directory: &Path, repositories: &[PathBuf]) -> Vec<LinkedBackup> {
 pub struct GuardedWatch {
     repositories: RepositoryGuard,
     watch: ProtectedPathWatch,
+    search: Option<Arc<WorkspaceSearch>>,
 }
 
 #[async_trait]
@@ -353,6 +363,13 @@ impl Gate for GuardedWatch {
     }
 
     async fn check(&self, call: &PreparedCall) -> Verdict {
+        if call.effect() != Effect::Read
+            && let Some(search) = &self.search
+            // A change could keep the search from finding a repository, such as a line in an ignore file.
+            && let Err(error) = search.run().await
+        {
+            return Verdict::deny(format!("the workspace cannot be searched for protected files: {error}"));
+        }
         if call.effect() == Effect::Execute {
             self.repositories.update().await;
         }

@@ -158,7 +158,7 @@ impl SessionOpener<'_> {
         let environment = env_session.environment();
         require_root(spec, environment.as_ref()).await?;
         env_session.compare_with_earlier().await?;
-        let mut budget = budget::load(&(*spec).into(), environment.as_ref(), process_env).await?;
+        let mut budget = budget::load(&(*spec).into(), env_session.projects().await?, process_env)?;
         if model.is_scripted() {
             budget = budget::without_cost_limits(budget);
         }
@@ -227,7 +227,9 @@ impl SessionOpener<'_> {
         let Self { spec, attendant, process_env, .. } = self;
         let environment = env_session.environment();
         let name = self.environment.spec.to_string();
-        let loaded = policy::load(&(*spec).into(), environment.as_ref(), &name, process_env).await?;
+        let projects = env_session.projects().await?;
+        let loaded =
+            policy::load(&(*spec).into(), environment.as_ref(), &name, projects, process_env).await?;
         let LoadedPolicy { policy, user_hooks, project_hooks, server_files, untrusted } = loaded;
         if let Some(untrusted) = untrusted {
             process_env.notices().report(untrusted.notice());
@@ -393,7 +395,9 @@ async fn bind_workspace(
     process_env: &ProcessEnv,
 ) -> Result<SessionStorage, Failure> {
     let environment = env_session.environment();
-    let rules = policy::load_denials(denials, environment.as_ref(), process_env).await?;
+    let rules =
+        policy::load_denials(denials, environment.as_ref(), env_session.projects().await?, process_env)
+            .await?;
     let excluded = env_session.workspace().excluded_from_checkpoints(environment.as_ref(), &rules);
     stored
         .bind_workspace(

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use pintle_env::{EnvError, ExecutionEnvironment, ExecutionEnvironmentExt as _};
+use pintle_env::{EnvError, ExecutionEnvironment, ExecutionEnvironmentExt as _, FileContent, ReadLimits};
 use pintle_governance::{HookCommands, TrustedPrograms, WorkspacePolicy};
 use pintle_store::Hash;
 use pintle_tools::gate::CommandLine;
@@ -14,8 +14,8 @@ use crate::failure::{Failure, OrFailure as _};
 /// Directory of a project's own files.
 pub const DIRECTORY: &str = WorkspacePolicy::SETTINGS;
 
-/// Its files. The trusted hash covers them.
-const FILES: [&str; 4] = [RULES, HOOKS, BUDGET, CONFIGURATION];
+/// Files of a project. The trusted hash covers them.
+const FILES: [&str; 5] = [RULES, HOOKS, BUDGET, CONFIGURATION, SERVERS];
 
 /// The rules file.
 const RULES: &str = "rules.toml";
@@ -34,6 +34,10 @@ const SERVERS: &str = ".mcp.json";
 
 /// Largest file, in bytes.
 const MAX_FILE: usize = 1 << 20;
+
+/// Largest file named `.git` that is read to look whether it exists, and total size of these files.
+const MAX_ENTRY: u64 = 4 << 10;
+const MAX_ENTRIES: u64 = 1 << 20;
 
 /// Files of a project.
 #[derive(Clone, Debug)]
@@ -92,8 +96,8 @@ impl Project {
         environment: &dyn ExecutionEnvironment,
     ) -> Result<Option<ProjectConfiguration>, Failure> {
         for root in levels(environment).await {
-            let path = configuration_path(&root);
-            if let Some(text) = read_file(environment, &path).await? {
+            if let Some((_, text)) = read_files(environment, &root, &[CONFIGURATION]).await?.pop() {
+                let path = configuration_path(&root);
                 return Ok(Some(ProjectConfiguration { root, path, text }));
             }
         }
@@ -106,12 +110,9 @@ impl Project {
         let mut levels = levels(environment).await;
         for root in &levels {
             for file in FILES {
-                if read_file(environment, &root.join(DIRECTORY).join(file)).await?.is_some() {
+                if read_file(environment, &file_path(root, file)).await?.is_some() {
                     return Ok(root.clone());
                 }
-            }
-            if read_file(environment, &root.join(SERVERS)).await?.is_some() {
-                return Ok(root.clone());
             }
         }
         Ok(levels.pop().unwrap_or_else(|| environment.working_directory().to_path_buf()))
@@ -123,16 +124,7 @@ impl Project {
         root: PathBuf,
         name: String,
     ) -> Result<Option<Self>, Failure> {
-        let mut files = Vec::new();
-        for file in FILES {
-            let path = root.join(DIRECTORY).join(file);
-            if let Some(text) = read_file(environment, &path).await? {
-                files.push((file, text));
-            }
-        }
-        if let Some(text) = read_file(environment, &root.join(SERVERS)).await? {
-            files.push((SERVERS, text));
-        }
+        let files = read_files(environment, &root, &FILES).await?;
         if files.is_empty() {
             return Ok(None);
         }
@@ -233,12 +225,20 @@ fn parse_project_servers(text: &str) -> Vec<ProjectServer> {
 
 /// Returns the path of the MCP server file of a project with this root.
 pub fn server_file_path(root: &Path) -> PathBuf {
-    root.join(SERVERS)
+    file_path(root, SERVERS)
 }
 
 /// Returns the path of the configuration of a project with this root.
 pub fn configuration_path(root: &Path) -> PathBuf {
-    root.join(DIRECTORY).join(CONFIGURATION)
+    file_path(root, CONFIGURATION)
+}
+
+/// Returns the path of one of the files of a project with this root.
+fn file_path(root: &Path, name: &str) -> PathBuf {
+    match name {
+        SERVERS => root.join(name),
+        _ => root.join(DIRECTORY).join(name),
+    }
 }
 
 /// Returns the directories that may have files of a project, the nearest first.
@@ -253,9 +253,21 @@ async fn levels(environment: &dyn ExecutionEnvironment) -> Vec<PathBuf> {
 /// A repository inside another does not end the search, since a command can create one.
 async fn candidates(environment: &dyn ExecutionEnvironment, start: &Path) -> Vec<PathBuf> {
     let mut above: Vec<PathBuf> = start.ancestors().map(Path::to_path_buf).collect();
+    let entries: Vec<PathBuf> = above.iter().map(|directory| directory.join(".git")).collect();
+    // One call for all levels, since most have no repository.
+    let contents = environment.read_many(&entries, ReadLimits::new(MAX_ENTRY, MAX_ENTRIES)).await;
+    let contents = contents.unwrap_or_else(|_| vec![FileContent::Unreadable; entries.len()]);
     let mut number = 1;
-    for (level, directory) in above.iter().enumerate() {
-        if environment.file_exists(&directory.join(".git")).await.unwrap_or(false) {
+    for (level, (entry, content)) in entries.iter().zip(contents).enumerate() {
+        let exists = match content {
+            FileContent::Missing => false,
+            FileContent::Bytes(_) | FileContent::TooLarge => true,
+            // A directory, or a link whose target may be missing.
+            FileContent::NotAFile | FileContent::Unreadable | FileContent::Skipped => {
+                environment.file_exists(entry).await.unwrap_or(false)
+            }
+        };
+        if exists {
             number = level + 1;
         }
     }
@@ -279,6 +291,39 @@ async fn is_dangling_link(environment: &dyn ExecutionEnvironment, path: &Path) -
     false
 }
 
+/// Reads the existing files with these names of a project, with one call for most. `root` has all links resolved.
+async fn read_files(
+    environment: &dyn ExecutionEnvironment,
+    root: &Path,
+    names: &[&'static str],
+) -> Result<Vec<(&'static str, String)>, Failure> {
+    let paths: Vec<PathBuf> = names.iter().map(|name| file_path(root, name)).collect();
+    let limit = MAX_FILE as u64;
+    let limits = ReadLimits::new(limit, limit * names.len() as u64);
+    let contents = environment.read_many(&paths, limits).await;
+    let contents =
+        contents.or_usage(&format!("cannot read the files of the project in {}", root.display()))?;
+    let directory = root.join(DIRECTORY);
+    // Behind a link, a missing file may be one that cannot be read.
+    let is_link = contents.contains(&FileContent::Missing)
+        && environment.canonicalize(&directory).await.is_ok_and(|real| real != directory);
+    let mut files = Vec::new();
+    for ((name, path), content) in names.iter().zip(&paths).zip(contents) {
+        let text = match content {
+            FileContent::Bytes(bytes) => Some(parse_text(path, bytes)?),
+            FileContent::Missing if *name == SERVERS || !is_link => None,
+            // Reading it reports the reason, and follows links.
+            FileContent::Missing
+            | FileContent::TooLarge
+            | FileContent::NotAFile
+            | FileContent::Unreadable
+            | FileContent::Skipped => read_file(environment, path).await?,
+        };
+        files.extend(text.map(|text| (*name, text)));
+    }
+    Ok(files)
+}
+
 async fn read_file(environment: &dyn ExecutionEnvironment, path: &Path) -> Result<Option<String>, Failure> {
     let bytes = match environment.read(path, None).await {
         Ok(bytes) => bytes,
@@ -294,5 +339,12 @@ async fn read_file(environment: &dyn ExecutionEnvironment, path: &Path) -> Resul
     if bytes.len() > MAX_FILE {
         return Err(Failure::usage(format!("{} is larger than {} MiB", path.display(), MAX_FILE >> 20)));
     }
-    String::from_utf8(bytes).map(Some).or_usage(&format!("{} is not valid UTF-8", path.display()))
+    parse_text(path, bytes).map(Some)
 }
+
+fn parse_text(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
+    String::from_utf8(bytes).or_usage(&format!("{} is not valid UTF-8", path.display()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,7 @@ use pintle_store::{Hash, Summary};
 use super::{SessionLocation, Sessions, now, remembered_denials, require_directory};
 use crate::environment::{Confinement, ENVIRONMENT_UNUSABLE, EnvTarget};
 use crate::failure::{Failure, OrFailure as _};
-use crate::policy::{self, PROJECT_DIRECTORY};
+use crate::policy::{self, PROJECT_DIRECTORY, Project};
 use crate::process_env::ProcessEnv;
 
 /// Parts of a session to rewind.
@@ -115,7 +115,8 @@ impl<'a> SessionFiles<'a> {
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
         let denials = remembered_denials(&summary)?;
-        let rules = policy::load_denials(&denials, environment.as_ref(), process_env).await?;
+        let projects = Project::read_all(environment.as_ref()).await?;
+        let rules = policy::load_denials(&denials, environment.as_ref(), &projects, process_env).await?;
         let excluded = workspace.excluded_from_checkpoints(environment.as_ref(), &rules);
         let excluded = excluded.await.or_failed(ENVIRONMENT_UNUSABLE)?;
         let directory = environment.working_directory();

@@ -22,7 +22,7 @@ use crate::environment::{EnvTarget, SandboxRequirements};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Interrupts;
-use crate::policy::{self, PolicyChoice};
+use crate::policy::{self, PolicyChoice, Project};
 use crate::process_env::ProcessEnv;
 use crate::render::{self, sanitize, to_single_line};
 use crate::server_tokens::{self, FileTokenStore};
@@ -67,7 +67,8 @@ async fn read_declarations_with(
     process_env: &ProcessEnv,
 ) -> Result<Declarations, Failure> {
     let environment = process_env.local_environment(&process_env.directory(None)?)?;
-    let loaded = policy::load(&PolicyChoice::default(), &environment, LOCAL, process_env).await?;
+    let projects = Project::read_all(&environment).await?;
+    let loaded = policy::load(&PolicyChoice::default(), &environment, LOCAL, &projects, process_env).await?;
     let more = ServerChoice { files: files.to_vec(), ..ServerChoice::default() };
     let mut declarations = Declarations::collect(&loaded.server_files, &more, process_env)?;
     if let Some(untrusted) = loaded.untrusted.filter(|untrusted| !untrusted.servers.is_empty()) {

@@ -51,7 +51,9 @@ async fn answer(
 ) -> Result<(), Failure> {
     let environment = env_session.environment();
     let name = args.environment.env.to_string();
-    let loaded = policy::load(&(&args.policy).into(), environment.as_ref(), &name, process_env).await?;
+    let projects = env_session.projects().await?;
+    let loaded =
+        policy::load(&(&args.policy).into(), environment.as_ref(), &name, projects, process_env).await?;
     let LoadedPolicy { policy, user_hooks, project_hooks, untrusted, .. } = loaded;
     let of_projects = project_hooks.iter().flat_map(|(hooks, _programs)| hooks.iter());
     check_hooks(user_hooks.iter().collect(), of_projects.collect())?;

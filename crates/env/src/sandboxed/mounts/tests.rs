@@ -21,6 +21,8 @@ fn rules(directory: &Path) -> Rules {
         identities: BTreeMap::new(),
         writable: vec![directory.to_path_buf()],
         protected: Vec::new(),
+        source: None,
+        readable: Vec::new(),
         hidden: Vec::new(),
         temporary: None,
         shared: Vec::new(),

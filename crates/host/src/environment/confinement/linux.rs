@@ -7,7 +7,6 @@ use pintle_env::{
     ExecutionEnvironment, LocalEnvironment, LocalEnvironmentBuilder, ProjectCaches, Protection,
     ReadOnlyEnvironment, SandboxLevel, SandboxSupport, SandboxedEnvironment,
 };
-use pintle_governance::{ProtectedPaths, protected_paths};
 
 use super::{
     ConfinedLocal, Confinement, ENVIRONMENT_UNUSABLE, GuardedFiles, SandboxAttempt, SandboxRequirements,
@@ -17,6 +16,7 @@ use crate::environment::repository_guard::RepositoryGuard;
 use crate::environment::sandbox_probe::SandboxProbe;
 use crate::environment::secrets;
 use crate::environment::temporary::TemporaryDirectory;
+use crate::environment::workspace_search::{SearchedWorkspace, WorkspaceSearch};
 use crate::failure::{Failure, OrFailure as _};
 use crate::notice::{Notice, Notices};
 use crate::process_env::ProcessEnv;
@@ -67,27 +67,24 @@ pub(super) async fn build_sandboxed(
     for root in &policy.writable_roots {
         sandbox = sandbox.with_writable_while(root, &requirements.writes);
     }
-    let mut found = protected_paths(&plain, &policy.settings_directories, files.record.earlier())
-        .await
-        .or_failed(ENVIRONMENT_UNUSABLE)?;
-    if requirements.is_disposable {
-        exclude_nested_repositories(&mut found, &process_env.real_path(&workspace));
-    }
-    let real_workspace = process_env.real_path(&workspace);
-    let is_writable = |git: &PathBuf| {
-        let mut writable = policy.writable_roots.iter().chain([&real_workspace]);
-        writable.any(|root| git.starts_with(root) || process_env.real_path(root).starts_with(git))
+    let searched = SearchedWorkspace {
+        environment: plain.clone(),
+        settings_directories: policy.settings_directories.clone(),
+        writable_roots: policy.writable_roots.clone(),
+        is_disposable: requirements.is_disposable,
+        is_protected: level == SandboxLevel::Full,
     };
-    let repositories: Vec<PathBuf> = found.git_directories.into_iter().filter(is_writable).collect();
+    let search = WorkspaceSearch::new(searched, files.record, process_env);
+    let search = Arc::new(search.await.or_failed(ENVIRONMENT_UNUSABLE)?);
+    sandbox = sandbox.with_protected_source(Arc::clone(&search) as _);
     match level {
         SandboxLevel::Full => {
-            let denied = find_denied_files(files.denials, &plain, process_env).await?;
+            let denied = find_denied_files(files, &plain, process_env).await?;
             let hidden = || policy.hidden.iter().chain(&denied);
             process_env.notices().report_all(hard_link_notices(hidden(), process_env));
             sandbox = hidden().fold(sandbox, SandboxedEnvironment::with_hidden);
-            files.record.record_repositories(&found.found);
-            sandbox = found.paths.iter().fold(sandbox, SandboxedEnvironment::with_protected);
-            policy.protected = found.paths;
+            sandbox = search.own().iter().fold(sandbox, SandboxedEnvironment::with_protected);
+            policy.protected = search.own().to_vec();
         }
         SandboxLevel::Writes => {
             // Without a reason, the user has chosen the level.
@@ -115,7 +112,8 @@ pub(super) async fn build_sandboxed(
         is_cached,
         workspace: policy,
         replaced: Some(Arc::new(move || held.replaced_paths())),
-        repositories: RepositoryGuard::new(&repositories, &workspace, process_env),
+        repositories: RepositoryGuard::new(Arc::clone(&search), &workspace, process_env),
+        search: Some(search),
     })))
 }
 
@@ -188,30 +186,19 @@ async fn accept_missing_protections(
     Ok(sandbox)
 }
 
-/// Removes the repositories and worktrees in a workspace, other than its own repository.
-fn exclude_nested_repositories(found: &mut ProtectedPaths, workspace: &Path) {
-    let own = workspace.join(".git");
-    // The entry named `.git` that a path is in.
-    let entry_of = |path: &PathBuf| {
-        let below = path.strip_prefix(workspace).ok()?;
-        below.ancestors().find(|above| above.ends_with(".git")).map(|entry| workspace.join(entry))
-    };
-    let entries = found.paths.iter().chain(&found.git_directories).filter_map(entry_of);
-    let nested =
-        entries.filter(|entry| *entry != own).filter_map(|entry| entry.parent().map(Path::to_path_buf));
-    let nested: Vec<PathBuf> = nested.chain([own.join("worktrees")]).collect();
-    let is_kept = |path: &PathBuf| !nested.iter().any(|tree| path.starts_with(tree));
-    found.paths.retain(is_kept);
-    found.git_directories.retain(is_kept);
-}
-
 /// Returns the files that rules deny to read. A notice names the rules with files that commands can still read.
 async fn find_denied_files(
-    denials: &[String],
+    files: &GuardedFiles<'_>,
     environment: &LocalEnvironment,
     process_env: &ProcessEnv,
 ) -> Result<Vec<PathBuf>, Failure> {
-    let rules = crate::policy::load_denials(denials, environment, process_env).await?;
+    let rules = crate::policy::load_denials(
+        files.denials,
+        environment,
+        files.projects.projects().await?,
+        process_env,
+    )
+    .await?;
     let denied = rules.denied_reads(environment).await.or_failed(ENVIRONMENT_UNUSABLE)?;
     for (rule, reason) in &denied.incomplete {
         process_env.notices().report(format!(
@@ -232,41 +219,4 @@ fn hard_link_notices<'a>(
             path.display()
         ))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_own_repository_of_a_disposable_workspace_is_guarded() {
-        let files = [
-            ("/a/.git/w/.git/config", true),
-            ("/a/.git/w/.git/hooks", true),
-            ("/a/.git/w/.git/modules/sub/config", true),
-            ("/a/.git/w/.git/worktrees/tree/commondir", false),
-            ("/a/.git/w/.pintle", true),
-            ("/a/.git/w/below/.pintle", true),
-            ("/a/.git/w/made/.git/config", false),
-            ("/a/.git/w/made/.pintle", false),
-            ("/a/.git/w/tree/.git", false),
-            ("/elsewhere/.git/config", true),
-        ];
-        let directories = [
-            ("/a/.git/w/.git", true),
-            ("/a/.git/w/.git/modules/sub", true),
-            ("/a/.git/w/.git/worktrees/tree", false),
-            ("/a/.git/w/made/.git", false),
-        ];
-        let mut found = ProtectedPaths::default();
-        found.paths.extend(files.map(|(path, _)| PathBuf::from(path)));
-        found.git_directories.extend(directories.map(|(path, _)| PathBuf::from(path)));
-        exclude_nested_repositories(&mut found, Path::new("/a/.git/w"));
-        for (path, is_kept) in files {
-            assert_eq!(found.paths.iter().any(|found| found == Path::new(path)), is_kept, "{path}");
-        }
-        for (path, is_kept) in directories {
-            assert_eq!(found.git_directories.iter().any(|found| found == Path::new(path)), is_kept, "{path}");
-        }
-    }
 }
