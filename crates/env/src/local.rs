@@ -281,6 +281,12 @@ impl LocalEnvironment {
         self.variables.get("PATH".as_ref() as &std::ffi::OsStr)
     }
 
+    /// Returns true if a dropped process is being terminated, or has been.
+    #[cfg(all(test, target_os = "linux"))]
+    pub(crate) fn has_reaper_thread(&self) -> bool {
+        self.reaper.has_thread()
+    }
+
     /// Returns a tag that no other command has.
     fn next_tag(&self) -> String {
         let number = self.commands.fetch_add(1, Ordering::Relaxed);

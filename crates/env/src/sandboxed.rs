@@ -39,7 +39,7 @@ use crate::{
     error::EnvError,
     forward::forward,
     local::{Invocation, Launcher, LocalEnvironment},
-    process::Process,
+    process::{Process, TERMINATE_GRACE},
     write_switch::WriteSwitch,
 };
 
@@ -524,7 +524,9 @@ impl ExecutionEnvironment for SandboxedEnvironment {
             SandboxLevel::Full => {
                 blocking(move || Mounts::new(&rules, &placeholders)).await??;
                 let mut process = self.start(Command::argv("/bin/sh", ["-c", ":"])).await?;
-                process.wait().await.map(drop)
+                process.wait().await?;
+                // A process that is dropped before its namespace has ended is left to the reaper, which reads the process table.
+                process.terminate(TERMINATE_GRACE).await.map(drop)
             }
         }
     }

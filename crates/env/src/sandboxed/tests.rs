@@ -5,6 +5,7 @@ mod builds;
 mod full;
 mod limits;
 mod signals;
+mod starts;
 mod switching;
 
 use std::{
