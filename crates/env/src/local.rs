@@ -5,6 +5,8 @@ mod admission;
 mod adopted;
 mod launch;
 mod lifeline;
+#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+mod pid_namespace;
 mod pid_sequence;
 mod pipes;
 mod process;

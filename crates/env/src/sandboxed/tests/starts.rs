@@ -1,5 +1,7 @@
 //! The work at the start and at the end of a command.
 
+use std::time::{Duration, Instant};
+
 use super::*;
 
 #[tokio::test]
@@ -8,5 +10,42 @@ async fn the_trial_leaves_no_process_to_the_reaper() {
     let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
     environment.initialize().await.unwrap();
     assert!(!environment.inner.has_reaper_thread());
+    environment.cleanup().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_command_without_jobs_ends_without_a_search() {
+    let harness = Harness::new();
+    let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
+    environment.initialize().await.unwrap();
+    let started = Instant::now();
+    // On a busy machine it takes some attempts until a namespace ends in time.
+    loop {
+        let launcher = environment.launcher().await.unwrap();
+        let mut process = environment.inner.spawn_by(Command::shell("true"), launcher).await.unwrap();
+        process.wait().await.unwrap();
+        assert_eq!(process.jobs().await.unwrap(), 0);
+        if process.searches() == 0 {
+            break;
+        }
+        assert!(started.elapsed() < Duration::from_secs(60), "each command is followed by a search");
+    }
+    assert!(!environment.inner.has_reaper_thread());
+    environment.cleanup().await.unwrap();
+}
+
+/// The first process of the namespace waits for them.
+#[tokio::test]
+async fn jobs_of_a_namespace_are_found_and_terminated() {
+    let harness = Harness::new();
+    let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
+    environment.initialize().await.unwrap();
+    let line = "sleep 1000 >/dev/null 2>&1 & sleep 1000 >/dev/null 2>&1 & exit 3";
+    let launcher = environment.launcher().await.unwrap();
+    let mut process = environment.inner.spawn_by(Command::shell(line), launcher).await.unwrap();
+    assert_eq!(process.wait().await.unwrap().code(), 3);
+    assert_eq!(process.jobs().await.unwrap(), 2);
+    assert_eq!(process.terminate(Duration::ZERO).await.unwrap(), 2);
+    assert_eq!(process.jobs().await.unwrap(), 0);
     environment.cleanup().await.unwrap();
 }
