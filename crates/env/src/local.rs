@@ -464,6 +464,14 @@ impl ExecutionEnvironment for LocalEnvironment {
         self.blocking(move |files| files.canonicalize(&path)).await
     }
 
+    async fn canonicalize_many(&self, paths: &[PathBuf]) -> Result<Vec<Result<PathBuf, EnvError>>, EnvError> {
+        if paths.is_empty() {
+            return Ok(Vec::new());
+        }
+        let paths: Vec<PathBuf> = paths.iter().map(|path| self.resolve(path)).collect();
+        self.blocking(move |files| Ok(paths.iter().map(|path| files.canonicalize(path)).collect())).await
+    }
+
     async fn place(&self) -> Result<Option<String>, EnvError> {
         let path = self.working_directory().to_path_buf();
         blocking(move || host_files::place(&path)).await?

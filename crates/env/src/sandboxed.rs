@@ -277,11 +277,7 @@ impl SandboxedEnvironment {
     /// hard links, commands can read it by these.
     #[must_use]
     pub fn with_hidden(self, path: impl Into<PathBuf>) -> Self {
-        let path = self.inner.absolute(&path.into());
-        self.with_rules(|rules| {
-            rules.note_shared(&path);
-            rules.hidden.push(path);
-        })
+        self.with_paths([path.into()], [])
     }
 
     /// Keeps commands from changing a path although it is below a writable root, at the level *full*.
@@ -296,10 +292,22 @@ impl SandboxedEnvironment {
     /// link.
     #[must_use]
     pub fn with_protected(self, path: impl Into<PathBuf>) -> Self {
-        let path = self.inner.absolute(&path.into());
+        self.with_paths([], [path.into()])
+    }
+
+    /// [Hides](Self::with_hidden) and [protects](Self::with_protected) several paths. Cheaper than one call for each path.
+    #[must_use]
+    pub fn with_paths(
+        self,
+        hidden: impl IntoIterator<Item = PathBuf>,
+        protected: impl IntoIterator<Item = PathBuf>,
+    ) -> Self {
+        let hidden: Vec<PathBuf> = hidden.into_iter().map(|path| self.inner.absolute(&path)).collect();
+        let protected: Vec<PathBuf> = protected.into_iter().map(|path| self.inner.absolute(&path)).collect();
         self.with_rules(|rules| {
-            rules.note_shared(&path);
-            rules.protected.push(path);
+            hidden.iter().chain(&protected).for_each(|path| rules.note_shared(path));
+            rules.hidden.extend(hidden);
+            rules.protected.extend(protected);
         })
     }
 
@@ -479,7 +487,7 @@ impl ExecutionEnvironment for SandboxedEnvironment {
     forward! {
         inner:
         working_directory, home_directory, platform, os_version, output_limits, place, read, write, metadata, list,
-        remove, rename, canonicalize, shares_host_files, find_files, grep, create_directory, create_symlink,
+        remove, rename, canonicalize, canonicalize_many, shares_host_files, find_files, grep, create_directory, create_symlink,
         set_mode, walk, read_many, resolve,
     }
 

@@ -16,7 +16,7 @@ use std::{
 use async_trait::async_trait;
 use tokio::{io::AsyncWrite, task::JoinHandle, time::sleep};
 
-use super::rules::Rules;
+use super::{mounts, rules::Rules};
 use crate::{
     blocking::blocking,
     error::EnvError,
@@ -41,7 +41,7 @@ pub(super) type ReplacedPaths = Arc<Mutex<BTreeSet<PathBuf>>>;
 impl HeldMounts {
     /// Records the current files of the rules; blocks briefly.
     pub(super) fn from_rules(rules: &Rules) -> Self {
-        let paths = rules.hidden.iter().filter_map(|path| path.canonicalize().ok());
+        let paths = rules.hidden.iter().filter_map(|path| mounts::resolve_existing(path).ok().flatten());
         let paths = paths.chain(rules.protected.iter().cloned());
         Self(paths.map(|path| (path.clone(), identity(&path))).collect())
     }

@@ -75,7 +75,7 @@ impl Rules {
 
     /// Records a path that is the same for commands and file operations, or that commands do not have; blocks.
     pub(super) fn note_shared(&mut self, path: &Path) {
-        let canonical = path.canonicalize().ok();
+        let canonical = mounts::resolve_existing(path).ok().flatten();
         let paths = std::iter::once(path.to_path_buf()).chain(canonical);
         let is_temporary = |path: &PathBuf| mounts::TEMPORARY.iter().any(|name| path.starts_with(name));
         self.shared.extend(paths.filter(is_temporary));

@@ -1,6 +1,9 @@
 //! The work at the start and at the end of a command.
 
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use super::*;
 
@@ -48,4 +51,24 @@ async fn jobs_of_a_namespace_are_found_and_terminated() {
     assert_eq!(process.terminate(Duration::ZERO).await.unwrap(), 2);
     assert_eq!(process.jobs().await.unwrap(), 0);
     environment.cleanup().await.unwrap();
+}
+
+#[test]
+fn several_paths_are_added_as_single_ones() {
+    let harness = Harness::new();
+    let sandbox = || {
+        let inner = harness.local();
+        SandboxedEnvironment::new(inner).with_level(SandboxLevel::Full).with_temporary("/tmp/private")
+    };
+    let (hidden, protected) = (["/tmp/secret", "keys"], [".git/config", ".git/hooks"]);
+    let together = sandbox().with_paths(hidden.map(PathBuf::from), protected.map(PathBuf::from));
+    let single = hidden.iter().fold(sandbox(), SandboxedEnvironment::with_hidden);
+    let single = protected.iter().fold(single, SandboxedEnvironment::with_protected);
+    let parts = |sandbox: &SandboxedEnvironment| {
+        let rules = &sandbox.rules;
+        (rules.hidden.clone(), rules.protected.clone(), rules.shared.clone())
+    };
+    assert_eq!(parts(&together), parts(&single));
+    assert_eq!(together.rules.hidden, [PathBuf::from("/tmp/secret"), harness.at("root/keys")]);
+    assert_eq!(together.resolve(Path::new("/tmp/secret")), Path::new("/tmp/secret"));
 }

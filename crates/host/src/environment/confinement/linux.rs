@@ -84,9 +84,8 @@ pub(super) async fn build_sandboxed(
             let denied = find_denied_files(files.denials, &plain, process_env).await?;
             let hidden = || policy.hidden.iter().chain(&denied);
             process_env.notices().report_all(hard_link_notices(hidden(), process_env));
-            sandbox = hidden().fold(sandbox, SandboxedEnvironment::with_hidden);
             files.record.record_repositories(&found.found);
-            sandbox = found.paths.iter().fold(sandbox, SandboxedEnvironment::with_protected);
+            sandbox = sandbox.with_paths(hidden().cloned(), found.paths.iter().cloned());
             policy.protected = found.paths;
         }
         SandboxLevel::Writes => {
