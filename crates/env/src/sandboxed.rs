@@ -175,6 +175,7 @@ impl SandboxedEnvironment {
             network: false,
             unix_sockets: false,
             accepted: BTreeSet::new(),
+            filters: Arc::default(),
         };
         rules.note_shared(inner.working_directory());
         Self {
@@ -442,8 +443,9 @@ impl SandboxedEnvironment {
                 Ok(process) => {
                     return Ok(match mounts {
                         Some(mounts) => {
-                            let mounts = blocking(move || mounts.with_placeholders()).await?;
-                            Box::new(HeldProcess::new(process, mounts, Arc::clone(&self.replaced)))
+                            let replaced = Arc::clone(&self.replaced);
+                            let (mounts, lost) = blocking(move || mounts.after_start(&replaced)).await?;
+                            Box::new(HeldProcess::new(process, mounts, Arc::clone(&self.replaced), lost))
                         }
                         None => Box::new(process),
                     });
@@ -476,7 +478,10 @@ impl SandboxedEnvironment {
 
     /// Changes the rules, and with them where file operations find temporary files; blocks.
     fn with_rules(mut self, change: impl FnOnce(&mut Rules)) -> Self {
-        change(Arc::make_mut(&mut self.rules));
+        let rules = Arc::make_mut(&mut self.rules);
+        change(rules);
+        // They depend on the rules.
+        rules.filters = Arc::default();
         self.inner = Arc::new(self.inner.with_temporary_view(self.rules.temporary_view()));
         self
     }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use super::{Protection, SandboxLevel, caches::SwitchedCaches, mounts};
+use super::{Protection, SandboxLevel, caches::SwitchedCaches, filter::Filters, mounts};
 use crate::local::TemporaryView;
 use crate::write_switch::WriteSwitch;
 
@@ -37,6 +37,8 @@ pub(super) struct Rules {
     pub(super) unix_sockets: bool,
     /// Restrictions that need not be enforced.
     pub(super) accepted: BTreeSet<Protection>,
+    /// The filters of system calls for these rules, once a command has needed them. Copies of the rules share them.
+    pub(super) filters: Arc<OnceLock<Filters>>,
 }
 
 impl Rules {

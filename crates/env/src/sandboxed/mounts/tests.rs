@@ -28,6 +28,7 @@ fn rules(directory: &Path) -> Rules {
         network: false,
         unix_sockets: false,
         accepted: std::collections::BTreeSet::new(),
+        filters: std::sync::Arc::default(),
     }
 }
 

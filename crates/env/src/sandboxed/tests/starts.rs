@@ -72,3 +72,23 @@ fn several_paths_are_added_as_single_ones() {
     assert_eq!(together.rules.hidden, [PathBuf::from("/tmp/secret"), harness.at("root/keys")]);
     assert_eq!(together.resolve(Path::new("/tmp/secret")), Path::new("/tmp/secret"));
 }
+
+#[test]
+fn filters_are_compiled_once_for_their_rules() {
+    let harness = Harness::new();
+    let switch = WriteSwitch::new(true);
+    let sandbox = SandboxedEnvironment::new(harness.local()).with_writable_while("below", &switch);
+    let without_network = filter::filters(&sandbox.rules.now()).unwrap().clone();
+    let first = filter::filters(&sandbox.rules).unwrap();
+    assert_eq!(*first, without_network);
+    switch.set(false);
+    let rules = sandbox.rules.now();
+    assert!(std::ptr::eq(first, filter::filters(&rules).unwrap()), "the copies for each command share them");
+    for other in [
+        sandbox.clone().with_network(true),
+        sandbox.clone().with_unix_sockets(true),
+        sandbox.clone().with_level(SandboxLevel::Full),
+    ] {
+        assert_ne!(*filter::filters(&other.rules).unwrap(), without_network);
+    }
+}
