@@ -7,7 +7,7 @@ use super::user::User;
 
 const ANSWER: &str = "[[turn]]\ntext = \"Done.\"\n";
 
-/// Programs of the user: `bwrap` notes each start by what the sandbox is for, and starts the real one.
+/// Creates a directory with a program `bwrap` that records the purpose of each start, and starts the real one.
 fn install_counting_bubblewrap(user: &User) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap();
     let mut programs = std::env::split_paths(&path).map(|directory| directory.join("bwrap"));
@@ -42,7 +42,7 @@ fn a_known_machine_is_tried_once_in_a_run() {
     // The facts about the repository need the other one.
     let of_known: Vec<&str> = starts[1].lines().collect();
     assert_eq!(of_known, ["trial", "command"], "{starts:?}");
-    // The probe of the machine is a trial of its own.
+    // The probe of the machine tries a sandbox as well.
     let trials = starts[0].lines().filter(|start| *start == "trial").count();
     assert_eq!(trials, 2, "{starts:?}");
 }

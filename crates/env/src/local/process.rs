@@ -241,7 +241,7 @@ impl LocalProcess {
 
     /// Waits for the end of the command's PID namespace, for a moment. Returns at once if it has none. Cancel safe.
     #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
-    async fn await_namespace_end(&self) {
+    async fn await_namespace_end(&mut self) {
         if let Some(namespace) = &self.namespace {
             // A command has left jobs there otherwise, and these are searched for.
             let _ = timeout(NAMESPACE_WAIT, namespace.ended()).await;
@@ -249,7 +249,7 @@ impl LocalProcess {
     }
 
     #[cfg(not(all(target_os = "linux", any(test, feature = "sandbox"))))]
-    async fn await_namespace_end(&self) {}
+    async fn await_namespace_end(&mut self) {}
 
     /// Returns how often processes of this command were searched for.
     #[cfg(all(test, target_os = "linux"))]
