@@ -7,7 +7,9 @@ use rustix::{
     io::Errno,
     process::{Pid, PidfdFlags, pidfd_open},
 };
-use tokio::io::{Interest, unix::AsyncFd};
+use tokio::io::unix::AsyncFd;
+
+use super::adopted::watch_exit;
 
 /// The PID namespace of a command.
 ///
@@ -27,9 +29,7 @@ impl PidNamespace {
     /// If another process has the id by now, the namespace has ended, and its end is reported at the exit of that process.
     pub(super) fn from_init(id: i32) -> Option<Self> {
         match pidfd_open(Pid::from_raw(id)?, PidfdFlags::empty()) {
-            Ok(exit) => {
-                AsyncFd::with_interest(exit, Interest::READABLE).ok().map(|exit| Self { exit: Some(exit) })
-            }
+            Ok(exit) => watch_exit(exit).ok().map(|exit| Self { exit: Some(exit) }),
             Err(Errno::SRCH) => Some(Self { exit: None }),
             Err(_) => None,
         }
