@@ -32,6 +32,7 @@ mod refusals;
 mod repository;
 mod restrictions;
 mod rules;
+mod sandbox_starts;
 mod server;
 mod servers;
 mod sessions;

@@ -183,7 +183,7 @@ impl EditorEnvironment {
 impl ExecutionEnvironment for EditorEnvironment {
     forward! {
         inner: working_directory, home_directory, platform, os_version, output_limits, place, resolve, initialize, cleanup, spawn, metadata,
-        list, remove, rename, canonicalize, find_files, grep, create_directory, create_symlink,
+        list, remove, rename, canonicalize, canonicalize_many, find_files, grep, create_directory, create_symlink,
         set_mode, walk, read_many
     }
 

@@ -57,7 +57,7 @@ pub(crate) use self::report::ExactDecision;
 use self::report::{MAX_REPORTS, Report};
 use self::segments::{OpenSegments, SegmentBoundary};
 use self::shutdown::CloseOnDrop;
-pub(crate) use self::start::SharedEnvironment;
+pub(crate) use self::start::{EnvironmentLifecycle, SharedEnvironment};
 use self::timers::Timers;
 use self::trace::Trace;
 use crate::approval::Approver;
@@ -107,7 +107,8 @@ pub(crate) struct Driver {
     checkpoints: Checkpointer,
     budget: BudgetPoint,
     clock: Arc<SteadyClock>,
-    keep_environment: bool,
+    /// Which calls the session makes to `owned_env` at its start and end.
+    lifecycle: EnvironmentLifecycle,
     /// Whether this process suspends the session.
     suspended: bool,
     /// Whether this process ends here without another entry of the record.
@@ -150,12 +151,10 @@ pub(crate) struct Driver {
 
 impl Driver {
     /// Creates an idle driver.
-    ///
-    /// With `keep_environment`, the owner of the environment initialises it and cleans it up, rather than the session.
     pub(crate) fn new(
         parts: Parts,
         lineage: Lineage,
-        keep_environment: bool,
+        lifecycle: EnvironmentLifecycle,
         log: Arc<EventLog>,
         shared: watch::Sender<PublishedState>,
     ) -> Self {
@@ -191,11 +190,11 @@ impl Driver {
             checkpoints: Checkpointer::new(checkpoints),
             budget: BudgetPoint::new(budget),
             clock: Arc::new(SteadyClock::new(clock)),
-            keep_environment,
+            lifecycle,
             suspended: false,
             abandoned: false,
             is_resuming: false,
-            initialize: !keep_environment,
+            initialize: lifecycle.initializes(),
             recording: Recording::default(),
             first_inputs: Vec::new(),
             _close_log: CloseOnDrop(Arc::clone(&log)),

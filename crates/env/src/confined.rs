@@ -1,6 +1,7 @@
 //! The confining wrapper.
 
 use std::{
+    ffi::OsStr,
     ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
@@ -75,6 +76,13 @@ enum LastLink {
     Kept,
 }
 
+/// Reason to refuse a path.
+const OUTSIDE: &str = "the path is outside the allowed roots";
+
+fn refused(action: &str, path: &Path, reason: &str) -> EnvError {
+    EnvError::Refused { operation: format!("{action} {}", path.display()), reason: reason.to_owned() }
+}
+
 impl ConfinedEnvironment {
     /// Confines `inner` to `roots`: directories, relative ones to its working directory. Without
     /// roots everything is refused.
@@ -103,21 +111,43 @@ impl ConfinedEnvironment {
 
     /// Returns the canonical path, or an error if it is outside the roots.
     async fn resolve_within(&self, action: &str, path: &Path, last: LastLink) -> Result<PathBuf, EnvError> {
-        let path = self.resolve(path);
-        let canonical = match (last, path.parent(), path.file_name()) {
-            (LastLink::Kept, Some(parent), Some(name)) => self.inner.canonicalize(parent).await?.join(name),
-            (LastLink::Kept | LastLink::Followed, _, _) => self.inner.canonicalize(&path).await?,
-        };
-        for root in &self.roots {
-            let root = self.inner.canonicalize(root).await?;
-            if canonical.starts_with(&root) && (last == LastLink::Followed || canonical != root) {
-                return Ok(canonical);
+        let resolved = self.resolve_all_within(action, &[path.to_path_buf()], last).await?;
+        // One path has one result.
+        resolved.into_iter().next().unwrap_or_else(|| Err(refused(action, path, OUTSIDE)))
+    }
+
+    /// Resolves paths and roots in one call of the inner environment. Returns the canonical paths, or errors for those outside
+    /// the roots.
+    async fn resolve_all_within(
+        &self,
+        action: &str,
+        paths: &[PathBuf],
+        last: LastLink,
+    ) -> Result<Vec<Result<PathBuf, EnvError>>, EnvError> {
+        let paths: Vec<PathBuf> = paths.iter().map(|path| self.resolve(path)).collect();
+        let targets = paths.iter().map(|path| match (last, path.parent(), path.file_name()) {
+            (LastLink::Kept, Some(parent), Some(name)) => (parent.to_path_buf(), Some(name)),
+            (LastLink::Kept | LastLink::Followed, _, _) => (path.clone(), None),
+        });
+        let (mut targets, names): (Vec<PathBuf>, Vec<Option<&OsStr>>) = targets.unzip();
+        targets.extend(self.roots.iter().cloned());
+        let mut resolved = self.inner.canonicalize_many(&targets).await?.into_iter();
+        let canonical: Vec<_> = resolved.by_ref().take(paths.len()).collect();
+        let roots: Vec<_> = resolved.take(self.roots.len()).collect();
+        let within = paths.iter().zip(names).zip(canonical).map(|((path, name), canonical)| {
+            let canonical = match name {
+                Some(name) => canonical?.join(name),
+                None => canonical?,
+            };
+            for root in &roots {
+                let root = root.as_ref().map_err(|error| refused(action, path, &error.to_string()))?;
+                if canonical.starts_with(root) && (last == LastLink::Followed || canonical != *root) {
+                    return Ok(canonical);
+                }
             }
-        }
-        Err(EnvError::Refused {
-            operation: format!("{action} {}", path.display()),
-            reason: "the path is outside the allowed roots".to_owned(),
-        })
+            Err(refused(action, path, OUTSIDE))
+        });
+        Ok(within.collect())
     }
 }
 
@@ -306,25 +336,22 @@ impl ExecutionEnvironment for ConfinedEnvironment {
             // Uses the primitives above: the inner environment would resolve names.
             return crate::environment::walk::read_many(self, paths, limits).await;
         }
-        let mut within = Vec::new();
-        for path in paths {
-            match self.resolve_within("reading", path, LastLink::Kept).await {
-                Ok(path) => within.push(Some(path)),
-                Err(lost) if lost.is_environment_failure() => return Err(lost),
-                Err(_refused) => within.push(None),
-            }
-        }
+        let within = self.resolve_all_within("reading", paths, LastLink::Kept).await?;
         let allowed: Vec<_> = within.iter().flatten().cloned().collect();
         let mut contents = self.inner.read_many(&allowed, limits).await?.into_iter();
         let in_order = within.iter().map(|path| match path {
-            Some(_) => contents.next().unwrap_or(FileContent::Unreadable),
-            None => FileContent::Unreadable,
+            Ok(_) => contents.next().unwrap_or(FileContent::Unreadable),
+            Err(_refused) => FileContent::Unreadable,
         });
         Ok(in_order.collect())
     }
 
     async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
         self.resolve_within("looking at", path, LastLink::Followed).await
+    }
+
+    async fn canonicalize_many(&self, paths: &[PathBuf]) -> Result<Vec<Result<PathBuf, EnvError>>, EnvError> {
+        self.resolve_all_within("looking at", paths, LastLink::Followed).await
     }
 
     async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {

@@ -165,6 +165,22 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
         Err(unsupported("following the links in", path))
     }
 
+    /// Resolves each path as [`canonicalize`](Self::canonicalize) does. Returns the results in the order of the paths.
+    ///
+    /// # Errors
+    ///
+    /// Only errors of the environment as a whole, such as its loss. Other errors are results of their paths.
+    async fn canonicalize_many(&self, paths: &[PathBuf]) -> Result<Vec<Result<PathBuf, EnvError>>, EnvError> {
+        let mut resolved = Vec::with_capacity(paths.len());
+        for path in paths {
+            match self.canonicalize(path).await {
+                Err(lost) if lost.is_environment_failure() => return Err(lost),
+                result => resolved.push(result),
+            }
+        }
+        Ok(resolved)
+    }
+
     /// Returns an identity of the working directory itself, as text. Two environments with the same identity access the
     /// same files, whatever their paths and hosts. A directory that was removed and created again has another identity.
     ///

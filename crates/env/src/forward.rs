@@ -96,6 +96,13 @@ macro_rules! forward {
     (@canonicalize $field:ident) => {
         $crate::forward!(@async $field canonicalize<'p>(path: &'p std::path::Path) -> std::path::PathBuf);
     };
+    (@canonicalize_many $field:ident) => {
+        $crate::forward!(
+            @async $field
+            canonicalize_many<'p>(paths: &'p [std::path::PathBuf])
+                -> Vec<Result<std::path::PathBuf, $crate::EnvError>>
+        );
+    };
     (@read_file $field:ident) => {
         $crate::forward!(
             @async $field

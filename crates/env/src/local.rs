@@ -5,6 +5,8 @@ mod admission;
 mod adopted;
 mod launch;
 mod lifeline;
+#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+mod pid_namespace;
 mod pid_sequence;
 mod pipes;
 mod process;
@@ -281,6 +283,12 @@ impl LocalEnvironment {
         self.variables.get("PATH".as_ref() as &std::ffi::OsStr)
     }
 
+    /// Returns true if a dropped process is being terminated, or has been.
+    #[cfg(all(test, target_os = "linux"))]
+    pub(crate) fn has_reaper_thread(&self) -> bool {
+        self.reaper.has_thread()
+    }
+
     /// Returns a tag that no other command has.
     fn next_tag(&self) -> String {
         let number = self.commands.fetch_add(1, Ordering::Relaxed);
@@ -454,6 +462,14 @@ impl ExecutionEnvironment for LocalEnvironment {
     async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
         let path = self.resolve(path);
         self.blocking(move |files| files.canonicalize(&path)).await
+    }
+
+    async fn canonicalize_many(&self, paths: &[PathBuf]) -> Result<Vec<Result<PathBuf, EnvError>>, EnvError> {
+        if paths.is_empty() {
+            return Ok(Vec::new());
+        }
+        let paths: Vec<PathBuf> = paths.iter().map(|path| self.resolve(path)).collect();
+        self.blocking(move |files| Ok(paths.iter().map(|path| files.canonicalize(path)).collect())).await
     }
 
     async fn place(&self) -> Result<Option<String>, EnvError> {

@@ -119,7 +119,7 @@ impl ExecutionEnvironment for ReadOnlyEnvironment {
     forward! {
         inner:
         working_directory, home_directory, platform, os_version, initialize, cleanup, output_limits, command_limits, read, metadata, list,
-        canonicalize, place, read_file, find_files, grep, walk, read_many, resolve,
+        canonicalize, canonicalize_many, place, read_file, find_files, grep, walk, read_many, resolve,
     }
 
     async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {

@@ -53,9 +53,9 @@ impl HiddenPathGate {
     /// Returns paths as given and with all links resolved: the target of a hidden link is hidden as well.
     async fn with_targets(&self, paths: &[PathBuf]) -> Vec<PathBuf> {
         let mut all = paths.to_vec();
-        for path in paths {
-            all.extend(self.env.canonicalize(path).await.ok());
-        }
+        // Without an environment, paths are judged as given.
+        let resolved = self.env.canonicalize_many(paths).await.unwrap_or_default();
+        all.extend(resolved.into_iter().flatten());
         all
     }
 

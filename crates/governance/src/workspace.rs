@@ -151,19 +151,19 @@ impl WorkspacePolicy {
     ) -> Result<BTreeSet<PathBuf>, EnvError> {
         let denied = rules.denied_reads(env).await?;
         let given = env.working_directory();
-        let real = env.canonicalize(given).await.unwrap_or_else(|_| given.to_path_buf());
+        let paths = || self.hidden.iter().chain(&self.secret).chain(&denied.paths);
+        let mut links = vec![given.to_path_buf()];
+        if self.is_local {
+            links.extend(paths().cloned());
+        }
+        let mut targets = env.canonicalize_many(&links).await?.into_iter();
+        let real = targets.next().and_then(Result::ok).unwrap_or_else(|| given.to_path_buf());
         let below_root = |path: &Path| {
             let below = [given, &real].into_iter().find_map(|root| path.strip_prefix(root).ok());
             below.filter(|below| !below.as_os_str().is_empty()).map(Path::to_path_buf)
         };
-        let mut excluded = BTreeSet::new();
-        for path in self.hidden.iter().chain(&self.secret).chain(&denied.paths) {
-            excluded.extend(below_root(path));
-            if self.is_local {
-                let target = env.canonicalize(path).await.ok();
-                excluded.extend(target.and_then(|target| below_root(&target)));
-            }
-        }
+        let mut excluded: BTreeSet<PathBuf> = paths().filter_map(|path| below_root(path)).collect();
+        excluded.extend(targets.flatten().filter_map(|target| below_root(&target)));
         Ok(excluded)
     }
 }
@@ -179,11 +179,56 @@ mod tests {
     #![expect(clippy::disallowed_methods, reason = "fixtures are written before the environment is used")]
 
     use std::os::unix::fs::symlink;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use pintle_env::LocalEnvironment;
+    use async_trait::async_trait;
+    use pintle_env::{LocalEnvironment, forward};
 
     use super::*;
     use crate::Mode;
+
+    /// Counts the calls that resolve links.
+    #[derive(Debug)]
+    struct CountingEnvironment {
+        inner: LocalEnvironment,
+        resolutions: AtomicUsize,
+    }
+
+    #[async_trait]
+    impl ExecutionEnvironment for CountingEnvironment {
+        forward! {
+            inner: working_directory, platform, os_version, spawn, read, write, metadata, list, remove, rename, walk
+        }
+
+        async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
+            self.resolutions.fetch_add(1, Ordering::Relaxed);
+            self.inner.canonicalize(path).await
+        }
+
+        async fn canonicalize_many(
+            &self,
+            paths: &[PathBuf],
+        ) -> Result<Vec<Result<PathBuf, EnvError>>, EnvError> {
+            self.resolutions.fetch_add(1, Ordering::Relaxed);
+            self.inner.canonicalize_many(paths).await
+        }
+    }
+
+    #[tokio::test]
+    async fn all_excluded_paths_are_resolved_in_one_call() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        symlink("real", root.join("link")).unwrap();
+        let inner = LocalEnvironment::with_host_env(&root, []).unwrap();
+        let env = CountingEnvironment { inner, resolutions: AtomicUsize::new(0) };
+        let missing = (0..60).map(|number| PathBuf::from(format!("/missing/{number}")));
+        let workspace = WorkspacePolicy::new().with_hidden(missing.chain([root.join("link")]));
+        let excluded = workspace.excluded_from_checkpoints(&env, &Rules::new()).await.unwrap();
+        assert_eq!(Vec::from_iter(excluded), ["link", "real"].map(PathBuf::from));
+        // The rules resolve the working directory.
+        let count = env.resolutions.load(Ordering::Relaxed);
+        assert!(count <= 2, "{count} calls");
+    }
 
     #[tokio::test]
     async fn checkpoints_leave_out_hidden_secret_and_denied_files_and_their_targets() {

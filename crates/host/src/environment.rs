@@ -31,7 +31,7 @@ use self::secrets::HiddenPaths;
 #[cfg(feature = "mcp")]
 pub(crate) use self::secrets::SERVER_TOKENS;
 pub use self::secrets::server_paths;
-use self::temporary::TemporaryDirectory;
+use self::temporary::{AbandonedRemoval, TemporaryDirectory};
 use self::watch_record::WatchRecord;
 use self::workspace_search::WorkspaceSearch;
 use crate::env_spec::{EnvSpec, EnvironmentChoice, SshHost};
@@ -63,6 +63,8 @@ pub struct EnvSession {
     kill_all: Option<Arc<dyn Fn() + Send + Sync>>,
     /// Directory for temporary files of sandboxed commands.
     temporary: Option<TemporaryDirectory>,
+    /// Removal of the temporary files of killed sessions.
+    abandoned: AbandonedRemoval,
     sandbox: SandboxState,
     /// Hidden and protected files, for gates, the watch and checkpoints.
     workspace: WorkspacePolicy,
@@ -203,6 +205,7 @@ impl<'a> EnvTarget<'a> {
             environment,
             kill_all: None,
             temporary: None,
+            abandoned: AbandonedRemoval::default(),
             sandbox,
             workspace,
             replaced: None,
@@ -217,8 +220,7 @@ impl<'a> EnvTarget<'a> {
     }
 
     async fn connect_local(&self) -> Result<EnvSession, Failure> {
-        // This session does not use directories that cannot be removed.
-        let _ = tokio::task::spawn_blocking(temporary::remove_abandoned).await;
+        let abandoned = AbandonedRemoval::start();
         let directory = self.process_env.directory(self.choice.directory.as_deref())?;
         let builder = self.process_env.environment_builder(&directory);
         let record = WatchRecord::open(&directory, self.requirements.keeps_state, self.process_env)?;
@@ -265,6 +267,7 @@ impl<'a> EnvTarget<'a> {
             server_environment,
             kill_all,
             temporary,
+            abandoned,
             sandbox,
             workspace,
             replaced,
@@ -457,6 +460,7 @@ impl EnvSession {
     /// Fails if a command may still be running, or if a background command changed a protected file.
     pub async fn close(&self) -> Result<(), Failure> {
         let closed = self.environment.cleanup().await.or_failed("a command may still be running");
+        self.abandoned.finish().await;
         let look = match self.watch.get() {
             Some(watch) => watch.check_final().await,
             None => Ok(FinalCheck::Skipped),

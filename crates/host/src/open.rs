@@ -96,7 +96,8 @@ pub struct Surface<'a> {
     pub can_switch_to_plan: bool,
     /// Whether the workspace is a clone that is removed later.
     pub is_disposable: bool,
-    /// Wrapper of the environment. Refusing and confining wrappers stay outermost.
+    /// Wrapper of the environment, which is initialised already: the session does not call `initialize` of the wrapper. Refusing
+    /// and confining wrappers stay outermost.
     pub wrap_environment: Option<EnvironmentWrapper<'a>>,
     /// Called once the environment is connected.
     pub check_environment: Option<EnvironmentCheck<'a>>,

@@ -17,6 +17,29 @@ use crate::session::{RunOwner, Session, SessionBuilder};
 use crate::subagent::RecordedSubagent;
 use crate::turn::Machine;
 
+/// Calls that a session makes to its execution environment at its start and end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EnvironmentLifecycle {
+    /// `initialize` and `cleanup`.
+    Owned,
+    /// `cleanup`. The embedding application has initialised the environment.
+    Initialized,
+    /// None. The embedding application, or the parent of a subagent, makes both.
+    Shared,
+}
+
+impl EnvironmentLifecycle {
+    /// Returns whether the session initialises the environment.
+    pub(super) fn initializes(self) -> bool {
+        self == Self::Owned
+    }
+
+    /// Returns whether the session cleans up the environment.
+    pub(super) fn cleans_up(self) -> bool {
+        self != Self::Shared
+    }
+}
+
 /// State of the execution environment that a session and its forks share.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedEnvironment {

@@ -17,7 +17,7 @@ use crate::budget::BudgetSource;
 use crate::checkpoints::Checkpoints;
 use crate::clock::{Clock, SystemClock};
 use crate::config::SessionConfig;
-use crate::driver::{Driver, Parts, SentCommand, SharedEnvironment};
+use crate::driver::{Driver, EnvironmentLifecycle, Parts, SentCommand, SharedEnvironment};
 use crate::error::SessionError;
 use crate::event_log::{EventLog, Identity};
 use crate::hooks::Hooks;
@@ -31,8 +31,7 @@ use crate::subagent::{Lineage, Member, SubagentSpec};
 pub struct SessionBuilder {
     parts: Parts,
     lineage: Lineage,
-    /// Whether the embedding application initialises the environment and cleans it up.
-    keep_environment: bool,
+    lifecycle: EnvironmentLifecycle,
     id: Option<SessionId>,
     principal: Option<Principal>,
     options: StartOptions,
@@ -52,8 +51,9 @@ impl SessionBuilder {
             checkpoints: None,
             budget: None,
         };
+        let lifecycle = EnvironmentLifecycle::Owned;
         let options = StartOptions::default();
-        Self { parts, lineage: Lineage::root(), keep_environment: false, id: None, principal: None, options }
+        Self { parts, lineage: Lineage::root(), lifecycle, id: None, principal: None, options }
     }
 
     /// Sets the configuration.
@@ -158,7 +158,18 @@ impl SessionBuilder {
     /// A run still fails if the working directory does not exist.
     #[must_use]
     pub fn shared_environment(mut self) -> Self {
-        self.keep_environment = true;
+        self.lifecycle = EnvironmentLifecycle::Shared;
+        self
+    }
+
+    /// Declares that the embedding application has initialised the environment. The session does not call `initialize` again, and
+    /// still calls `cleanup` at its end. A run fails if the working directory does not exist. Has no effect on a
+    /// [shared](Self::shared_environment) environment.
+    #[must_use]
+    pub fn initialized_environment(mut self) -> Self {
+        if self.lifecycle == EnvironmentLifecycle::Owned {
+            self.lifecycle = EnvironmentLifecycle::Initialized;
+        }
         self
     }
 
@@ -211,7 +222,8 @@ impl SessionBuilder {
         let SubagentSpec { parts, record, journals: _, span: _ } = spec;
         let id = lineage.origin.as_ref().map(|origin| origin.session_id.clone());
         let options = StartOptions { record, ..StartOptions::default() };
-        Self { parts, lineage, keep_environment: true, id, principal: None, options }
+        let lifecycle = EnvironmentLifecycle::Shared;
+        Self { parts, lineage, lifecycle, id, principal: None, options }
     }
 
     /// Sets the record that a subagent is resumed from, and its journal.
@@ -249,7 +261,7 @@ impl SessionBuilder {
 
     /// Builds the session, its driver and the driver's command receiver.
     pub(super) fn assemble(self) -> Result<(Session, Driver, mpsc::Receiver<SentCommand>), SessionError> {
-        let Self { parts, mut lineage, keep_environment, id, principal, mut options } = self;
+        let Self { parts, mut lineage, lifecycle, id, principal, mut options } = self;
         parts.client.adapter(Some(&parts.profile.provider)).map_err(SessionError::Build)?;
         let resumed_id = options.resume.as_ref().map(|record| record.header.session_id.clone());
         let id = resumed_id.or(id).unwrap_or_else(SessionId::generate);
@@ -271,7 +283,7 @@ impl SessionBuilder {
         };
         let (client, tree) = (parts.client.clone(), Arc::clone(&lineage.tree));
         let origin = lineage.origin.clone();
-        let mut driver = Driver::new(parts, lineage, keep_environment, Arc::clone(&log), shared);
+        let mut driver = Driver::new(parts, lineage, lifecycle, Arc::clone(&log), shared);
         let unfinished = options.apply(&mut driver, &log, origin)?;
         let replayed = log.next_seq();
         let (recorder, background) = (driver.recorder(), driver.background());

@@ -114,6 +114,11 @@ impl ExecutionEnvironment for Subdirectory {
         self.inner.canonicalize(&self.resolve(path)).await
     }
 
+    async fn canonicalize_many(&self, paths: &[PathBuf]) -> Result<Vec<Result<PathBuf, EnvError>>, EnvError> {
+        let paths: Vec<_> = paths.iter().map(|path| self.resolve(path)).collect();
+        self.inner.canonicalize_many(&paths).await
+    }
+
     async fn exec_command(&self, mut request: ExecRequest) -> Result<ExecResult, EnvError> {
         request.working_dir = Some(self.resolve_or_default(request.working_dir));
         self.inner.exec_command(request).await

@@ -3,7 +3,7 @@
 use std::{
     fs,
     os::unix::fs::symlink,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
@@ -354,4 +354,49 @@ async fn trees_are_walked_and_changed_within_the_roots() {
         assert!(harness.outside_is_untouched(), "{mode:?}");
         assert_eq!(fs::metadata(harness.at("outside/secret")).unwrap().permissions(), before);
     }
+}
+
+/// Counts the calls that resolve links.
+#[derive(Debug)]
+struct CountingEnvironment {
+    inner: MemoryEnvironment,
+    resolutions: AtomicUsize,
+}
+
+#[async_trait]
+impl ExecutionEnvironment for CountingEnvironment {
+    forward! {
+        inner: working_directory, platform, os_version, spawn, read, write, metadata, list, remove, rename, read_many, resolve
+    }
+
+    async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
+        self.resolutions.fetch_add(1, Ordering::Relaxed);
+        self.inner.canonicalize(path).await
+    }
+
+    async fn canonicalize_many(&self, paths: &[PathBuf]) -> Result<Vec<Result<PathBuf, EnvError>>, EnvError> {
+        self.resolutions.fetch_add(1, Ordering::Relaxed);
+        self.inner.canonicalize_many(paths).await
+    }
+}
+
+#[tokio::test]
+async fn paths_and_roots_are_resolved_in_one_call() {
+    let inner = MemoryEnvironment::new("/root").with_file("/root/file", "x").with_file("/other/file", "x");
+    let counting = Arc::new(CountingEnvironment { inner, resolutions: AtomicUsize::new(0) });
+    let confined = ConfinedEnvironment::new(Arc::clone(&counting), ["/root", "/other"]);
+    confined.read(Path::new("/other/file"), None).await.unwrap();
+    assert_eq!(counting.resolutions.swap(0, Ordering::Relaxed), 1);
+    let paths = ["/root/file", "/root/new", "/elsewhere", "/other"].map(PathBuf::from);
+    let resolved = confined.canonicalize_many(&paths).await.unwrap();
+    assert_eq!(counting.resolutions.swap(0, Ordering::Relaxed), 1);
+    for (path, resolved) in paths.iter().zip(resolved) {
+        match path.starts_with("/elsewhere") {
+            true => assert!(is_refused(resolved), "{path:?}"),
+            false => assert_eq!(&resolved.unwrap(), path),
+        }
+    }
+    let read = confined.read_many(&paths[..3], ReadLimits::new(100, 100)).await.unwrap();
+    assert!(matches!(read[..], [FileContent::Bytes(_), _, FileContent::Unreadable]), "{read:?}");
+    assert_eq!(counting.resolutions.load(Ordering::Relaxed), 1);
 }

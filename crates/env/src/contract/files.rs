@@ -62,7 +62,18 @@ async fn canonical_paths(subject: Subject<'_>) -> CheckResult {
     let expected = canonical.with_file_name("newer").join("file");
     equals("missing components are appended", missing, expected)?;
     let below = env.canonicalize(&subject.path("canonical/file/below")).await;
-    fails("no path exists below a file", below, is_not_a_directory)
+    fails("no path exists below a file", below, is_not_a_directory)?;
+    let paths = ["canonical/file/below", "canonical/file", "canonical/newer/file"];
+    let many = env.canonicalize_many(&paths.map(|name| subject.path(name))).await;
+    let many = succeeds("several paths are made canonical", many)?;
+    equals("each path has a result", many.len(), paths.len())?;
+    for (name, result) in paths.iter().zip(many) {
+        let single = env.canonicalize(&subject.path(name)).await;
+        let (result, single) =
+            (result.map_err(|error| error.to_string()), single.map_err(|error| error.to_string()));
+        equals("a path is resolved alone as with others", result, single)?;
+    }
+    Ok(())
 }
 
 async fn bytes(subject: Subject<'_>) -> CheckResult {

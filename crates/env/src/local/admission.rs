@@ -26,8 +26,8 @@ use crate::error::EnvError;
 /// Descriptors left to the embedding application, its runtime and the supervisor.
 const RESERVED: u64 = 16;
 
-/// Descriptors per command: two or three pipes, its handle, and a share of those opened briefly
-/// while a process is started or looked up.
+/// Descriptors per command: two or three pipes, its handle, the handle of its PID namespace, and a share of those opened
+/// briefly while a process is started or looked up.
 const PER_COMMAND: u64 = 6;
 
 /// Minimum number of concurrent commands, however low the limit.

@@ -30,21 +30,27 @@ pub(crate) struct AdoptedChild {
     status: Option<ExitStatus>,
 }
 
+/// Registers the descriptor of a process with the runtime. It is readable once the process has exited.
+///
+/// # Errors
+///
+/// Those of the runtime's `epoll`.
+#[expect(deprecated, reason = "the new constructor is unsafe, and an owned descriptor keeps its contract")]
+pub(super) fn watch_exit(process: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(process, Interest::READABLE)
+}
+
 impl AdoptedChild {
     /// Takes over a child of this process by its id. Kills it if it cannot be awaited.
     ///
     /// # Errors
     ///
     /// No free descriptor.
-    #[expect(
-        deprecated,
-        reason = "the new constructor is unsafe, and an owned descriptor keeps its contract"
-    )]
     pub(crate) fn new(id: i32) -> io::Result<Self> {
         let process = Pid::from_raw(id).ok_or(io::ErrorKind::InvalidInput)?;
         let exited = || -> io::Result<Option<AsyncFd<OwnedFd>>> {
             match pidfd_open(process, PidfdFlags::NONBLOCK) {
-                Ok(exited) => AsyncFd::with_interest(exited, Interest::READABLE).map(Some),
+                Ok(exited) => watch_exit(exited).map(Some),
                 Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => Ok(None),
                 Err(error) => Err(error.into()),
             }

@@ -13,8 +13,6 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
-use super::start_report::{LaunchOutcome, StartReport};
 use super::{
     admission::Slot,
     launch::{Child, Invocation, LaunchedProcess, Launcher},
@@ -22,6 +20,11 @@ use super::{
     pipes::Pipes,
     reaper::{Reaper, Registration},
     scope::{Members, Scope},
+};
+#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+use super::{
+    pid_namespace::PidNamespace,
+    start_report::{LaunchOutcome, StartReport},
 };
 use crate::{
     blocking::blocking,
@@ -48,6 +51,11 @@ const MESSAGE_LIMIT: Duration = Duration::from_secs(1);
 /// other one.
 const INIT_CHECKS: usize = 20;
 const INIT_WAIT: Duration = Duration::from_millis(1);
+
+/// Time for which the end of a namespace is awaited before its processes are searched for. Its first process follows the last
+/// other one within a millisecond unless the machine is busy.
+#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+const NAMESPACE_WAIT: Duration = Duration::from_millis(20);
 
 /// Settings of the environment for a new process.
 pub(super) struct SpawnContext {
@@ -118,6 +126,9 @@ pub(crate) struct LocalProcess {
     /// Not read yet: another program is starting this one.
     #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
     start: Option<StartReport>,
+    /// The command's own PID namespace, if its end can be observed.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    namespace: Option<PidNamespace>,
 }
 
 impl LocalProcess {
@@ -135,6 +146,8 @@ impl LocalProcess {
             slot: None,
             #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
             start: launched.start,
+            #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+            namespace: None,
         }
     }
 
@@ -153,7 +166,10 @@ impl LocalProcess {
         let start = report.read().await;
         let source = match start {
             Ok(LaunchOutcome::Running(init)) => {
+                // It has a descriptor, as the namespace will have.
+                drop(report);
                 self.scope.set_init(init);
+                self.namespace = PidNamespace::from_init(init);
                 return Ok(self);
             }
             Ok(LaunchOutcome::Failed(kind)) => kind.into(),
@@ -199,7 +215,7 @@ impl LocalProcess {
         if self.is_settled {
             return Ok(Members::default());
         }
-        let members = if self.status.is_some() && self.scope.is_alone() {
+        let members = if self.status.is_some() && (self.has_ended_namespace() || self.scope.is_alone()) {
             Members::default()
         } else {
             let scope = self.scope.clone();
@@ -210,6 +226,35 @@ impl LocalProcess {
             self.reaper.unregister(self.registration);
         }
         Ok(members)
+    }
+
+    /// Returns true if the command had a PID namespace that has ended, and all its processes with it.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    fn has_ended_namespace(&self) -> bool {
+        self.namespace.as_ref().is_some_and(PidNamespace::has_ended)
+    }
+
+    #[cfg(not(all(target_os = "linux", any(test, feature = "sandbox"))))]
+    fn has_ended_namespace(&self) -> bool {
+        false
+    }
+
+    /// Waits for the end of the command's PID namespace, for a moment. Returns at once if it has none. Cancel safe.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    async fn await_namespace_end(&mut self) {
+        if let Some(namespace) = &self.namespace {
+            // A command has left jobs there otherwise, and these are searched for.
+            let _ = timeout(NAMESPACE_WAIT, namespace.ended()).await;
+        }
+    }
+
+    #[cfg(not(all(target_os = "linux", any(test, feature = "sandbox"))))]
+    async fn await_namespace_end(&mut self) {}
+
+    /// Returns how often processes of this command were searched for.
+    #[cfg(all(test, target_os = "linux"))]
+    pub(crate) fn searches(&self) -> usize {
+        self.scope.searches()
     }
 
     async fn send(&mut self, signal: SystemSignal) -> Result<Members, EnvError> {
@@ -223,6 +268,7 @@ impl LocalProcess {
     /// Waits until all processes are gone. Cancel safe.
     async fn gone(&mut self) -> Result<(), EnvError> {
         self.wait().await?;
+        self.await_namespace_end().await;
         while !self.scan().await?.is_empty() {
             sleep(POLL).await;
         }
@@ -293,6 +339,9 @@ impl Process for LocalProcess {
     }
 
     async fn jobs(&mut self) -> Result<usize, EnvError> {
+        if self.status.is_some() && !self.is_settled {
+            self.await_namespace_end().await;
+        }
         for _ in 0..INIT_CHECKS {
             let members = self.scan().await?;
             if members.jobs > 0 || !members.has_only_init() {

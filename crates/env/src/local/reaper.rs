@@ -242,6 +242,12 @@ impl Reaper {
         Ok(Worker { sender, thread })
     }
 
+    /// Returns true once a process was dropped, until [`finish`](Self::finish).
+    #[cfg(all(test, target_os = "linux"))]
+    pub(super) fn has_thread(&self) -> bool {
+        self.lock().worker.is_some()
+    }
+
     fn lock(&self) -> MutexGuard<'_, ReaperState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -53,6 +53,8 @@ struct Group {
     seen: Mutex<BTreeSet<(i32, u64)>>,
     /// Id and start time of the first process of the command's own PID namespace.
     init: OnceLock<(i32, u64)>,
+    #[cfg(test)]
+    searches: std::sync::atomic::AtomicUsize,
 }
 
 /// The live processes of a command at one point in time.
@@ -112,6 +114,12 @@ impl Scope {
         signal.map_or(ExitStatus::Exited(code), ExitStatus::Signaled)
     }
 
+    /// Returns how often processes of this command were searched for.
+    #[cfg(all(test, target_os = "linux"))]
+    pub(super) fn searches(&self) -> usize {
+        self.group.searches.load(Ordering::Relaxed)
+    }
+
     /// Records that the leader was waited for.
     pub(super) fn mark_leader_reaped(&self) {
         self.group.leader_is_reaped.store(true, Ordering::Release);
@@ -142,6 +150,8 @@ impl Scope {
     /// process that is gone when checked has started all its children before, and these have higher
     /// ids. Ids allocated meanwhile are checked too, until no new one appears.
     fn successors(&self, first: i32, most: usize) -> Option<Vec<ProcessRow>> {
+        #[cfg(test)]
+        self.group.searches.fetch_add(1, Ordering::Relaxed);
         let since = self.since?;
         let (mut rows, mut next) = (Vec::new(), first);
         loop {

@@ -81,7 +81,7 @@ fn configure(
     program.variables.extend(tag.map(|(name, value)| (name.clone(), value.clone())));
     arguments.add_descriptor("--info-fd", &info);
     for filter in filter::filters(rules)? {
-        let filter = descriptors.file(&filter::to_bytes(&filter))?;
+        let filter = descriptors.file(&filter::to_bytes(filter))?;
         arguments.add_descriptor("--add-seccomp-fd", &filter);
         inherited.push(filter);
     }

@@ -80,9 +80,20 @@ const TYPING: [u64; 2] = [0x5412, 0x541c];
 /// Refused calls and their conditions: any of the rules is enough, and none means always.
 type RefusedCalls = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Returns the filters of a command; all of them apply.
-pub(super) fn filters(rules: &Rules) -> io::Result<[BpfProgram; 2]> {
-    let programs = || -> Result<[BpfProgram; 2], BackendError> {
+/// The filters of a command; all of them apply.
+pub(super) type Filters = [BpfProgram; 2];
+
+/// Returns the filters of a command. They are compiled once for the rules.
+pub(super) fn filters(rules: &Rules) -> io::Result<&Filters> {
+    if let Some(filters) = rules.filters.get() {
+        return Ok(filters);
+    }
+    let compiled = compile_all(rules)?;
+    Ok(rules.filters.get_or_init(|| compiled))
+}
+
+fn compile_all(rules: &Rules) -> io::Result<Filters> {
+    let programs = || -> Result<Filters, BackendError> {
         let mut refused: RefusedCalls = ALWAYS.iter().map(|call| (*call, Vec::new())).collect();
         refuse_namespaces(&mut refused)?;
         refuse_typing(&mut refused)?;
@@ -101,7 +112,7 @@ pub(super) fn filters(rules: &Rules) -> io::Result<[BpfProgram; 2]> {
 /// Applies the filters to this thread and the processes that it starts.
 pub(super) fn apply(rules: &Rules) -> io::Result<()> {
     for program in filters(rules)? {
-        seccompiler::apply_filter(&program).map_err(io::Error::other)?;
+        seccompiler::apply_filter(program).map_err(io::Error::other)?;
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use std::{
 use async_trait::async_trait;
 use tokio::{io::AsyncWrite, task::JoinHandle, time::sleep};
 
-use super::rules::Rules;
+use super::{mounts, rules::Rules};
 use crate::{
     blocking::blocking,
     error::EnvError,
@@ -41,15 +41,29 @@ pub(super) type ReplacedPaths = Arc<Mutex<BTreeSet<PathBuf>>>;
 impl HeldMounts {
     /// Records the current files of the rules; blocks briefly.
     pub(super) fn from_rules(rules: &Rules) -> Self {
-        let paths = rules.hidden.iter().filter_map(|path| path.canonicalize().ok());
+        let paths = rules.hidden.iter().filter_map(|path| mounts::resolve_existing(path).ok().flatten());
         let paths = paths.chain(rules.protected.iter().cloned());
         Self(paths.map(|path| (path.clone(), identity(&path))).collect())
     }
 
-    /// Adds the placeholders that the start of the command has created; blocks briefly.
-    pub(super) fn with_placeholders(&self) -> Self {
-        let now = |(path, before): &(PathBuf, Identity)| (path.clone(), before.or_else(|| identity(path)));
-        Self(self.0.iter().map(now).filter(|(_, identity)| identity.is_some()).collect())
+    /// Compares the files when the command has started. Returns them with the placeholders that the start has created, and a path
+    /// whose file was replaced meanwhile; blocks briefly.
+    pub(super) fn after_start(&self, replaced: &ReplacedPaths) -> (Self, Option<PathBuf>) {
+        let mut changed = BTreeSet::new();
+        let mut held = Vec::with_capacity(self.0.len());
+        for (path, before) in self.0.iter() {
+            let now = identity(path);
+            if before.is_some() && now != *before {
+                changed.insert(path.clone());
+            }
+            let known = before.or(now);
+            if known.is_some() {
+                held.push((path.clone(), known));
+            }
+        }
+        let lost = changed.first().cloned();
+        record(changed, replaced);
+        (Self(held.into()), lost)
     }
 
     /// Returns the paths whose file was replaced or removed.
@@ -77,20 +91,31 @@ pub(super) struct HeldProcess {
 }
 
 impl HeldProcess {
-    /// Watches the mounts of a process, which were these before it started.
-    pub(super) fn new(inner: LocalProcess, mounts: HeldMounts, replaced: ReplacedPaths) -> Self {
-        let lost: Arc<OnceLock<PathBuf>> = Arc::default();
+    /// Watches the mounts of a process, which were these when it started. A process with a lost mount is killed at once.
+    pub(super) fn new(
+        inner: LocalProcess,
+        mounts: HeldMounts,
+        replaced: ReplacedPaths,
+        lost: Option<PathBuf>,
+    ) -> Self {
+        let is_lost = lost.is_some();
+        let lost: Arc<OnceLock<PathBuf>> = Arc::new(lost.map(OnceLock::from).unwrap_or_default());
         let watching = tokio::spawn({
             let (kill, mounts) = (inner.killer(), mounts.clone());
             let (lost, replaced) = (Arc::clone(&lost), Arc::clone(&replaced));
             async move {
                 let kill = Arc::new(kill);
+                if !is_lost {
+                    sleep(INTERVAL).await;
+                }
                 loop {
                     let (mounts, replaced) = (mounts.clone(), Arc::clone(&replaced));
                     let (lost, kill) = (Arc::clone(&lost), Arc::clone(&kill));
                     let looked = blocking(move || {
                         if let Some(path) = record_replaced(&mounts, &replaced) {
                             lost.get_or_init(|| path);
+                        }
+                        if lost.get().is_some() {
                             kill();
                         }
                     });
@@ -116,8 +141,12 @@ impl fmt::Debug for HeldProcess {
 fn record_replaced(mounts: &HeldMounts, replaced: &ReplacedPaths) -> Option<PathBuf> {
     let paths = mounts.replaced();
     let first = paths.first().cloned();
-    replaced.lock().unwrap_or_else(PoisonError::into_inner).extend(paths);
+    record(paths, replaced);
     first
+}
+
+fn record(paths: BTreeSet<PathBuf>, replaced: &ReplacedPaths) {
+    replaced.lock().unwrap_or_else(PoisonError::into_inner).extend(paths);
 }
 
 #[async_trait]
@@ -183,5 +212,58 @@ impl ProcessOutput for HeldOutput {
             path.display()
         );
         Ok(Some(OutputChunk { stream: OutputStream::Stderr, bytes: text.into_bytes() }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        command::Command,
+        environment::ExecutionEnvironment,
+        local::{Launcher, LocalEnvironment},
+    };
+
+    #[test]
+    fn the_start_of_a_command_is_compared_with_the_files_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        for name in ["kept", "replaced", "removed"] {
+            fs::write(at(name), name).unwrap();
+        }
+        let names = ["kept", "missing", "placeholder", "removed", "replaced"];
+        let held = HeldMounts(names.map(|name| (at(name), identity(&at(name)))).into());
+        fs::write(at("placeholder"), "").unwrap();
+        fs::remove_file(at("removed")).unwrap();
+        fs::write(at("new"), "").unwrap();
+        fs::rename(at("new"), at("replaced")).unwrap();
+        let replaced = ReplacedPaths::default();
+        let (held, lost) = held.after_start(&replaced);
+        assert_eq!(lost, Some(at("removed")));
+        let expected = BTreeSet::from([at("removed"), at("replaced")]);
+        assert_eq!(*replaced.lock().unwrap(), expected);
+        let paths: Vec<&PathBuf> = held.0.iter().map(|(path, _)| path).collect();
+        assert_eq!(paths, [&at("kept"), &at("placeholder"), &at("removed"), &at("replaced")]);
+        // They stay lost.
+        assert_eq!(held.replaced(), expected);
+        assert_eq!(held.after_start(&replaced).1, lost);
+    }
+
+    #[tokio::test]
+    async fn a_command_that_lost_a_mount_at_its_start_is_killed() {
+        let directory = tempfile::tempdir().unwrap();
+        let local =
+            LocalEnvironment::builder(directory.path()).variable("PATH", "/usr/bin:/bin").build().unwrap();
+        let process = local.spawn_by(Command::shell("exec sleep 1000"), Launcher::Plain).await.unwrap();
+        let lost = directory.path().join("lost");
+        // The files are as before by now.
+        let mut held =
+            HeldProcess::new(process, HeldMounts::default(), ReplacedPaths::default(), Some(lost.clone()));
+        assert_eq!(held.wait().await.unwrap(), ExitStatus::Signaled(9));
+        let mut output = held.take_output().unwrap();
+        let chunk = output.next_chunk().await.unwrap().unwrap();
+        assert!(String::from_utf8_lossy(&chunk.bytes).contains(lost.to_str().unwrap()), "{chunk:?}");
+        drop(held);
+        local.cleanup().await.unwrap();
     }
 }

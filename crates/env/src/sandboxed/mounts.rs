@@ -165,9 +165,9 @@ impl Mounts {
     }
 
     fn hide(&mut self, path: &Path, roots: &[PathBuf]) -> Result<(), EnvError> {
-        let path = match path.canonicalize() {
-            Ok(path) => path,
-            Err(error) if is_missing(&error) => return Ok(()),
+        let path = match resolve_existing(path) {
+            Ok(Some(path)) => path,
+            Ok(None) => return Ok(()),
             // Commands cannot read it either, unless they change the mode of the directory.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => match closed_directory(path) {
                 Some(directory) => directory,
@@ -255,6 +255,17 @@ pub(super) fn locate(path: &Path, roots: &[PathBuf]) -> Option<(PathBuf, PathBuf
         let canonical = path.canonicalize().ok()?;
         within(&canonical, roots).map(|(root, names)| (root.clone(), names.to_path_buf()))
     })
+}
+
+/// Resolves all links of a path; `None` if it leads to nothing.
+///
+/// Most hidden paths do not exist, which one system call shows. Resolving links takes one for each directory.
+pub(super) fn resolve_existing(path: &Path) -> io::Result<Option<PathBuf>> {
+    match fs::symlink_metadata(path).and_then(|_| path.canonicalize()) {
+        Ok(path) => Ok(Some(path)),
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns metadata of a path, without following a link; `None` if there is nothing.

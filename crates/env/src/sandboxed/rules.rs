@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use super::{ProtectedPathSource, Protection, SandboxLevel, caches::SwitchedCaches, mounts};
+use super::{ProtectedPathSource, Protection, SandboxLevel, caches::SwitchedCaches, filter::Filters, mounts};
 use crate::local::TemporaryView;
 use crate::write_switch::WriteSwitch;
 
@@ -41,6 +41,8 @@ pub(super) struct Rules {
     pub(super) unix_sockets: bool,
     /// Restrictions that need not be enforced.
     pub(super) accepted: BTreeSet<Protection>,
+    /// The filters of system calls for these rules, once a command has needed them. Copies of the rules share them.
+    pub(super) filters: Arc<OnceLock<Filters>>,
 }
 
 impl Rules {
@@ -98,7 +100,7 @@ impl Rules {
 
     /// Records a path that is the same for commands and file operations, or that commands do not have; blocks.
     pub(super) fn note_shared(&mut self, path: &Path) {
-        let canonical = path.canonicalize().ok();
+        let canonical = mounts::resolve_existing(path).ok().flatten();
         let paths = std::iter::once(path.to_path_buf()).chain(canonical);
         let is_temporary = |path: &PathBuf| mounts::TEMPORARY.iter().any(|name| path.starts_with(name));
         self.shared.extend(paths.filter(is_temporary));

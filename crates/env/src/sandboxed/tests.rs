@@ -6,6 +6,7 @@ mod full;
 mod limits;
 mod signals;
 mod source;
+mod starts;
 mod switching;
 
 use std::{

@@ -4,10 +4,12 @@
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{Mode, OFlags};
 use tempfile::TempDir;
+use tokio::task::JoinHandle;
 
 /// Prefix of the names. Versions that did not lock their directories had another prefix.
 const PREFIX: &str = "pintle-tmp-";
@@ -73,11 +75,32 @@ fn try_lock(path: &Path) -> io::Result<Lock> {
     Ok(if is_same { Lock::Held(directory) } else { Lock::Taken })
 }
 
-/// Removes the directories of this user whose sessions were killed. The system releases the lock of a process that ends.
-pub(super) fn remove_abandoned() {
-    remove_abandoned_in(&tempfile::env::temp_dir());
+/// Removal of the directories of killed sessions. It runs beside the session, because the system's temporary directory may have
+/// any number of entries.
+#[derive(Debug, Default)]
+pub(super) struct AbandonedRemoval(Mutex<Option<JoinHandle<()>>>);
+
+impl AbandonedRemoval {
+    /// Starts the removal on a blocking thread. Dropping the value does not stop it.
+    pub(super) fn start() -> Self {
+        Self::start_in(tempfile::env::temp_dir())
+    }
+
+    fn start_in(parent: PathBuf) -> Self {
+        Self(Mutex::new(Some(tokio::task::spawn_blocking(move || remove_abandoned_in(&parent)))))
+    }
+
+    /// Waits for the end of the removal. Idempotent.
+    pub(super) async fn finish(&self) {
+        let running = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(running) = running {
+            // This session does not use directories that cannot be removed.
+            let _ = running.await;
+        }
+    }
 }
 
+/// Removes the directories of this user whose sessions were killed. The system releases the lock of a process that ends.
 fn remove_abandoned_in(parent: &Path) {
     let user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
@@ -144,6 +167,25 @@ mod tests {
         drop(alive);
         assert!(!path.exists());
         assert!(try_lock(&at("pintle-tmp-link")).is_err(), "a link is not followed");
+    }
+
+    #[test]
+    fn the_removal_of_abandoned_directories_delays_no_start() {
+        let parent = tempfile::tempdir().unwrap();
+        let left = parent.path().join("pintle-tmp-left");
+        fs::create_dir_all(left.join("a")).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
+        runtime.block_on(async {
+            let (release, released) = std::sync::mpsc::channel::<()>();
+            let before = tokio::task::spawn_blocking(move || released.recv());
+            let removal = AbandonedRemoval::start_in(parent.path().to_path_buf());
+            assert!(left.exists(), "it waits for the thread, and the caller does not");
+            drop(release);
+            before.await.unwrap().unwrap_err();
+            removal.finish().await;
+            assert!(!left.exists());
+            removal.finish().await;
+        });
     }
 
     #[test]

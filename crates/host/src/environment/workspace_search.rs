@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pintle_env::{EnvError, LocalEnvironment};
+use pintle_env::{EnvError, ExecutionEnvironment as _, LocalEnvironment};
 use pintle_governance::{ProtectedPaths, own_protected_paths, protected_paths};
 use tokio::sync::OnceCell;
 

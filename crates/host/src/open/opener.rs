@@ -334,8 +334,11 @@ impl SessionOpener<'_> {
             instructions::load_user_instructions(&profile.provider, others.as_deref(), process_env);
         let environment = env_session.environment();
         let offered: Vec<String> = profile.tools().iter().map(|tool| tool.name.clone()).collect();
-        let session =
-            Session::builder(model.client.clone(), profile, Arc::clone(&environment)).config(config).id(id);
+        // `connect` has initialised it.
+        let session = Session::builder(model.client.clone(), profile, Arc::clone(&environment))
+            .config(config)
+            .id(id)
+            .initialized_environment();
         let mut builder = GovernedSession::builder(session)
             .workspace(gates::workspace_policy(env_session, grant.is_some(), process_env)?)
             .sandbox(env_session.sandbox().recorded_name())

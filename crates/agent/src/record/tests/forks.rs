@@ -90,28 +90,61 @@ async fn fork_with_another_profile_loads_its_prompt() {
     assert_eq!(harness.requests().last().unwrap().model, "claude-sonnet-4-5");
 }
 
-/// A session and its forks initialise one environment, once: the one that it was built with. The embedding application
-/// initialises any later one.
-/// Environment that counts how often it is initialised.
+/// Environment that counts how often it is initialised and cleaned up.
 #[derive(Debug)]
 struct Initialised {
     inner: MemoryEnvironment,
     times: AtomicUsize,
+    cleanups: AtomicUsize,
+}
+
+impl Initialised {
+    fn new(directory: &str) -> Arc<Self> {
+        let inner = MemoryEnvironment::new(directory);
+        Arc::new(Self { inner, times: AtomicUsize::new(0), cleanups: AtomicUsize::new(0) })
+    }
 }
 
 #[async_trait]
 impl ExecutionEnvironment for Initialised {
     forward! {
-        inner: working_directory, platform, os_version, cleanup, spawn, read, write, metadata, list, remove, rename,
-        canonicalize
+        inner: working_directory, platform, os_version, spawn, read, write, metadata, list, remove, rename, canonicalize
     }
 
     async fn initialize(&self) -> Result<(), EnvError> {
         self.times.fetch_add(1, Ordering::Relaxed);
         self.inner.initialize().await
     }
+
+    async fn cleanup(&self) -> Result<(), EnvError> {
+        self.cleanups.fetch_add(1, Ordering::Relaxed);
+        self.inner.cleanup().await
+    }
 }
 
+#[tokio::test]
+async fn a_session_and_its_fork_do_not_initialise_an_initialised_environment() {
+    for (is_shared, cleanups) in [(false, 1), (true, 0)] {
+        let harness = Harness::new(["one", "two"].map(Message::assistant).to_vec());
+        let client =
+            Client::builder().shared_provider(Arc::clone(&harness.adapter) as Arc<dyn ProviderAdapter>);
+        let env = Initialised::new("/project");
+        let builder = Session::builder(client.build().unwrap(), harness.profile(), Arc::clone(&env));
+        let builder = if is_shared { builder.shared_environment() } else { builder };
+        let session = builder.initialized_environment().build().unwrap();
+        session.submit("go").await.unwrap();
+        let fork = session.fork(0).await.unwrap().build().unwrap();
+        let outcome = fork.submit("instead").await.unwrap();
+        assert_eq!(outcome.status, OutcomeStatus::Completed, "{:?}", outcome.error);
+        fork.close().await;
+        session.close().await;
+        assert_eq!(env.times.load(Ordering::Relaxed), 0);
+        assert_eq!(env.cleanups.load(Ordering::Relaxed), cleanups, "{is_shared}");
+    }
+}
+
+/// A session and its forks initialise one environment, once: the one that it was built with. The embedding application
+/// initialises any later one.
 #[tokio::test]
 async fn fork_shares_environment_initialisation() {
     for has_started in [true, false] {
@@ -119,9 +152,7 @@ async fn fork_shares_environment_initialisation() {
         let harness = Harness::new(answers);
         let client =
             Client::builder().shared_provider(Arc::clone(&harness.adapter) as Arc<dyn ProviderAdapter>);
-        let [begins, goes] = ["/one", "/two"].map(|directory| {
-            Arc::new(Initialised { inner: MemoryEnvironment::new(directory), times: AtomicUsize::new(0) })
-        });
+        let [begins, goes] = ["/one", "/two"].map(Initialised::new);
         let session = Session::builder(client.build().unwrap(), harness.profile(), Arc::clone(&begins))
             .build()
             .unwrap();

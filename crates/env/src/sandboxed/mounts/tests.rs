@@ -30,6 +30,7 @@ fn rules(directory: &Path) -> Rules {
         network: false,
         unix_sockets: false,
         accepted: std::collections::BTreeSet::new(),
+        filters: std::sync::Arc::default(),
     }
 }
 
@@ -62,6 +63,25 @@ fn directories_on_the_way_are_pinned() {
         ("c/d", View::Pinned),
         ("c/d/protected", View::Protected),
     ]);
+    assert_eq!(below(&rules, &directory, &Placeholders::default()), expected);
+}
+
+#[test]
+fn hidden_paths_that_lead_to_nothing_are_not_mounted() {
+    let (_held, directory) = directory();
+    std::fs::create_dir(directory.join("real")).unwrap();
+    std::fs::write(directory.join("file"), "x").unwrap();
+    for (link, target) in [("dangling", "missing"), ("link", "real"), ("through", "dangling")] {
+        std::os::unix::fs::symlink(target, directory.join(link)).unwrap();
+    }
+    let names = ["missing", "missing/below", "file/below", "dangling", "through", "dangling/below", "link"];
+    for name in names {
+        let found = resolve_existing(&directory.join(name)).unwrap();
+        assert_eq!(found, (name == "link").then(|| directory.join("real")), "{name}");
+    }
+    let mut rules = rules(&directory);
+    rules.hidden = names.iter().map(|name| directory.join(name)).collect();
+    let expected = named([("", View::Writable), ("real", View::HiddenDirectory)]);
     assert_eq!(below(&rules, &directory, &Placeholders::default()), expected);
 }
 

@@ -134,7 +134,10 @@ async fn the_grant_is_read_for_each_session() {
 async fn mistakes_are_a_failure_or_notices() {
     let scene = Scene::new("mode = \"aks\"\nmodel = \"m\"\n", "");
     let failure = scene.resolve(scene.given(|_| {})).await.unwrap_err();
-    assert!(failure.message().contains("found \"aks\", expected one of plan, ask, edit, auto"), "{failure:?}");
+    assert!(
+        failure.message().contains("found \"aks\", expected one of plan, ask, edit, auto"),
+        "{failure:?}"
+    );
     let given = GivenSettings { ignore_config_errors: true, ..scene.given(|_| {}) };
     let resolved = scene.resolve(given).await.unwrap();
     assert_eq!(resolved.spec.model.name.as_deref(), Some("m"));

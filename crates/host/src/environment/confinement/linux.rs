@@ -82,8 +82,7 @@ pub(super) async fn build_sandboxed(
             let denied = find_denied_files(files, &plain, process_env).await?;
             let hidden = || policy.hidden.iter().chain(&denied);
             process_env.notices().report_all(hard_link_notices(hidden(), process_env));
-            sandbox = hidden().fold(sandbox, SandboxedEnvironment::with_hidden);
-            sandbox = search.own().iter().fold(sandbox, SandboxedEnvironment::with_protected);
+            sandbox = sandbox.with_paths(hidden().cloned(), search.own().iter().cloned());
             policy.protected = search.own().to_vec();
         }
         SandboxLevel::Writes => {
