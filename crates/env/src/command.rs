@@ -49,6 +49,8 @@ pub struct Command {
     pub env: BTreeMap<OsString, OsString>,
     /// The standard input; default [`Stdin::Null`].
     pub stdin: Stdin,
+    /// Whether the command needs the caches of package managers of a sandbox; default true.
+    pub package_caches: bool,
 }
 
 impl Command {
@@ -73,7 +75,7 @@ impl Command {
     /// Creates a command with the default working directory, variables and input.
     #[must_use]
     pub fn new(program: Program) -> Self {
-        Self { program, working_dir: None, env: BTreeMap::new(), stdin: Stdin::Null }
+        Self { program, working_dir: None, env: BTreeMap::new(), stdin: Stdin::Null, package_caches: true }
     }
 
     /// Sets the directory to run in.
@@ -96,6 +98,13 @@ impl Command {
         self.stdin = stdin;
         self
     }
+
+    /// Starts the command without the caches of package managers, and so without waiting until a sandbox has filled them.
+    #[must_use]
+    pub fn without_package_caches(mut self) -> Self {
+        self.package_caches = false;
+        self
+    }
 }
 
 impl fmt::Debug for Command {
@@ -105,6 +114,7 @@ impl fmt::Debug for Command {
             .field("working_dir", &self.working_dir)
             .field("env", &self.env.keys().collect::<Vec<_>>())
             .field("stdin", &self.stdin)
+            .field("package_caches", &self.package_caches)
             .finish()
     }
 }
@@ -134,6 +144,8 @@ pub struct ExecRequest {
     pub stdin: Option<Vec<u8>>,
     /// Receives the output while the command runs. The result still holds all of it.
     pub on_output: Option<OutputSink>,
+    /// Whether the command needs the caches of package managers of a sandbox; default true.
+    pub package_caches: bool,
 }
 
 impl ExecRequest {
@@ -148,6 +160,7 @@ impl ExecRequest {
             env: BTreeMap::new(),
             stdin: None,
             on_output: None,
+            package_caches: true,
         }
     }
 
@@ -185,6 +198,13 @@ impl ExecRequest {
         self.on_output = Some(sink);
         self
     }
+
+    /// See [`Command::without_package_caches`].
+    #[must_use]
+    pub fn without_package_caches(mut self) -> Self {
+        self.package_caches = false;
+        self
+    }
 }
 
 impl From<&ExecRequest> for Command {
@@ -195,6 +215,7 @@ impl From<&ExecRequest> for Command {
         command.working_dir = request.working_dir.clone();
         command.env = request.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
         command.stdin = if request.stdin.is_some() { Stdin::Piped } else { Stdin::Null };
+        command.package_caches = request.package_caches;
         command
     }
 }
@@ -208,6 +229,7 @@ impl fmt::Debug for ExecRequest {
             .field("env", &self.env.keys().collect::<Vec<_>>())
             .field("stdin_bytes", &self.stdin.as_ref().map(Vec::len))
             .field("on_output", &self.on_output.is_some())
+            .field("package_caches", &self.package_caches)
             .finish()
     }
 }

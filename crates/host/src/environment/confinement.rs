@@ -12,6 +12,7 @@ use pintle_governance::WorkspacePolicy;
 
 #[cfg(target_os = "linux")]
 use self::linux::build_sandboxed;
+use super::project_caches::SessionCaches;
 use super::repository_guard::RepositoryGuard;
 use super::temporary::TemporaryDirectory;
 use super::watch_record::WatchRecord;
@@ -78,6 +79,8 @@ pub(super) struct ConfinedLocal {
     pub(super) replaced: Option<ReplacedPathsSource>,
     /// Restores git histories that commands remove.
     pub(super) repositories: RepositoryGuard,
+    /// Package caches of commands.
+    pub(super) caches: SessionCaches,
 }
 
 /// Returns paths that the sandbox no longer protected.
@@ -209,6 +212,7 @@ pub(super) async fn build_local(
         workspace: files.policy.clone(),
         replaced: None,
         repositories: RepositoryGuard::default(),
+        caches: SessionCaches::default(),
     })
 }
 
