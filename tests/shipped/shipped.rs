@@ -22,6 +22,7 @@ mod home;
 mod host_home;
 mod models;
 mod outcomes;
+mod package_caches;
 mod planted_programs;
 mod protected_files;
 #[path = "../../crates/cli/tests/it/terminal/pty.rs"]

@@ -51,6 +51,8 @@ pub struct Command {
     pub stdin: Stdin,
     /// Whether a sandbox lets the command write only temporary files; default false.
     pub is_read_only: bool,
+    /// Whether the command needs the caches of package managers of a sandbox; default true.
+    pub package_caches: bool,
 }
 
 impl Command {
@@ -75,7 +77,14 @@ impl Command {
     /// Creates a command with the default working directory, variables and input.
     #[must_use]
     pub fn new(program: Program) -> Self {
-        Self { program, working_dir: None, env: BTreeMap::new(), stdin: Stdin::Null, is_read_only: false }
+        Self {
+            program,
+            working_dir: None,
+            env: BTreeMap::new(),
+            stdin: Stdin::Null,
+            is_read_only: false,
+            package_caches: true,
+        }
     }
 
     /// Sets the directory to run in.
@@ -106,6 +115,13 @@ impl Command {
         self.is_read_only = true;
         self
     }
+
+    /// Starts the command without the caches of package managers, and so without waiting until a sandbox has filled them.
+    #[must_use]
+    pub fn without_package_caches(mut self) -> Self {
+        self.package_caches = false;
+        self
+    }
 }
 
 impl fmt::Debug for Command {
@@ -116,6 +132,7 @@ impl fmt::Debug for Command {
             .field("env", &self.env.keys().collect::<Vec<_>>())
             .field("stdin", &self.stdin)
             .field("is_read_only", &self.is_read_only)
+            .field("package_caches", &self.package_caches)
             .finish()
     }
 }
@@ -147,6 +164,8 @@ pub struct ExecRequest {
     pub on_output: Option<OutputSink>,
     /// Whether a sandbox lets the command write only temporary files; default false.
     pub is_read_only: bool,
+    /// Whether the command needs the caches of package managers of a sandbox; default true.
+    pub package_caches: bool,
 }
 
 impl ExecRequest {
@@ -162,6 +181,7 @@ impl ExecRequest {
             stdin: None,
             on_output: None,
             is_read_only: false,
+            package_caches: true,
         }
     }
 
@@ -206,6 +226,13 @@ impl ExecRequest {
         self.is_read_only = true;
         self
     }
+
+    /// As [`Command::without_package_caches`].
+    #[must_use]
+    pub fn without_package_caches(mut self) -> Self {
+        self.package_caches = false;
+        self
+    }
 }
 
 impl From<&ExecRequest> for Command {
@@ -217,6 +244,7 @@ impl From<&ExecRequest> for Command {
         command.env = request.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
         command.stdin = if request.stdin.is_some() { Stdin::Piped } else { Stdin::Null };
         command.is_read_only = request.is_read_only;
+        command.package_caches = request.package_caches;
         command
     }
 }
@@ -231,6 +259,7 @@ impl fmt::Debug for ExecRequest {
             .field("stdin_bytes", &self.stdin.as_ref().map(Vec::len))
             .field("on_output", &self.on_output.is_some())
             .field("is_read_only", &self.is_read_only)
+            .field("package_caches", &self.package_caches)
             .finish()
     }
 }

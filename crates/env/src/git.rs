@@ -111,7 +111,8 @@ const WITHOUT_SETTINGS: [(&str, &str); 3] =
 /// Git for the application itself. Settings of the user, the system and the repository do not change its output or its
 /// effect, and it inherits no `GIT_*` variable that names a repository, as hooks of git have them.
 ///
-/// The lines are for the environment's shell. Messages of git are in English.
+/// The lines are for the environment's shell. Messages of git are in English. Git does not wait for the package caches of a
+/// sandbox.
 ///
 /// ```
 /// # async fn example(env: &dyn pintle_env::ExecutionEnvironment) -> Result<(), pintle_env::EnvError> {
@@ -208,7 +209,7 @@ impl Git {
         let line = format!(
             r#"{names}; export{variables}; git() {{ command git --no-pager{settings} "$@"; }}; {script}"#,
         );
-        ExecRequest::new(line).with_env("LC_ALL", "C")
+        ExecRequest::new(line).with_env("LC_ALL", "C").without_package_caches()
     }
 
     /// Returns the paths of the submodules with changed or new files, from the output of

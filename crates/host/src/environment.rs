@@ -1,6 +1,7 @@
 //! Creates the execution environment of a run: local, a container, or a remote host.
 
 mod confinement;
+mod project_caches;
 mod repository_guard;
 #[cfg(target_os = "linux")]
 mod sandbox_probe;
@@ -25,6 +26,8 @@ pub use self::confinement::{
     Confinement, ENVIRONMENT_UNUSABLE, SANDBOX_HINT, SandboxRequirements, SandboxState, has_sandbox,
     offline_environment,
 };
+use self::project_caches::SessionCaches;
+pub use self::project_caches::{UnusedCaches, prune_caches};
 pub use self::repository_guard::GuardedWatch;
 use self::repository_guard::RepositoryGuard;
 use self::secrets::HiddenPaths;
@@ -76,6 +79,8 @@ pub struct EnvSession {
     search: Option<Arc<WorkspaceSearch>>,
     /// Projects that contain the working directory.
     projects: ProjectFiles,
+    /// Package caches of commands.
+    caches: SessionCaches,
     /// Whether the sandbox and file tools allow changes.
     writes: WriteSwitch,
     record: WatchRecord,
@@ -212,6 +217,7 @@ impl<'a> EnvTarget<'a> {
             repositories: RepositoryGuard::default(),
             search: None,
             projects,
+            caches: SessionCaches::default(),
             writes: self.requirements.writes.clone(),
             record: WatchRecord::default(),
             watch: OnceLock::new(),
@@ -257,6 +263,7 @@ impl<'a> EnvTarget<'a> {
             replaced,
             repositories,
             search,
+            caches,
             ..
         } = local;
         let environment = initialized?;
@@ -274,6 +281,7 @@ impl<'a> EnvTarget<'a> {
             repositories,
             search,
             projects,
+            caches,
             writes,
             record,
             watch: OnceLock::new(),
@@ -439,6 +447,12 @@ impl EnvSession {
         }
     }
 
+    /// Fills the package caches of commands in the background once `is_needed` returns true. The first command waits for them,
+    /// and fills them if they are not being filled yet.
+    pub(crate) fn fill_caches_once(&self, is_needed: impl Future<Output = bool> + Send + 'static) {
+        self.caches.fill_once(is_needed);
+    }
+
     /// Returns the switch that allows changes of the workspace, or refuses them.
     pub fn writes(&self) -> &WriteSwitch {
         &self.writes
@@ -459,6 +473,7 @@ impl EnvSession {
     ///
     /// Fails if a command may still be running, or if a background command changed a protected file.
     pub async fn close(&self) -> Result<(), Failure> {
+        self.caches.stop().await;
         let closed = self.environment.cleanup().await.or_failed("a command may still be running");
         self.abandoned.finish().await;
         let look = match self.watch.get() {

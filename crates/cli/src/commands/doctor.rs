@@ -57,6 +57,7 @@ async fn checks(
     checks.push(programs::ssh(environment).await);
     checks.push(terminal(process_env));
     checks.push(directories::store(process_env).await);
+    checks.push(directories::state(process_env));
     checks
 }
 

@@ -343,6 +343,7 @@ fn doctor_reports_each_check() {
         "ssh",
         "terminal",
         "store",
+        "state",
     ];
     assert_eq!((output.code, names.as_slice()), (Some(0), &expected[..]), "{report}");
     assert_eq!(

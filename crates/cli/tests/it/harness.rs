@@ -24,8 +24,8 @@ pub(crate) fn pintle(arguments: &[&str]) -> Command {
     // Sessions of tests are not those of the user.
     command.env("PINTLE_CONFIG_DIR", concat!(env!("CARGO_TARGET_TMPDIR"), "/no-configuration"));
     command.env("PINTLE_STATE_DIR", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
-    // Each project has separate caches. A copy of cargo's index has tens of megabytes for each test, and one of npm's cache
-    // has thousands of links and directories.
+    // Each project has separate caches. With network, a copy of cargo's index has tens of megabytes for each test, and one of
+    // npm's cache has thousands of links and directories.
     command.env("CARGO_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/no-crates"));
     command.env("npm_config_cache", concat!(env!("CARGO_TARGET_TMPDIR"), "/no-packages"));
     command

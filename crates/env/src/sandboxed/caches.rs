@@ -8,16 +8,18 @@ mod config;
 mod seed;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::{OsStr, OsString},
     fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 
 use self::seed::Seed;
+pub(super) use self::seed::{MAX_ENTRIES, Seeding};
+use super::rules::Rules;
 use crate::{
     blocking::{CancelFlag, blocking},
     error::EnvError,
@@ -33,17 +35,26 @@ const USER_VARIABLES: [&str; 7] =
 
 /// Caches of cargo, Go, npm, pip and uv for the commands of one project.
 ///
-/// The caches of the user stay read-only. Their contents are linked or copied into a directory of the project, and
-/// additions of commands stay there. Builds whose dependencies are in the user's caches work without network.
+/// The caches of the user stay read-only, and are available to commands in a directory of the project. Additions of commands
+/// stay there. Builds whose dependencies are in the user's caches work without network.
 /// Credentials are never copied: no `credentials.toml`, no `.npmrc`, no `pip.conf`, and of cargo's configuration no
 /// line that looks like a secret.
 ///
-/// | tool | variables | from the user |
-/// |---|---|---|
-/// | cargo | `CARGO_HOME` | links to crates, sources and git checkouts; a copy of the index; the configuration |
-/// | Go | `GOCACHE`, `GOMODCACHE`, `GOPROXY`, `GOFLAGS` | modules, read from the user's cache as from a proxy |
-/// | npm | `npm_config_cache` | links to packages, a copy of the index |
-/// | pip, uv | `PIP_CACHE_DIR`, `UV_CACHE_DIR` | nothing: an index is needed to use them |
+/// | tool | variables | without network | with network |
+/// |---|---|---|---|
+/// | cargo | `CARGO_HOME` | links to the registry and to git repositories; the configuration | links to crates, sources and git checkouts; a copy of the index; the configuration |
+/// | Go | `GOCACHE`, `GOMODCACHE`, `GOPROXY`, `GOFLAGS` | modules, read from the user's cache as from a proxy | the same |
+/// | npm | `npm_config_cache` | links to packages and the index | links to packages, a copy of the index |
+/// | pip, uv | `PIP_CACHE_DIR`, `UV_CACHE_DIR` | nothing: an index is needed to use them | nothing |
+///
+/// Without network, commands add no packages, so that whole directories of the user are linked. This takes about a
+/// millisecond, and no space. These directories have links to single packages instead, as with network:
+///
+/// * a directory of the project with additions of an earlier command;
+/// * a directory that commands can write to, or see otherwise than the user, as below `/tmp` at the level *full*;
+/// * sources of crates, if cargo still has to unpack some of them;
+/// * npm's directories, if the working directory or a directory in it has a `package.json`: npm writes to its cache when it
+///   installs an archive of the project.
 ///
 /// Sources of crates have other paths than in the user's own cache. Cargo therefore compiles
 /// dependencies again in a target directory that was filled outside of the sandbox, and the other
@@ -56,7 +67,7 @@ const USER_VARIABLES: [&str; 7] =
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let (project, state) = (tempfile::tempdir()?, tempfile::tempdir()?);
 /// # let user = [("HOME", state.path().as_os_str())];
-/// let caches = ProjectCaches::prepare(state.path().join("caches"), user).await?;
+/// let caches = ProjectCaches::create(state.path().join("caches"), user).await?;
 /// let local = LocalEnvironment::with_host_env(project.path(), std::env::vars_os())?;
 /// let writes = WriteSwitch::new(true);
 /// let environment = SandboxedEnvironment::new(local)
@@ -68,24 +79,26 @@ const USER_VARIABLES: [&str; 7] =
 #[derive(Clone, Debug)]
 pub struct ProjectCaches {
     directory: PathBuf,
-    variables: BTreeMap<OsString, OsString>,
     user: Arc<CacheVariables>,
+    /// The variables that commands need, once the caches are filled.
+    filled: Arc<OnceCell<BTreeMap<OsString, OsString>>>,
+    /// Held while the caches are filled, also by a thread whose future was dropped.
+    filling: Arc<Mutex<()>>,
 }
 
 impl ProjectCaches {
-    /// Prepares caches below `directory`, which must be absolute and is created; nothing else may
+    /// Creates caches below `directory`, which must be absolute and is created; nothing else may
     /// be there. `host_env` holds the variables of the user, of which `HOME`, `CARGO_HOME`, `GOPATH`,
     /// `GOMODCACHE`, `GOPROXY`, `GOFLAGS` and `npm_config_cache` are read.
     ///
-    /// Call it at the start of each session: it adds packages that the user has fetched since. The first call takes
-    /// about a second per hundred thousand files. Sandboxed commands may run meanwhile; they cannot redirect it.
-    /// Dropping the future stops it, and the next call completes it.
+    /// [`SandboxedEnvironment::fill_caches`](crate::SandboxedEnvironment::fill_caches) or the first command fills them. Create
+    /// them at the start of each session, so that they have the packages that the user has fetched since. Sandboxed commands of
+    /// other sessions may run meanwhile; they cannot redirect it.
     ///
     /// # Errors
     ///
-    /// [`EnvError::InvalidPath`] if the directory is not absolute; [`EnvError::TooManyEntries`] for
-    /// a cache of more than half a million files; otherwise errors of the file system.
-    pub async fn prepare<N: Into<OsString>, V: Into<OsString>>(
+    /// [`EnvError::InvalidPath`] if the directory is not absolute; otherwise errors of the file system.
+    pub async fn create<N: Into<OsString>, V: Into<OsString>>(
         directory: impl Into<PathBuf>,
         host_env: impl IntoIterator<Item = (N, V)>,
     ) -> Result<Self, EnvError> {
@@ -94,22 +107,14 @@ impl ProjectCaches {
             let source = std::io::Error::other("the directory of the caches must be absolute");
             return Err(EnvError::InvalidPath { path: directory, source });
         }
-        Self::prepare_for(Arc::new(CacheVariables::new(host_env)), directory).await
+        let caches = Self::new(directory, Arc::new(CacheVariables::new(host_env)));
+        let directory = caches.directory.clone();
+        blocking(move || create_directory(&directory)).await??;
+        Ok(caches)
     }
 
-    /// Prepares caches elsewhere, for the same user.
-    async fn copy_to(&self, directory: PathBuf) -> Result<Self, EnvError> {
-        Self::prepare_for(Arc::clone(&self.user), directory).await
-    }
-
-    async fn prepare_for(user: Arc<CacheVariables>, directory: PathBuf) -> Result<Self, EnvError> {
-        let cancelled = CancelFlag::default();
-        let _guard = cancelled.on_drop();
-        blocking(move || {
-            let variables = prepare(&directory, &user, &cancelled)?;
-            Ok(Self { directory, variables, user })
-        })
-        .await?
+    fn new(directory: PathBuf, user: Arc<CacheVariables>) -> Self {
+        Self { directory, user, filled: Arc::default(), filling: Arc::default() }
     }
 
     /// Returns the directory of the caches.
@@ -118,10 +123,27 @@ impl ProjectCaches {
         &self.directory
     }
 
-    /// Returns the variables that commands need.
-    #[must_use]
-    pub fn variables(&self) -> &BTreeMap<OsString, OsString> {
-        &self.variables
+    /// Returns the variables that commands need. The first call fills the caches. Dropping its future stops that, and the
+    /// next call completes it.
+    async fn variables(&self, rules: &Arc<Rules>) -> Result<&BTreeMap<OsString, OsString>, EnvError> {
+        self.filled.get_or_try_init(|| self.fill(Arc::clone(rules))).await
+    }
+
+    async fn fill(&self, rules: Arc<Rules>) -> Result<BTreeMap<OsString, OsString>, EnvError> {
+        let (directory, user) = (self.directory.clone(), Arc::clone(&self.user));
+        let filling = Arc::clone(&self.filling).lock_owned().await;
+        let cancelled = CancelFlag::default();
+        let _guard = cancelled.on_drop();
+        blocking(move || {
+            let _filling = filling;
+            fill(&directory, &user, &rules.seeding(), &cancelled)
+        })
+        .await?
+    }
+
+    /// Waits for a thread whose future was dropped while it filled the caches.
+    async fn settle(&self) {
+        drop(self.filling.lock().await);
     }
 }
 
@@ -164,14 +186,14 @@ impl CacheVariables {
 pub(super) struct SwitchedCaches {
     lasting: ProjectCaches,
     switch: WriteSwitch,
-    /// Where the caches are prepared that commands use while the switch is off.
-    copies: PathBuf,
-    copied: Arc<OnceCell<ProjectCaches>>,
+    /// Caches of commands that start while the switch is off.
+    copies: ProjectCaches,
 }
 
 impl SwitchedCaches {
     pub(super) fn new(lasting: ProjectCaches, copies: PathBuf, switch: WriteSwitch) -> Self {
-        Self { lasting, switch, copies, copied: Arc::default() }
+        let copies = ProjectCaches::new(copies, Arc::clone(&lasting.user));
+        Self { lasting, switch, copies }
     }
 
     /// Returns the directory that a command that starts now can write to for them. Copies are in another directory.
@@ -179,28 +201,45 @@ impl SwitchedCaches {
         self.switch.is_on().then(|| self.lasting.directory())
     }
 
-    /// Returns the variables of a command that starts now.
-    pub(super) async fn variables(&self) -> Result<&BTreeMap<OsString, OsString>, EnvError> {
+    /// Returns the variables of a command that starts now, once its caches are filled. If the lasting ones cannot be filled,
+    /// these are the variables of the copies.
+    pub(super) async fn variables(
+        &self,
+        rules: &Arc<Rules>,
+    ) -> Result<&BTreeMap<OsString, OsString>, EnvError> {
         if self.switch.is_on() {
-            return Ok(self.lasting.variables());
+            match self.lasting.variables(rules).await {
+                Ok(variables) => return Ok(variables),
+                Err(error) => tracing::warn!(%error, "the caches of the project cannot be filled"),
+            }
         }
-        let copied = self.copied.get_or_try_init(|| self.lasting.copy_to(self.copies.clone())).await?;
-        Ok(copied.variables())
+        self.copies.variables(rules).await
+    }
+
+    /// Waits for threads whose futures were dropped while they filled caches.
+    pub(super) async fn settle(&self) {
+        self.lasting.settle().await;
+        self.copies.settle().await;
     }
 
     /// Returns both directories.
     pub(super) fn directories(&self) -> [&Path; 2] {
-        [self.lasting.directory(), &self.copies]
+        [self.lasting.directory(), self.copies.directory()]
     }
 }
 
-fn prepare(
+fn create_directory(directory: &Path) -> Result<(), EnvError> {
+    fs::create_dir_all(directory).map_err(|error| EnvError::from_io("create", directory, error))
+}
+
+fn fill(
     directory: &Path,
     user: &CacheVariables,
+    seeding: &Seeding,
     cancelled: &CancelFlag,
 ) -> Result<BTreeMap<OsString, OsString>, EnvError> {
-    fs::create_dir_all(directory).map_err(|error| EnvError::from_io("create", directory, error))?;
-    let seed = Seed::open(directory, cancelled)?;
+    create_directory(directory)?;
+    let seed = Seed::open(directory, seeding, cancelled)?;
     let mut variables = BTreeMap::new();
     for (name, cache) in [
         ("CARGO_HOME", "cargo"),
@@ -214,12 +253,11 @@ fn prepare(
         variables.insert(name.into(), directory.join(cache).into());
     }
     if let Some(home) = user.directory("CARGO_HOME", ".cargo") {
-        seed_cargo(&seed.directory("cargo")?, &home)?;
+        accept_limit(seed_cargo(&seed.directory("cargo")?, &home))?;
     }
     if let Some(cache) = user.directory("npm_config_cache", ".npm") {
-        let (own, cache) = (seed.directory("npm")?.directory("_cacache")?, cache.join("_cacache"));
-        own.directory("content-v2")?.link_files(&cache.join("content-v2"))?;
-        own.directory("index-v5")?.copy_files(&cache.join("index-v5"))?;
+        let own = seed.directory("npm")?.directory("_cacache")?;
+        accept_limit(seed_npm(&own, &cache.join("_cacache"), seeding))?;
     }
     let modules = user.go_modules().map(|modules| modules.join("cache/download"));
     if let Some(modules) = modules.filter(|modules| modules.is_dir()) {
@@ -236,17 +274,19 @@ fn prepare(
     Ok(variables)
 }
 
-/// Cargo locks and writes files beside the registry, and adds crates, sources and checkouts.
-fn seed_cargo(own: &Seed<'_>, home: &Path) -> Result<(), EnvError> {
-    for (own, cache) in [
-        (own.directory("registry")?.directory("cache")?, home.join("registry/cache")),
-        (own.directory("registry")?.directory("src")?, home.join("registry/src")),
-        (own.directory("git")?.directory("checkouts")?, home.join("git/checkouts")),
-    ] {
-        own.link_entries_below(&cache)?;
+/// Accepts that a cache with too many entries was filled in part. Tools download the other packages.
+fn accept_limit(seeded: Result<(), EnvError>) -> Result<(), EnvError> {
+    match seeded {
+        Err(EnvError::TooManyEntries { path, limit }) => {
+            tracing::warn!(path = %path.display(), limit, "a package cache has too many entries: the rest is left out");
+            Ok(())
+        }
+        seeded => seeded,
     }
-    own.directory("git")?.directory("db")?.link_entries(&home.join("git/db"))?;
-    own.directory("registry")?.directory("index")?.copy_files(&home.join("registry/index"))?;
+}
+
+/// Cargo locks and writes files beside the registry. With network it also adds crates, sources and checkouts.
+fn seed_cargo(own: &Seed<'_>, home: &Path) -> Result<(), EnvError> {
     for name in ["config.toml", "config"] {
         let path = home.join(name);
         let Ok(text) = fs::read_to_string(&path) else { continue };
@@ -254,6 +294,51 @@ fn seed_cargo(own: &Seed<'_>, home: &Path) -> Result<(), EnvError> {
             Some(text) => own.replace(name, text.as_bytes())?,
             None => tracing::warn!(path = %path.display(), "the configuration may hold secrets: not copied"),
         }
+    }
+    let (registry, git) = (own.directory("registry")?, own.directory("git")?);
+    let (of_user, git_of_user) = (home.join("registry"), home.join("git"));
+    let (archives, sources, index) = (of_user.join("cache"), of_user.join("src"), of_user.join("index"));
+    if !registry.link_directory("cache", &archives)? {
+        registry.directory("cache")?.link_entries_below(&archives)?;
+    }
+    // Cargo unpacks the archives that have no sources.
+    if !is_unpacked(&archives, &sources) || !registry.link_directory("src", &sources)? {
+        registry.directory("src")?.link_entries_below(&sources)?;
+    }
+    git.directory("checkouts")?.link_entries_below(&git_of_user.join("checkouts"))?;
+    let repositories = git_of_user.join("db");
+    if !git.link_directory("db", &repositories)? {
+        git.directory("db")?.link_entries(&repositories)?;
+    }
+    if !registry.link_directory("index", &index)? {
+        registry.directory("index")?.copy_files(&index)?;
+    }
+    Ok(())
+}
+
+/// Returns whether all archives of crates have sources.
+fn is_unpacked(archives: &Path, sources: &Path) -> bool {
+    let names = |directory: &Path| -> BTreeSet<OsString> {
+        fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect()
+    };
+    names(archives).iter().all(|index| {
+        let unpacked = names(&sources.join(index));
+        names(&archives.join(index)).iter().map(Path::new).all(|archive| {
+            let is_archive = archive.extension() == Some(OsStr::new("crate"));
+            !is_archive || archive.file_stem().is_some_and(|name| unpacked.contains(name))
+        })
+    })
+}
+
+/// Npm stores downloads, and archives of the project that it installs.
+fn seed_npm(own: &Seed<'_>, cache: &Path, seeding: &Seeding) -> Result<(), EnvError> {
+    let (packages, index) = (cache.join("content-v2"), cache.join("index-v5"));
+    let can_link = !seeding.installs_archives;
+    if !can_link || !own.link_directory("content-v2", &packages)? {
+        own.directory("content-v2")?.link_files(&packages)?;
+    }
+    if !can_link || !own.link_directory("index-v5", &index)? {
+        own.directory("index-v5")?.copy_files(&index)?;
     }
     Ok(())
 }

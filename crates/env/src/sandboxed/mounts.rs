@@ -309,6 +309,11 @@ fn canonical_root(rules: &Rules, root: &Path) -> Result<PathBuf, EnvError> {
     }
 }
 
+/// Returns the directories in which commands see other files than the user.
+pub(super) fn private_directories() -> impl Iterator<Item = &'static Path> {
+    TEMPORARY.into_iter().chain(RUNTIME).map(Path::new)
+}
+
 fn canonicalize(path: &Path) -> Result<PathBuf, EnvError> {
     path.canonicalize().map_err(|error| EnvError::from_io("mount", path, error))
 }

@@ -6,7 +6,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use super::{ProtectedPathSource, Protection, SandboxLevel, caches::SwitchedCaches, filter::Filters, mounts};
+use super::caches::{MAX_ENTRIES, Seeding, SwitchedCaches};
+use super::{ProtectedPathSource, Protection, SandboxLevel, filter::Filters, mounts};
 use crate::local::TemporaryView;
 use crate::write_switch::WriteSwitch;
 
@@ -76,6 +77,19 @@ impl Rules {
         let mut rules = Self::clone(&self);
         rules.protected.extend_from_slice(paths);
         Arc::new(rules)
+    }
+
+    /// Returns how commands use the caches; blocks.
+    pub(super) fn seeding(&self) -> Seeding {
+        let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let switched = self.switched.iter().map(|(root, _)| root);
+        let mut separate: Vec<PathBuf> = self.roots().chain(switched).map(|root| canonical(root)).collect();
+        if self.level == SandboxLevel::Full {
+            separate.extend(mounts::private_directories().map(canonical));
+            separate.extend(self.hidden.iter().cloned());
+        }
+        let installs_archives = has_npm_package(&self.working_directory);
+        Seeding { downloads: self.network, installs_archives, separate, max_entries: MAX_ENTRIES }
     }
 
     /// Records the directory that a root names now, if there is one; blocks.
@@ -158,4 +172,15 @@ impl Rules {
         let is_within = |path: &PathBuf| is_lexically_within(path) || mounts::locate(path, &roots).is_some();
         self.protected.iter().any(is_within)
     }
+}
+
+/// Returns whether a directory, or a directory in it, has a package of npm; blocks.
+#[expect(clippy::disallowed_methods, reason = "the directory is on this machine")]
+fn has_npm_package(directory: &Path) -> bool {
+    const PACKAGE: &str = "package.json";
+    let has_package = |entry: fs::DirEntry| {
+        entry.file_type().is_ok_and(|kind| kind.is_dir()) && entry.path().join(PACKAGE).exists()
+    };
+    directory.join(PACKAGE).exists()
+        || fs::read_dir(directory).into_iter().flatten().flatten().any(has_package)
 }

@@ -12,6 +12,7 @@ use pintle_governance::WorkspacePolicy;
 
 #[cfg(target_os = "linux")]
 use self::linux::build_sandboxed;
+use super::project_caches::SessionCaches;
 use super::repository_guard::RepositoryGuard;
 use super::temporary::TemporaryDirectory;
 use super::watch_record::WatchRecord;
@@ -82,6 +83,8 @@ pub(super) struct ConfinedLocal {
     pub(super) repositories: RepositoryGuard,
     /// Finds more paths to protect before the first change.
     pub(super) search: Option<Arc<WorkspaceSearch>>,
+    /// Package caches of commands.
+    pub(super) caches: SessionCaches,
 }
 
 /// Returns paths that the sandbox no longer protected.
@@ -215,6 +218,7 @@ pub(super) async fn build_local(
         replaced: None,
         repositories: RepositoryGuard::default(),
         search: None,
+        caches: SessionCaches::default(),
     })
 }
 

@@ -67,9 +67,6 @@ const RELOCATED_KEY_PATHS: [(&str, &[&str]); 15] = [
 #[cfg(feature = "mcp")]
 pub(crate) const SERVER_TOKENS: &str = "server-tokens";
 
-/// Project caches, below the state directory.
-const CACHES: &str = "caches";
-
 /// Sessions and their worktrees, below the state directory.
 const SESSIONS: &str = "sessions";
 const WORKTREES: &str = "worktrees";
@@ -200,12 +197,6 @@ pub(super) fn external_git_directories(workspace: &Path, process_env: &ProcessEn
     let shared = ["objects", "refs", "logs"].map(|name| common.join(name));
     let all = std::iter::once(own).chain(shared);
     all.filter(|path| process_env.is_directory(path)).collect()
-}
-
-/// Returns the directory for caches of builds in a workspace, which lasts longer than a session; `None` without a
-/// state directory.
-pub(super) fn cache_directory(workspace: &Path, process_env: &ProcessEnv) -> Option<PathBuf> {
-    workspace_state_path(CACHES, workspace, process_env)
 }
 
 /// Returns the path of a workspace's entry in a directory below the state directory.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use pintle_agent::protocol::{Change, InputKind};
 use pintle_agent::{
-    BudgetSource, Hooks, ProviderProfile, Record, Session, SessionConfig, SessionId, SubagentLimits,
-    TurnLimits,
+    BudgetSource, EventKind, Hooks, ProviderProfile, Record, Session, SessionConfig, SessionId,
+    SubagentLimits, TurnLimits,
 };
 use pintle_env::{ExecutionEnvironment, WriteSwitch};
 use pintle_governance::{
@@ -200,17 +200,20 @@ impl SessionOpener<'_> {
             builder.start().await.map_err(|error| start_failure(&error))
         };
         match started.await {
-            Ok(session) => Ok(StartedSession {
-                session,
-                policy,
-                servers,
-                effort,
-                offered,
-                limits,
-                is_stored,
-                is_new,
-                is_resumed,
-            }),
+            Ok(session) => {
+                env_session.fill_caches_once(prepares_request(&session));
+                Ok(StartedSession {
+                    session,
+                    policy,
+                    servers,
+                    effort,
+                    offered,
+                    limits,
+                    is_stored,
+                    is_new,
+                    is_resumed,
+                })
+            }
             Err(failure) => {
                 servers.close().await;
                 Err(failure)
@@ -368,6 +371,19 @@ impl SessionOpener<'_> {
             SessionOrigin::Forked(start) => builder.fork(*start, recorded_grant),
         };
         Ok(builder.journal(journal).checkpoints(checkpoints))
+    }
+}
+
+/// Waits until a session sends its next request. Returns false if it ends before.
+fn prepares_request(session: &Session) -> impl Future<Output = bool> + Send + use<> {
+    let mut events = session.events_from(session.first_new_event());
+    async move {
+        while let Some(event) = events.next().await {
+            if matches!(event.kind, EventKind::RequestPrepared { .. }) {
+                return true;
+            }
+        }
+        false
     }
 }
 

@@ -1,6 +1,8 @@
 //! Checks of the directories that belong to the command.
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::collections::HashSet;
+use std::fs::Metadata;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use pintle_host::config_file::check_user_file;
@@ -14,6 +16,12 @@ use crate::sessions::Sessions;
 
 /// Free space below which sessions may soon fail to be kept.
 const LITTLE_SPACE: u64 = 256 << 20;
+
+/// Most entries of the state directory that are measured.
+const MAX_ENTRIES: usize = 1_000_000;
+
+/// Bytes in a block of the metadata of a file.
+const BLOCK: u64 = 512;
 
 /// Most sessions that are counted.
 const MAX_SESSIONS: usize = 10_000;
@@ -80,6 +88,61 @@ pub(super) async fn store(process_env: &ProcessEnv) -> DoctorCheck {
     DoctorCheck::ok(name, message)
 }
 
+/// Reports the disk space of the state directory and its parts, the largest first.
+pub(super) fn state(process_env: &ProcessEnv) -> DoctorCheck {
+    let name = "state";
+    let Ok(directory) = process_env.state_directory() else {
+        return DoctorCheck::ok(name, "no directory");
+    };
+    let mut usage = DiskUsage::default();
+    let entries = directory.read_dir().into_iter().flatten().flatten();
+    let mut parts: Vec<(u64, String)> = entries
+        .map(|entry| (usage.measure(&entry.path()), entry.file_name().to_string_lossy().into_owned()))
+        .collect();
+    parts.sort();
+    let at_least = if usage.entries > MAX_ENTRIES { "at least " } else { "" };
+    let total = format!("{at_least}{}", mebibytes(parts.iter().map(|(bytes, _)| bytes).sum()));
+    let shown = parts.iter().rev().filter(|(bytes, _)| *bytes >= 1 << 20);
+    let shown: Vec<String> = shown.map(|(bytes, part)| format!("{part} {}", mebibytes(*bytes))).collect();
+    DoctorCheck::ok(name, if shown.is_empty() { total } else { format!("{total}: {}", shown.join(", ")) })
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
+}
+
+/// Disk space of trees. Links are not followed, and a file with several names counts once.
+#[derive(Default)]
+struct DiskUsage {
+    entries: usize,
+    linked: HashSet<(u64, u64)>,
+}
+
+impl DiskUsage {
+    /// Returns the bytes of a tree. Does not measure entries above the limit.
+    fn measure(&mut self, root: &Path) -> u64 {
+        let (mut bytes, mut paths) = (0, vec![root.to_path_buf()]);
+        while let Some(path) = paths.pop() {
+            self.entries = self.entries.saturating_add(1);
+            if self.entries > MAX_ENTRIES {
+                break;
+            }
+            let Ok(found) = path.symlink_metadata() else { continue };
+            bytes += self.bytes_of(&found);
+            if found.is_dir() {
+                paths.extend(path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path()));
+            }
+        }
+        bytes
+    }
+
+    fn bytes_of(&mut self, found: &Metadata) -> u64 {
+        let is_counted =
+            !found.is_dir() && found.nlink() > 1 && !self.linked.insert((found.dev(), found.ino()));
+        if is_counted { 0 } else { found.blocks() * BLOCK }
+    }
+}
+
 /// Returns how many sessions are kept.
 async fn sessions(process_env: &ProcessEnv) -> Result<String, String> {
     let sessions = Sessions::open(process_env).await.map_err(|failure| failure.message())?;
@@ -138,6 +201,13 @@ mod tests {
             );
         }
         let own = process_env("own");
+        let large = directory.path().join("own/caches/a");
+        std::fs::create_dir_all(&large).unwrap();
+        std::fs::write(large.join("one"), vec![1; 3 << 20]).unwrap();
+        std::fs::hard_link(large.join("one"), large.join("same")).unwrap();
+        std::os::unix::fs::symlink(directory.path(), large.join("link")).unwrap();
+        assert_eq!(state(&own), DoctorCheck::ok("state", "3 MiB: caches 3 MiB"));
+        assert_eq!(state(&missing), DoctorCheck::ok("state", "0 MiB"));
         own.write_private(&directory.path().join("own/config.toml"), "[key_command]\nx = 1\n").unwrap();
         assert_eq!(configuration(&own).status, CheckStatus::Problem);
         let nothing = ProcessEnv::from_variables([]);

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::list;
 use crate::arguments::{DeleteArgs, ListFormat, PruneArgs};
 use crate::console;
+use crate::environment::{UnusedCaches, prune_caches};
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
@@ -60,6 +61,8 @@ pub(super) async fn prune_old(
     policy.spared.extend(pruned.removed.iter().map(|summary| summary.id.clone()));
     let empty = delete_empty(sessions, &all, &policy).await.or_failed(failed)?;
     pruned.removed.extend(empty);
+    let caches = prune_caches(args.dry_run, process_env)?;
+    let caches: Vec<String> = caches.iter().map(caches_name).collect();
     let text = match args.output {
         ListFormat::Json => {
             let ids = |summaries: &[Summary]| -> Vec<String> {
@@ -70,17 +73,26 @@ pub(super) async fn prune_old(
                 "deleted": ids(&pruned.removed),
                 "kept": ids(&pruned.kept),
                 "swept": pruned.swept,
+                "caches": caches,
             }))?
         }
         ListFormat::Text => {
             let verb = if args.dry_run { "would delete" } else { "deleted" };
             let mut text: String = pruned.removed.iter().map(|summary| line(verb, summary)).collect();
             text.extend(pruned.kept.iter().map(|summary| line("kept, since it is unfinished:", summary)));
+            text.extend(
+                caches.iter().map(|name| format!("{verb} the package caches of {}\n", sanitize(name))),
+            );
             text
         }
     };
     console::print(&text).await?;
     Ok(Exit::Done)
+}
+
+/// Returns the workspace of caches, or their directory if it is not known.
+fn caches_name(caches: &UnusedCaches) -> String {
+    caches.workspace.as_ref().unwrap_or(&caches.directory).display().to_string()
 }
 
 fn line(what: &str, summary: &Summary) -> String {

@@ -11,7 +11,7 @@ use std::{
     cell::Cell,
     ffi::{OsStr, OsString},
     fs::{self, File},
-    io::{self, Write},
+    io::{self, Write as _},
     os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
     rc::Rc,
@@ -20,7 +20,7 @@ use std::{
 
 use nix::{
     errno::Errno,
-    fcntl::{AtFlags, OFlag, open, openat, renameat},
+    fcntl::{AtFlags, OFlag, open, openat, readlinkat, renameat},
     sys::stat::{Mode, fstatat, mkdirat},
     unistd::{UnlinkatFlags, symlinkat, unlinkat},
 };
@@ -28,7 +28,7 @@ use nix::{
 use crate::{blocking::CancelFlag, error::EnvError, file::TEMPORARY_PREFIX};
 
 /// Maximum number of entries that are linked or copied in all.
-const MAX_ENTRIES: usize = 500_000;
+pub(in crate::sandboxed) const MAX_ENTRIES: usize = 500_000;
 
 const DIRECTORY: OFlag =
     OFlag::O_RDONLY.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC).union(OFlag::O_NOFOLLOW);
@@ -36,10 +36,32 @@ const DIRECTORY: OFlag =
 /// Number of files written by this process, for names of incomplete ones.
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
+/// How commands use the caches.
+#[derive(Clone, Debug)]
+pub(in crate::sandboxed) struct Seeding {
+    /// Whether commands can download packages.
+    pub(in crate::sandboxed) downloads: bool,
+    /// Whether npm may install archives of the project.
+    pub(in crate::sandboxed) installs_archives: bool,
+    /// Directories that commands can write to, or see otherwise than the user.
+    pub(in crate::sandboxed) separate: Vec<PathBuf>,
+    /// Maximum number of entries that are linked or copied in all.
+    pub(in crate::sandboxed) max_entries: usize,
+}
+
+impl Seeding {
+    /// Returns whether commands see a directory as the user does, and change nothing there.
+    fn can_link(&self, directory: &Path) -> bool {
+        let overlaps = |other: &PathBuf| directory.starts_with(other) || other.starts_with(directory);
+        !self.downloads && !self.separate.iter().any(overlaps)
+    }
+}
+
 /// A directory to fill.
 pub(super) struct Seed<'a> {
     descriptor: OwnedFd,
     path: PathBuf,
+    seeding: &'a Seeding,
     cancelled: &'a CancelFlag,
     /// Entries so far, shared by all directories.
     entries: Rc<Cell<usize>>,
@@ -47,10 +69,14 @@ pub(super) struct Seed<'a> {
 
 impl<'a> Seed<'a> {
     /// Opens the first directory, whose parents no command can write to.
-    pub(super) fn open(path: &Path, cancelled: &'a CancelFlag) -> Result<Self, EnvError> {
+    pub(super) fn open(
+        path: &Path,
+        seeding: &'a Seeding,
+        cancelled: &'a CancelFlag,
+    ) -> Result<Self, EnvError> {
         let opened = open(path, DIRECTORY, Mode::empty());
         let descriptor = opened.map_err(|error| EnvError::from_io("open", path, error.into()))?;
-        Ok(Self { descriptor, path: path.to_path_buf(), cancelled, entries: Rc::default() })
+        Ok(Self { descriptor, path: path.to_path_buf(), seeding, cancelled, entries: Rc::default() })
     }
 
     /// Opens a directory in this one; creates it, instead of anything else that has its name.
@@ -66,7 +92,8 @@ impl<'a> Seed<'a> {
             opened => opened,
         };
         let descriptor = opened.map_err(|error| EnvError::from_io("create", &path, error.into()))?;
-        Ok(Self { descriptor, path, cancelled: self.cancelled, entries: Rc::clone(&self.entries) })
+        let entries = Rc::clone(&self.entries);
+        Ok(Self { descriptor, path, seeding: self.seeding, cancelled: self.cancelled, entries })
     }
 
     fn make(&self, name: &OsStr) -> nix::Result<OwnedFd> {
@@ -74,6 +101,35 @@ impl<'a> Seed<'a> {
             Ok(()) | Err(Errno::EEXIST) => openat(&self.descriptor, name, DIRECTORY, Mode::empty()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Links to a directory of the user as a whole, instead of anything else that has its name. Returns false without a link if
+    /// commands need a separate directory, if the directory of the user cannot be read, or if commands have added files to theirs.
+    pub(super) fn link_directory(&self, name: &str, source: &Path) -> Result<bool, EnvError> {
+        let Ok(source) = source.canonicalize() else { return Ok(false) };
+        if !self.seeding.can_link(&source) || fs::read_dir(&source).is_err() {
+            return Ok(false);
+        }
+        let unlink = |flag| match unlinkat(&self.descriptor, name, flag) {
+            // Another session has replaced it.
+            Err(Errno::ENOENT) => Ok(()),
+            unlinked => unlinked,
+        };
+        let unlinked = match readlinkat(&self.descriptor, name) {
+            Ok(target) if target.as_os_str() == source.as_os_str() => return Ok(true),
+            Err(Errno::ENOENT) => Ok(()),
+            // It is not a link.
+            Err(Errno::EINVAL) => match unlink(UnlinkatFlags::RemoveDir) {
+                Err(Errno::ENOTEMPTY | Errno::EEXIST) => return Ok(false),
+                Err(Errno::ENOTDIR) => unlink(UnlinkatFlags::NoRemoveDir),
+                unlinked => unlinked,
+            },
+            Ok(_) => unlink(UnlinkatFlags::NoRemoveDir),
+            Err(error) => Err(error),
+        };
+        unlinked.map_err(|error| EnvError::from_io("replace", &self.path.join(name), error.into()))?;
+        self.link(OsStr::new(name), &source)?;
+        Ok(true)
     }
 
     /// Links to the entries of the directories in `source`, and removes links that lead nowhere.
@@ -122,9 +178,10 @@ impl<'a> Seed<'a> {
             // One that the user removes meanwhile is not needed.
             if let Ok(metadata) = fs::metadata(&path)
                 && size.is_none_or(|size| size < metadata.len())
-                && let Ok(content) = fs::read(&path)
+                && let Ok(mut file) = File::open(&path)
             {
-                self.replace(&name, &content)?;
+                // Where the file system can, both files share their blocks.
+                self.replace_by(&name, |copy| io::copy(&mut file, copy).map(drop))?;
             }
         }
         Ok(())
@@ -132,11 +189,18 @@ impl<'a> Seed<'a> {
 
     /// Writes a file, instead of anything else that has its name.
     pub(super) fn replace(&self, name: impl AsRef<OsStr>, content: &[u8]) -> Result<(), EnvError> {
-        let name = name.as_ref();
+        self.replace_by(name.as_ref(), |file| file.write_all(content))
+    }
+
+    fn replace_by(
+        &self,
+        name: &OsStr,
+        fill: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> Result<(), EnvError> {
         let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
         let temporary = format!("{TEMPORARY_PREFIX}{}-{number}", std::process::id());
         let temporary = temporary.as_str();
-        let write = || -> io::Result<()> {
+        let write = move || -> io::Result<()> {
             match unlinkat(&self.descriptor, temporary, UnlinkatFlags::NoRemoveDir) {
                 Ok(()) | Err(Errno::ENOENT) => {}
                 Err(error) => return Err(error.into()),
@@ -144,7 +208,7 @@ impl<'a> Seed<'a> {
             let flags =
                 OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
             let file = openat(&self.descriptor, temporary, flags, Mode::S_IRUSR | Mode::S_IWUSR)?;
-            File::from(file).write_all(content)?;
+            fill(&mut File::from(file))?;
             Ok(renameat(&self.descriptor, temporary, &self.descriptor, name)?)
         };
         write().map_err(|error| EnvError::from_io("write", &self.path.join(name), error))
@@ -194,8 +258,9 @@ impl<'a> Seed<'a> {
             found.push((entry.file_name(), is_directory));
         }
         self.entries.set(self.entries.get().saturating_add(found.len()));
-        if self.entries.get() > MAX_ENTRIES {
-            return Err(EnvError::TooManyEntries { path: source.to_path_buf(), limit: MAX_ENTRIES });
+        let limit = self.seeding.max_entries;
+        if self.entries.get() > limit {
+            return Err(EnvError::TooManyEntries { path: source.to_path_buf(), limit });
         }
         if self.cancelled.get() {
             let source = io::ErrorKind::Interrupted.into();

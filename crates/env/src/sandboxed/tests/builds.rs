@@ -1,8 +1,9 @@
 //! Real builds in the sandbox, with the dependencies in the caches of the user and no network.
 
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{cell::Cell, path::Path, process::Stdio, time::Duration};
 
 use super::*;
+use crate::WriteSwitch;
 
 const BOTH: [SandboxLevel; 2] = [SandboxLevel::Full, SandboxLevel::Writes];
 
@@ -14,6 +15,8 @@ struct Project {
     harness: Harness,
     /// Variables of the user.
     user: Vec<(String, std::ffi::OsString)>,
+    /// Number of copies of the project.
+    copies: Cell<usize>,
 }
 
 impl Project {
@@ -23,7 +26,7 @@ impl Project {
             fs::create_dir(harness.at("").join(directory)).unwrap();
         }
         let user = vec![("HOME".to_owned(), harness.at("home").into_os_string())];
-        Self { harness, user }
+        Self { harness, user, copies: Cell::default() }
     }
 
     fn variables(&self) -> impl Iterator<Item = (std::ffi::OsString, std::ffi::OsString)> {
@@ -56,30 +59,52 @@ impl Project {
     /// Runs a line in the sandbox at both levels, in a copy of the project each.
     async fn inside(&self, line: &str) {
         for level in BOTH {
-            if !has_level(level) {
-                continue;
+            if has_level(level) {
+                let copy = self.copied();
+                self.inside_at(level, &copy, line).await;
             }
-            let caches = self.harness.at("").join("state").join(level.to_string());
-            let caches = ProjectCaches::prepare(caches, self.variables()).await.unwrap();
-            let project = self.harness.at("root").join(format!("at-{level}"));
-            assert!(self.outside(&format!("mkdir at-{level} && cp -r project/. at-{level}")));
-            let mut builder = LocalEnvironment::builder(&project);
-            for (name, value) in self.variables().chain(caches.variables().clone()) {
-                builder = builder.variable(name, value);
-            }
-            let before = listing(&self.harness.at("home"));
-            let environment = SandboxedEnvironment::new(builder.build().unwrap())
-                .with_level(level)
-                .with_writable(&project)
-                .with_writable(caches.directory())
-                .with_temporary(self.harness.at("temporary"));
-            environment.initialize().await.unwrap();
-            let request = ExecRequest::new(line).with_timeout(LONG);
-            let result = environment.exec_command(request).await.unwrap();
-            assert!(result.success(), "{level}: {:?}", result.output.to_text_lossy());
-            environment.cleanup().await.unwrap();
-            assert_eq!(listing(&self.harness.at("home")), before, "{level}: the user's caches are unchanged");
         }
+    }
+
+    /// Runs a line in the sandbox at both levels, by the shell and by make, in a copy of the project each.
+    async fn inside_and_by_make(&self, line: &str) {
+        self.inside(line).await;
+        for level in BOTH {
+            if has_level(level) {
+                let copy = self.copied();
+                let rule = format!("all:\n\t{}\n", line.replace('$', "$$"));
+                fs::write(copy.join("Makefile"), rule).unwrap();
+                self.inside_at(level, &copy, "make").await;
+            }
+        }
+    }
+
+    fn copied(&self) -> PathBuf {
+        let number = self.copies.replace(self.copies.get() + 1);
+        assert!(self.outside(&format!("mkdir copy-{number} && cp -r project/. copy-{number}")));
+        self.harness.at("root").join(format!("copy-{number}"))
+    }
+
+    async fn inside_at(&self, level: SandboxLevel, project: &Path, line: &str) {
+        let caches = self.harness.at("state").join(project.file_name().unwrap());
+        let caches = ProjectCaches::create(caches, self.variables()).await.unwrap();
+        let mut builder = LocalEnvironment::builder(project);
+        for (name, value) in self.variables() {
+            builder = builder.variable(name, value);
+        }
+        let before = listing(&self.harness.at("home"));
+        let temporary = self.harness.at("temporary");
+        let environment = SandboxedEnvironment::new(builder.build().unwrap())
+            .with_level(level)
+            .with_writable(project)
+            .with_caches(caches, temporary.join("copies"), &WriteSwitch::new(true))
+            .with_temporary(temporary);
+        environment.initialize().await.unwrap();
+        let request = ExecRequest::new(line).with_timeout(LONG);
+        let result = environment.exec_command(request).await.unwrap();
+        assert!(result.success(), "{level}: {:?}", result.output.to_text_lossy());
+        environment.cleanup().await.unwrap();
+        assert_eq!(listing(&self.harness.at("home")), before, "{level}: the user's caches are unchanged");
     }
 }
 
@@ -97,24 +122,51 @@ fn listing(directory: &Path) -> Vec<(PathBuf, u64)> {
     found
 }
 
-#[tokio::test]
-async fn cargo_builds_offline_with_the_crates_of_the_user() {
-    let mut project = Project::new();
+/// Returns cargo's directory of the user, and the version of a crate that it has: this crate is built with `cfg-if`.
+fn cargo_home() -> (PathBuf, String) {
     let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
     let cargo_home = std::env::var_os("CARGO_HOME").map_or(home.join(".cargo"), PathBuf::from);
-    // This crate is built with `cfg-if`, so its user has it.
     let crates = fs::read_dir(cargo_home.join("registry/src")).into_iter().flatten().flatten();
     let mut crates = crates.filter_map(|index| fs::read_dir(index.path()).ok()).flatten().flatten();
     let version = crates.find_map(|one| Some(one.file_name().to_str()?.strip_prefix("cfg-if-")?.to_owned()));
-    let version = version.unwrap();
-    // The user's own cache: what it has must suffice, and must not change.
-    project.user.push(("CARGO_HOME".to_owned(), cargo_home.into_os_string()));
+    (cargo_home, version.unwrap())
+}
+
+fn write_crate(project: &Project, version: &str) {
     project.write(
         "root/project/Cargo.toml",
         &format!("[package]\nname = \"a\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\ncfg-if = \"={version}\"\n[workspace]\n"),
     );
     project.write("root/project/src/main.rs", "cfg_if::cfg_if! { if #[cfg(unix)] { fn main() {} } }\n");
-    project.inside("cargo run --offline && test ! -e $CARGO_HOME/credentials.toml").await;
+}
+
+#[tokio::test]
+async fn cargo_builds_offline_with_the_crates_of_the_user() {
+    let mut project = Project::new();
+    let (cargo_home, version) = cargo_home();
+    // The user's own cache: what it has must suffice, and must not change.
+    project.user.push(("CARGO_HOME".to_owned(), cargo_home.into_os_string()));
+    write_crate(&project, &version);
+    project.inside_and_by_make("cargo run --offline && test ! -e $CARGO_HOME/credentials.toml").await;
+}
+
+/// As after cargo has removed sources that were not used for a month.
+#[tokio::test]
+async fn cargo_unpacks_crates_that_the_user_has_as_archives() {
+    let project = Project::new();
+    let (cargo_home, version) = cargo_home();
+    let registry = cargo_home.join("registry").display().to_string();
+    let copy = format!(
+        "for index in '{registry}'/index/*; do name=${{index##*/}}; own=../home/.cargo/registry
+           test -d \"$index/.cache\" || continue
+           mkdir -p $own/index/$name/.cache/cf $own/cache/$name && cp $index/config.json $own/index/$name &&
+           cp -r $index/.cache/cf/g- $own/index/$name/.cache/cf &&
+           cp '{registry}'/cache/$name/cfg-if-{version}.crate $own/cache/$name
+         done; test -d ../home/.cargo/registry/cache"
+    );
+    assert!(project.outside(&copy));
+    write_crate(&project, &version);
+    project.inside("cargo run --offline").await;
 }
 
 #[tokio::test]
@@ -149,7 +201,7 @@ async fn go_builds_offline_with_the_modules_of_the_user() {
     let build = "cd project && GOPROXY=file://$HOME/go/pkg/mod/cache/download GONOSUMDB=* GOFLAGS=-modcacherw \
                  go mod tidy";
     assert!(project.outside(build));
-    project.inside("go build -o app . && ./app").await;
+    project.inside_and_by_make("go build -o app . && ./app").await;
 }
 
 #[tokio::test]
@@ -181,7 +233,21 @@ async fn npm_installs_offline_with_the_packages_of_the_user() {
         ' >project/package-lock.json && rm -r dep";
     assert!(project.outside(lock));
     project.write("root/project/test.js", "process.exit(require('pintle-dep') === 42 ? 0 : 1);");
-    project.inside("npm ci --offline --no-audit --no-fund && npm test").await;
+    let install = "npm ci --offline --no-audit --no-fund && npm test";
+    project.inside_and_by_make(install).await;
+    // An archive of the project is stored in the cache when it is installed.
+    project.write("root/local/package.json", "{\"name\":\"pintle-local\",\"version\":\"1.0.0\"}");
+    assert!(
+        project.outside(
+            "cd local && npm pack --silent && mv pintle-local-1.0.0.tgz ../project && rm -r ../local"
+        )
+    );
+    let local = format!("{install} && npm install --offline --no-audit --no-fund ./pintle-local-1.0.0.tgz");
+    project.inside(&local).await;
+    // Deeper in the project, the cache of the user is linked as a whole.
+    let below = "rm project/pintle-local-1.0.0.tgz && mkdir -p other/a/b && mv project other/a/b/app && mv other project";
+    assert!(project.outside(below));
+    project.inside(&format!("cd a/b/app && {install} && test -L $npm_config_cache/_cacache/index-v5")).await;
 }
 
 #[tokio::test]
@@ -208,7 +274,7 @@ async fn pip_installs_from_a_directory() {
     assert!(project.outside(pack));
     let line = "python3 -m venv venv && venv/bin/pip install --no-index --find-links wheels pintle-dep && \
                 venv/bin/python -c 'import pintle_dep; assert pintle_dep.ANSWER == 42'";
-    project.inside(line).await;
+    project.inside_and_by_make(line).await;
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ async fn a_command_without_jobs_ends_without_a_search() {
     let started = Instant::now();
     // On a busy machine it takes some attempts until a namespace ends in time.
     loop {
-        let launcher = environment.launcher().await.unwrap();
+        let launcher = environment.launcher(environment.rules.now()).await.unwrap();
         let mut process = environment.inner.spawn_by(Command::shell("true"), launcher).await.unwrap();
         process.wait().await.unwrap();
         assert_eq!(process.jobs().await.unwrap(), 0);
@@ -44,7 +44,7 @@ async fn jobs_of_a_namespace_are_found_and_terminated() {
     let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
     environment.initialize().await.unwrap();
     let line = "sleep 1000 >/dev/null 2>&1 & sleep 1000 >/dev/null 2>&1 & exit 3";
-    let launcher = environment.launcher().await.unwrap();
+    let launcher = environment.launcher(environment.rules.now()).await.unwrap();
     let mut process = environment.inner.spawn_by(Command::shell(line), launcher).await.unwrap();
     assert_eq!(process.wait().await.unwrap().code(), 3);
     assert_eq!(process.jobs().await.unwrap(), 2);

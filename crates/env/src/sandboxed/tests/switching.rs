@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::{ReadOnlyEnvironment, WriteSwitch, contract::logging_environment::Logging};
+use crate::{Git, ReadOnlyEnvironment, WriteSwitch, contract::logging_environment::Logging};
 
 const LEVELS: [SandboxLevel; 2] = [SandboxLevel::Full, SandboxLevel::Writes];
 
@@ -61,7 +61,7 @@ async fn caches_follow_the_switch_and_stay_inside() {
         let home = harness.at("outside/home");
         fs::create_dir_all(home.join(".cargo/registry/cache/index")).unwrap();
         fs::write(home.join(".cargo/registry/cache/index/a.crate"), "crate").unwrap();
-        let caches = ProjectCaches::prepare(harness.at("outside/caches"), [("HOME", &home)]).await.unwrap();
+        let caches = ProjectCaches::create(harness.at("outside/caches"), [("HOME", &home)]).await.unwrap();
         let planted = caches.directory().join("cargo/bin/cargo-x");
         let local = LocalEnvironment::builder(harness.at("root"))
             .variable("PATH", format!("{}:/usr/bin:/bin", harness.at("root/bin").display()))
@@ -77,6 +77,13 @@ async fn caches_follow_the_switch_and_stay_inside() {
         let sandbox = sandbox.with_caches(caches, &copies, &switch).leavable(true);
         sandbox.initialize().await.unwrap();
         assert!(!copies.exists(), "{level}: nothing is copied before it is used");
+        sandbox.exec_command(Git::new().request(&["--version"])).await.unwrap();
+        assert!(!copies.exists(), "{level}: git needs no packages");
+        sandbox.fill_caches().await.unwrap();
+        assert!(
+            copies.join("cargo").exists() && !planted.parent().unwrap().parent().unwrap().exists(),
+            "{level}"
+        );
         let crates = "cat $CARGO_HOME/registry/cache/index/a.crate && ".to_owned();
         let plant = crates + "mkdir -p $CARGO_HOME/bin && echo x >$CARGO_HOME/bin/cargo-x";
         assert!(succeeds(&sandbox, plant.clone()).await, "{level}");

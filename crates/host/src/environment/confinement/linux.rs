@@ -1,5 +1,6 @@
 //! Sets up the sandbox of Linux.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use super::{
     ConfinedLocal, Confinement, ENVIRONMENT_UNUSABLE, GuardedFiles, SandboxAttempt, SandboxRequirements,
     SandboxState, confine,
 };
+use crate::environment::project_caches::{self, FillCaches, SessionCaches};
 use crate::environment::repository_guard::RepositoryGuard;
 use crate::environment::sandbox_probe::SandboxProbe;
 use crate::environment::secrets;
@@ -44,7 +46,7 @@ pub(super) async fn build_sandboxed(
         return Ok(SandboxAttempt::Unavailable { reasons: reasons.join("; ") });
     };
 
-    let caches = prepare_caches(&workspace, &temporary, requirements, process_env).await?;
+    let (caches, cache_lock) = create_caches(&workspace, &temporary, requirements, process_env).await?;
     let builder = match level {
         SandboxLevel::Full => process_env.with_unchanged_configuration(builder),
         SandboxLevel::Writes => builder,
@@ -97,6 +99,7 @@ pub(super) async fn build_sandboxed(
     let server_environment = Arc::new(sandbox.clone().leavable(true));
     let sandbox = Arc::new(sandbox);
     let (killed, held) = (Arc::clone(&sandbox), Arc::clone(&sandbox));
+    let caches = SessionCaches::new(cache_lock, fill_caches_of(&sandbox));
     let environment: Arc<dyn ExecutionEnvironment> = if requirements.writes.is_on() {
         sandbox
     } else {
@@ -113,6 +116,7 @@ pub(super) async fn build_sandboxed(
         replaced: Some(Arc::new(move || held.replaced_paths())),
         repositories: RepositoryGuard::new(Arc::clone(&search), &workspace, process_env),
         search: Some(search),
+        caches,
     })))
 }
 
@@ -149,25 +153,38 @@ fn unavailable_reason(
     reason.map(|reason| format!("level {level}: {reason}"))
 }
 
-/// Prepares the caches of the project: lasting ones if the run keeps state and they can be prepared, otherwise new ones.
-async fn prepare_caches(
+/// Creates the caches of the project, and returns a lock if they are lasting ones. A run that keeps no state uses lasting
+/// ones if the project has some. A disposable workspace has new ones.
+async fn create_caches(
     workspace: &Path,
     temporary: &TemporaryDirectory,
     requirements: &SandboxRequirements,
     process_env: &ProcessEnv,
-) -> Result<ProjectCaches, Failure> {
-    let lasting = secrets::cache_directory(workspace, process_env).filter(|_| requirements.keeps_state);
-    let lasting = match lasting {
-        Some(directory) => ProjectCaches::prepare(directory, process_env.variables()).await.ok(),
-        None => None,
+) -> Result<(ProjectCaches, Option<File>), Failure> {
+    let leased = match requirements.is_disposable {
+        true => None,
+        false => project_caches::lease(workspace, requirements.keeps_state, process_env),
     };
-    match lasting {
-        Some(caches) => Ok(caches),
-        // Build output is removed with the session.
-        None => ProjectCaches::prepare(temporary.path().join("caches"), process_env.variables())
-            .await
-            .or_failed("cannot prepare the caches of the project"),
+    if let Some((directory, lock)) = leased
+        && let Ok(caches) = ProjectCaches::create(directory, process_env.variables()).await
+    {
+        return Ok((caches, Some(lock)));
     }
+    // Build output is removed with the session.
+    let caches = ProjectCaches::create(temporary.path().join("caches"), process_env.variables()).await;
+    Ok((caches.or_failed("cannot create the caches of the project")?, None))
+}
+
+/// Returns a function that fills the caches of a sandbox.
+fn fill_caches_of(sandbox: &Arc<SandboxedEnvironment>) -> FillCaches {
+    let sandbox = Arc::clone(sandbox);
+    Arc::new(move || {
+        let sandbox = Arc::clone(&sandbox);
+        Box::pin(async move {
+            // After a failure, the first command tries again.
+            let _ = sandbox.fill_caches().await;
+        })
+    })
 }
 
 /// Accepts that the machine lacks optional protections. A notice names each that it lacks.
