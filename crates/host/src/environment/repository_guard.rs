@@ -75,6 +75,8 @@ struct GuardState {
 
 #[derive(Debug, Default)]
 struct GuardedSession {
+    /// Whether the backups were created once, or an attempt failed.
+    has_started: bool,
     backups: Option<SessionBackups>,
     /// Restored history that no call has reported yet.
     unreported: Option<String>,
@@ -106,6 +108,21 @@ impl RepositoryGuard {
         GuardedWatch { repositories: self.clone(), watch }
     }
 
+    /// Creates the backups, once per session. That restores missing files from the backups of sessions that were killed,
+    /// which must precede the first comparison of protected files.
+    async fn start(&self) {
+        let Some(shared) = &self.0 else { return };
+        if shared.session.lock().await.has_started {
+            return;
+        }
+        self.blocking(|shared, session| {
+            if !session.has_started {
+                session.create_backups(shared);
+            }
+        })
+        .await;
+    }
+
     /// Restores missing files, and updates the backups.
     async fn update(&self) {
         self.blocking(|shared, session| {
@@ -113,13 +130,10 @@ impl RepositoryGuard {
             if !session.restore(false, &shared.process_env) {
                 return;
             }
-            let notices = shared.process_env.notices();
             if session.backups.is_none() {
-                let started = shared.start();
-                session.backups = started
-                    .map_err(|error| notices.report(missing_backup_notice(&shared.directory, &error)))
-                    .ok();
+                session.create_backups(shared);
             }
+            let notices = shared.process_env.notices();
             let Some(SessionBackups { backups, .. }) = &mut session.backups else { return };
             backups.retain(|backup| match backup.update() {
                 Ok(()) => true,
@@ -181,6 +195,16 @@ impl RepositoryGuard {
 }
 
 impl GuardedSession {
+    fn create_backups(&mut self, shared: &GuardState) {
+        self.has_started = true;
+        match shared.start() {
+            Ok(backups) => self.backups = Some(backups),
+            Err(error) => {
+                shared.process_env.notices().report(missing_backup_notice(&shared.directory, &error));
+            }
+        }
+    }
+
     /// Restores missing files of the repositories. That may fail while a command removes files. If it fails when all have
     /// ended, the backups are kept. Returns whether nothing is missing.
     fn restore(&mut self, all_have_ended: bool, process_env: &ProcessEnv) -> bool {
@@ -354,9 +378,16 @@ impl Gate for GuardedWatch {
 
     async fn check(&self, call: &PreparedCall) -> Verdict {
         if call.effect() == Effect::Execute {
-            self.repositories.update().await;
+            self.repositories.start().await;
         }
         self.watch.check(call).await
+    }
+
+    async fn before_run(&self, call: &PreparedCall) {
+        if call.effect() == Effect::Execute {
+            self.repositories.update().await;
+        }
+        self.watch.before_run(call).await;
     }
 
     async fn stop_after(&self, call: &PreparedCall) -> Option<String> {
@@ -386,3 +417,6 @@ pub(super) fn join_reasons(first: Option<String>, second: Option<String>) -> Opt
         (first, second) => first.or(second),
     }
 }
+
+#[cfg(test)]
+mod tests;
