@@ -126,6 +126,9 @@ impl RepositoryGuard {
     /// Restores missing files, and updates the backups.
     async fn update(&self) {
         self.blocking(|shared, session| {
+            if session.update_complete_backups() {
+                return;
+            }
             // Other commands may be running. A backup that is updated no longer finds the files that are missing then.
             if !session.restore(false, &shared.process_env) {
                 return;
@@ -203,6 +206,14 @@ impl GuardedSession {
                 shared.process_env.notices().report(missing_backup_notice(&shared.directory, &error));
             }
         }
+    }
+
+    /// Updates the backups until a repository lacks a file or an update fails. Returns whether all backups are updated.
+    fn update_complete_backups(&self) -> bool {
+        let update = |backup: &LinkedBackup| {
+            is_removed_as_a_whole(backup) || matches!(backup.update_if_complete(), Ok(true))
+        };
+        self.backups.as_ref().is_some_and(|session| session.backups.iter().all(update))
     }
 
     /// Restores missing files of the repositories. That may fail while a command removes files. If it fails when all have
