@@ -1,5 +1,7 @@
 //! A backup of files by hard links, on the same file system. Unix only; every function blocks.
 
+mod update;
+
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -14,6 +16,8 @@ use nix::fcntl::{AtFlags, OFlag, open, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, UtimensatFlags, fchmod, fstat, fstatat, mkdirat, utimensat};
 use nix::sys::time::TimeSpec;
 use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
+
+use self::update::BackupUpdate;
 
 const DIRECTORY: OFlag =
     OFlag::O_RDONLY.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
@@ -108,15 +112,20 @@ impl LinkedBackup {
     /// [`io::ErrorKind::CrossesDevices`] for another file system, [`io::ErrorKind::QuotaExceeded`] for too many files,
     /// [`io::ErrorKind::NotFound`] without a source, and others of the file system. The backup is incomplete then.
     pub fn update(&self) -> io::Result<()> {
-        let pair = self.open()?;
-        if pair.source.is_none() {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        let mut left = self.max_files;
-        for (name, method) in &self.names {
-            update_entry(&pair, OsStr::new(name), *method, &mut left, MAX_DEPTH)?;
-        }
-        Ok(())
+        self.walk(false).map(drop)
+    }
+
+    /// Links new and replaced files as [`update`](Self::update) does, in the same walk that compares the source with the
+    /// backup. Returns whether the source has all files and directories of the backup.
+    ///
+    /// The walk ends at the first directory that lacks one. The backup of that directory and of those after it is unchanged,
+    /// so [`missing`](Self::missing) finds the files.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`update`](Self::update). Files may be missing then.
+    pub fn update_if_complete(&self) -> io::Result<bool> {
+        self.walk(true)
     }
 
     /// Returns the files of the backup that are missing in the source, by their paths below it. Directories of the source that
@@ -172,6 +181,24 @@ impl LinkedBackup {
         Ok(restored)
     }
 
+    /// Updates the backup. Returns whether the walk was completed.
+    fn walk(&self, ends_at_missing: bool) -> io::Result<bool> {
+        let pair = self.open()?;
+        if pair.source.is_none() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        if ends_at_missing && pair.lacks_entry()? {
+            return Ok(false);
+        }
+        let mut update = BackupUpdate { files_left: self.max_files, ends_at_missing };
+        for (name, method) in &self.names {
+            if !update.update_entry(&pair, OsStr::new(name), *method, MAX_DEPTH)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     fn open(&self) -> io::Result<Pair> {
         let source = open_without_links(&self.source, false)?;
         Ok(Pair { source, backup: open(&self.directory, DIRECTORY, Mode::empty())? })
@@ -200,16 +227,24 @@ impl Pair {
         Ok(Self { source, backup: openat(&self.backup, name, DIRECTORY, Mode::empty())? })
     }
 
-    /// Returns whether a directory has no subdirectories and has not changed since the last update of the backup. Most
-    /// directories of a git repository are such leaves, and need not be opened. On file systems with a constant link count, no
-    /// directory counts as a leaf.
-    fn is_unchanged_leaf(&self, name: &OsStr) -> io::Result<bool> {
+    /// Returns whether a directory is an [unchanged leaf](is_unchanged_leaf).
+    fn has_unchanged_leaf(&self, name: &OsStr) -> io::Result<bool> {
         let Some(source) = &self.source else { return Ok(false) };
-        let Some((source, backup)) = state(source, name)?.zip(state(&self.backup, name)?) else {
-            return Ok(false);
-        };
-        let is_leaf = is_directory(&source) && is_directory(&backup) && backup.st_nlink == 2;
-        Ok(is_leaf && changed_at(&source) == modified_at(&backup))
+        let states = state(source, name)?.zip(state(&self.backup, name)?);
+        Ok(states.is_some_and(|(source, backup)| is_unchanged_leaf(&source, &backup)))
+    }
+
+    /// Returns whether the source lacks a file or directory of this directory of the backup.
+    fn lacks_entry(&self) -> io::Result<bool> {
+        for (name, is_kept_directory) in entries(&self.backup)? {
+            let found = self.source.as_ref().map(|source| state(source, &name)).transpose()?.flatten();
+            let is_same_kind: fn(&FileStat) -> bool =
+                if is_kept_directory { is_directory } else { is_regular };
+            if !found.is_some_and(|found| is_same_kind(&found)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns whether the source has not changed since the last update of the backup.
@@ -250,66 +285,6 @@ fn opened(result: nix::Result<OwnedFd>) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-fn update_entry(pair: &Pair, name: &OsStr, method: Method, left: &mut usize, depth: usize) -> io::Result<()> {
-    let Some(source) = &pair.source else { return Ok(()) };
-    let Some(found) = state(source, name)? else { return Ok(()) };
-    let known = state(&pair.backup, name)?;
-    if is_directory(&found) && depth > 0 {
-        if method == Method::Linked && pair.is_unchanged_leaf(name)? {
-            return Ok(());
-        }
-        match known {
-            Some(known) if is_directory(&known) => {}
-            Some(_) => unlinkat(&pair.backup, name, UnlinkatFlags::NoRemoveDir)?,
-            None => {}
-        }
-        let mode = Mode::from_bits_truncate(found.st_mode & 0o777) | Mode::S_IRWXU;
-        if make_directory(&pair.backup, name, mode)? {
-            // The time of its creation may be equal to the time of the source.
-            set_time(&pair.backup, name, NEVER)?;
-        }
-        return update_directory(&pair.enter(name)?, method, left, depth - 1);
-    }
-    if !is_regular(&found) || known.is_some_and(|known| is_directory(&known)) {
-        return Ok(());
-    }
-    *left = left.checked_sub(1).ok_or(io::ErrorKind::QuotaExceeded)?;
-    if let Some(known) = known {
-        if is_same(&found, &known, method) {
-            return Ok(());
-        }
-        unlinkat(&pair.backup, name, UnlinkatFlags::NoRemoveDir)?;
-    }
-    match method {
-        Method::Copied if found.st_size <= MAX_COPY => copy(source, &pair.backup, name, &found)?,
-        Method::Copied | Method::Linked => link(source, &pair.backup, name)?,
-    };
-    Ok(())
-}
-
-/// Updates the backup of a directory. The time of the backup is the time at which the status of its source last changed, which
-/// no process can set. Directories of which both are equal have the same entries.
-fn update_directory(pair: &Pair, method: Method, left: &mut usize, depth: usize) -> io::Result<()> {
-    let Some(source) = &pair.source else { return Ok(()) };
-    let changed = changed_at(&fstat(source)?);
-    if pair.is_unchanged()? {
-        for (name, is_directory) in entries(&pair.backup)? {
-            if is_directory || method == Method::Copied {
-                update_entry(pair, &name, method, left, depth)?;
-            } else {
-                *left = left.checked_sub(1).ok_or(io::ErrorKind::QuotaExceeded)?;
-            }
-        }
-        return Ok(());
-    }
-    for name in entries(source)?.keys().filter(|name| !is_temporary(name)) {
-        update_entry(pair, name, method, left, depth)?;
-    }
-    // Another change within the same tick of the clock would not change the time.
-    let time = if is_recent(changed) { NEVER } else { changed };
-    set_time(&pair.backup, OsStr::new("."), time)
-}
-
 fn set_time(directory: &OwnedFd, name: &OsStr, time: TimeSpec) -> io::Result<()> {
     Ok(utimensat(directory, name, &time, &time, UtimensatFlags::NoFollowSymlink)?)
 }
@@ -319,7 +294,7 @@ fn add_missing(pair: &Pair, path: &Path, missing: &mut Vec<PathBuf>) -> io::Resu
     for (name, is_directory) in entries(&pair.backup)? {
         let path = path.join(&name);
         if is_directory {
-            if !pair.is_unchanged_leaf(&name)? {
+            if !pair.has_unchanged_leaf(&name)? {
                 add_missing(&pair.enter(&name)?, &path, missing)?;
             }
         } else if !is_unchanged && !has_regular(pair.source.as_ref(), &name)? {
@@ -417,6 +392,8 @@ fn make_directory(parent: &OwnedFd, name: &OsStr, mode: Mode) -> io::Result<bool
 }
 
 fn state(directory: &OwnedFd, name: &OsStr) -> io::Result<Option<FileStat>> {
+    #[cfg(test)]
+    tests::count_call();
     match fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
         Err(Errno::ENOENT) => Ok(None),
@@ -439,6 +416,14 @@ fn modified_at(stat: &FileStat) -> TimeSpec {
 
 fn is_directory(stat: &FileStat) -> bool {
     kind(stat) == SFlag::S_IFDIR
+}
+
+/// Returns whether a directory has no subdirectories and has not changed since the last update of the backup. Most directories
+/// of a git repository are such leaves, and need not be opened. On file systems with a constant link count, no directory counts
+/// as a leaf.
+fn is_unchanged_leaf(source: &FileStat, backup: &FileStat) -> bool {
+    let is_leaf = is_directory(source) && is_directory(backup) && backup.st_nlink == 2;
+    is_leaf && changed_at(source) == modified_at(backup)
 }
 
 fn is_regular(stat: &FileStat) -> bool {
@@ -466,6 +451,8 @@ fn is_recent(time: TimeSpec) -> bool {
 
 /// Returns the names in a directory, each with whether it is a directory.
 fn entries(directory: &OwnedFd) -> io::Result<BTreeMap<OsString, bool>> {
+    #[cfg(test)]
+    tests::count_call();
     let reopened = openat(directory, ".", DIRECTORY, Mode::empty())?;
     let mut opened = Dir::from_fd(reopened)?;
     let mut found = BTreeMap::new();

@@ -12,9 +12,9 @@ use pintle_tools::pipeline::PreparedCall;
 /// permission overrides the denial.
 ///
 /// It protects files from file tools, like [`SandboxedEnvironment::with_hidden`](https://docs.rs/pintle-env) from commands.
-/// Paths are resolved in the environment; a path that cannot be resolved is judged as given. A call that reads a directory
-/// above a hidden path is denied, since a search reads the files below. A call that only lists the directory's entries is
-/// not. Case is ignored, as on some file systems.
+/// Only a call that declares a path is judged. Paths are resolved in the environment; a path that cannot be resolved is
+/// judged as given. A call that reads a directory above a hidden path is denied, since a search reads the files below. A
+/// call that only lists the directory's entries is not. Case is ignored, as on some file systems.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -60,6 +60,10 @@ impl HiddenPathGate {
     }
 
     async fn objection(&self, call: &PreparedCall) -> Option<String> {
+        // Resolving the hidden paths costs many system calls, and most calls are commands, which declare no path.
+        if call.reads().is_empty() && call.writes().is_empty() {
+            return None;
+        }
         let hidden = self.with_targets(&self.hidden).await;
         let visible = self.with_targets(&self.visible).await;
         // The innermost directory counts.
@@ -119,15 +123,62 @@ impl Gate for HiddenPathGate {
 mod tests {
     #![expect(clippy::disallowed_methods, reason = "fixtures are written before the environment is used")]
 
+    use std::ops::Range;
     use std::os::unix::fs::symlink;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use pintle_env::LocalEnvironment;
+    use pintle_env::{Command, EnvError, LocalEnvironment, MemoryEnvironment, Process, forward};
     use pintle_llm::ToolCall;
     use pintle_tools::pipeline::{Preparation, prepare};
     use pintle_tools::{ToolRegistry, builtin};
     use serde_json::{Value, json};
 
     use super::*;
+
+    /// Counts the paths that are resolved.
+    #[derive(Debug)]
+    struct CountingEnvironment {
+        inner: MemoryEnvironment,
+        resolved: AtomicUsize,
+    }
+
+    #[async_trait]
+    impl ExecutionEnvironment for CountingEnvironment {
+        forward! { inner: working_directory, platform, os_version, write, metadata, list, remove, rename }
+
+        async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {
+            self.inner.spawn(command).await
+        }
+
+        async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
+            self.inner.read(path, range).await
+        }
+
+        async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
+            self.resolved.fetch_add(1, Ordering::Relaxed);
+            self.inner.canonicalize(path).await
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_without_paths_resolves_none() {
+        let inner = MemoryEnvironment::new("/home/project").with_file("/home/.ssh/id", "KEY");
+        let env = Arc::new(CountingEnvironment { inner, resolved: AtomicUsize::new(0) });
+        let gate = HiddenPathGate::new(env.clone(), ["/home/.ssh", "/home/.netrc"]);
+        let gate: Arc<dyn Gate> = Arc::new(gate.with_visible("/home/.ssh/worktree"));
+        let mut registry = ToolRegistry::new();
+        builtin::register_core(&mut registry).unwrap();
+        for (tool, arguments, is_denied) in [
+            ("shell", json!({"command": "cat ../.ssh/id"}), false),
+            ("read_file", json!({"file_path": "../.ssh/id"}), true),
+        ] {
+            env.resolved.store(0, Ordering::Relaxed);
+            let call = ToolCall::new("c", tool, arguments.as_object().unwrap().clone());
+            let prepared = prepare(&registry, &[Arc::clone(&gate)], env.as_ref(), &call).await;
+            assert_eq!(matches!(prepared, Preparation::Refused { .. }), is_denied, "{tool}: {prepared:?}");
+            assert_eq!(env.resolved.load(Ordering::Relaxed) > 0, is_denied, "{tool}");
+        }
+    }
 
     #[tokio::test]
     async fn hidden_files_are_reached_by_no_path_and_by_no_search() {

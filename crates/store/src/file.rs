@@ -85,7 +85,7 @@ impl FileStore {
     }
 
     fn blobs_of(&self, files: SessionFiles) -> FileBlobs {
-        FileBlobs { disk: Arc::clone(&self.disk), layout: self.layout.clone(), files }
+        FileBlobs::new(Arc::clone(&self.disk), self.layout.clone(), files)
     }
 
     fn lock(&self, journal: &JournalFiles) -> Result<Box<dyn DiskLock>, StoreError> {

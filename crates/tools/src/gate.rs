@@ -45,8 +45,17 @@ pub trait Gate: fmt::Debug + Send + Sync {
     ///
     /// A session has each call judged twice: when it is prepared, and right before it runs, since another call of the
     /// same round may have changed files in between. The second time, a denial still refuses the call, and a question
-    /// refuses the call unless a user has approved it.
+    /// refuses the call unless a user has approved it. Effects of the gate itself, such as a backup of files that the call
+    /// may change, belong into [`before_run`](Self::before_run).
     async fn check(&self, call: &PreparedCall) -> Verdict;
+
+    /// Prepares for a call that is about to run. Has no effect by default.
+    ///
+    /// A session calls it once per call that runs, in the order of the gates, after the last judgement and the checkpoint
+    /// of the workspace. The call waits for it. Stopping the turn drops the future, and the call does not run.
+    async fn before_run(&self, call: &PreparedCall) {
+        let _ = call;
+    }
 
     /// Returns the gate for the calls of a subagent. It must not allow anything that this gate does not. `None`, the
     /// default, selects this gate.

@@ -21,6 +21,9 @@ use crate::protocol::{CallKey, Decision, InputKind, SessionId, SubagentOrigin};
 /// Time limit for a dry run, which shows the changes that a call would make.
 const DRY_RUN_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Reason to refuse a call for which a gate panicked.
+const BROKEN_GATE: &str = "a gate before it is broken";
+
 impl Driver {
     /// Publishes a request for approval and passes it to the approver, if there is one.
     pub(super) fn ask(&mut self, call: CallKey) -> Option<InputKind> {
@@ -153,7 +156,7 @@ pub(super) async fn objection(
     (approved, answer): (Option<Fingerprint>, Option<&JudgementStep>),
 ) -> Option<Objection> {
     let Ok(mut judgement) = AssertUnwindSafe(gate::judge(gates, call)).catch_unwind().await else {
-        return Some("a gate before it is broken".into());
+        return Some(Objection::from(BROKEN_GATE));
     };
     if let Some(answer) = answer {
         judgement.push(answer.clone());
@@ -180,6 +183,18 @@ pub(super) async fn objection(
         }
         Permission::Deny => Some(Objection { reason, judgement }),
     }
+}
+
+/// Notifies the gates that a call is about to run. Returns an objection if one of them panics.
+pub(super) async fn notify_before_run(gates: &[Arc<dyn Gate>], call: &PreparedCall) -> Option<Objection> {
+    for gate in gates {
+        let notifying = async { gate.before_run(call).await };
+        if AssertUnwindSafe(notifying).catch_unwind().await.is_err() {
+            tracing::error!(?gate, "a gate panicked");
+            return Some(Objection::from(BROKEN_GATE));
+        }
+    }
+    None
 }
 
 /// Passes the result of a call to the gates. If one of them ends the run, adds its reason to the result.

@@ -144,6 +144,24 @@ struct Effects {
 }
 
 impl Effects {
+    /// Judges a call again. Unless a gate objects, takes the checkpoint before it and notifies the gates.
+    async fn judge_again(&self, call: &PreparedCall, cx: &ToolContext) -> Result<PreparedCall, Objection> {
+        let call = match call.hold(cx.env.as_ref()).await {
+            Ok(call) => call,
+            Err(error) => return Err(Objection::from(error.to_string().as_str())),
+        };
+        let decided = (self.approved, self.answer.as_ref());
+        let judged = approval::objection(&self.gates, &self.session, &call, cx.env.as_ref(), decided);
+        if let Some(objection) = judged.await {
+            return Err(objection);
+        }
+        self.checkpoints.before(&call, cx.env.as_ref(), &self.reports).await;
+        match approval::notify_before_run(&self.gates, &call).await {
+            Some(objection) => Err(objection),
+            None => Ok(call),
+        }
+    }
+
     /// Judges a call again and, unless a gate objects, runs it.
     async fn run_call(
         &self,
@@ -153,22 +171,7 @@ impl Effects {
         limits: &TruncationLimits,
     ) -> InputKind {
         // Gates and checkpoints may be slow; a stopped turn does not wait for them.
-        let judging = async {
-            let call = match call.hold(cx.env.as_ref()).await {
-                Ok(call) => call,
-                Err(error) => return Err(Objection::from(error.to_string().as_str())),
-            };
-            let decided = (self.approved, self.answer.as_ref());
-            let objection =
-                approval::objection(&self.gates, &self.session, &call, cx.env.as_ref(), decided).await;
-            match objection {
-                Some(objection) => Err(objection),
-                None => {
-                    self.checkpoints.before(&call, cx.env.as_ref(), &self.reports).await;
-                    Ok(call)
-                }
-            }
-        };
+        let judging = self.judge_again(call, cx);
         let call = match cx.cancel.run_until_cancelled(judging).await {
             Some(Err(Objection { reason, judgement })) => {
                 if !judgement.is_empty() {

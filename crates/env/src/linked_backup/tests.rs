@@ -1,11 +1,28 @@
 #![expect(clippy::disallowed_methods, reason = "the tests change files as programs do")]
 
+use std::cell::Cell;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 
 use tempfile::TempDir;
 
 use super::*;
+
+thread_local! {
+    static CALLS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts a read of a directory, or of the state of an entry.
+pub(super) fn count_call() {
+    CALLS.set(CALLS.get() + 1);
+}
+
+/// Returns the number of such reads by this function.
+fn calls_by(work: impl FnOnce()) -> usize {
+    CALLS.set(0);
+    work();
+    CALLS.get()
+}
 
 struct Fixture {
     directory: TempDir,
@@ -146,6 +163,90 @@ fn files_that_were_missing_at_an_update_are_not_found_again() {
     fixture.backup.update().unwrap();
     assert_eq!(missing(&fixture.backup), [""; 0]);
     assert_eq!(fixture.backup.restore("objects").unwrap(), 1, "it is still there");
+}
+
+/// A walk that compares and updates costs little more than one that only updates, not twice as much.
+#[test]
+fn a_complete_source_is_compared_and_updated_in_one_walk() {
+    let fixture = Fixture::new(&FILES);
+    (0..60).for_each(|number| fixture.write(&format!("objects/{number}/1")));
+    fixture.backup.update().unwrap();
+    // Directories that have just changed are compared in any case.
+    std::thread::sleep(std::time::Duration::from_millis(150));
+    fixture.backup.update().unwrap();
+    let update = calls_by(|| fixture.backup.update().unwrap());
+    let complete = calls_by(|| assert!(fixture.backup.update_if_complete().unwrap()));
+    assert!(update >= 60 && complete <= update + 10, "{complete} calls, {update} without the comparison");
+    fixture.write("objects/7/2");
+    fixture.write("refs/heads/new");
+    assert!(fixture.backup.update_if_complete().unwrap());
+    let kept = fixture.files_below("backup");
+    assert!(["objects/7/2", "refs/heads/new"].iter().all(|file| kept.iter().any(|kept| kept == file)));
+}
+
+#[test]
+fn an_update_ends_where_the_source_lacks_a_file() {
+    let remove = |fixture: &Fixture, removed: &str| {
+        let path = fixture.at("git").join(removed);
+        if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
+    };
+    for (removed, lost) in [
+        ("HEAD", &["HEAD"][..]),
+        ("objects/ab/1", &["objects/ab/1"]),
+        ("objects/ab", &["objects/ab/1"]),
+        ("objects", &["objects/ab/1", "objects/pack/p.idx", "objects/pack/p.pack"]),
+        ("objects/pack/p.pack", &["objects/pack/p.pack"]),
+        ("refs/heads/main", &["refs/heads/main"]),
+    ] {
+        for is_settled in [false, true] {
+            let fixture = Fixture::new(&FILES);
+            fixture.write("objects/pack/p.idx");
+            fixture.backup.update().unwrap();
+            if is_settled {
+                std::thread::sleep(std::time::Duration::from_millis(150));
+                fixture.backup.update().unwrap();
+            }
+            remove(&fixture, removed);
+            for _ in 0..2 {
+                assert!(!fixture.backup.update_if_complete().unwrap(), "{removed}");
+                assert_eq!(missing(&fixture.backup), lost, "{removed}");
+            }
+            assert_eq!(fixture.backup.restore("").unwrap(), lost.len(), "{removed}");
+            assert!(fixture.backup.update_if_complete().unwrap(), "{removed}");
+        }
+    }
+    let fixture = Fixture::new(&FILES);
+    fixture.backup.update().unwrap();
+    // The index of a removed pack lists the lost objects. A command may replace it.
+    fixture.write("objects/pack/p.idx");
+    fixture.backup.update().unwrap();
+    remove(&fixture, "objects/pack/p.pack");
+    fs::write(fixture.at("git/new"), "forged").unwrap();
+    fs::rename(fixture.at("git/new"), fixture.at("git/objects/pack/p.idx")).unwrap();
+    assert!(!fixture.backup.update_if_complete().unwrap());
+    assert_eq!(fs::read_to_string(fixture.at("backup/objects/pack/p.idx")).unwrap(), "objects/pack/p.idx");
+    // A file in place of a directory, and the reverse.
+    for (removed, is_file) in [("objects/ab", true), ("HEAD", false)] {
+        let fixture = Fixture::new(&FILES);
+        fixture.backup.update().unwrap();
+        remove(&fixture, removed);
+        let path = fixture.at("git").join(removed);
+        if is_file {
+            fs::write(path, "").unwrap()
+        } else {
+            fs::create_dir(path).unwrap()
+        }
+        assert!(!fixture.backup.update_if_complete().unwrap(), "{removed}");
+        assert_eq!(missing(&fixture.backup).len(), 1, "{removed}");
+    }
+    // Git refuses a repository without this directory, even if all branches are in a list.
+    let fixture = Fixture::new(&["HEAD"]);
+    fs::create_dir(fixture.at("git/refs")).unwrap();
+    fixture.backup.update().unwrap();
+    remove(&fixture, "refs");
+    assert!(!fixture.backup.update_if_complete().unwrap());
+    remove(&fixture, "");
+    assert_eq!(fixture.backup.update_if_complete().unwrap_err().kind(), io::ErrorKind::NotFound);
 }
 
 #[test]

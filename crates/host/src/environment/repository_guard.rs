@@ -76,6 +76,8 @@ struct GuardState {
 
 #[derive(Debug, Default)]
 struct GuardedSession {
+    /// Whether the backups were created once, or an attempt failed.
+    has_started: bool,
     backups: Option<SessionBackups>,
     /// Restored history that no call has reported yet.
     unreported: Option<String>,
@@ -109,26 +111,43 @@ impl RepositoryGuard {
         GuardedWatch { repositories: self.clone(), watch, search }
     }
 
-    /// Restores missing files, and updates the backups.
-    async fn update(&self) {
+    /// Creates the backups, once per session. That restores missing files from the backups of sessions that were killed,
+    /// which must precede the first comparison of protected files.
+    async fn start(&self) {
         let Some(shared) = &self.0 else { return };
-        // Without its result, no command starts.
-        let Ok(repositories) = shared.search.repositories().await else { return };
-        if repositories.is_empty() {
+        if shared.session.lock().await.has_started {
             return;
         }
+        let Some(repositories) = self.repositories().await else { return };
         self.blocking(move |shared, session| {
+            if !session.has_started {
+                session.create_backups(&repositories, shared);
+            }
+        })
+        .await;
+    }
+
+    /// Returns the git directories that are guarded; `None` without one. If the search failed, no command starts.
+    async fn repositories(&self) -> Option<Arc<[PathBuf]>> {
+        let repositories = self.0.as_ref()?.search.repositories().await.ok()?;
+        (!repositories.is_empty()).then_some(repositories)
+    }
+
+    /// Restores missing files, and updates the backups.
+    async fn update(&self) {
+        let Some(repositories) = self.repositories().await else { return };
+        self.blocking(move |shared, session| {
+            if session.update_complete_backups() {
+                return;
+            }
             // Other commands may be running. A backup that is updated no longer finds the files that are missing then.
             if !session.restore(false, &shared.process_env) {
                 return;
             }
-            let notices = shared.process_env.notices();
             if session.backups.is_none() {
-                let started = shared.start(&repositories);
-                session.backups = started
-                    .map_err(|error| notices.report(missing_backup_notice(&shared.directory, &error)))
-                    .ok();
+                session.create_backups(&repositories, shared);
             }
+            let notices = shared.process_env.notices();
             let Some(SessionBackups { backups, .. }) = &mut session.backups else { return };
             backups.retain(|backup| match backup.update() {
                 Ok(()) => true,
@@ -190,6 +209,24 @@ impl RepositoryGuard {
 }
 
 impl GuardedSession {
+    fn create_backups(&mut self, repositories: &[PathBuf], shared: &GuardState) {
+        self.has_started = true;
+        match shared.start(repositories) {
+            Ok(backups) => self.backups = Some(backups),
+            Err(error) => {
+                shared.process_env.notices().report(missing_backup_notice(&shared.directory, &error));
+            }
+        }
+    }
+
+    /// Updates the backups until a repository lacks a file or an update fails. Returns whether all backups are updated.
+    fn update_complete_backups(&self) -> bool {
+        let update = |backup: &LinkedBackup| {
+            is_removed_as_a_whole(backup) || matches!(backup.update_if_complete(), Ok(true))
+        };
+        self.backups.as_ref().is_some_and(|session| session.backups.iter().all(update))
+    }
+
     /// Restores missing files of the repositories. That may fail while a command removes files. If it fails when all have
     /// ended, the backups are kept. Returns whether nothing is missing.
     fn restore(&mut self, all_have_ended: bool, process_env: &ProcessEnv) -> bool {
@@ -371,9 +408,16 @@ impl Gate for GuardedWatch {
             return Verdict::deny(format!("the workspace cannot be searched for protected files: {error}"));
         }
         if call.effect() == Effect::Execute {
-            self.repositories.update().await;
+            self.repositories.start().await;
         }
         self.watch.check(call).await
+    }
+
+    async fn before_run(&self, call: &PreparedCall) {
+        if call.effect() == Effect::Execute {
+            self.repositories.update().await;
+        }
+        self.watch.before_run(call).await;
     }
 
     async fn stop_after(&self, call: &PreparedCall) -> Option<String> {
@@ -403,3 +447,6 @@ pub(super) fn join_reasons(first: Option<String>, second: Option<String>) -> Opt
         (first, second) => first.or(second),
     }
 }
+
+#[cfg(test)]
+mod tests;

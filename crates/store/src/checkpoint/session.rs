@@ -1,47 +1,53 @@
 //! Checkpoints that a session takes, in the blobs of its store.
 
-use std::io;
+use std::borrow::Cow;
 use std::sync::Arc;
+use std::{fmt, io};
 
 use async_trait::async_trait;
 use pintle_agent::{Checkpoints, SessionId};
 use pintle_env::ExecutionEnvironment;
 use tokio::sync::Mutex;
 
-use super::{CheckpointLimits, Manifest, take};
+use super::take::take_after;
+use super::{Checkpoint, CheckpointLimits, Manifest};
+use crate::blob::Blobs;
 use crate::hash::Hash;
 use crate::store::SessionStore;
 
 /// Keeps the checkpoints of a session among the blobs of a store, for
 /// [`SessionBuilder::checkpoints`](pintle_agent::SessionBuilder::checkpoints). They are removed with the session.
 ///
-/// The id of a checkpoint is the hash of its [`Manifest`].
-#[derive(Debug)]
+/// The id of a checkpoint is the hash of its [`Manifest`]. A checkpoint of an unchanged workspace is the newest one again, and
+/// nothing is written.
 pub struct StoredCheckpoints {
     store: Arc<dyn SessionStore>,
     session: SessionId,
     limits: CheckpointLimits,
-    newest: Mutex<NewestCheckpoint>,
+    state: Mutex<CheckpointState>,
+}
+
+#[derive(Default)]
+struct CheckpointState {
+    newest: NewestCheckpoint,
+    /// Handle of the latest checkpoint without an error, which knows the values that it has synced.
+    blobs: Option<Box<dyn Blobs>>,
 }
 
 /// The newest checkpoint, whose unchanged files are not read again.
-#[derive(Debug)]
+#[derive(Default)]
 enum NewestCheckpoint {
+    #[default]
     None,
     Unloaded(Hash),
-    Loaded(Box<Manifest>),
+    Loaded(Box<Checkpoint>),
 }
 
 impl StoredCheckpoints {
     /// Keeps the checkpoints of this session in `store`, with the default limits.
     #[must_use]
     pub fn new(store: Arc<dyn SessionStore>, session: SessionId) -> Self {
-        Self {
-            store,
-            session,
-            limits: CheckpointLimits::default(),
-            newest: Mutex::new(NewestCheckpoint::None),
-        }
+        Self { store, session, limits: CheckpointLimits::default(), state: Mutex::default() }
     }
 
     /// Sets the limits of each checkpoint.
@@ -55,34 +61,56 @@ impl StoredCheckpoints {
     /// again.
     #[must_use]
     pub fn after(mut self, newest: Hash) -> Self {
-        self.newest = Mutex::new(NewestCheckpoint::Unloaded(newest));
+        self.state.get_mut().newest = NewestCheckpoint::Unloaded(newest);
         self
+    }
+}
+
+impl fmt::Debug for StoredCheckpoints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredCheckpoints")
+            .field("store", &self.store)
+            .field("session", &self.session)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
     }
 }
 
 #[async_trait]
 impl Checkpoints for StoredCheckpoints {
     async fn take(&self, env: &dyn ExecutionEnvironment) -> io::Result<pintle_agent::Checkpoint> {
-        let blobs = self.store.blobs(&self.session);
-        let mut newest = self.newest.lock().await;
-        if let NewestCheckpoint::Unloaded(id) = &*newest {
+        let mut state = self.state.lock().await;
+        let blobs = state.blobs.take().unwrap_or_else(|| self.store.blobs(&self.session));
+        if let NewestCheckpoint::Unloaded(id) = state.newest {
             // A checkpoint that cannot be loaded only costs time: all files are read again.
-            *newest = match Manifest::load(blobs.as_ref(), id).await {
-                Ok(manifest) => NewestCheckpoint::Loaded(Box::new(manifest)),
+            state.newest = match Manifest::load(blobs.as_ref(), &id).await {
+                Ok(manifest) => NewestCheckpoint::Loaded(Box::new(Checkpoint { id, manifest })),
                 Err(_) => NewestCheckpoint::None,
             };
         }
-        let previous =
-            if let NewestCheckpoint::Loaded(manifest) = &*newest { Some(manifest.as_ref()) } else { None };
-        let root = env.working_directory().to_path_buf();
-        let taken =
-            take(env, &root, blobs.as_ref(), previous, &self.limits).await.map_err(io::Error::other)?;
-        let checkpoint =
-            pintle_agent::Checkpoint::new(taken.id.to_string(), taken.manifest.entries().len() as u64);
-        let checkpoint = checkpoint.with_partial(lacks(&taken.manifest));
-        *newest = NewestCheckpoint::Loaded(Box::new(taken.manifest));
-        Ok(checkpoint)
+        let previous = match &state.newest {
+            NewestCheckpoint::Loaded(checkpoint) => Some(checkpoint.as_ref()),
+            NewestCheckpoint::None | NewestCheckpoint::Unloaded(_) => None,
+        };
+        let taken = take_after(env, env.working_directory(), blobs.as_ref(), previous, &self.limits);
+        let taken = taken.await.map_err(io::Error::other)?;
+        let reported = report(&taken);
+        let changed = match taken {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(checkpoint) => Some(checkpoint),
+        };
+        if let Some(checkpoint) = changed {
+            state.newest = NewestCheckpoint::Loaded(Box::new(checkpoint));
+        }
+        state.blobs = Some(blobs);
+        Ok(reported)
     }
+}
+
+/// Returns the entry of the record for a checkpoint.
+fn report(Checkpoint { id, manifest }: &Checkpoint) -> pintle_agent::Checkpoint {
+    let files = manifest.entries().len() as u64;
+    pintle_agent::Checkpoint::new(id.to_string(), files).with_partial(lacks(manifest))
 }
 
 /// Describes the missing parts of a partial checkpoint.

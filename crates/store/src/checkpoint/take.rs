@@ -1,5 +1,6 @@
 //! Taking a checkpoint.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -124,7 +125,26 @@ pub async fn take(
     previous: Option<&Manifest>,
     limits: &CheckpointLimits,
 ) -> Result<Checkpoint, CheckpointError> {
-    let manifest = list(env, root, blobs, previous, limits).await?;
+    keep(blobs, list(env, root, blobs, previous, limits).await?).await
+}
+
+/// Takes a checkpoint as [`take`] does. If nothing has changed since `previous`, returns `previous`, and encodes and keeps
+/// nothing.
+pub(super) async fn take_after<'a>(
+    env: &dyn ExecutionEnvironment,
+    root: &Path,
+    blobs: &dyn Blobs,
+    previous: Option<&'a Checkpoint>,
+    limits: &CheckpointLimits,
+) -> Result<Cow<'a, Checkpoint>, CheckpointError> {
+    let manifest = list(env, root, blobs, previous.map(|previous| &previous.manifest), limits).await?;
+    match previous {
+        Some(previous) if previous.manifest == manifest => Ok(Cow::Borrowed(previous)),
+        Some(_) | None => keep(blobs, manifest).await.map(Cow::Owned),
+    }
+}
+
+async fn keep(blobs: &dyn Blobs, manifest: Manifest) -> Result<Checkpoint, CheckpointError> {
     let id = blobs.put(manifest.encode()).await?;
     Ok(Checkpoint { id, manifest })
 }

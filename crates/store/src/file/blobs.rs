@@ -3,9 +3,10 @@
 //! A session has a separate name for each of its values. Removing another session therefore does not remove them, and a
 //! value that no session has any more is a file with a single name.
 
+use std::collections::HashSet;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
@@ -16,12 +17,17 @@ use crate::blob::Blobs;
 use crate::error::StoreError;
 use crate::hash::Hash;
 
+/// Maximum number of values that a handle remembers as synced.
+const MAX_SYNCED: usize = 1 << 16;
+
 /// Blobs of one session.
 #[derive(Clone, Debug)]
 pub(super) struct FileBlobs {
-    pub(super) disk: Arc<dyn Disk>,
-    pub(super) layout: StoreLayout,
-    pub(super) files: SessionFiles,
+    disk: Arc<dyn Disk>,
+    layout: StoreLayout,
+    files: SessionFiles,
+    /// Values whose name in the session was on disk when this handle, or a clone of it, last synced the directory.
+    synced: Arc<Mutex<HashSet<Hash>>>,
 }
 
 /// Value that has only a temporary name.
@@ -50,13 +56,23 @@ impl Drop for TemporaryFile {
 #[async_trait]
 impl Blobs for FileBlobs {
     async fn put(&self, bytes: Vec<u8>) -> Result<Hash, StoreError> {
-        let hash = Hash::of(&bytes);
-        self.put_many(vec![bytes]).await.map(|_one| hash)
+        let this = self.clone();
+        blocking(move || {
+            let hash = Hash::of(&bytes);
+            this.put_now(&[(hash, bytes)])?;
+            Ok(hash)
+        })
+        .await
     }
 
     async fn put_many(&self, values: Vec<Vec<u8>>) -> Result<Vec<Hash>, StoreError> {
         let this = self.clone();
-        blocking(move || this.put_now(&values)).await
+        blocking(move || {
+            let values: Vec<_> = values.into_iter().map(|bytes| (Hash::of(&bytes), bytes)).collect();
+            this.put_now(&values)?;
+            Ok(values.into_iter().map(|(hash, _)| hash).collect())
+        })
+        .await
     }
 
     async fn get(&self, hash: &Hash) -> Result<Option<Vec<u8>>, StoreError> {
@@ -66,16 +82,22 @@ impl Blobs for FileBlobs {
 }
 
 impl FileBlobs {
-    /// Keeps values. All of them are written before the first is synced, so that the disk handles them together.
-    fn put_now(&self, values: &[Vec<u8>]) -> Result<Vec<Hash>, StoreError> {
+    pub(super) fn new(disk: Arc<dyn Disk>, layout: StoreLayout, files: SessionFiles) -> Self {
+        Self { disk, layout, files, synced: Arc::default() }
+    }
+
+    /// Keeps values with these hashes. All of them are written before the first is synced, so that the disk handles them
+    /// together.
+    fn put_now(&self, values: &[(Hash, Vec<u8>)]) -> Result<(), StoreError> {
+        let values: Vec<_> = values.iter().filter(|(hash, _)| !self.is_synced(hash)).collect();
+        if values.is_empty() {
+            return Ok(());
+        }
         let directory = self.files.blobs();
         create_dir(self.disk.as_ref(), &directory)?;
-        let mut hashes = Vec::with_capacity(values.len());
         let mut unnamed = Vec::new();
-        for bytes in values {
-            let hash = Hash::of(bytes);
-            hashes.push(hash);
-            let (shared, own) = (self.layout.blob(&hash), self.files.blob(&hash));
+        for (hash, bytes) in &values {
+            let (shared, own) = (self.layout.blob(hash), self.files.blob(hash));
             // Another session may be removing its name of the value concurrently.
             if self.disk.links(&own).is_err() && self.disk.link(&shared, &own).is_err() {
                 unnamed.push(UnnamedBlob { file: self.write(bytes)?, shared, own });
@@ -91,7 +113,22 @@ impl FileBlobs {
         // Also for names that existed already: the process that added them may have crashed before it synced the
         // directory.
         self.sync_dir(&directory)?;
-        Ok(hashes)
+        let mut synced = self.lock_synced();
+        if synced.len() + values.len() > MAX_SYNCED {
+            synced.clear();
+        }
+        synced.extend(values.iter().map(|(hash, _)| *hash));
+        Ok(())
+    }
+
+    /// Returns whether this handle has synced the name of a value, and it still exists.
+    fn is_synced(&self, hash: &Hash) -> bool {
+        let is_known = self.lock_synced().contains(hash);
+        is_known && self.disk.links(&self.files.blob(hash)).is_ok()
+    }
+
+    fn lock_synced(&self) -> MutexGuard<'_, HashSet<Hash>> {
+        self.synced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes a value under a temporary name.

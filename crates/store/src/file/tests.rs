@@ -1,5 +1,6 @@
 //! File stores: the contract, and what only files can suffer.
 
+mod checkpoints;
 mod damage;
 mod double;
 mod faults;

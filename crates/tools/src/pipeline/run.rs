@@ -121,6 +121,9 @@ pub async fn run(
         Preparation::Refused { error, .. } => return Execution::failed(&cx.call_id, &error),
     };
     cx.env = Arc::clone(prepared.judged_in(&cx.env));
+    for gate in &options.gates {
+        gate.before_run(&prepared).await;
+    }
     let execution = execute(&prepared, &cx, &options.limits).await;
     for gate in &options.gates {
         gate.ran(&prepared, &execution).await;
@@ -164,7 +167,7 @@ mod tests {
     use super::*;
     use crate::builtin;
     use crate::error::ToolErrorKind;
-    use crate::gate::{EffectGate, Permission, ReadBeforeWrite};
+    use crate::gate::{EffectGate, Permission, ReadBeforeWrite, Verdict};
     use crate::tool::Effect;
 
     struct Harness {
@@ -220,6 +223,40 @@ mod tests {
             assert_eq!(harness.run("write_file", write.clone(), &options).await.error, expected);
             assert_eq!(*asked.lock().unwrap(), ["write_file call_7: the call changes files"]);
             assert_eq!(harness.env.file_exists("b".as_ref()).await.unwrap(), answer);
+        }
+    }
+
+    /// Gate that records the calls of its methods, and asks.
+    #[derive(Clone, Debug, Default)]
+    struct StepRecordingGate(Arc<Mutex<Vec<&'static str>>>);
+
+    #[async_trait::async_trait]
+    impl Gate for StepRecordingGate {
+        async fn check(&self, _call: &PreparedCall) -> Verdict {
+            self.0.lock().unwrap().push("check");
+            Verdict::ask("scripted")
+        }
+
+        async fn before_run(&self, _call: &PreparedCall) {
+            self.0.lock().unwrap().push("before_run");
+        }
+
+        async fn ran(&self, _call: &PreparedCall, _execution: &Execution) {
+            self.0.lock().unwrap().push("ran");
+        }
+    }
+
+    #[tokio::test]
+    async fn gates_prepare_once_for_a_call_that_runs() {
+        let harness = Harness::new();
+        for (answer, expected) in [(true, &["check", "check", "before_run", "ran"][..]), (false, &["check"])]
+        {
+            let gate = StepRecordingGate::default();
+            let options = RunOptions::new()
+                .with_gate(gate.clone())
+                .with_approval(move |_, _| std::future::ready(answer));
+            harness.run("read_file", json!({"file_path": "a"}), &options).await;
+            assert_eq!(*gate.0.lock().unwrap(), expected);
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
 use pintle_llm::{EventStream, Request, Response, StreamEvent};
+use pintle_tools::pipeline::Execution;
 use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolOutput};
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
@@ -442,6 +443,49 @@ async fn panic_of_a_gate_refuses_the_call() {
     assert_eq!(harness.session.submit("go").await.unwrap().status, OutcomeStatus::Completed);
     let result = harness.session.history()[2].item.results().next().unwrap().text();
     assert!(result.contains("could not be prepared"), "{result}");
+}
+
+/// Gate that records the calls of its methods, and denies or panics on request.
+#[derive(Clone, Debug, Default)]
+struct StepRecordingGate {
+    denies: bool,
+    panics: bool,
+    steps: Arc<Mutex<Vec<&'static str>>>,
+}
+
+#[async_trait]
+impl Gate for StepRecordingGate {
+    async fn check(&self, _call: &PreparedCall) -> Verdict {
+        self.steps.lock().unwrap().push("check");
+        if self.denies { Verdict::deny("scripted") } else { Verdict::ALLOW }
+    }
+
+    async fn before_run(&self, _call: &PreparedCall) {
+        self.steps.lock().unwrap().push("before_run");
+        assert!(!self.panics, "scripted");
+    }
+
+    async fn ran(&self, _call: &PreparedCall, _execution: &Execution) {
+        self.steps.lock().unwrap().push("ran");
+    }
+}
+
+#[tokio::test]
+async fn gates_prepare_once_for_each_call_that_runs() {
+    for (denies, panics, expected) in [
+        (false, false, &["check", "check", "before_run", "ran"][..]),
+        (true, false, &["check"]),
+        (false, true, &["check", "check", "before_run"]),
+    ] {
+        let gate = StepRecordingGate { denies, panics, ..StepRecordingGate::default() };
+        let steps = Arc::clone(&gate.steps);
+        let adapter = anthropic().message(calling(&[("shell", json!({"command": "true"}))])).answer("done");
+        let harness = harness_with(adapter, env(), |builder| builder.gate(gate));
+        assert_eq!(harness.session.submit("go").await.unwrap().status, OutcomeStatus::Completed);
+        assert_eq!(*steps.lock().unwrap(), expected);
+        let result = harness.session.history()[2].item.results().next().unwrap().text();
+        assert_eq!(result.contains("was denied"), denies || panics, "{result}");
+    }
 }
 
 /// Gate that records the tasks that poll it, before and after its wait, if it waits.

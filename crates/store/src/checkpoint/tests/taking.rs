@@ -1,5 +1,6 @@
 //! Taking checkpoints.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use pintle_env::{ExecutionEnvironment, MemoryEnvironment};
 
 use super::workspace::{InMemory, Workspace, path};
+use crate::checkpoint::take::take_after;
 use crate::checkpoint::*;
 use crate::hash::Hash;
 
@@ -69,6 +71,27 @@ async fn unchanged_files_are_not_read_again() {
     let observed =
         observe(workspace.env.as_ref(), &workspace.root, Some(&second.manifest), &workspace.limits);
     assert_eq!(observed.await.unwrap().compare(&third.manifest), Comparison::default());
+}
+
+#[tokio::test]
+async fn an_unchanged_workspace_has_the_previous_checkpoint() {
+    let workspace = Workspace::with(&["a = 1", "b/c = 2", "link -> a"]);
+    workspace.settle().await;
+    let next = async |previous: Option<&Checkpoint>| {
+        let (env, root) = (workspace.env.as_ref(), workspace.root.as_path());
+        let taken = take_after(env, root, &workspace.blobs, previous, &workspace.limits).await.unwrap();
+        (matches!(taken, Cow::Borrowed(_)), taken.into_owned())
+    };
+    let (is_previous, first) = next(None).await;
+    assert!(!is_previous);
+    // Without its blob, a manifest that is encoded and kept again would be found.
+    workspace.blobs.0.lock().unwrap().remove(&first.id);
+    assert_eq!(next(Some(&first)).await, (true, first.clone()));
+    assert!(!workspace.blobs.0.lock().unwrap().contains_key(&first.id));
+    workspace.apply(&["a : 600"]);
+    let (is_previous, changed) = next(Some(&first)).await;
+    assert!(!is_previous && changed.id != first.id);
+    assert!(workspace.blobs.0.lock().unwrap().contains_key(&changed.id));
 }
 
 #[tokio::test]
