@@ -119,6 +119,8 @@ pub(crate) struct Driver {
     recording: Recording,
     /// First inputs, before any command.
     first_inputs: Vec<InputKind>,
+    /// Whether the first inputs are recorded.
+    has_begun: bool,
     log: Arc<EventLog>,
     trace: Trace,
     shared: watch::Sender<PublishedState>,
@@ -198,6 +200,7 @@ impl Driver {
             initialize: !keep_environment,
             recording: Recording::default(),
             first_inputs: Vec::new(),
+            has_begun: false,
             _close_log: CloseOnDrop(Arc::clone(&log)),
             trace: Trace::new(log.identity()),
             log,

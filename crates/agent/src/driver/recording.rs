@@ -153,7 +153,9 @@ impl Driver {
             self.drop_obsolete(&kind);
             self.trace.count(&kind);
             let boundary = SegmentBoundary::from_input(&kind);
-            let mut barrier = barrier_before(&kind);
+            // The first inputs are not acknowledged. The barrier of the first command, or of the first action, includes
+            // them.
+            let mut barrier = if self.has_begun { barrier_before(&kind) } else { Barrier::Written };
             if self.posted.recording.is_some() {
                 // The input leaves the inbox once it is recorded.
                 barrier = Barrier::Synced;
