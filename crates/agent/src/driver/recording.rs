@@ -120,6 +120,14 @@ impl Recording {
         self.status = Some(status);
     }
 
+    /// Makes the entries so far survive a crash of the machine.
+    pub(super) async fn sync(&mut self) {
+        let Some(journal) = &mut self.journal else { return };
+        if let Err(error) = journal.sync().await {
+            self.fail(error);
+        }
+    }
+
     /// Ends the journal.
     pub(super) async fn close(&mut self) {
         if let Some(mut journal) = self.journal.take()
