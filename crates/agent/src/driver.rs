@@ -120,6 +120,8 @@ pub(crate) struct Driver {
     recording: Recording,
     /// First inputs, before any command.
     first_inputs: Vec<InputKind>,
+    /// Whether the first inputs are recorded.
+    has_begun: bool,
     log: Arc<EventLog>,
     trace: Trace,
     shared: watch::Sender<PublishedState>,
@@ -197,6 +199,7 @@ impl Driver {
             initialize: lifecycle.initializes(),
             recording: Recording::default(),
             first_inputs: Vec::new(),
+            has_begun: false,
             _close_log: CloseOnDrop(Arc::clone(&log)),
             trace: Trace::new(log.identity()),
             log,

@@ -25,8 +25,7 @@ pub fn tokens(bytes: usize) -> u64 {
 #[must_use]
 pub fn prompt_tokens(request: &Request) -> u64 {
     let messages = request.messages.iter().map(|item| message_bytes(item)).fold(0, usize::saturating_add);
-    let tools = request.tools.iter().map(json_bytes).fold(0, usize::saturating_add);
-    tokens(messages.saturating_add(tools))
+    tokens(messages.saturating_add(request.tools.json_bytes()))
 }
 
 /// Bytes of a message's content, media at a flat rate.

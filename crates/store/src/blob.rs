@@ -82,13 +82,14 @@ pub async fn move_to_blobs(object: String, blobs: &dyn Blobs) -> Result<String, 
     let mut references = BTreeMap::new();
     let mut short = String::new();
     let mut copied = 0;
-    for StringValue { pointer, range } in string_values(&object) {
-        let literal = object.get(range.clone()).unwrap_or_default();
-        if literal.len() <= MAX_INLINE_STRING {
+    let mut strings = StringScanner::new(&object);
+    while let Some(range) = strings.next_string() {
+        if range.len() <= MAX_INLINE_STRING {
             continue;
         }
+        let literal = object.get(range.clone()).unwrap_or_default();
         let Ok(text) = serde_json::from_str::<String>(literal) else { continue };
-        references.insert(pointer, blobs.put(text.into_bytes()).await?);
+        references.insert(strings.pointer(), blobs.put(text.into_bytes()).await?);
         short.push_str(object.get(copied..range.start).unwrap_or_default());
         short.push_str("\"\"");
         copied = range.end;
@@ -175,8 +176,11 @@ struct StringValue {
 
 /// Returns the strings of a JSON text in order. Serde must have written the text.
 fn string_values(text: &str) -> impl Iterator<Item = StringValue> {
-    let mut scanner = StringScanner { text, at: 0, path: Vec::new() };
-    std::iter::from_fn(move || scanner.next_string())
+    let mut scanner = StringScanner::new(text);
+    std::iter::from_fn(move || {
+        let range = scanner.next_string()?;
+        Some(StringValue { pointer: scanner.pointer(), range })
+    })
 }
 
 struct StringScanner<'a> {
@@ -192,8 +196,13 @@ enum PointerSegment<'a> {
     Name(Option<&'a str>),
 }
 
-impl StringScanner<'_> {
-    fn next_string(&mut self) -> Option<StringValue> {
+impl<'a> StringScanner<'a> {
+    fn new(text: &'a str) -> Self {
+        Self { text, at: 0, path: Vec::new() }
+    }
+
+    /// Returns the literal of the next string with its quotes.
+    fn next_string(&mut self) -> Option<Range<usize>> {
         while let Some(byte) = self.text.as_bytes().get(self.at) {
             match byte {
                 b'{' => self.path.push(PointerSegment::Name(None)),
@@ -214,7 +223,7 @@ impl StringScanner<'_> {
                         *name = Some(literal);
                         continue;
                     }
-                    return Some(StringValue { pointer: self.pointer(), range });
+                    return Some(range);
                 }
                 _ => {}
             }
@@ -236,7 +245,10 @@ impl StringScanner<'_> {
         }
     }
 
+    /// Returns the pointer of the string that was returned last.
     fn pointer(&self) -> String {
+        #[cfg(test)]
+        tests::POINTERS.set(tests::POINTERS.get() + 1);
         let segment = |segment: &PointerSegment<'_>| match segment {
             PointerSegment::Index(index) => index.to_string(),
             PointerSegment::Name(literal) => {
@@ -250,6 +262,7 @@ impl StringScanner<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::collections::HashMap;
     use std::sync::Mutex;
 
@@ -258,6 +271,11 @@ mod tests {
     use proptest::string::string_regex;
 
     use super::*;
+
+    thread_local! {
+        /// Pointers that this thread has built.
+        pub(super) static POINTERS: Cell<usize> = const { Cell::new(0) };
+    }
 
     #[derive(Default)]
     struct InMemory(Mutex<HashMap<Hash, Vec<u8>>>);
@@ -315,6 +333,19 @@ mod tests {
         assert_eq!(hashes(&moved), [hash, hash]);
         let back: Value = serde_json::from_str(&move_from_blobs(moved, &blobs).await.unwrap()).unwrap();
         assert_eq!((&back["z"], &back["a"][0]["t"]), (&Value::String(long.clone()), &Value::String(long)));
+    }
+
+    /// The line of a prompt has hundreds of strings below its tools, of which at most one is large.
+    #[tokio::test]
+    async fn pointers_are_built_for_large_strings_only() {
+        let long = "x".repeat(MAX_INLINE_STRING + 1);
+        let tools =
+            vec![serde_json::json!({"parameters": {"properties": {"path": {"type": "string"}}}}); 300];
+        let object = serde_json::json!({"prompt": long, "tools": tools}).to_string();
+        POINTERS.set(0);
+        let moved = move_to_blobs(object, &InMemory::default()).await.unwrap();
+        assert!(moved.contains("\"blobs\":{\"/prompt\":"), "{moved}");
+        assert_eq!(POINTERS.get(), 1);
     }
 
     #[tokio::test]

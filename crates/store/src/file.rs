@@ -115,10 +115,17 @@ impl FileStore {
         self.first_writer(journal, &SegmentHeader::new(summary.id.clone(), epoch, START), lock, summary)
     }
 
-    /// Creates the directory of a session and locks it.
+    /// Creates the directory of a session and locks it. Its name may be lost in a crash of the machine until the first
+    /// barrier of its writer.
     fn new_journal(&self, id: &SessionId) -> Result<(JournalFiles, Box<dyn DiskLock>), StoreError> {
         let journal = self.journal(id)?;
-        create_dir(self.disk.as_ref(), &journal.files.directory)?;
+        let directory = &journal.files.directory;
+        match self.disk.create_dir(directory) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(io_error("create", directory)(error));
+            }
+            Ok(()) | Err(_) => {}
+        }
         let lock = self.lock(&journal)?;
         match journal.spans() {
             Ok(_) => Err(StoreError::Exists(id.clone())),
@@ -128,7 +135,8 @@ impl FileStore {
         }
     }
 
-    /// Writes the first line of a new session. The session exists from then on.
+    /// Writes the first line of a new session. The session exists from then on, and survives a crash of the machine once
+    /// its writer has passed a barrier.
     fn first_writer(
         &self,
         journal: JournalFiles,
@@ -138,7 +146,7 @@ impl FileStore {
     ) -> Result<FileWriter, StoreError> {
         let blobs = self.blobs_of(journal.files.clone());
         let files = journal.files.clone();
-        let writer = FileWriter::start(journal, blobs, header, lock)?;
+        let writer = FileWriter::start(journal, blobs, header, lock, vec![self.layout.sessions()])?;
         write_summary(self.disk.as_ref(), &files, summary)?;
         Ok(writer)
     }
@@ -152,9 +160,14 @@ impl FileStore {
         // The previous writer may have crashed with lines that are not on disk yet. The new segment has to follow them.
         let newest = journal.files.segment(extent.head.epoch);
         self.disk.sync_file(&newest).map_err(io_error("sync", &newest))?;
+        if extent.synced == 0 {
+            journal.sync_names()?;
+        }
         let blobs = self.blobs_of(journal.files.clone());
         let header = SegmentHeader::new(id.clone(), extent.newest_epoch + 1, extent.head);
-        let writer = FileWriter::start(journal, blobs, &header, lock)?;
+        let mut writer = FileWriter::start(journal, blobs, &header, lock, Vec::new())?;
+        // Readers know lines by the number of their writer, so that number must not be used again after a crash.
+        writer.sync_now()?;
         if let Some(torn) = &extent.torn {
             tracing::warn!(session = %id, seq = torn.seq, bytes = torn.bytes, "the end of a journal was torn");
         }
@@ -237,10 +250,13 @@ impl FileStore {
         let mut summaries = Vec::new();
         for id in names.iter().filter_map(|name| id_of(name)) {
             let Ok(files) = self.layout.session(&id) else { continue };
-            // A session that is damaged, or was deleted meanwhile, does not hide the others.
-            let summary = match read_summary(self.disk.as_ref(), &files) {
-                None => self.summary_now(&id).unwrap_or_default(),
-                found => found,
+            let found = read_summary(self.disk.as_ref(), &files);
+            // A loss of power may leave the first summary of a session, but none of its lines.
+            let was_used = |found: &Summary| !found.title.is_empty() && found.updated_at > found.created_at;
+            let summary = match found.as_ref().is_some_and(was_used) {
+                true => found,
+                // A session that is damaged, or was deleted meanwhile, does not hide the others.
+                false => self.summary_now(&id).unwrap_or(found),
             };
             summaries.extend(summary.filter(|summary| filter.matches(summary)));
         }
@@ -348,7 +364,7 @@ impl SessionStore for FileStore {
         let journal = self.journal(id)?;
         let input_id = input_id.to_owned();
         blocking(move || {
-            journal.spans()?;
+            journal.sync_if_unsynced()?;
             FileInbox { disk: journal.disk, files: journal.files }.post(&input_id, input)
         })
         .await

@@ -180,6 +180,11 @@ impl Journal for StoredJournal {
         Ok(self.writer.lock().await.set_summary(self.summary.clone()).await?)
     }
 
+    async fn sync(&mut self) -> io::Result<()> {
+        self.writer.lock().await.append(Vec::new(), Barrier::Synced).await?;
+        Ok(())
+    }
+
     async fn close(&mut self) -> io::Result<()> {
         self.writer.lock().await.close().await?;
         Ok(())

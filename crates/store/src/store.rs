@@ -21,6 +21,10 @@ use crate::holder::Holder;
 pub trait SessionStore: fmt::Debug + Send + Sync {
     /// Creates a session and returns its only writer.
     ///
+    /// The session survives a crash of the machine once its writer has passed [`Barrier::Synced`] or an input was posted
+    /// to it. A crash before that leaves the session with a beginning of its lines, or no session. Do not acknowledge it
+    /// before.
+    ///
     /// # Errors
     ///
     /// [`StoreError::Exists`], [`StoreError::InvalidId`], [`StoreError::Io`] and the like.

@@ -120,6 +120,14 @@ impl Recording {
         self.status = Some(status);
     }
 
+    /// Makes the entries so far survive a crash of the machine.
+    pub(super) async fn sync(&mut self) {
+        let Some(journal) = &mut self.journal else { return };
+        if let Err(error) = journal.sync().await {
+            self.fail(error);
+        }
+    }
+
     /// Ends the journal.
     pub(super) async fn close(&mut self) {
         if let Some(mut journal) = self.journal.take()
@@ -153,7 +161,9 @@ impl Driver {
             self.drop_obsolete(&kind);
             self.trace.count(&kind);
             let boundary = SegmentBoundary::from_input(&kind);
-            let mut barrier = barrier_before(&kind);
+            // The first inputs are not acknowledged. The barrier of the first command, or of the first action, includes
+            // them.
+            let mut barrier = if self.has_begun { barrier_before(&kind) } else { Barrier::Written };
             if self.posted.recording.is_some() {
                 // The input leaves the inbox once it is recorded.
                 barrier = Barrier::Synced;

@@ -8,9 +8,19 @@ use crate::protocol::{InputKind, SessionEndReason};
 use crate::subagent::Shutdown;
 
 impl Driver {
+    /// Ends all work of the session and waits for it, while the journal is synced. Returns the remaining inputs about
+    /// subagents.
+    pub(super) async fn clean_up(&mut self) -> Vec<InputKind> {
+        // Nothing is recorded meanwhile: the tasks that report inputs end.
+        let mut recording = std::mem::take(&mut self.recording);
+        let (inputs, ()) = tokio::join!(self.end_work(), recording.sync());
+        self.recording = recording;
+        inputs
+    }
+
     /// Ends all tasks, then all processes, then all subagents, and waits for them (appendix B, steps 1 to 6). Returns the
     /// remaining inputs about subagents.
-    pub(super) async fn clean_up(&mut self) -> Vec<InputKind> {
+    async fn end_work(&mut self) -> Vec<InputKind> {
         if let Some(model) = self.model.take() {
             model.cancel();
         }

@@ -152,6 +152,7 @@ impl Driver {
         for kind in std::mem::take(&mut self.first_inputs) {
             self.step(kind).await;
         }
+        self.has_begun = true;
         self.start_hooks();
         if self.is_resuming {
             let spec = self.subagent_spec();

@@ -68,6 +68,16 @@ pub trait Journal: fmt::Debug + Send + 'static {
         Ok(())
     }
 
+    /// Makes the entries so far survive a crash of the machine. Called when the session starts to end, while its work is
+    /// stopped, so that [`close`](Self::close) has less to wait for. Does nothing by default.
+    ///
+    /// # Errors
+    ///
+    /// Any error, unless all entries so far survive a crash of the machine.
+    async fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Closes the journal after its last entry. Not called if the session is dropped. Does nothing by default.
     ///
     /// # Errors

@@ -9,7 +9,6 @@
 //! system prompt, the tool definitions and the history at four characters per token, from the provider's count of the last
 //! request on.
 
-use pintle_llm::estimate;
 use serde::{Deserialize, Serialize};
 
 use super::Machine;
@@ -107,5 +106,5 @@ impl Machine {
 
 /// Returns the size of the tool definitions, in bytes of JSON.
 pub(super) fn tool_chars(context: &TurnContext) -> u64 {
-    context.tools.iter().map(|tool| estimate::json_bytes(tool) as u64).sum()
+    context.tools.json_bytes() as u64
 }

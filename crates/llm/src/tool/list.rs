@@ -89,8 +89,16 @@ pub struct ToolList {
 
 struct List {
     items: Box<[ToolItem]>,
-    fingerprint: OnceLock<Fingerprint>,
+    json: OnceLock<JsonDigest>,
     encodings: EncodingCache,
+}
+
+/// Hash and size of the definitions, for which they are serialised once.
+#[derive(Clone, Copy)]
+struct JsonDigest {
+    fingerprint: Fingerprint,
+    /// Size without the brackets and commas of the list.
+    bytes: usize,
 }
 
 static EMPTY: LazyLock<ToolList> = LazyLock::new(|| ToolList::from(Vec::<ToolItem>::new()));
@@ -99,9 +107,24 @@ impl ToolList {
     /// Returns a hash over all definitions, computed once.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        *self.inner.fingerprint.get_or_init(|| {
+        self.json_digest().fingerprint
+    }
+
+    /// Returns the size of the JSON of all definitions in bytes, computed once.
+    #[must_use]
+    pub fn json_bytes(&self) -> usize {
+        self.json_digest().bytes
+    }
+
+    fn json_digest(&self) -> JsonDigest {
+        *self.inner.json.get_or_init(|| {
             // Definitions always serialise; an empty text would only weaken the hash.
-            Fingerprint::from_bytes(&serde_json::to_vec(&self.inner.items).unwrap_or_default())
+            let text = serde_json::to_vec(&self.inner.items).unwrap_or_default();
+            let separators = self.inner.items.len().max(1) + 1;
+            JsonDigest {
+                fingerprint: Fingerprint::from_bytes(&text),
+                bytes: text.len().saturating_sub(separators),
+            }
         })
     }
 
@@ -133,8 +156,8 @@ impl Deref for ToolList {
 
 impl From<Vec<ToolItem>> for ToolList {
     fn from(items: Vec<ToolItem>) -> Self {
-        let (fingerprint, encodings) = (OnceLock::new(), EncodingCache::default());
-        Self { inner: Arc::new(List { items: items.into(), fingerprint, encodings }) }
+        let (json, encodings) = (OnceLock::new(), EncodingCache::default());
+        Self { inner: Arc::new(List { items: items.into(), json, encodings }) }
     }
 }
 
@@ -198,6 +221,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::estimate;
 
     fn definition(name: &str) -> ToolDefinition {
         ToolDefinition::new(name, "Does it.", json!({"type": "object"})).unwrap()
@@ -213,6 +237,16 @@ mod tests {
         assert_eq!(list.fingerprint(), Fingerprint::from_bytes(text.as_bytes()));
         assert_ne!(list.fingerprint(), ToolList::from(vec![definition("a")]).fingerprint());
         assert_eq!(ToolList::default().fingerprint(), Fingerprint::from_bytes(b"[]"));
+    }
+
+    #[test]
+    fn size_of_a_list_is_the_sum_of_its_definitions() {
+        let names = ["a", "bb", "ccc"];
+        for count in 0..=names.len() {
+            let list: ToolList = names[..count].iter().map(|name| definition(name)).collect();
+            let sum: usize = list.iter().map(estimate::json_bytes).sum();
+            assert_eq!(list.json_bytes(), sum, "{count} definitions");
+        }
     }
 
     #[test]

@@ -6,7 +6,8 @@
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
 use pintle_agent::Timestamp;
@@ -31,6 +32,10 @@ pub(crate) trait Disk: std::fmt::Debug + Send + Sync {
 
     /// Makes the entries of a directory survive a crash of the machine.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes the bytes of a file and the entries of directories survive a crash of the machine, in any order. The disk
+    /// handles them together, so that the caller waits once.
+    fn sync_together(&self, file: &mut dyn DiskFile, directories: &[PathBuf]) -> io::Result<()>;
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
@@ -103,6 +108,22 @@ impl Disk for LocalDisk {
         File::open(path)?.sync_all()
     }
 
+    fn sync_together(&self, file: &mut dyn DiskFile, directories: &[PathBuf]) -> io::Result<()> {
+        thread::scope(|scope| {
+            let started: Vec<_> = directories
+                .iter()
+                .map(|directory| thread::Builder::new().spawn_scoped(scope, move || self.sync_dir(directory)))
+                .collect();
+            let synced = file.sync();
+            let others = directories.iter().zip(started).map(|(directory, started)| match started {
+                Ok(syncing) => syncing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                // The system has no thread left.
+                Err(_) => self.sync_dir(directory),
+            });
+            others.fold(synced, Result::and)
+        })
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)
     }
@@ -173,7 +194,7 @@ impl Disk for LocalDisk {
 fn try_lock(file: &File) -> Result<(), TryLockError> {
     for _ in 0..LOOKS {
         match file.try_lock() {
-            Err(TryLockError::WouldBlock) => std::thread::sleep(LOOK),
+            Err(TryLockError::WouldBlock) => thread::sleep(LOOK),
             result => return result,
         }
     }

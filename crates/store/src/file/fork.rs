@@ -56,7 +56,10 @@ impl FileStore {
         let epoch = journal.newest_epoch()?.max(prefix.head.epoch) + 1;
         let mut header = SegmentHeader::new(summary.id.clone(), epoch, prefix.head);
         header.forked_from = prefix.spans.last().map(|span| span.session.clone());
-        self.first_writer(journal, &header, lock, summary)
+        let mut writer = self.first_writer(journal, &header, lock, summary)?;
+        // The caller may refer to the fork at once.
+        writer.sync_now()?;
+        Ok(writer)
     }
 }
 

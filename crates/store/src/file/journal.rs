@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pintle_agent::SessionId;
@@ -10,7 +10,9 @@ use pintle_agent::SessionId;
 use super::disk::Disk;
 use super::io_error;
 use super::layout::{SessionFiles, epoch_of};
-use super::segment::{FirstLine, START, ScannedLine, SegmentRest, SegmentScan, read_first_line};
+use super::segment::{
+    FirstLine, START, ScannedLine, SegmentRest, SegmentScan, is_lost_start, read_first_line,
+};
 use crate::blob;
 use crate::error::StoreError;
 use crate::hash::Hash;
@@ -77,6 +79,8 @@ struct SegmentOrigin {
 pub(super) struct JournalExtent {
     pub(super) head: Position,
     pub(super) torn: Option<TornTail>,
+    /// Highest line that a later one claims to be on disk; 0 if no writer is known to have passed a barrier.
+    pub(super) synced: u64,
     /// Highest number of a segment, whether it belongs to the journal or not.
     pub(super) newest_epoch: u64,
 }
@@ -128,8 +132,7 @@ impl JournalFiles {
         let (mut own, mut damage) = (BTreeMap::new(), None);
         let epochs = self.epochs()?;
         for epoch in &epochs {
-            let is_oldest = epochs.first() == Some(epoch);
-            match self.first_line(&self.id, *epoch, is_oldest) {
+            match self.first_line(&self.id, *epoch, own.is_empty()) {
                 Ok(origin) => own.extend(origin.map(|origin| (*epoch, origin))),
                 Err(error) if error.is_damage() => {
                     damage = Some(error);
@@ -183,7 +186,7 @@ impl JournalFiles {
     }
 
     /// Returns the predecessor of a segment; `None` if the segment is missing, or its writer crashed before it was in
-    /// use.
+    /// use. `is_oldest` is set if no earlier segment of the session is in use.
     fn first_line(
         &self,
         session: &SessionId,
@@ -198,6 +201,9 @@ impl JournalFiles {
         let first = read_first_line(input, &HashChain::new(session)).map_err(io_error("read", &path))?;
         let header = match first {
             FirstLine::Header(header) => header,
+            FirstLine::Damaged { .. } | FirstLine::Foreign if is_oldest && self.is_lost(&path)? => {
+                return Ok(None);
+            }
             FirstLine::Damaged { seq } => {
                 let seq = if is_oldest { 1 } else { seq };
                 return Err(self.damaged(seq, "it is not the line that was written"));
@@ -214,6 +220,12 @@ impl JournalFiles {
             return Err(StoreError::NotAJournal(path));
         }
         Ok(Some(SegmentOrigin { follows: header.follows, forked_from: header.forked_from }))
+    }
+
+    /// Returns whether the machine crashed before the first lines of the oldest segment were on disk.
+    fn is_lost(&self, path: &Path) -> Result<bool, StoreError> {
+        let input = self.disk.open(path).map_err(io_error("open", path))?;
+        is_lost_start(input).map_err(io_error("read", path))
     }
 
     /// Verifies the journal up to line `at`.
@@ -262,7 +274,35 @@ impl JournalFiles {
         let newest_epoch = self.newest_epoch()?;
         let mut walk = self.walk(1)?;
         while walk.next()?.is_some() {}
-        Ok(JournalExtent { head: walk.head, torn: walk.torn(), newest_epoch })
+        Ok(JournalExtent { head: walk.head, torn: walk.torn(), synced: walk.synced, newest_epoch })
+    }
+
+    /// Makes the names of the session and of its segments survive a crash of the machine.
+    pub(super) fn sync_names(&self) -> Result<(), StoreError> {
+        let own = self.files.directory.as_path();
+        // The names in it come first: a session without a segment does not exist.
+        for directory in [Some(own), own.parent()].into_iter().flatten() {
+            self.disk.sync_dir(directory).map_err(io_error("sync", directory))?;
+        }
+        Ok(())
+    }
+
+    /// Makes a session survive a crash of the machine, unless a line claims that it does. Its writer may not have passed a
+    /// barrier yet.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NotFound`] if there is no such session. Damage after the first lines is left to a later reader.
+    pub(super) fn sync_if_unsynced(&self) -> Result<(), StoreError> {
+        let mut walk = self.walk(1)?;
+        while let Ok(Some(_)) = walk.next() {
+            if walk.synced() > 0 {
+                return Ok(());
+            }
+        }
+        let newest = self.files.segment(walk.newest_epoch());
+        self.disk.sync_file(&newest).map_err(io_error("sync", &newest))?;
+        self.sync_names()
     }
 }
 

@@ -146,6 +146,26 @@ pub(super) fn read_first_line(input: Box<dyn ReadSeek>, chain: &HashChain) -> io
     })
 }
 
+/// Returns whether these are the first lines of a new session, written but never synced before the machine crashed: zeros
+/// replace a part of the first one, and no line claims that another one is on disk. JSON has no zero bytes.
+pub(super) fn is_lost_start(input: Box<dyn ReadSeek>) -> io::Result<bool> {
+    let mut input = BufReader::new(input);
+    let mut bytes = Vec::new();
+    read_line(&mut input, &mut bytes)?;
+    if !bytes.contains(&0) {
+        return Ok(false);
+    }
+    loop {
+        if RawLine::parse(&bytes).is_some_and(|line| line.synced > 0) {
+            return Ok(false);
+        }
+        bytes.clear();
+        if let ReadLine::End = read_line(&mut input, &mut bytes)? {
+            return Ok(true);
+        }
+    }
+}
+
 enum ReadLine {
     /// Without its line feed.
     Complete,

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use pintle_agent::{Barrier, Fence, SessionId};
 
 use super::blobs::FileBlobs;
-use super::disk::{DiskFile, DiskLock};
+use super::disk::{Disk, DiskFile, DiskLock};
 use super::inbox::FileInbox;
 use super::journal::JournalFiles;
 use super::{blocking, io_error, write_summary};
@@ -29,6 +29,8 @@ pub(super) struct FileWriter {
     head: Position,
     /// Highest line that is known to be on disk.
     synced: u64,
+    /// Directories that have to be on disk with the next line that is synced.
+    unsynced_directories: Vec<PathBuf>,
     /// `None` while another thread writes to it, and after an error.
     segment: Option<OpenSegment>,
     ended: Arc<AtomicBool>,
@@ -46,27 +48,36 @@ impl OpenSegment {
         self.file.write_all(text.as_bytes()).map_err(io_error("write", &self.path))
     }
 
-    fn sync(&mut self) -> Result<(), StoreError> {
-        self.file.sync().map_err(io_error("sync", &self.path))
+    /// Syncs the segment, and directories with it.
+    fn sync(&mut self, disk: &dyn Disk, directories: &[PathBuf]) -> Result<(), StoreError> {
+        let file = self.file.as_mut();
+        let synced = if directories.is_empty() { file.sync() } else { disk.sync_together(file, directories) };
+        synced.map_err(io_error("sync", &self.path))
     }
 }
 
 impl FileWriter {
     /// Starts a new segment with this first line. Blocks.
+    ///
+    /// The first barrier that the writer passes also syncs the first line and its file name, and `unsynced`: further
+    /// directories whose entries are not on disk. Until then no line of the segment claims that it is on disk.
     pub(super) fn start(
         journal: JournalFiles,
         blobs: FileBlobs,
         header: &SegmentHeader,
         lock: Box<dyn DiskLock>,
+        unsynced: Vec<PathBuf>,
     ) -> Result<Self, StoreError> {
         let (epoch, before) = (header.epoch, header.follows);
         let path = journal.files.segment(epoch);
         let file = journal.disk.create_new(&path).map_err(io_error("create", &path))?;
         let inbox = FileInbox { disk: Arc::clone(&journal.disk), files: journal.files.clone() };
+        let own = [journal.files.directory.clone()];
         let mut writer = Self {
             chain: HashChain::new(&journal.id),
             head: Position { epoch, ..before },
             synced: before.seq,
+            unsynced_directories: own.into_iter().chain(unsynced).collect(),
             segment: Some(OpenSegment { file, path }),
             ended: Arc::default(),
             _lock: lock,
@@ -77,12 +88,18 @@ impl FileWriter {
         let text = writer.frame(&[header.object()]);
         if let Some(segment) = &mut writer.segment {
             segment.write(&text)?;
-            segment.sync()?;
         }
-        let directory = &writer.journal.files.directory;
-        writer.journal.disk.sync_dir(directory).map_err(io_error("sync", directory))?;
-        writer.synced = writer.head.seq;
         Ok(writer)
+    }
+
+    /// Syncs all lines and names so far. Blocks. An error ends the use of the writer.
+    pub(super) fn sync_now(&mut self) -> Result<(), StoreError> {
+        if let Some(segment) = &mut self.segment {
+            segment.sync(self.journal.disk.as_ref(), &self.unsynced_directories)?;
+        }
+        self.unsynced_directories.clear();
+        self.synced = self.head.seq;
+        Ok(())
     }
 
     /// Converts JSON objects to the next lines.
@@ -107,9 +124,11 @@ impl FileWriter {
                 segment
             }
             Barrier::Synced => {
+                let disk = Arc::clone(&self.journal.disk);
+                let directories = std::mem::take(&mut self.unsynced_directories);
                 blocking(move || {
                     segment.write(&text)?;
-                    segment.sync()?;
+                    segment.sync(disk.as_ref(), &directories)?;
                     Ok(segment)
                 })
                 .await?
@@ -123,6 +142,9 @@ impl FileWriter {
     }
 
     async fn append_now(&mut self, objects: Vec<String>, barrier: Barrier) -> Result<Position, StoreError> {
+        if objects.is_empty() && self.synced == self.head.seq {
+            return Ok(self.head);
+        }
         let mut short = Vec::with_capacity(objects.len());
         for object in objects {
             short.push(move_to_blobs(object, &self.blobs).await?);

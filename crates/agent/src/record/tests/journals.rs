@@ -1,8 +1,11 @@
 //! Records that are written while the session runs.
 
 use std::io;
+use std::time::Duration;
 
 use super::*;
+use crate::hooks::{HookSession, Hooks};
+use crate::protocol::SessionEndReason;
 
 /// Writer that keeps its text for the test and fails after a number of lines.
 #[derive(Clone, Default)]
@@ -107,4 +110,93 @@ async fn full_journal_ends_the_session() {
     let full = LimitedJournal { max_lines: Some(0), ..LimitedJournal::default() };
     let error = Harness::new(script()).builder().journal(JsonLines::new(full)).build().unwrap_err();
     assert_eq!(error.to_string(), "the journal cannot be written");
+}
+
+/// Journal whose sync ends only once the hook of the session's end runs.
+#[derive(Debug)]
+struct MeetingJournal(Arc<tokio::sync::Barrier>);
+
+#[async_trait]
+impl Journal for MeetingJournal {
+    fn begin(&mut self, _header: &RecordHeader) -> io::Result<()> {
+        Ok(())
+    }
+
+    async fn append(&mut self, _entries: &[Arc<RecordEntry>], _barrier: Barrier) -> io::Result<()> {
+        Ok(())
+    }
+
+    async fn sync(&mut self) -> io::Result<()> {
+        self.0.wait().await;
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct MeetingHooks(Arc<tokio::sync::Barrier>);
+
+#[async_trait]
+impl Hooks for MeetingHooks {
+    async fn session_ended(&self, _session: &HookSession, _reason: SessionEndReason) {
+        self.0.wait().await;
+    }
+}
+
+/// A session that ends waits for the disk and for its work at the same time.
+#[tokio::test]
+async fn journal_is_synced_while_the_work_ends() {
+    for suspends in [false, true] {
+        let harness = Harness::new(vec![Message::assistant("done")]);
+        let meeting = Arc::new(tokio::sync::Barrier::new(2));
+        let hooks = MeetingHooks(Arc::clone(&meeting));
+        let session = harness.builder().hooks(hooks).journal(MeetingJournal(meeting)).build().unwrap();
+        session.submit("go").await.unwrap();
+        let end = async {
+            if suspends {
+                session.suspend().await;
+            } else {
+                session.close().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), end).await.expect("each waits for the other");
+    }
+}
+
+/// Journal that cannot be synced.
+#[derive(Debug)]
+struct FailingSync(Arc<Mutex<Vec<&'static str>>>);
+
+#[async_trait]
+impl Journal for FailingSync {
+    fn begin(&mut self, _header: &RecordHeader) -> io::Result<()> {
+        Ok(())
+    }
+
+    async fn append(&mut self, _entries: &[Arc<RecordEntry>], _barrier: Barrier) -> io::Result<()> {
+        let calls = self.0.lock().unwrap();
+        assert!(calls.is_empty(), "it has failed");
+        Ok(())
+    }
+
+    async fn sync(&mut self) -> io::Result<()> {
+        self.0.lock().unwrap().push("sync");
+        Err(io::ErrorKind::StorageFull.into())
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.0.lock().unwrap().push("close");
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn journal_that_cannot_be_synced_is_not_closed() {
+    let harness = Harness::new(vec![Message::assistant("done")]);
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let session = harness.builder().journal(FailingSync(Arc::clone(&calls))).build().unwrap();
+    let mut events = session.events();
+    session.submit("go").await.unwrap();
+    session.close().await;
+    while events.next().await.is_some() {}
+    assert_eq!(*calls.lock().unwrap(), ["sync"]);
 }

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Mutex;
 
+use pintle_tools::pipeline::{Gate, PreparedCall, Verdict};
+
 use super::*;
 use crate::SessionId;
 use crate::protocol::{Budget, InputKind, OutcomeStatus, SubagentOrigin, SubagentStatus};
@@ -11,7 +13,10 @@ use crate::record::{Barrier as RecordBarrier, Journal, Record, RecordEntry, Reco
 
 /// Journals of a tree of sessions, as JSON lines in memory.
 #[derive(Clone, Debug, Default)]
-struct Journals(Arc<Mutex<HashMap<SessionId, Vec<u8>>>>);
+struct Journals(Arc<Mutex<HashMap<SessionId, Vec<u8>>>>, Arc<Mutex<Vec<SyncedEntries>>>);
+
+/// Inputs of a session that passed a barrier with the disk together.
+type SyncedEntries = (SessionId, Vec<String>);
 
 #[derive(Debug)]
 struct KeptJournal {
@@ -43,7 +48,15 @@ impl Journal for KeptJournal {
         Ok(())
     }
 
-    async fn append(&mut self, entries: &[Arc<RecordEntry>], _barrier: RecordBarrier) -> io::Result<()> {
+    async fn append(&mut self, entries: &[Arc<RecordEntry>], barrier: RecordBarrier) -> io::Result<()> {
+        if barrier == RecordBarrier::Synced {
+            let name = |entry: &Arc<RecordEntry>| {
+                let value = serde_json::to_value(entry.as_ref()).unwrap();
+                value["input"].as_str().unwrap().to_owned()
+            };
+            let names = entries.iter().map(name).collect();
+            self.all.1.lock().unwrap().push((self.id.clone(), names));
+        }
         entries.iter().for_each(|entry| self.all.write(&self.id, entry.as_ref()));
         Ok(())
     }
@@ -349,4 +362,44 @@ async fn an_abandoned_session_records_nothing_more_of_its_subagents() {
     assert!(run.await.is_err());
     before.session.close().await;
     assert_eq!(*journals.0.lock().unwrap(), recorded);
+}
+
+/// Gate with a grant, which the record of a subagent contains.
+#[derive(Debug)]
+struct Granted;
+
+#[async_trait]
+impl Gate for Granted {
+    async fn check(&self, _call: &PreparedCall) -> Verdict {
+        Verdict::ALLOW
+    }
+
+    fn authority(&self) -> Option<Value> {
+        Some(json!({ "id": "g" }))
+    }
+}
+
+/// The authority of a subagent is on record, and reaches the disk with its task: nothing happens in between.
+#[tokio::test]
+async fn authority_of_a_subagent_is_synced_with_its_task() {
+    let journals = Journals::default();
+    let parent = model().message(calls(&[spawn("Answer.")])).message(calls(&[wait("agent_1")])).answer("ok");
+    let models = ModelsByTask::new(parent).subagent("Answer.", model().answer("It is 42."));
+    let harness = of(ProviderProfile::anthropic("claude-opus-4-6"), models, |builder| {
+        let id = SessionId::new("root");
+        builder.id(id.clone()).journal(journals.journal(&id)).gate(Granted)
+    });
+    harness.session.submit("go").await.unwrap();
+    let synced = journals.1.lock().unwrap().clone();
+    let (child, first) = synced.iter().find(|(id, _)| *id != SessionId::new("root")).unwrap();
+    assert_eq!(first[0], "submit", "{synced:?}");
+    let record = journals.record(child).unwrap();
+    let names: Vec<_> = record.entries.iter().map(|entry| &entry.input.kind).take(3).collect();
+    assert!(
+        matches!(
+            names[..],
+            [InputKind::Opened { .. }, InputKind::PolicyChanged { .. }, InputKind::Submit { .. }]
+        ),
+        "{names:?}"
+    );
 }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Cursor};
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use pintle_agent::Timestamp;
@@ -34,6 +34,8 @@ struct State {
     lock_texts: BTreeMap<Node, String>,
     /// Operations so far that change something.
     operations: u64,
+    /// Waits for the disk so far. Syncs in one group are one wait.
+    waits: u64,
     fault: Option<Fault>,
     is_dead: bool,
     /// Whether locks fail, as on some network file systems.
@@ -100,6 +102,10 @@ impl Double {
 
     pub(super) fn operations(&self) -> u64 {
         self.state().operations
+    }
+
+    pub(super) fn waits(&self) -> u64 {
+        self.state().waits
     }
 
     pub(super) fn refuse_locks(&self) {
@@ -280,6 +286,7 @@ impl Disk for Double {
 
     fn sync_file(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state();
+        state.waits += 1;
         state.whole()?;
         let node = state.find(path)?;
         let file = state.files.get_mut(&node).ok_or(io::ErrorKind::IsADirectory)?;
@@ -289,11 +296,21 @@ impl Disk for Double {
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state();
+        state.waits += 1;
         state.whole()?;
         let node = state.find(path)?;
         let directory = state.directories.get_mut(&node).ok_or(io::ErrorKind::NotADirectory)?;
         directory.synced = directory.entries.clone();
         Ok(())
+    }
+
+    fn sync_together(&self, file: &mut dyn DiskFile, directories: &[PathBuf]) -> io::Result<()> {
+        let waits = self.waits();
+        // The last directory first: any order is allowed.
+        let synced = directories.iter().rev().try_for_each(|directory| self.sync_dir(directory));
+        let synced = synced.and_then(|()| file.sync());
+        self.state().waits = waits + 1;
+        synced
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -393,6 +410,7 @@ impl DiskFile for Open {
 
     fn sync(&mut self) -> io::Result<()> {
         let mut state = self.state.lock().unwrap();
+        state.waits += 1;
         // After a failed sync, the kernel forgets what it could not write: a later one succeeds and keeps nothing of it.
         state.whole()?;
         let file = state.files.get_mut(&self.node).unwrap();

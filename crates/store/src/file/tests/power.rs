@@ -2,7 +2,7 @@
 
 use super::double::{Fault, Random};
 use super::*;
-use crate::store::Posting;
+use crate::store::{Filter, Page, Posting};
 
 /// Losses of power per operation, each with other parts of what was not synced.
 const SEEDS: u64 = 12;
@@ -11,6 +11,8 @@ const SEEDS: u64 = 12;
 #[derive(Debug, Default)]
 struct Told {
     created: bool,
+    /// Whether the session was acknowledged: it was created, and passed a barrier or got an input.
+    acknowledged: bool,
     /// Lines whose barrier was passed.
     synced: Vec<u64>,
     /// Lines that were written, at least.
@@ -28,12 +30,11 @@ async fn script(disk: &Double, told: &mut Told) -> Result<(), StoreError> {
     let mut writer = store.create(summary()).await?;
     told.created = true;
     for number in 0..8 {
-        let barrier = if number % 2 == 0 { Barrier::Synced } else { Barrier::Written };
+        let barrier = if number % 4 == 3 { Barrier::Synced } else { Barrier::Written };
         write(writer.as_mut(), number, barrier, told).await?;
     }
     for input in ["a", "b", "c"] {
-        store.post(&id(), input, "{}".to_owned()).await?;
-        told.posted.push(input.to_owned());
+        post(&store, input, told).await?;
     }
     told.taken.push("a".to_owned());
     writer.take("a").await?;
@@ -60,17 +61,40 @@ async fn write(
     if barrier == Barrier::Synced {
         // The barrier is one for everything before it.
         told.synced.clone_from(&told.written);
+        told.acknowledged = true;
     }
     Ok(())
 }
 
-/// Checks that what the disk has is what was acknowledged, and a beginning of what was tried. Then goes on with it.
-async fn recovers(disk: &Double, told: &Told, acknowledged: &[u64], what: &str) {
+async fn post(store: &FileStore, input: &str, told: &mut Told) -> Result<(), StoreError> {
+    store.post(&id(), input, "{}".to_owned()).await?;
+    told.posted.push(input.to_owned());
+    told.acknowledged = true;
+    Ok(())
+}
+
+/// Runs a session that gets inputs before its writer has passed a barrier, and whose process dies before it does.
+async fn script_without_barrier(disk: &Double, told: &mut Told) -> Result<(), StoreError> {
+    let store = store(disk)?;
+    let mut writer = store.create(summary()).await?;
+    told.created = true;
+    write(writer.as_mut(), 0, Barrier::Written, told).await?;
+    post(&store, "a", told).await?;
+    write(writer.as_mut(), 1, Barrier::Written, told).await?;
+    drop(writer);
+    let mut writer = store.open(&id()).await?.writer;
+    post(&store, "b", told).await?;
+    write(writer.as_mut(), 2, Barrier::Written, told).await
+}
+
+/// Checks that what the disk has is what was acknowledged, and a beginning of what was tried. Then continues the session,
+/// which may be missing unless `must_exist`.
+async fn recovers(disk: &Double, told: &Told, must_exist: bool, acknowledged: &[u64], what: &str) {
     let store = store(disk).unwrap();
     let mut opened = match store.open(&id()).await {
         Ok(opened) => opened,
         Err(StoreError::NotFound(_)) => {
-            assert!(!told.created, "{what}: the session is gone");
+            assert!(!must_exist, "{what}: the session is gone");
             store.create(summary()).await.unwrap_or_else(|error| panic!("{what}: {error:?}"));
             return;
         }
@@ -107,7 +131,8 @@ async fn acknowledged_lines_survive_the_death_of_the_process_at_every_operation(
         disk.set_fault(Some(Fault::Death { at }));
         let error = script(&disk, &mut told).await.expect_err("it dies");
         let acknowledged = told.written.clone();
-        recovers(&disk.after_kill(), &told, &acknowledged, &format!("operation {at} ({error})")).await;
+        let what = format!("operation {at} ({error})");
+        recovers(&disk.after_kill(), &told, told.created, &acknowledged, &what).await;
     }
 }
 
@@ -119,9 +144,74 @@ async fn acknowledged_lines_survive_a_loss_of_power_at_every_operation() {
         script(&disk, &mut told).await.expect_err("it dies");
         for seed in 0..SEEDS {
             let after = disk.after_power_loss(&mut Random(at * 1_000 + seed));
-            recovers(&after, &told, &told.synced.clone(), &format!("operation {at}, seed {seed}")).await;
+            let what = format!("operation {at}, seed {seed}");
+            recovers(&after, &told, told.acknowledged, &told.synced, &what).await;
         }
     }
+}
+
+/// An input that was posted before the first barrier is not lost with its session.
+#[tokio::test]
+async fn inputs_before_the_first_barrier_survive_a_loss_of_power() {
+    let disk = Double::new();
+    script_without_barrier(&disk, &mut Told::default()).await.unwrap();
+    // The last round loses the power after the script.
+    for at in 1..=disk.operations() + 1 {
+        let (disk, mut told) = (Double::new(), Told::default());
+        disk.set_fault(Some(Fault::Death { at }));
+        let ended = script_without_barrier(&disk, &mut told).await;
+        for seed in 0..SEEDS {
+            let after = disk.after_power_loss(&mut Random(at * 1_000 + seed));
+            let what = format!("operation {at}, seed {seed}, {ended:?}");
+            recovers(&after, &told, told.acknowledged, &told.synced, &what).await;
+        }
+    }
+}
+
+/// Nothing is on disk before the first barrier. Whatever a loss of power leaves is no damage.
+#[tokio::test]
+async fn a_session_without_a_barrier_is_lost_or_a_beginning() {
+    let disk = Double::new();
+    let mut writer = store(&disk).unwrap().create(summary()).await.unwrap();
+    let mut told = Told { created: true, ..Told::default() };
+    for number in [0, 1, 3, 4, 6] {
+        write(writer.as_mut(), number, Barrier::Written, &mut told).await.unwrap();
+    }
+    let mut missing = 0;
+    for seed in 0..200 {
+        let after = disk.after_power_loss(&mut Random(seed));
+        let files = store(&after).unwrap();
+        let listed = files.list(&Filter::default(), &Page::default()).await.unwrap();
+        let is_missing = matches!(files.open(&id()).await, Err(StoreError::NotFound(_)));
+        assert_eq!(listed.is_empty(), is_missing, "seed {seed}: {listed:?}");
+        missing += u64::from(is_missing);
+        recovers(&after, &told, false, &[], &format!("seed {seed}")).await;
+    }
+    assert!((1..200).contains(&missing), "{missing}");
+}
+
+/// A writer waits for the disk once before its first input is accepted: for the segment, its name and the name of its
+/// directory together.
+#[tokio::test]
+async fn a_new_session_waits_for_the_disk_once() {
+    let disk = Double::new();
+    let store = store(&disk).unwrap();
+    let start = disk.waits();
+    let waits = || disk.waits() - start;
+    let mut writer = store.create(summary()).await.unwrap();
+    append(writer.as_mut(), 0, Barrier::Written).await.unwrap();
+    assert_eq!(waits(), 0);
+    append(writer.as_mut(), 1, Barrier::Synced).await.unwrap();
+    assert_eq!(waits(), 1);
+    append(writer.as_mut(), 3, Barrier::Synced).await.unwrap();
+    assert_eq!(waits(), 2);
+    // All lines are on disk. Only the mark that the journal is complete is not.
+    writer.close().await.unwrap();
+    assert_eq!(waits(), 3);
+    drop(writer);
+    // The lines of the previous writer come first, then the line that follows them and its name.
+    drop(store.open(&id()).await.unwrap());
+    assert_eq!(waits(), 5);
 }
 
 /// The power goes again while the session is opened after the first loss.
@@ -140,7 +230,7 @@ async fn acknowledged_lines_survive_a_second_loss_of_power() {
             }
             let after = after.after_power_loss(&mut Random(at + again));
             let what = format!("operation {at}, then {again}");
-            recovers(&after, &told, &told.synced.clone(), &what).await;
+            recovers(&after, &told, told.acknowledged, &told.synced, &what).await;
         }
     }
 }
