@@ -194,8 +194,8 @@ fn a_trace_is_counted_by_part() {
     let trace = "\
 10    execve(\"/t/pintle\", [\"pintle\", \"run\"], 0x1 /* 4 vars */) = 0
 10    access(\"/etc/ld.so.preload\", R_OK) = -1 ENOENT (No such file or directory)
-11    readlink(\"/home\", 0x1, 1023)     = -1 EINVAL (Invalid argument)
-11    readlink(\"/home/user\", 0x1, 1023) = -1 EINVAL (Invalid argument)
+11    readlink(\"/user\", 0x1, 1023)     = -1 EINVAL (Invalid argument)
+11    readlink(\"/user/work\", 0x1, 1023) = -1 EINVAL (Invalid argument)
 12    execve(\"/bin/bwrap\", [\"bwrap\"], 0x1 /* 4 vars */) = -1 ENOENT (No such file or directory)
 12    execve(\"/usr/bin/bwrap\", [\"bwrap\"], 0x1 /* 4 vars */ <unfinished ...>
 11    fdatasync(11 <unfinished ...>

@@ -1,6 +1,6 @@
 //! `cargo xtask generate`: writes the committed files that are generated from code: the schemas of the configuration, of
-//! events and of grants, the OpenAPI description of the server, the table of keys in the reference, and the index of the
-//! model catalog.
+//! events and of grants, the OpenAPI description of the server, its compressed console, the table of keys in the reference,
+//! and the index of the model catalog.
 //!
 //! Tests compare these files with the code. With a variable they write them instead, so that no product code depends
 //! on a generator.
@@ -37,6 +37,14 @@ const GENERATORS: &[Generator] = &[
         source: "crates/server/src/api/openapi.rs",
         test: "the_checked_in_description",
         variable: "WRITE_OPENAPI",
+    },
+    Generator {
+        package: "pintle-server",
+        features: "",
+        target: "--lib",
+        source: "crates/server/src/console.rs",
+        test: "the_compressed_files",
+        variable: "WRITE_CONSOLE",
     },
     Generator {
         package: "pintle-agent",

@@ -52,11 +52,11 @@ pub use prompt::{EnvironmentContext, GitContext, LayerKind, PromptLayer};
 pub use protocol::{
     Account, ApprovalEnding, Budget, BudgetKind, BudgetScope, BudgetUsage, CallKey, CallKind, Checkpoint,
     CheckpointReason, CompactionPolicy, CompactionReport, CompactionTrigger, Decision, EventKind, ForkedFrom,
-    ImageSummary, LoadId, LoadedDocument, LoadedProject, ModelCallId, OnDemandBudget, Outcome, OutcomeStatus,
-    PolicyChange, PolicyRule, PostedInput, PostedItem, Principal, QueuedMessages, ReachedBudget, RunId,
-    SegmentId, SessionEndReason, SessionEvent, SessionId, SessionState, Skill, SkippedFile, Start,
-    SubagentLimits, SubagentOrigin, SubagentRole, SubagentStatus, Timestamp, Turn, TurnKind, TurnLimits,
-    UserMessage, event_schema,
+    ImageSummary, InvalidTimestamp, LoadId, LoadedDocument, LoadedProject, ModelCallId, OnDemandBudget,
+    Outcome, OutcomeStatus, PolicyChange, PolicyRule, PostedInput, PostedItem, Principal, QueuedMessages,
+    ReachedBudget, RunId, SegmentId, SessionEndReason, SessionEvent, SessionId, SessionState, Skill,
+    SkippedFile, Start, SubagentLimits, SubagentOrigin, SubagentRole, SubagentStatus, Timestamp, Turn,
+    TurnKind, TurnLimits, UserMessage, event_schema,
 };
 pub use record::{
     Barrier, Divergence, Fence, Journal, JsonLines, PendingApproval, PostedInputs, Record, RecordEntry,

@@ -57,5 +57,5 @@ pub use self::start::Start;
 pub use self::state::{QueuedMessages, SessionState};
 pub use self::subagent::{SubagentOrigin, SubagentRole, SubagentSettings, SubagentStatus};
 pub(crate) use self::subagent::{agent_name, agent_number};
-pub use self::timestamp::Timestamp;
+pub use self::timestamp::{InvalidTimestamp, Timestamp};
 pub use self::user_message::UserMessage;

@@ -162,10 +162,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_without_paths_resolves_none() {
-        let inner = MemoryEnvironment::new("/home/project").with_file("/home/.ssh/id", "KEY");
+        let inner = MemoryEnvironment::new("/user/project").with_file("/user/.ssh/id", "KEY");
         let env = Arc::new(CountingEnvironment { inner, resolved: AtomicUsize::new(0) });
-        let gate = HiddenPathGate::new(env.clone(), ["/home/.ssh", "/home/.netrc"]);
-        let gate: Arc<dyn Gate> = Arc::new(gate.with_visible("/home/.ssh/worktree"));
+        let gate = HiddenPathGate::new(env.clone(), ["/user/.ssh", "/user/.netrc"]);
+        let gate: Arc<dyn Gate> = Arc::new(gate.with_visible("/user/.ssh/worktree"));
         let mut registry = ToolRegistry::new();
         builtin::register_core(&mut registry).unwrap();
         for (tool, arguments, is_denied) in [

@@ -34,4 +34,4 @@ pub use options::ApplyOptions;
 pub use parse::{PatchStream, StreamItem, named_paths, parse, parse_outline};
 pub use plan::{Change, ChangeKind, Plan, plan};
 pub use syntax::{AddFile, DeleteFile, Hunk, HunkLine, Operation, Patch, UpdateFile};
-pub use unified::diff_hunks;
+pub use unified::{DiffPart, diff_hunks, diff_parts};

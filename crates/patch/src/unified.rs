@@ -26,21 +26,51 @@ const DEADLINE: Duration = Duration::from_millis(100);
 pub fn diff_hunks(old: &str, new: &str, context: usize) -> String {
     let [old, new] = [old, new].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
     let mut hunks = String::new();
-    for operations in group_diff_ops(operations(&old, &new), context) {
+    let deadline = Instant::now() + DEADLINE;
+    for operations in group_diff_ops(operations(&old, &new, Some(deadline)), context) {
         write_hunk(&mut hunks, &operations, &old, &new);
     }
     hunks
 }
 
-/// Returns the operations that turn `old` into `new`.
-fn operations(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
+/// Part of a comparison of two sequences: equal items, or items of the old sequence that items of the new one replace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiffPart {
+    /// The items of the old sequence.
+    pub old: Range<usize>,
+    /// The items of the new sequence.
+    pub new: Range<usize>,
+    /// Whether the items are equal.
+    pub is_equal: bool,
+}
+
+/// Compares two sequences, such as the words of two lines. The parts cover both sequences in their order.
+///
+/// There is no time limit: in the worst case the search takes quadratic time.
+///
+/// ```
+/// let parts = pintle_patch::diff_parts(&["a", " ", "b"], &["a", " ", "c"]);
+/// assert!(parts[0].is_equal && parts[0].old == (0..2));
+/// assert!(!parts[1].is_equal && parts[1].old == (2..3) && parts[1].new == (2..3));
+/// ```
+#[must_use]
+pub fn diff_parts(old: &[&str], new: &[&str]) -> Vec<DiffPart> {
+    let part = |operation: &DiffOp| DiffPart {
+        old: operation.old_range(),
+        new: operation.new_range(),
+        is_equal: operation.tag() == DiffTag::Equal,
+    };
+    operations(old, new, None).iter().map(part).collect()
+}
+
+/// Returns the operations that turn `old` into `new`. After the deadline a longer list is accepted.
+fn operations(old: &[&str], new: &[&str], deadline: Option<Instant>) -> Vec<DiffOp> {
     let mut ids = HashMap::new();
     let (old, new) = (number(&mut ids, old), number(&mut ids, new));
     let (old, new) = (old.as_slice(), new.as_slice());
-    let deadline = Instant::now() + DEADLINE;
     // One algorithm by name: a choice at run time would compile all of them, half of the machine code of this crate.
     let mut hook = Compact::new(Replace::new(Capture::new()), old, new);
-    let Ok(()) = myers::diff_deadline(&mut hook, old, 0..old.len(), new, 0..new.len(), Some(deadline));
+    let Ok(()) = myers::diff_deadline(&mut hook, old, 0..old.len(), new, 0..new.len(), deadline);
     hook.into_inner().into_inner().into_ops()
 }
 
@@ -118,6 +148,25 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn parts_cover_both_sequences(old in "[ab ]{0,12}", new in "[ab ]{0,12}") {
+            let [old, new] = [&old, &new].map(|text| text.split_inclusive(' ').collect::<Vec<_>>());
+            let parts = diff_parts(&old, &new);
+            let (mut old_end, mut new_end) = (0, 0);
+            for part in &parts {
+                prop_assert_eq!((part.old.start, part.new.start), (old_end, new_end));
+                prop_assert_eq!(part.is_equal, old[part.old.clone()] == new[part.new.clone()]);
+                (old_end, new_end) = (part.old.end, part.new.end);
+            }
+            prop_assert_eq!((old_end, new_end), (old.len(), new.len()));
+            let whole = similar::capture_diff_slices(similar::Algorithm::Myers, &old, &new);
+            let of_library = |operation: &DiffOp| (operation.old_range(), operation.new_range());
+            prop_assert_eq!(
+                parts.into_iter().map(|part| (part.old, part.new)).collect::<Vec<_>>(),
+                whole.iter().map(of_library).collect::<Vec<_>>()
+            );
+        }
+
         #[test]
         fn hunks_are_those_of_the_whole_library(old in "([abc]\n){0,12}[abc]?", new in "([abc]\n){0,12}[abc]?") {
             let [old_lines, new_lines] =

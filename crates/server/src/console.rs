@@ -1,23 +1,36 @@
-//! The web console, whose files are embedded in the server.
+//! The web console, whose files are embedded in the server, compressed.
 
+use std::io::Read as _;
 use std::sync::LazyLock;
 
 use axum::extract::Path;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY,
+};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use flate2::read::GzDecoder;
 
 use crate::problem::{NOT_FOUND, Problem};
 
 /// File of the console.
 struct ConsoleFile {
     name: &'static str,
-    bytes: &'static [u8],
+    /// The contents in the gzip format. `cargo xtask generate` writes them, also for a file that the list below lacks.
+    compressed: &'static [u8],
+}
+
+impl ConsoleFile {
+    fn contents(&self) -> std::io::Result<Vec<u8>> {
+        let mut contents = Vec::new();
+        GzDecoder::new(self.compressed).read_to_end(&mut contents)?;
+        Ok(contents)
+    }
 }
 
 macro_rules! file {
     ($name:literal) => {
-        ConsoleFile { name: $name, bytes: include_bytes!(concat!("../console/", $name)) }
+        ConsoleFile { name: $name, compressed: include_bytes!(concat!("../console-gzip/", $name, ".gz")) }
     };
 }
 
@@ -82,10 +95,10 @@ const FILES: &[ConsoleFile] = &[
     file!("types.js"),
 ];
 
-/// Entity tags of the files, in the same order.
+/// Entity tags of the files, in the same order. They are weak: the compressed and the plain file have the same tag.
 static TAGS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let tag = |file: &ConsoleFile| {
-        format!("\"{}\"", blake3::hash(file.bytes).to_hex().get(..16).unwrap_or_default())
+        format!("W/\"{}\"", blake3::hash(file.compressed).to_hex().get(..16).unwrap_or_default())
     };
     FILES.iter().map(tag).collect()
 });
@@ -109,13 +122,41 @@ fn serve(name: &str, headers: &HeaderMap) -> Response {
     let mut response = if headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        ([(CONTENT_TYPE, HeaderValue::from_static(media_type(name)))], file.bytes).into_response()
+        contents(file, accepts_gzip(headers))
     };
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response.headers_mut().insert(VARY, HeaderValue::from_static("accept-encoding"));
     if let Ok(tag) = HeaderValue::from_str(tag) {
         response.headers_mut().insert(ETAG, tag);
     }
     response
+}
+
+/// Returns the response with the contents of a file.
+fn contents(file: &ConsoleFile, is_compressed: bool) -> Response {
+    let media_type = (CONTENT_TYPE, HeaderValue::from_static(media_type(file.name)));
+    if is_compressed {
+        let encoding = (CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        return ([media_type, encoding], file.compressed).into_response();
+    }
+    match file.contents() {
+        Ok(contents) => ([media_type], contents).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+/// Returns whether the client accepts gzip: it lists it, and not with the weight 0.
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|coding| {
+        let mut parts = coding.split(';').map(str::trim);
+        let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
+        let is_refused = |part: &str| {
+            part.strip_prefix("q=")
+                .is_some_and(|weight| weight.parse::<f32>().is_ok_and(|weight| weight <= 0.0))
+        };
+        is_gzip && !parts.any(is_refused)
+    })
 }
 
 fn media_type(name: &str) -> &'static str {
@@ -128,18 +169,83 @@ fn media_type(name: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    #![expect(
+        clippy::disallowed_methods,
+        reason = "the directories of this crate are read, and written when asked for"
+    )]
+
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
     use super::*;
 
-    #[test]
-    #[expect(clippy::disallowed_methods, reason = "the directory of this crate is read")]
-    fn every_file_of_the_console_is_served() {
-        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/console");
-        let names = std::fs::read_dir(directory)
+    /// Returns the names of the files in a directory of this crate, in order.
+    fn names_in(directory: &str) -> Vec<String> {
+        let names = std::fs::read_dir(format!("{}/{directory}", env!("CARGO_MANIFEST_DIR")))
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<String> = names.filter(|name| name != "tsconfig.json").collect();
         names.sort_unstable();
-        assert_eq!(names, FILES.iter().map(|file| file.name).collect::<Vec<_>>());
+        names
+    }
+
+    #[test]
+    fn every_file_of_the_console_is_served() {
+        assert_eq!(names_in("console"), FILES.iter().map(|file| file.name).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_compressed_files_are_those_of_the_console() {
+        let root = env!("CARGO_MANIFEST_DIR");
+        let names = names_in("console");
+        if std::env::var_os("WRITE_CONSOLE").is_some() {
+            for name in &names {
+                let contents = std::fs::read(format!("{root}/console/{name}")).unwrap();
+                let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+                encoder.write_all(&contents).unwrap();
+                let compressed = encoder.finish().unwrap();
+                std::fs::write(format!("{root}/console-gzip/{name}.gz"), compressed).unwrap();
+            }
+        }
+        let compressed_names = names.iter().map(|name| format!("{name}.gz"));
+        assert_eq!(names_in("console-gzip"), compressed_names.collect::<Vec<_>>());
+        for name in &names {
+            let compressed = std::fs::read(format!("{root}/console-gzip/{name}.gz")).unwrap();
+            let mut contents = Vec::new();
+            GzDecoder::new(compressed.as_slice()).read_to_end(&mut contents).unwrap();
+            let is_current = contents == std::fs::read(format!("{root}/console/{name}")).unwrap();
+            assert!(is_current, "{name}.gz is outdated; to write it: cargo xtask generate");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_gets_the_encoding_that_it_accepts() {
+        let plain = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/console/index.html")).unwrap();
+        for (accepted, is_compressed) in [
+            (None, false),
+            (Some("identity"), false),
+            (Some("gzip"), true),
+            (Some("br, GZIP;q=0.5"), true),
+            (Some("gzip; q=0, br"), false),
+            (Some("gzip;q=0.000"), false),
+            (Some("x-gzipped"), false),
+        ] {
+            let accepted_header = accepted.map(|value| (ACCEPT_ENCODING, HeaderValue::from_static(value)));
+            let response = serve("index.html", &HeaderMap::from_iter(accepted_header));
+            assert_eq!(response.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
+            assert_eq!(response.headers()[VARY], "accept-encoding");
+            let encoding = response.headers().get(CONTENT_ENCODING).cloned();
+            assert_eq!(encoding, is_compressed.then(|| HeaderValue::from_static("gzip")), "{accepted:?}");
+            let mut body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap().to_vec();
+            if is_compressed {
+                let mut contents = Vec::new();
+                GzDecoder::new(body.as_slice()).read_to_end(&mut contents).unwrap();
+                body = contents;
+            }
+            assert!(body == plain, "{accepted:?}");
+        }
     }
 
     #[test]

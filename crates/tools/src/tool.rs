@@ -306,8 +306,17 @@ impl<T: Tool> DynTool for T {
     }
 
     async fn call_json(&self, arguments: Value, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        self.call_parsed(self.parse(&arguments)?, cx).await
+        parse_and_call(self, arguments, cx).await
     }
+}
+
+/// Parses the arguments and runs the call. Not generic, so that it is compiled once and not for each tool.
+async fn parse_and_call(
+    tool: &dyn DynTool,
+    arguments: Value,
+    cx: &ToolContext,
+) -> Result<ToolOutput, ToolError> {
+    tool.call_parsed(tool.parse(&arguments)?, cx).await
 }
 
 /// Returns the error of arguments that fit the schema but not the type.

@@ -382,12 +382,13 @@ impl ExecutionEnvironment for CountingEnvironment {
 
 #[tokio::test]
 async fn paths_and_roots_are_resolved_in_one_call() {
-    let inner = MemoryEnvironment::new("/root").with_file("/root/file", "x").with_file("/other/file", "x");
+    let inner =
+        MemoryEnvironment::new("/project").with_file("/project/file", "x").with_file("/other/file", "x");
     let counting = Arc::new(CountingEnvironment { inner, resolutions: AtomicUsize::new(0) });
-    let confined = ConfinedEnvironment::new(Arc::clone(&counting), ["/root", "/other"]);
+    let confined = ConfinedEnvironment::new(Arc::clone(&counting), ["/project", "/other"]);
     confined.read(Path::new("/other/file"), None).await.unwrap();
     assert_eq!(counting.resolutions.swap(0, Ordering::Relaxed), 1);
-    let paths = ["/root/file", "/root/new", "/elsewhere", "/other"].map(PathBuf::from);
+    let paths = ["/project/file", "/project/new", "/elsewhere", "/other"].map(PathBuf::from);
     let resolved = confined.canonicalize_many(&paths).await.unwrap();
     assert_eq!(counting.resolutions.swap(0, Ordering::Relaxed), 1);
     for (path, resolved) in paths.iter().zip(resolved) {

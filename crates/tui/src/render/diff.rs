@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices};
+use pintle_patch::diff_parts;
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::line::{Face, StyledLine};
@@ -106,19 +106,18 @@ fn pair(old: &str, new: &str) -> (StyledLine, StyledLine) {
         return (line(old), line(new));
     }
     let (old_words, new_words) = (words(old), words(new));
-    let changes = capture_diff_slices(Algorithm::Myers, &old_words, &new_words);
-    let is_same = |change: &&DiffOp| change.tag() == DiffTag::Equal;
-    let same: usize =
-        changes.iter().filter(is_same).map(|same| text(&old_words, same.old_range()).len()).sum();
+    let parts = diff_parts(&old_words, &new_words);
+    let equal = parts.iter().filter(|part| part.is_equal);
+    let same: usize = equal.map(|part| text(&old_words, part.old.clone()).len()).sum();
     if 2 * same * 100 < (old.len() + new.len()) * MIN_SAME {
         return (line(old), line(new));
     }
     let mut removed = StyledLine::new("-", Face::FAILURE);
     let mut added = StyledLine::new("+", Face::SUCCESS);
-    for change in changes {
-        let mark = if change.tag() == DiffTag::Equal { Face::PLAIN } else { Face::REVERSED };
-        removed.push(text(&old_words, change.old_range()), Face::FAILURE.and(mark));
-        added.push(text(&new_words, change.new_range()), Face::SUCCESS.and(mark));
+    for part in parts {
+        let mark = if part.is_equal { Face::PLAIN } else { Face::REVERSED };
+        removed.push(text(&old_words, part.old), Face::FAILURE.and(mark));
+        added.push(text(&new_words, part.new), Face::SUCCESS.and(mark));
     }
     (removed, added)
 }

@@ -156,11 +156,26 @@ async fn a_client_can_be_held_to_the_host_of_a_call() {
     let (kind, message) = fetch(&held, &server.url("/to-loopback")).await.unwrap_err();
     assert_eq!(kind, WebErrorKind::Refused);
     assert!(message.contains("leads to another host") && message.contains("127.0.0.2"), "{message}");
-    let hosts =
-        ["https://Docs.RS/a", "http://user@docs.rs:8080/", "https://xn--bcher-kva.example/", "docs.rs"];
-    let hosts = hosts.map(|url| held.host(url));
+    let hosts = ["https://Docs.RS/a", "http://user@docs.rs:8080/", "docs.rs"].map(|url| held.host(url));
     let host = |host: &str| Some(host.to_owned());
-    assert_eq!(hosts, [host("docs.rs"), host("docs.rs"), host("xn--bcher-kva.example"), None]);
+    assert_eq!(hosts, [host("docs.rs"), host("docs.rs"), None]);
+}
+
+#[test]
+fn names_of_hosts_have_one_form() {
+    let host = |url: &str| client().host(url);
+    for url in [
+        "https://xn--bcher-kva.example/",
+        "https://b\u{fc}cher.example/",
+        "https://BU\u{308}CHER\u{3002}example/",
+    ] {
+        assert_eq!(host(url).as_deref(), Some("xn--bcher-kva.example"), "{url}");
+    }
+    // Digits of full width are an address, which the rules of addresses judge.
+    assert_eq!(host("http://\u{ff11}27.0.0.1/").as_deref(), Some("127.0.0.1"));
+    for url in ["https://a\u{202e}b.example/", "https://xn--a.example/", "https://a%00b.example/"] {
+        assert_eq!(host(url), None, "{url:?}");
+    }
 }
 
 #[tokio::test]

@@ -315,7 +315,7 @@ async fn a_tree_survives_a_cut_at_any_input() {
         // Nothing of a subagent exists before it is on its parent's record.
         kept.retain(|id, _| *id == root || spawned);
         kept.insert(root.clone(), text);
-        let journals = Journals(Arc::new(Mutex::new(kept)));
+        let journals = Journals(Arc::new(Mutex::new(kept)), Arc::default());
         let answered =
             cut_record.replay().unwrap().history.iter().filter(|turn| turn.is_complete_response()).count();
         let mut rest = [calls(&[spawn("Answer.")]), calls(&[wait("agent_1")]), Message::assistant("done")]
