@@ -41,11 +41,12 @@ stateless_tool! {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ReadFileInput {
-    /// The absolute path of the file.
+    /// Absolute path.
+    #[schemars(description = "")]
     pub file_path: String,
-    /// The number of the first line to read, counted from 1. Default: 1.
+    /// First line, counted from 1.
     pub offset: Option<usize>,
-    /// The most lines to read. Default: 2000.
+    /// Most lines. Default: 2000.
     #[schemars(range(min = 1))]
     pub limit: Option<usize>,
 }

@@ -21,13 +21,17 @@ stateless_tool! {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct EditInput {
-    /// The absolute path of the file.
+    /// Absolute path.
+    #[schemars(description = "")]
     pub file_path: String,
     /// The exact text to replace.
+    #[schemars(description = "")]
     pub old_string: String,
     /// The text to put in its place, which must differ from it.
+    #[schemars(description = "")]
     pub new_string: String,
     /// Whether to replace every occurrence of `old_string`.
+    #[schemars(description = "")]
     #[serde(default)]
     pub replace_all: bool,
 }

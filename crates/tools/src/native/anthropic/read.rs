@@ -25,11 +25,13 @@ stateless_tool! {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ReadInput {
-    /// The absolute path of the file.
+    /// Absolute path.
+    #[schemars(description = "")]
     pub file_path: String,
-    /// The number of the line to start at, counted from 1. Only for files that are too long to be read at once.
+    /// First line, counted from 1.
     pub offset: Option<f64>,
-    /// How many lines to read. Only for files that are too long to be read at once.
+    /// Number of lines.
+    #[schemars(description = "")]
     pub limit: Option<f64>,
 }
 

@@ -21,9 +21,11 @@ stateless_tool! {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct WriteInput {
-    /// The absolute path of the file.
+    /// Absolute path.
+    #[schemars(description = "")]
     pub file_path: String,
-    /// The whole content of the file.
+    /// The complete content.
+    #[schemars(description = "")]
     pub content: String,
 }
 
