@@ -14,6 +14,7 @@ mod editor;
 mod embedded_host;
 mod exec;
 mod files;
+mod first_request;
 mod gate_order;
 mod grants;
 mod home;

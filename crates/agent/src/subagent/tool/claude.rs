@@ -18,17 +18,21 @@ struct Task(Arc<Roster>);
 /// The arguments of `Task`.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct TaskInput {
-    /// The task in a few words, for people.
+    /// The task in a few words.
+    #[schemars(description = "")]
     description: String,
-    /// The task, complete in itself: the agent knows nothing of this conversation.
+    /// The complete task.
+    #[schemars(description = "")]
     prompt: String,
-    /// Which kind of agent: `general-purpose` may do what you may, `Explore` looks and changes nothing.
+    /// `Explore` changes nothing.
     subagent_type: SubagentType,
-    /// Another model than yours.
+    /// Default: your own.
+    #[schemars(description = "")]
     model: Option<Model>,
-    /// The id of an agent that has finished before; it goes on in its conversation.
+    /// The id of a finished agent to continue with.
     resume: Option<String>,
-    /// How often its model may answer. Default: without limit.
+    /// Default: no limit.
+    #[schemars(description = "")]
     max_turns: Option<u64>,
 }
 
