@@ -58,7 +58,7 @@ pub struct Edit<'a> {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct EditFileInput {
-    /// Absolute path.
+    /// The absolute path of the file.
     #[schemars(description = "")]
     pub file_path: String,
     /// The exact text to find, with its indentation. It must occur once, unless `replace_all` is set.
@@ -76,7 +76,7 @@ pub struct EditFileInput {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct GeminiEditFileInput {
-    /// Absolute path.
+    /// The absolute path of the file.
     #[schemars(description = "")]
     pub file_path: String,
     /// The purpose of the change, for the user.

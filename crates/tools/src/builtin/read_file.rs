@@ -41,7 +41,7 @@ stateless_tool! {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ReadFileInput {
-    /// Absolute path.
+    /// The absolute path of the file.
     #[schemars(description = "")]
     pub file_path: String,
     /// First line, counted from 1.

@@ -31,10 +31,10 @@ stateless_tool! {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct WriteFileInput {
-    /// Absolute path.
+    /// The absolute path of the file.
     #[schemars(description = "")]
     pub file_path: String,
-    /// The complete content.
+    /// The whole content of the file.
     #[schemars(description = "")]
     pub content: String,
 }

@@ -18,20 +18,20 @@ struct Task(Arc<Roster>);
 /// The arguments of `Task`.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct TaskInput {
-    /// The task in a few words.
+    /// The task in a few words, for people.
     #[schemars(description = "")]
     description: String,
-    /// The complete task.
+    /// The task, complete in itself: the agent knows nothing of this conversation.
     #[schemars(description = "")]
     prompt: String,
     /// `Explore` changes nothing.
     subagent_type: SubagentType,
-    /// Default: your own.
+    /// Another model than yours.
     #[schemars(description = "")]
     model: Option<Model>,
     /// The id of a finished agent to continue with.
     resume: Option<String>,
-    /// Default: no limit.
+    /// How often its model may answer. Default: without limit.
     #[schemars(description = "")]
     max_turns: Option<u64>,
 }

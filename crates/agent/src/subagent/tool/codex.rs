@@ -50,7 +50,7 @@ struct SpawnAgent(Arc<Roster>);
 /// The arguments of `spawn_agent`.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SpawnAgentInput {
-    /// The complete task.
+    /// The task, complete in itself: the agent knows nothing of this conversation.
     #[schemars(description = "")]
     message: String,
     /// `explorer` changes nothing.

@@ -21,7 +21,7 @@ struct InvokeAgent(Arc<Roster>);
 struct InvokeAgentInput {
     /// `codebase_investigator` changes nothing.
     agent_name: AgentName,
-    /// The complete task.
+    /// The task, complete in itself: the agent knows nothing of this conversation.
     #[schemars(description = "")]
     prompt: String,
 }

@@ -23,12 +23,12 @@ struct SpawnAgent(Arc<Roster>);
 /// The arguments of `spawn_agent`.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SpawnAgentInput {
-    /// The complete task.
+    /// The task, complete in itself: the subagent knows nothing of this conversation.
     #[schemars(description = "")]
     task: String,
     /// A directory below your own. Default: your own.
     working_dir: Option<String>,
-    /// Default: your own.
+    /// Another model than yours.
     #[schemars(description = "")]
     model: Option<String>,
     /// Default: 0, no limit.

@@ -31,7 +31,7 @@ pub struct ShellStartInput {
     /// The command line to run.
     #[schemars(description = "")]
     pub command: String,
-    /// A few words about the command.
+    /// What the command does, in a few words, for people who follow along.
     #[schemars(description = "")]
     pub description: Option<String>,
 }

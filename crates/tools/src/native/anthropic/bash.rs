@@ -44,7 +44,7 @@ pub struct BashInput {
     pub command: String,
     /// Milliseconds; default 120000, at most 600000.
     pub timeout: Option<f64>,
-    /// A few words about the command.
+    /// What the command does, in a few words, for people who follow along.
     #[schemars(description = "")]
     pub description: Option<String>,
     /// Whether the command shall go on while you do something else. `TaskOutput` then reads what it writes.

@@ -21,7 +21,7 @@ stateless_tool! {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct EditInput {
-    /// Absolute path.
+    /// The absolute path of the file.
     #[schemars(description = "")]
     pub file_path: String,
     /// The exact text to replace.

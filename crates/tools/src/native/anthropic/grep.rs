@@ -55,7 +55,7 @@ pub struct GrepInput {
     /// The same as `-C`.
     #[schemars(description = "")]
     pub context: Option<f64>,
-    /// Default: true.
+    /// Whether to show line numbers. In `content` mode only. Default: true.
     #[schemars(description = "")]
     #[serde(rename = "-n")]
     pub line_numbers: Option<bool>,
@@ -66,10 +66,10 @@ pub struct GrepInput {
     /// Such as `rust`.
     #[serde(rename = "type")]
     pub file_type: Option<String>,
-    /// Maximum number of lines or entries; 0, the default, is no limit.
+    /// Show only the first so many lines or entries. Default: 0, which sets no limit.
     #[schemars(description = "")]
     pub head_limit: Option<f64>,
-    /// Lines or entries to skip.
+    /// Leave out so many lines or entries before the first that is shown. Default: 0.
     #[schemars(description = "")]
     pub offset: Option<f64>,
 }

@@ -26,7 +26,7 @@ stateless_tool! {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct NotebookEditInput {
-    /// Absolute path.
+    /// The absolute path of the notebook.
     #[schemars(description = "")]
     pub notebook_path: String,
     /// ID, or number as `Read` shows it. `insert` adds after it, or at the start without it.

@@ -25,12 +25,12 @@ stateless_tool! {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ReadInput {
-    /// Absolute path.
+    /// The absolute path of the file.
     #[schemars(description = "")]
     pub file_path: String,
     /// First line, counted from 1.
     pub offset: Option<f64>,
-    /// Number of lines.
+    /// How many lines to read. Only for files that are too long to be read at once.
     #[schemars(description = "")]
     pub limit: Option<f64>,
 }

@@ -26,7 +26,7 @@ stateless_tool! {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct TaskOutputInput {
-    /// The ID from `Bash`.
+    /// The ID that `Bash` gave.
     #[schemars(description = "")]
     pub task_id: String,
     /// Whether to wait until the command has ended.

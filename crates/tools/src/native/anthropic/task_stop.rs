@@ -20,7 +20,7 @@ stateless_tool! {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct TaskStopInput {
-    /// The ID from `Bash`.
+    /// The ID that `Bash` gave.
     #[schemars(description = "")]
     pub task_id: String,
 }

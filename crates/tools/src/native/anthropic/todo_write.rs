@@ -29,7 +29,7 @@ pub struct TodoWriteInput {
 #[schemars(description = "")]
 #[non_exhaustive]
 pub struct Todo {
-    /// Such as `Run the tests`.
+    /// What is to be done, as an order: `Run the tests`.
     #[schemars(description = "")]
     #[schemars(length(min = 1))]
     pub content: String,

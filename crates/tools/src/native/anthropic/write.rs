@@ -21,10 +21,10 @@ stateless_tool! {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct WriteInput {
-    /// Absolute path.
+    /// The absolute path of the file.
     #[schemars(description = "")]
     pub file_path: String,
-    /// The complete content.
+    /// The whole content of the file.
     #[schemars(description = "")]
     pub content: String,
 }
