@@ -23,6 +23,7 @@ in_each_dialect![
     loaded_documents_are_reported,
     every_layer_is_sent_in_order,
     instructions_are_the_providers_own,
+    skills_add_the_tool_that_loads_them,
 ];
 
 /// Creates a repository with a document, a skill and a modified file.
@@ -289,12 +290,12 @@ async fn instructions_are_the_providers_own(dialect: Dialect) {
             "You help with software work in the user's own repository",
             "# Choosing a tool",
             "Read a file before you edit or overwrite it.",
-            "**and must be unique in it**",
+            "Keep `old_string` short",
             "\n# Writing code\n",
         ],
         Dialect::Gemini => [
             "specialised in software engineering",
-            "`old_string` must stand in the file once.",
+            "`old_string` must be in the file once",
             "`GEMINI.md`",
             "# Workflow for software tasks",
             "# Core mandates",
@@ -317,4 +318,16 @@ async fn instructions_are_the_providers_own(dialect: Dialect) {
             assert_eq!(base.contains(topic), other == dialect, "{topic:?} of {other} in {base}");
         }
     }
+}
+
+/// Without skills the tool would have no use.
+async fn skills_add_the_tool_that_loads_them(dialect: Dialect) {
+    let (with, without) = (repository(), tempfile::tempdir().unwrap());
+    let offers = async |directory: &Path| {
+        let native = profile(dialect).with_toolset(Toolset::Native);
+        let (request, _) = session_at(MORNING, native, dialect, directory).await;
+        offered(&request).iter().any(|(name, _)| ["Skill", "activate_skill"].contains(&name.as_str()))
+    };
+    let is_native = matches!(dialect, Dialect::AnthropicMessages | Dialect::Gemini);
+    assert_eq!((offers(with.path()).await, offers(without.path()).await), (is_native, false));
 }

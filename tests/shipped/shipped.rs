@@ -15,6 +15,7 @@ mod editor;
 mod embedded_host;
 mod exec;
 mod files;
+mod first_request;
 mod gate_order;
 mod git_facts;
 mod grants;

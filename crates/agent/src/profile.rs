@@ -177,6 +177,16 @@ impl ProviderProfile {
         self.tool_registry.definitions()
     }
 
+    /// Returns the definitions for a request. Without skills, the built-in tool that loads them is left out. It can still
+    /// be called.
+    pub(crate) fn offered_tools(&self, has_skills: bool) -> ToolList {
+        let tools = self.tools();
+        if has_skills || !tools.iter().any(|tool| skill::loads_skills(tool)) {
+            return tools;
+        }
+        tools.iter().filter(|tool| !skill::loads_skills(tool)).cloned().collect()
+    }
+
     /// Reads the project documents and skills between `git_root` and the working directory, by this profile's names and
     /// within the limits of its window (section 6.5). Never fails; dropping the future stops the reading.
     pub async fn project_docs(&self, env: &dyn ExecutionEnvironment, git_root: Option<&Path>) -> ProjectDocs {
@@ -207,11 +217,12 @@ impl ProviderProfile {
         docs: &ProjectDocs,
         user_instructions: Option<&str>,
     ) -> Vec<PromptLayer> {
+        let tools = self.offered_tools(!docs.skills.is_empty());
         let facts = ProfileFacts {
             base_instructions: &self.base_instructions,
             model: self.display_name.as_deref().unwrap_or(&self.model),
             knowledge_cutoff: self.knowledge_cutoff.as_deref(),
-            tools: &self.tool_registry,
+            tools: &tools,
             skill_list_budget: SKILLS_BUDGET.min(self.text_budget()),
         };
         prompt::layers(&facts, environment, docs, user_instructions)

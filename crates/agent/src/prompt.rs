@@ -5,7 +5,7 @@ mod environment;
 mod git;
 
 use pintle_env::Redactions;
-use pintle_tools::ToolRegistry;
+use pintle_llm::ToolList;
 use serde::{Deserialize, Serialize};
 
 pub use self::environment::{EnvironmentContext, GitContext};
@@ -35,7 +35,7 @@ pub enum LayerKind {
     Environment,
     /// Git snapshot (section 6.4), the last part of the environment block: facts that change with the work tree.
     Git,
-    /// List of the tools, one line each.
+    /// List of the tools, with the first sentence of each description.
     Tools,
     /// Project documents (section 6.5).
     ProjectDocuments,
@@ -52,7 +52,8 @@ pub(crate) struct ProfileFacts<'p> {
     /// Display name of the model, or its identifier.
     pub(crate) model: &'p str,
     pub(crate) knowledge_cutoff: Option<&'p str>,
-    pub(crate) tools: &'p ToolRegistry,
+    /// Tools that the request defines.
+    pub(crate) tools: &'p ToolList,
     /// Maximum size of the skill list, in bytes.
     pub(crate) skill_list_budget: usize,
 }
@@ -177,22 +178,26 @@ fn short_status(git: &GitContext) -> String {
     }
 }
 
-/// Lists the tools with the first paragraph of their descriptions; the definitions have the full text.
-fn tool_list(registry: &ToolRegistry) -> String {
-    let definitions = registry.definitions();
-    if definitions.is_empty() {
+/// Lists the tools with the first sentence of their descriptions; the definitions have the full text.
+fn tool_list(tools: &ToolList) -> String {
+    if tools.is_empty() {
         return String::new();
     }
-    let lines: Vec<String> = definitions
+    let lines: Vec<String> = tools
         .iter()
-        .map(|tool| format!("- `{}`: {}", tool.name, first_paragraph(&tool.description)))
+        .map(|tool| format!("- `{}`: {}", tool.name, first_sentence(&tool.description)))
         .collect();
     format!("{TOOLS}\n{}", lines.join("\n"))
 }
 
-fn first_paragraph(text: &str) -> String {
+/// Returns the text up to the first full stop that a space follows, or else the first paragraph, on one line.
+fn first_sentence(text: &str) -> String {
     let lines = text.trim().lines().map(str::trim).take_while(|line| !line.is_empty());
-    lines.collect::<Vec<_>>().join(" ")
+    let mut paragraph = lines.collect::<Vec<_>>().join(" ");
+    if let Some(stop) = paragraph.find(". ") {
+        paragraph.truncate(stop + 1);
+    }
+    paragraph
 }
 
 fn project_documents(docs: &ProjectDocs) -> String {

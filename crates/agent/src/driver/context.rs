@@ -129,7 +129,7 @@ impl ContextLoader {
         );
         context.stable_prompt = prompt.stable;
         context.project = LoadedProject::from(&docs);
-        context.tools = profile.tools();
+        context.tools = profile.offered_tools(!docs.skills.is_empty());
         context.call_kinds = call_kinds(&profile.tool_registry);
         context.provider_options.clone_from(&profile.provider_options);
         context.max_tokens = profile.max_output_tokens;

@@ -212,7 +212,7 @@ impl Driver {
         let profile = &self.profile;
         context.provider == profile.provider
             && context.model == profile.model
-            && context.tools == profile.tools()
+            && context.tools == profile.offered_tools(!context.project.skills.is_empty())
             && context.provider_options == profile.provider_options
             && context.max_tokens == profile.max_output_tokens
     }

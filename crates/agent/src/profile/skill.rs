@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pintle_env::{EnvError, ExecutionEnvironment};
+use pintle_llm::ToolDefinition;
 use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolErrorKind, ToolOutput, tool_properties};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,6 +17,14 @@ const MAX_DEPTH: usize = 64;
 
 /// Description of both tools.
 const DESCRIPTION: &str = include_str!("../../prompts/skill.md");
+
+/// Names of both tools.
+const NAMES: [&str; 2] = ["Skill", "activate_skill"];
+
+/// Returns whether this is one of both tools, and not a tool of an application with the same name.
+pub(super) fn loads_skills(tool: &ToolDefinition) -> bool {
+    NAMES.contains(&tool.name.as_str()) && tool.description == DESCRIPTION.trim_end()
+}
 
 /// Creates Claude Code's tool for skills in these directories.
 pub(super) fn claude_skill(skill_dirs: &[String]) -> Skill {
@@ -35,8 +44,9 @@ pub(super) struct Skill {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct SkillInput {
     /// The name of the skill, as the prompt lists it.
+    #[schemars(description = "")]
     skill: String,
-    /// What the skill is used on, if it says that it takes arguments.
+    /// Arguments, if the skill takes any.
     args: Option<String>,
 }
 
@@ -63,6 +73,7 @@ pub(super) struct ActivateSkill {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct ActivateSkillInput {
     /// The name of the skill, as the prompt lists it.
+    #[schemars(description = "")]
     name: String,
 }
 
@@ -184,12 +195,25 @@ mod tests {
     }
 
     #[test]
-    fn the_description_is_that_of_earlier_sessions() {
+    fn the_tools_have_the_reviewed_description() {
         assert_eq!(
             Tool::description(&claude_skill(&[])),
-            "Loads a skill: instructions for one kind of work. Call it before you begin work of the kind that a skill in \
-             the list of skills describes, and follow what it says."
+            "Loads a skill: instructions for one kind of work. Load it before work that its description in the list of \
+             skills fits, and follow it."
         );
+    }
+
+    #[test]
+    fn only_the_built_in_tools_load_skills() {
+        let mut registry = ToolRegistry::new();
+        registry.register(claude_skill(&[])).unwrap();
+        registry.register(gemini_skill(&[])).unwrap();
+        assert!(registry.definitions().iter().all(|tool| loads_skills(tool)));
+        let schema = json!({"type": "object"});
+        for (name, description) in [("Skill", "Ours."), ("Read", DESCRIPTION.trim_end())] {
+            let other = ToolDefinition::new(name, description, schema.clone()).unwrap();
+            assert!(!loads_skills(&other), "{name}");
+        }
     }
 
     #[tokio::test]

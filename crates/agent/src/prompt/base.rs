@@ -56,7 +56,7 @@ pub(crate) const COMPATIBLE: BasePrompt = BasePrompt::new(
 );
 
 /// Maximum size of a prompt, in bytes.
-const MAX_BYTES: usize = 9_000;
+const MAX_BYTES: usize = 5_500;
 
 impl BasePrompt {
     /// Creates a prompt from its two files. Evaluated at compile time, where a wrong placeholder is an error.

@@ -79,9 +79,7 @@ fn a_complete_prompt_in_order() {
 
     # Tools
 
-    These tools are available. Their definitions say more.
-
-    - `look`: Looks at a file. As often as you like.
+    - `look`: Looks at a file.
     - `run`: Runs a command.
 
     # Project instructions
@@ -99,7 +97,7 @@ fn a_complete_prompt_in_order() {
 
     # Skills
 
-    Each of these files has instructions for one kind of work. When a task is of a kind that a description names, read the file before you begin, and follow it; paths in it are relative to its directory. Do not read those that the task does not need.
+    Instructions for kinds of work. When a task fits a description, load the skill or read its file before you begin, and follow it. Paths in it are relative to its directory.
 
     - `forms` (`/p/.agents/skills/forms/SKILL.md`): Fill in PDF forms.
 
@@ -108,6 +106,18 @@ fn a_complete_prompt_in_order() {
     Answer in French.
     "#);
     assert_eq!(prompt, profile.build_system_prompt(&environment, &docs, Some("Answer in French.")));
+}
+
+#[test]
+fn tools_are_listed_with_one_sentence() {
+    for (description, expected) in [
+        ("Runs a command.", "Runs a command."),
+        ("Reads v4a\npatches. More.", "Reads v4a patches."),
+        ("\nReads *.rs files\n\nMore.", "Reads *.rs files"),
+        ("", ""),
+    ] {
+        assert_eq!(first_sentence(description), expected);
+    }
 }
 
 #[test]

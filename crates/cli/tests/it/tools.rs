@@ -95,7 +95,7 @@ fn anthropic_tools() {
     WebFetch(prompt*: string, url*: string)
     TodoWrite(todos*: array)
     WebSearch(allowed_domains: array, blocked_domains: array, query*: string)
-    TaskStop(shell_id: string, task_id: string)
+    TaskStop(task_id*: string)
     Skill(args: string, skill*: string)
     Task(description*: string, max_turns: integer, model: string, prompt*: string, resume: string, subagent_type*: string)
     ");
@@ -208,11 +208,11 @@ fn tools_are_shown_exactly_as_sent() {
         }
         tool.to_string()
     };
-    insta::assert_snapshot!(of("openai", "view_image"), @r#"{"name":"view_image","parameters":{"additionalProperties":false,"properties":{"path":{"description":"The path of the image file.","type":"string"}},"required":["path"],"type":"object"},"strict":false,"type":"function"}"#);
+    insta::assert_snapshot!(of("openai", "view_image"), @r#"{"name":"view_image","parameters":{"additionalProperties":false,"properties":{"path":{"type":"string"}},"required":["path"],"type":"object"},"strict":false,"type":"function"}"#);
     insta::assert_snapshot!(of("openai", "apply_patch"), @r#"{"name":"apply_patch","type":"custom"}"#);
-    insta::assert_snapshot!(of("anthropic", "WebFetch"), @r#"{"input_schema":{"additionalProperties":false,"properties":{"prompt":{"description":"What you look for on the page, for people who follow along. You get the whole page.","type":"string"},"url":{"description":"The full address of the page, with `https://` or `http://`.","type":"string"}},"required":["url","prompt"],"type":"object"},"name":"WebFetch"}"#);
-    insta::assert_snapshot!(of("gemini", "google_web_search"), @r#"{"name":"google_web_search","parametersJsonSchema":{"additionalProperties":false,"properties":{"query":{"description":"The words to search for.","type":"string"}},"required":["query"],"type":"object"}}"#);
-    insta::assert_snapshot!(of("openai-compatible", "glob"), @r#"{"function":{"name":"glob","parameters":{"additionalProperties":false,"properties":{"path":{"description":"The directory to search. Default: the working directory.","type":"string"},"pattern":{"description":"The pattern, for instance `**/*.ts`, relative to `path`.","type":"string"}},"required":["pattern"],"type":"object"}},"type":"function"}"#);
+    insta::assert_snapshot!(of("anthropic", "WebFetch"), @r#"{"input_schema":{"additionalProperties":false,"properties":{"prompt":{"description":"What you look for, for the user. You get the whole page.","type":"string"},"url":{"description":"With `https://` or `http://`.","type":"string"}},"required":["url","prompt"],"type":"object"},"name":"WebFetch"}"#);
+    insta::assert_snapshot!(of("gemini", "google_web_search"), @r#"{"name":"google_web_search","parametersJsonSchema":{"additionalProperties":false,"properties":{"query":{"type":"string"}},"required":["query"],"type":"object"}}"#);
+    insta::assert_snapshot!(of("openai-compatible", "glob"), @r#"{"function":{"name":"glob","parameters":{"additionalProperties":false,"properties":{"path":{"description":"Default: the working directory.","type":"string"},"pattern":{"description":"Relative to `path`.","type":"string"}},"required":["pattern"],"type":"object"}},"type":"function"}"#);
     let provider_tool = wire_tools("openai", "native").into_iter().find(|tool| tool["type"] == "web_search");
     assert_eq!(provider_tool.unwrap(), json!({"type": "web_search", "external_web_access": true}));
 }

@@ -23,9 +23,9 @@ stateless_tool! {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct AskUserInput {
-    /// The question, complete in itself: the user may not have followed every step.
+    /// Complete in itself.
     pub question: String,
-    /// Answers to choose from, the recommended one first, at most 10. The user may always answer something else.
+    /// At most 10 answers, the recommended one first. The user may answer something else.
     pub options: Option<Vec<String>>,
 }
 

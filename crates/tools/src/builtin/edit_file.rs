@@ -59,12 +59,16 @@ pub struct Edit<'a> {
 #[non_exhaustive]
 pub struct EditFileInput {
     /// The absolute path of the file.
+    #[schemars(description = "")]
     pub file_path: String,
     /// The exact text to find, with its indentation. It must occur once, unless `replace_all` is set.
+    #[schemars(description = "")]
     pub old_string: String,
     /// The text to put in its place; empty to delete it.
+    #[schemars(description = "")]
     pub new_string: String,
     /// Whether to replace every occurrence. Default: false.
+    #[schemars(description = "")]
     pub replace_all: Option<bool>,
 }
 
@@ -73,18 +77,22 @@ pub struct EditFileInput {
 #[non_exhaustive]
 pub struct GeminiEditFileInput {
     /// The absolute path of the file.
+    #[schemars(description = "")]
     pub file_path: String,
-    /// What the change is for, in a sentence or two, for people who follow along.
+    /// The purpose of the change, for the user.
     pub instruction: Option<String>,
     /// The exact text to find, with its indentation. It must occur once, unless `expected_replacements` or
     /// `replace_all` is set.
+    #[schemars(description = "")]
     pub old_string: String,
     /// The text to put in its place; empty to delete it.
+    #[schemars(description = "")]
     pub new_string: String,
-    /// How many times `old_string` must occur; every occurrence is replaced. Default: 1.
+    /// Occurrences of `old_string`, which are all replaced. Default: 1.
     #[schemars(range(min = 1))]
     pub expected_replacements: Option<usize>,
     /// Whether to replace every occurrence, however many there are. Default: false.
+    #[schemars(description = "")]
     pub replace_all: Option<bool>,
 }
 

@@ -23,9 +23,9 @@ stateless_tool! {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct GlobInput {
-    /// The pattern, for instance `**/*.ts`, relative to `path`.
+    /// Relative to `path`.
     pub pattern: String,
-    /// The directory to search. Default: the working directory.
+    /// Default: the working directory.
     pub path: Option<String>,
 }
 

@@ -30,18 +30,19 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct GrepInput {
     /// The regular expression to search for.
+    #[schemars(description = "")]
     pub pattern: String,
-    /// The directory or file to search. Default: the working directory.
+    /// Directory or file. Default: the working directory.
     pub path: Option<String>,
-    /// Search only files that match this glob, for instance `*.py`.
+    /// Only matching files, such as `*.py`.
     pub glob_filter: Option<String>,
     /// Whether to ignore case. Default: false.
+    #[schemars(description = "")]
     pub case_insensitive: Option<bool>,
-    /// The most matching lines to return; in the other output modes, the most files. Default: 100.
+    /// Most lines, or files. Default: 100.
     #[schemars(range(min = 1))]
     pub max_results: Option<usize>,
-    /// What to return: the matching lines (`content`), the paths of the files with a match (`files_with_matches`),
-    /// or these with the number of their matching lines (`count`). Default: `content`.
+    /// Lines (`content`, the default), paths, or paths with the number of lines.
     pub output_mode: Option<GrepOutputMode>,
 }
 

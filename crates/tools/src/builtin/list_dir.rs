@@ -21,9 +21,9 @@ stateless_tool! {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ListDirInput {
-    /// The directory to list. Default: the working directory.
+    /// Default: the working directory.
     pub path: Option<String>,
-    /// How many levels to show. Default: 1.
+    /// Levels to show. Default: 1.
     #[schemars(range(min = 1))]
     pub depth: Option<usize>,
 }

@@ -42,10 +42,11 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct ReadFileInput {
     /// The absolute path of the file.
+    #[schemars(description = "")]
     pub file_path: String,
-    /// The number of the first line to read, counted from 1. Default: 1.
+    /// First line, counted from 1.
     pub offset: Option<usize>,
-    /// The most lines to read. Default: 2000.
+    /// Most lines. Default: 2000.
     #[schemars(range(min = 1))]
     pub limit: Option<usize>,
 }

@@ -37,7 +37,7 @@ stateless_tool! {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ReadManyFilesInput {
-    /// The files, each as an absolute path or as a glob such as `src/**/*.py`.
+    /// Absolute paths or globs.
     #[schemars(length(min = 1))]
     pub paths: Vec<String>,
 }

@@ -33,11 +33,12 @@ pub struct Shell {
 #[non_exhaustive]
 pub struct ShellInput {
     /// The command line to run.
+    #[schemars(description = "")]
     pub command: String,
-    /// How long the command may run, in milliseconds.
+    /// Milliseconds.
     #[schemars(range(min = 1))]
     pub timeout_ms: Option<u64>,
-    /// What the command does, in a few words, for people who follow along.
+    /// A few words about the command.
     pub description: Option<String>,
 }
 

@@ -24,25 +24,28 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct UpdatePlanInput {
     /// Every step, in order, those that are done included.
+    #[schemars(description = "")]
     pub plan: Vec<PlanStep>,
-    /// Why the plan has changed, in a sentence.
+    /// Why the plan has changed.
     pub explanation: Option<String>,
 }
 
 /// One step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[schemars(description = "")]
 #[non_exhaustive]
 pub struct PlanStep {
-    /// What is done in this step, in a few words.
+    /// A few words.
     pub step: String,
     /// How far it is: `pending`, `in_progress` or `completed`.
+    #[schemars(description = "")]
     pub status: PlanStatus,
 }
 
 /// The status of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(inline)]
+#[schemars(inline, description = "")]
 #[expect(missing_docs, reason = "doc comments would turn the names in the schema into objects")]
 pub enum PlanStatus {
     Pending,

@@ -23,7 +23,7 @@ client_tool! {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct WebFetchInput {
-    /// The address, with `https://` or `http://`.
+    /// With `https://` or `http://`.
     pub url: String,
 }
 

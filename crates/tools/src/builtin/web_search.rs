@@ -31,8 +31,9 @@ client_tool! {
 #[non_exhaustive]
 pub struct WebSearchInput {
     /// The words to search for.
+    #[schemars(description = "")]
     pub query: String,
-    /// The most hits to return, up to 20. Default: 8.
+    /// At most 20. Default: 8.
     #[schemars(range(min = 1))]
     pub max_results: Option<usize>,
 }

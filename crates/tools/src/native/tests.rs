@@ -72,7 +72,7 @@ fn sets() -> [(&'static str, Vec<Box<dyn DynTool>>); 3] {
 
 /// Formats a parameter with its type, values and default; a star marks a required one.
 fn parameter(name: &str, schema: &Value, required: &[Value]) -> String {
-    assert!(schema["description"].as_str().is_some_and(|text| !text.is_empty()), "{name}: {schema}");
+    assert_ne!(schema.get("description"), Some(&json!("")), "{name}");
     let star = if required.contains(&json!(name)) { "*" } else { "" };
     let values = schema.get("enum").map_or_else(String::new, Value::to_string);
     let default = schema.get("default").map_or_else(String::new, |default| format!(" = {default}"));
@@ -107,7 +107,7 @@ fn names_and_parameters_match_the_reference_agents() {
     TodoWrite [TodoWrite] (todos*: array)
     NotebookEdit [edit_file] (cell_id: string, cell_type: string["code","markdown"], edit_mode: string["replace","insert","delete"], new_source*: string, notebook_path*: string)
     TaskOutput [shell] (block: boolean = true, task_id*: string, timeout: number = 30000.0)
-    TaskStop [shell] (shell_id: string, task_id: string)
+    TaskStop [shell] (task_id*: string)
     WebFetch [web_fetch] (prompt*: string, url*: string)
     WebSearch [web_search] (allowed_domains: array, blocked_domains: array, query*: string)
     AskUserQuestion [AskUserQuestion] (questions*: array)
@@ -155,20 +155,16 @@ fn definitions_are_plain_schemas() {
       "additionalProperties": false,
       "properties": {
         "file_path": {
-          "description": "The absolute path of the file.",
           "type": "string"
         },
         "new_string": {
-          "description": "The text to put in its place, which must differ from it.",
           "type": "string"
         },
         "old_string": {
-          "description": "The exact text to replace.",
           "type": "string"
         },
         "replace_all": {
           "default": false,
-          "description": "Whether to replace every occurrence of `old_string`.",
           "type": "boolean"
         }
       },
@@ -181,7 +177,7 @@ fn definitions_are_plain_schemas() {
     }
     "#);
     let todo = serde_json::to_string(&anthropic::TodoWrite::new().definition().unwrap().parameters).unwrap();
-    insta::assert_snapshot!(todo, @r#"{"additionalProperties":false,"properties":{"todos":{"description":"The whole list, in the order of the work. It takes the place of the one before.","items":{"description":"One thing to do.","properties":{"activeForm":{"description":"The same while it is being done: `Running the tests`.","minLength":1,"type":"string"},"content":{"description":"What is to be done, as an order: `Run the tests`.","minLength":1,"type":"string"},"status":{"description":"How far it is.","enum":["pending","in_progress","completed"],"type":"string"}},"required":["content","status","activeForm"],"type":"object"},"type":"array"}},"required":["todos"],"type":"object"}"#);
+    insta::assert_snapshot!(todo, @r#"{"additionalProperties":false,"properties":{"todos":{"items":{"properties":{"activeForm":{"description":"Such as `Running the tests`.","minLength":1,"type":"string"},"content":{"minLength":1,"type":"string"},"status":{"enum":["pending","in_progress","completed"],"type":"string"}},"required":["content","status","activeForm"],"type":"object"},"type":"array"}},"required":["todos"],"type":"object"}"#);
 }
 
 fn text(result: &ToolResult) -> String {
@@ -326,33 +322,33 @@ fn descriptions_match_their_reviewed_hashes() {
         }
     }
     insta::assert_snapshot!(shown.join("\n"), @"
-    anthropic, Bash: 891 bytes, 51bdccc9b223f529cdb9a8492ac38fc8
-    anthropic, Glob: 341 bytes, bba10ea246cdb86d2634ab4f3ccf1004
-    anthropic, Grep: 445 bytes, 86a6f9eac2142f5ed28d33e89b1ac53d
-    anthropic, Read: 453 bytes, 9623acc26e93a9bc03e53ca035defea9
-    anthropic, Edit: 554 bytes, 81eb5257a52b1ccdd00c6b70fcdc51b2
-    anthropic, Write: 251 bytes, dc303c03d7e30fd745475b1d68027d60
-    anthropic, TodoWrite: 434 bytes, 6d0cba7aa0b089b55054523e9616ac0c
-    anthropic, NotebookEdit: 225 bytes, 4c3a3ed819dfb7461ed192dbcb9bf1b1
-    anthropic, TaskOutput: 236 bytes, 8e07b830358109b769f95ba8c7694bca
-    anthropic, TaskStop: 104 bytes, 704caa2c39a02bce5993541158cc3fb0
-    anthropic, WebFetch: 268 bytes, 74805fc1518513ccb3fa2746bf7df842
-    anthropic, WebSearch: 221 bytes, b7c94387b1a2efb50a81b6be50921732
-    anthropic, AskUserQuestion: 307 bytes, 0ec5f631320501a62bdd5f56c212f78b
-    gemini, list_directory: 68 bytes, 3a41d6cea993f4d631dee2581eb68d0c
-    gemini, read_file: 291 bytes, 2f2ed8da54e5327fa26d65841a465151
-    gemini, search_file_content: 254 bytes, fd3093bd6fae46cc3ff537784bb56783
-    gemini, glob: 175 bytes, 9a90726726a8bf9fee62ab1aa6a932fb
-    gemini, replace: 571 bytes, d909165e2ce7f31cd731ccc9345f1816
-    gemini, write_file: 192 bytes, 174d6f999429348d5fe479825727d52b
-    gemini, run_shell_command: 485 bytes, 43afd8f03aa786bb5231f617be066e5d
-    gemini, web_fetch: 232 bytes, a61d937a461fbd0eac744037ae4d37d3
-    gemini, google_web_search: 210 bytes, e1b93945909ebcb44985f29b970fe23d
-    openai, exec_command: 472 bytes, fcc3d887091904ef253a0b00ad0e4658
-    openai, write_stdin: 109 bytes, a42841128aeb3229489c66bc44077d04
-    openai, apply_patch: 200 bytes, 1b80a30a9a9add712f11fc2a60500aea
-    openai, view_image: 134 bytes, 9032c74934db577ee534a1d0ebd49545
-    openai, request_user_input: 216 bytes, 3bba138ab9eceb4a99a2b8dff7508183
+    anthropic, Bash: 448 bytes, 795ec657aa45bf90933656366859ee1c
+    anthropic, Glob: 134 bytes, c3fcd40d7ffdda8f93aa3c806dbbc734
+    anthropic, Grep: 267 bytes, 3e01dd821908d610f5cdd6bd7ffe14a1
+    anthropic, Read: 222 bytes, 0cea58e62512571e7c02cf515003c585
+    anthropic, Edit: 287 bytes, 35fd836757d66e99f94e731ba2da7adb
+    anthropic, Write: 124 bytes, 8d36caf6f1179af808b3eecb127b38e6
+    anthropic, TodoWrite: 211 bytes, e2f3d9c6c89576842a3bfa4b77aa09ae
+    anthropic, NotebookEdit: 146 bytes, 9f66fdaf0469925ca017855228b952f5
+    anthropic, TaskOutput: 161 bytes, 7e40189fb53ec7552c4f557b7459cf3c
+    anthropic, TaskStop: 56 bytes, e6fe3174fc430923d48a6f6e395c48e7
+    anthropic, WebFetch: 133 bytes, 28d544d85e47c1b9b8d5307eef59fc9f
+    anthropic, WebSearch: 178 bytes, 72b7319be7b89def4faaa03c5941c18e
+    anthropic, AskUserQuestion: 214 bytes, 9d0576bc73ea493cb65df20ad7671f29
+    gemini, list_directory: 39 bytes, 69affb08ed84780f15682ed71b787b9d
+    gemini, read_file: 169 bytes, cbd1e54eb6fa06d36ac574c5dd689e57
+    gemini, search_file_content: 159 bytes, 1fe5bc47d50eb556bf01f856b52ac998
+    gemini, glob: 135 bytes, cb7820e374f838755970234c8bfa3606
+    gemini, replace: 317 bytes, 8e910efa9274f3a6e64b63574cf4dca9
+    gemini, write_file: 151 bytes, f15c801ffe1a4522ab9fc8a3a9ba152d
+    gemini, run_shell_command: 239 bytes, 379fd2f9a4f88dcf93b279ade3ae2c58
+    gemini, web_fetch: 177 bytes, bab0ba0ac4a85913398dee28502231e6
+    gemini, google_web_search: 126 bytes, 5633ec6b0a0e4659bd51578c207b815e
+    openai, exec_command: 370 bytes, 17b799779aaffdfb9d143cfe0f0003bc
+    openai, write_stdin: 100 bytes, 7befd51537290c9c8a1a80df2fd84081
+    openai, apply_patch: 160 bytes, 55ceea0bfab4ba92381930ab0fe450f2
+    openai, view_image: 91 bytes, 00f28908823b80c0f6a7c70f44ffd151
+    openai, request_user_input: 147 bytes, d0e357adebee8b072b5bc99cf19d970c
     ");
 }
 

@@ -230,8 +230,7 @@ async fn a_command_that_was_held_back_says_how_to_ask_for_more() {
 fn the_argument_is_described_as_reviewed() {
     assert_eq!(
         DESCRIPTION,
-        "Set to true to run the command outside of the sandbox, with everything that the user can do. The user is asked \
-         each time. Use it only for a command that the sandbox has stopped or would stop, and say why the task needs it \
-         before you make the call."
+        "Runs the command outside of the sandbox, with everything that the user can do. The user is asked each time. \
+         Only for a command that the sandbox stops; say why before the call."
     );
 }

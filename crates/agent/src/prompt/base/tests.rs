@@ -70,19 +70,19 @@ fn prompts_match_their_reviewed_hashes() {
         })
         .collect();
     insta::assert_snapshot!(shown.join("\n"), @"
-    openai, spec: 7453 bytes, 1a8ae775dd374aef2cfe8efe47f67852
-      Autonomy / Exploring / Editing with apply_patch / Commands / Planning / Asking / Code / Git / Validation / Project instructions / Final message
-    openai, native: 7546 bytes, d6382864389d5a56cfb75053a21266ba
-      Autonomy / Exploring / Editing with apply_patch / Commands / Planning / Asking / Code / Git / Validation / Project instructions / Final message
-    anthropic, spec: 7882 bytes, 53c4707480bdf09504cf62e47aca8f0d
-      Judgement / Choosing a tool / Editing files / Running commands / Planning / Asking / Writing code / Working through a task / Git / Project instructions / Answering
-    anthropic, native: 8009 bytes, aa30dda2394015c3343a018f60281a6b
-      Judgement / Choosing a tool / Keeping track / Editing files / Running commands / Writing code / Working through a task / Git / Project instructions / Answering
-    gemini, spec: 8379 bytes, a24ce8c8419fc5f3bb68c59cec2db921
+    openai, spec: 4101 bytes, feef202deeac42b80063e4b39b54b549
+      Autonomy / Exploring / Editing with apply_patch / Commands / Code / Git / Validation / Project instructions / Final message
+    openai, native: 4679 bytes, 1f383e6348236cab65f594fd8062f075
+      Autonomy / Exploring / Editing with apply_patch / Commands / Code / Git / Validation / Project instructions / Final message
+    anthropic, spec: 3290 bytes, 1aecfc6a55e862d8cf7da5e621c0ff97
+      Judgement / Choosing a tool / Editing files / Running commands / Writing code / Working through a task / Git / Project instructions / Answering
+    anthropic, native: 3268 bytes, 3e32eae3226b7017472848d3198fefe0
+      Judgement / Choosing a tool / Editing files / Running commands / Writing code / Working through a task / Git / Project instructions / Answering
+    gemini, spec: 4093 bytes, 6ed5035c2a75c0a916e57c8a21169570
       Core mandates / Workflow for software tasks / New applications / Tools / Security / Git / Project instructions / Tone
-    gemini, native: 8427 bytes, c40fab07ee1396d8c38bc00c5b52f444
+    gemini, native: 3938 bytes, 217969a9b308195f6833ea16f6d4429a
       Core mandates / Workflow for software tasks / New applications / Tools / Security / Git / Project instructions / Tone
-    openai-compatible: 6117 bytes, 79a1bd8d2a3aa78f725ea3f7fc596abf
+    openai-compatible: 3398 bytes, 9d5345e520fc16e6801b9b58110ac000
       How a turn works / Steps for a task / The tools / Rules for code / Rules for git / Instructions from others / The final answer
     ");
 }

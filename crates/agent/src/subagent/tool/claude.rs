@@ -19,16 +19,20 @@ struct Task(Arc<Roster>);
 #[derive(Debug, Deserialize, JsonSchema)]
 struct TaskInput {
     /// The task in a few words, for people.
+    #[schemars(description = "")]
     description: String,
     /// The task, complete in itself: the agent knows nothing of this conversation.
+    #[schemars(description = "")]
     prompt: String,
-    /// Which kind of agent: `general-purpose` may do what you may, `Explore` looks and changes nothing.
+    /// `Explore` changes nothing.
     subagent_type: SubagentType,
     /// Another model than yours.
+    #[schemars(description = "")]
     model: Option<Model>,
-    /// The id of an agent that has finished before; it goes on in its conversation.
+    /// The id of a finished agent to continue with.
     resume: Option<String>,
     /// How often its model may answer. Default: without limit.
+    #[schemars(description = "")]
     max_turns: Option<u64>,
 }
 

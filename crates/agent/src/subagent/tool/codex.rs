@@ -51,8 +51,9 @@ struct SpawnAgent(Arc<Roster>);
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SpawnAgentInput {
     /// The task, complete in itself: the agent knows nothing of this conversation.
+    #[schemars(description = "")]
     message: String,
-    /// `default` and `worker` may do what you may; `explorer` looks and changes nothing.
+    /// `explorer` changes nothing.
     agent_type: Option<AgentType>,
 }
 
@@ -94,11 +95,12 @@ struct SendInput(Arc<Roster>);
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SendInputInput {
     /// The id that spawn_agent gave.
+    #[schemars(description = "")]
     id: String,
     /// The message.
+    #[schemars(description = "")]
     message: String,
-    /// Whether the agent drops what it does and turns to the message at once. Default: it reads it after the calls that
-    /// it is making.
+    /// Whether the agent stops for the message. Default: false.
     interrupt: Option<bool>,
 }
 
@@ -124,9 +126,9 @@ struct Wait(Arc<Roster>);
 /// The arguments of `wait`.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct WaitInput {
-    /// The ids of agents; the first of them that has finished ends the waiting.
+    /// The first that has finished ends the wait.
     ids: Vec<String>,
-    /// How long to wait, in milliseconds: 30000 by default, from 10000 to 300000.
+    /// Milliseconds from 10000 to 300000. Default: 30000.
     timeout_ms: Option<f64>,
 }
 
@@ -171,6 +173,7 @@ struct CloseAgent(Arc<Roster>);
 #[derive(Debug, Deserialize, JsonSchema)]
 struct CloseAgentInput {
     /// The id that spawn_agent gave.
+    #[schemars(description = "")]
     id: String,
 }
 

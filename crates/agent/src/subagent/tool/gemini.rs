@@ -19,9 +19,10 @@ struct InvokeAgent(Arc<Roster>);
 /// The arguments of `invoke_agent`.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct InvokeAgentInput {
-    /// Which agent: `generalist` may do what you may, `codebase_investigator` looks and changes nothing.
+    /// `codebase_investigator` changes nothing.
     agent_name: AgentName,
     /// The task, complete in itself: the agent knows nothing of this conversation.
+    #[schemars(description = "")]
     prompt: String,
 }
 

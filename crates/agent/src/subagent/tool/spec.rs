@@ -24,12 +24,14 @@ struct SpawnAgent(Arc<Roster>);
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SpawnAgentInput {
     /// The task, complete in itself: the subagent knows nothing of this conversation.
+    #[schemars(description = "")]
     task: String,
-    /// The directory that it works in, below your own. Default: your own.
+    /// A directory below your own. Default: your own.
     working_dir: Option<String>,
     /// Another model than yours.
+    #[schemars(description = "")]
     model: Option<String>,
-    /// How often its model may answer; 0, the default, is without limit.
+    /// Default: 0, no limit.
     max_turns: Option<u64>,
 }
 
@@ -62,8 +64,10 @@ struct SendInput(Arc<Roster>);
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SendInputInput {
     /// The id that spawn_agent gave.
+    #[schemars(description = "")]
     agent_id: String,
     /// The message.
+    #[schemars(description = "")]
     message: String,
 }
 
@@ -90,6 +94,7 @@ struct Wait(Arc<Roster>);
 #[derive(Debug, Deserialize, JsonSchema)]
 struct WaitInput {
     /// The id that spawn_agent gave.
+    #[schemars(description = "")]
     agent_id: String,
 }
 
@@ -116,6 +121,7 @@ struct CloseAgent(Arc<Roster>);
 #[derive(Debug, Deserialize, JsonSchema)]
 struct CloseAgentInput {
     /// The id that spawn_agent gave.
+    #[schemars(description = "")]
     agent_id: String,
 }
 

@@ -24,8 +24,9 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct ShellReadInput {
     /// The number of the background command.
+    #[schemars(description = "")]
     pub id: u64,
-    /// How long to wait for the end of the command, in milliseconds. Default: 0.
+    /// Milliseconds. Default: 0.
     pub wait_ms: Option<u64>,
 }
 

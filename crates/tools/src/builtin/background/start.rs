@@ -29,8 +29,10 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct ShellStartInput {
     /// The command line to run.
+    #[schemars(description = "")]
     pub command: String,
     /// What the command does, in a few words, for people who follow along.
+    #[schemars(description = "")]
     pub description: Option<String>,
 }
 

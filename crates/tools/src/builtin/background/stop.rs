@@ -19,6 +19,7 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct ShellStopInput {
     /// The number of the background command.
+    #[schemars(description = "")]
     pub id: u64,
 }
 

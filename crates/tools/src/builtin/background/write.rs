@@ -18,10 +18,13 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct ShellWriteInput {
     /// The number of the background command.
+    #[schemars(description = "")]
     pub id: u64,
     /// The text to write, as it is: end a line with a line feed.
+    #[schemars(description = "")]
     pub text: String,
     /// Whether to close the standard input afterwards. Default: false.
+    #[schemars(description = "")]
     pub close: Option<bool>,
 }
 

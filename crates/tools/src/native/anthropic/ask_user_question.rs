@@ -19,6 +19,7 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct AskUserQuestionInput {
     /// The questions, one to four.
+    #[schemars(description = "")]
     #[schemars(length(min = 1, max = 4))]
     pub questions: Vec<UserQuestion>,
 }
@@ -26,25 +27,28 @@ pub struct AskUserQuestionInput {
 /// One question.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(description = "")]
 #[non_exhaustive]
 pub struct UserQuestion {
-    /// The question, complete in itself, with its question mark.
+    /// Complete in itself.
     pub question: String,
-    /// A word or two that stand for it: `Library`, `Approach`.
+    /// One or two words: `Library`, `Approach`.
     pub header: String,
-    /// Two to four answers to choose from, the recommended one first. The user may always answer something else.
+    /// Answers, the recommended one first. The user may answer something else.
     #[schemars(length(min = 2, max = 4))]
     pub options: Vec<QuestionOption>,
-    /// Whether several of the options may be chosen.
+    /// Whether several options may be chosen.
     #[serde(default)]
     pub multi_select: bool,
 }
 
 /// An answer to choose.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[schemars(description = "")]
 #[non_exhaustive]
 pub struct QuestionOption {
     /// The answer, in a few words.
+    #[schemars(description = "")]
     pub label: String,
     /// What choosing it means.
     pub description: String,

@@ -40,12 +40,15 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct BashInput {
     /// The command line.
+    #[schemars(description = "")]
     pub command: String,
-    /// How long it may run, in milliseconds: 120000 if not given, 600000 at most.
+    /// Milliseconds; default 120000, at most 600000.
     pub timeout: Option<f64>,
     /// What the command does, in a few words, for people who follow along.
+    #[schemars(description = "")]
     pub description: Option<String>,
     /// Whether the command shall go on while you do something else. `TaskOutput` then reads what it writes.
+    #[schemars(description = "")]
     pub run_in_background: Option<bool>,
 }
 

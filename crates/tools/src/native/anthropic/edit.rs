@@ -22,12 +22,16 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct EditInput {
     /// The absolute path of the file.
+    #[schemars(description = "")]
     pub file_path: String,
     /// The exact text to replace.
+    #[schemars(description = "")]
     pub old_string: String,
     /// The text to put in its place, which must differ from it.
+    #[schemars(description = "")]
     pub new_string: String,
     /// Whether to replace every occurrence of `old_string`.
+    #[schemars(description = "")]
     #[serde(default)]
     pub replace_all: bool,
 }

@@ -23,8 +23,9 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct GlobInput {
     /// The pattern that the files' paths match.
+    #[schemars(description = "")]
     pub pattern: String,
-    /// The directory to search; leave it out to search the working directory.
+    /// Default: the working directory.
     pub path: Option<String>,
 }
 

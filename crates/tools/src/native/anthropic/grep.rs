@@ -32,37 +32,45 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct GrepInput {
     /// The regular expression to search for.
+    #[schemars(description = "")]
     pub pattern: String,
-    /// The file or directory to search. Default: the working directory.
+    /// Default: the working directory.
     pub path: Option<String>,
-    /// Search only files that match this glob, for instance `*.js` or `*.{ts,tsx}`. Not together with `type`.
+    /// Such as `*.{ts,tsx}`. Not with `type`.
     pub glob: Option<String>,
-    /// What to return: `content` shows the matching lines, `files_with_matches` the paths of their files, `count` how
-    /// many there are in each. Default: `files_with_matches`.
+    /// Default: `files_with_matches`.
     pub output_mode: Option<GrepOutputMode>,
     /// How many lines to show before each match. In `content` mode only.
+    #[schemars(description = "")]
     #[serde(rename = "-B")]
     pub before: Option<f64>,
     /// How many lines to show after each match. In `content` mode only.
+    #[schemars(description = "")]
     #[serde(rename = "-A")]
     pub after: Option<f64>,
     /// How many lines to show before and after each match. In `content` mode only.
+    #[schemars(description = "")]
     #[serde(rename = "-C")]
     pub around: Option<f64>,
     /// The same as `-C`.
+    #[schemars(description = "")]
     pub context: Option<f64>,
     /// Whether to show line numbers. In `content` mode only. Default: true.
+    #[schemars(description = "")]
     #[serde(rename = "-n")]
     pub line_numbers: Option<bool>,
     /// Whether to ignore case. Default: false.
+    #[schemars(description = "")]
     #[serde(rename = "-i")]
     pub ignore_case: Option<bool>,
-    /// Search only files of this type, for instance `js`, `py`, `rust` or `go`. Not together with `glob`.
+    /// Such as `rust`.
     #[serde(rename = "type")]
     pub file_type: Option<String>,
     /// Show only the first so many lines or entries. Default: 0, which sets no limit.
+    #[schemars(description = "")]
     pub head_limit: Option<f64>,
     /// Leave out so many lines or entries before the first that is shown. Default: 0.
+    #[schemars(description = "")]
     pub offset: Option<f64>,
 }
 

@@ -27,15 +27,16 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct NotebookEditInput {
     /// The absolute path of the notebook.
+    #[schemars(description = "")]
     pub notebook_path: String,
-    /// The ID of the cell, or its number as `Read` shows it. With `insert` the new cell comes after it, or at the
-    /// beginning if this is left out.
+    /// ID, or number as `Read` shows it. `insert` adds after it, or at the start without it.
     pub cell_id: Option<String>,
     /// The new content of the cell.
+    #[schemars(description = "")]
     pub new_source: String,
-    /// What kind of cell it is to be: wanted with `insert`, else as it was.
+    /// Required with `insert`.
     pub cell_type: Option<CellKind>,
-    /// What to do: `replace` if not given.
+    /// Default: `replace`.
     pub edit_mode: Option<NotebookEditMode>,
 }
 

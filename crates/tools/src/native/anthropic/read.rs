@@ -26,10 +26,12 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct ReadInput {
     /// The absolute path of the file.
+    #[schemars(description = "")]
     pub file_path: String,
-    /// The number of the line to start at, counted from 1. Only for files that are too long to be read at once.
+    /// First line, counted from 1.
     pub offset: Option<f64>,
     /// How many lines to read. Only for files that are too long to be read at once.
+    #[schemars(description = "")]
     pub limit: Option<f64>,
 }
 

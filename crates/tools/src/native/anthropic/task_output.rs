@@ -27,11 +27,13 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct TaskOutputInput {
     /// The ID that `Bash` gave.
+    #[schemars(description = "")]
     pub task_id: String,
     /// Whether to wait until the command has ended.
+    #[schemars(description = "")]
     #[serde(default = "yes")]
     pub block: bool,
-    /// How long to wait at most, in milliseconds, up to 600000.
+    /// Milliseconds, at most 600000.
     #[serde(default = "half_a_minute")]
     pub timeout: f64,
 }

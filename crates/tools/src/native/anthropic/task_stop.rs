@@ -21,9 +21,8 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct TaskStopInput {
     /// The ID that `Bash` gave.
-    pub task_id: Option<String>,
-    /// The former name of `task_id`.
-    pub shell_id: Option<String>,
+    #[schemars(description = "")]
+    pub task_id: String,
 }
 
 impl Tool for TaskStop {
@@ -38,11 +37,13 @@ impl Tool for TaskStop {
         kind: ToolKind::Shell.as_str(),
     }
 
+    fn aliases(&self) -> &[(&'static str, &'static str)] {
+        // The former name of the argument.
+        &[("shell_id", "task_id")]
+    }
+
     async fn call(&self, input: TaskStopInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let Some(task_id) = input.task_id.or(input.shell_id) else {
-            return Err(ToolError::invalid_arguments("`task_id`: required, but missing"));
-        };
-        let id = parse_task_id(&task_id)?;
+        let id = parse_task_id(&input.task_id)?;
         let output = stop(id, cx).await?;
         let state = &output.status.state;
         let report = if *state == BackgroundState::Stopped {

@@ -19,20 +19,24 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct TodoWriteInput {
     /// The whole list, in the order of the work. It takes the place of the one before.
+    #[schemars(description = "")]
     pub todos: Vec<Todo>,
 }
 
 /// One thing to do.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(description = "")]
 #[non_exhaustive]
 pub struct Todo {
     /// What is to be done, as an order: `Run the tests`.
+    #[schemars(description = "")]
     #[schemars(length(min = 1))]
     pub content: String,
     /// How far it is.
+    #[schemars(description = "")]
     pub status: TodoStatus,
-    /// The same while it is being done: `Running the tests`.
+    /// Such as `Running the tests`.
     #[schemars(length(min = 1))]
     pub active_form: String,
 }
@@ -40,7 +44,7 @@ pub struct Todo {
 /// How far a thing to do is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(inline)]
+#[schemars(inline, description = "")]
 #[expect(missing_docs, reason = "doc comments would turn the names in the schema into objects")]
 pub enum TodoStatus {
     Pending,

@@ -21,9 +21,9 @@ client_tool! {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct WebFetchInput {
-    /// The full address of the page, with `https://` or `http://`.
+    /// With `https://` or `http://`.
     pub url: String,
-    /// What you look for on the page, for people who follow along. You get the whole page.
+    /// What you look for, for the user. You get the whole page.
     pub prompt: String,
 }
 

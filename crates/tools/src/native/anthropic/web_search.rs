@@ -24,6 +24,7 @@ client_tool! {
 #[non_exhaustive]
 pub struct WebSearchInput {
     /// The words to search for.
+    #[schemars(description = "")]
     #[schemars(length(min = 2))]
     pub query: String,
     /// Only pages of these domains.

@@ -22,8 +22,10 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct WriteInput {
     /// The absolute path of the file.
+    #[schemars(description = "")]
     pub file_path: String,
     /// The whole content of the file.
+    #[schemars(description = "")]
     pub content: String,
 }
 

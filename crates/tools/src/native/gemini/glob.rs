@@ -23,8 +23,9 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct GlobInput {
     /// The pattern that the files' paths match, for instance `**/*.py` or `docs/*.md`.
+    #[schemars(description = "")]
     pub pattern: String,
-    /// The directory to search. Default: the working directory.
+    /// Default: the working directory.
     pub dir_path: Option<String>,
 }
 

@@ -24,6 +24,7 @@ client_tool! {
 #[non_exhaustive]
 pub struct GoogleWebSearchInput {
     /// The words to search for.
+    #[schemars(description = "")]
     pub query: String,
 }
 

@@ -23,6 +23,7 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct ListDirectoryInput {
     /// The path of the directory.
+    #[schemars(description = "")]
     pub dir_path: String,
 }
 

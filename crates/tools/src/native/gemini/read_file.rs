@@ -26,10 +26,11 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct ReadFileInput {
     /// The path of the file.
+    #[schemars(description = "")]
     pub file_path: String,
-    /// How many lines to leave out at the beginning. For files that were cut; used together with `limit`.
+    /// Lines to skip, with `limit`.
     pub offset: Option<f64>,
-    /// How many lines to read. Default: 2000.
+    /// Default: 2000.
     pub limit: Option<f64>,
 }
 

@@ -23,15 +23,17 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct ReplaceInput {
     /// The path of the file.
+    #[schemars(description = "")]
     pub file_path: String,
-    /// What the change is for and what the result should be, in a sentence or two, for whoever reviews it.
+    /// The purpose of the change, for the user.
     pub instruction: String,
     /// The exact text to replace, with its white space and indentation, and at least three lines of context before and
     /// after the place.
+    #[schemars(description = "")]
     pub old_string: String,
-    /// The exact text to put in its place, complete and indented as it should be.
+    /// The complete new text, indented as it should be.
     pub new_string: String,
-    /// How many times `old_string` occurs; all of them are replaced. Default: 1.
+    /// Default: 1.
     #[schemars(range(min = 1))]
     pub expected_replacements: Option<f64>,
 }

@@ -26,10 +26,11 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct RunShellCommandInput {
     /// The command line, for `bash -c`.
+    #[schemars(description = "")]
     pub command: String,
-    /// What the command does, in a sentence, for the user.
+    /// A summary of the command, for the user.
     pub description: Option<String>,
-    /// The directory to run it in. Default: the working directory.
+    /// Default: the working directory.
     pub dir_path: Option<String>,
 }
 

@@ -27,10 +27,11 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct SearchFileContentInput {
     /// The regular expression to search for.
+    #[schemars(description = "")]
     pub pattern: String,
-    /// The directory to search. Default: the working directory.
+    /// Default: the working directory.
     pub dir_path: Option<String>,
-    /// Search only files that match this glob, for instance `*.js`, `*.{ts,tsx}` or `src/**`.
+    /// Only matching files, such as `*.{ts,tsx}`.
     pub include: Option<String>,
 }
 

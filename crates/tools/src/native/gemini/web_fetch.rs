@@ -32,7 +32,7 @@ client_tool! {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct WebFetchInput {
-    /// A text that holds the addresses, up to 20, each with `https://` or `http://`, and says what you want of them.
+    /// The addresses, with `https://` or `http://`, and what you want of them.
     pub prompt: String,
 }
 

@@ -22,8 +22,10 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct WriteFileInput {
     /// The path of the file.
+    #[schemars(description = "")]
     pub file_path: String,
     /// The whole content of the file, with nothing left out.
+    #[schemars(description = "")]
     pub content: String,
 }
 

@@ -44,14 +44,15 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct ExecCommandInput {
     /// The command line.
+    #[schemars(description = "")]
     pub cmd: String,
-    /// The directory to run it in. Default: the working directory.
+    /// Default: the working directory.
     pub workdir: Option<String>,
-    /// Whether you will type into the command with `write_stdin`. Its input is then left open. Default: false.
+    /// Keeps the input open for `write_stdin`. Default: false.
     pub tty: Option<bool>,
-    /// How long to wait for output, in milliseconds, before the call returns. Default: 10000.
+    /// Milliseconds to wait for output. Default: 10000.
     pub yield_time_ms: Option<f64>,
-    /// The most tokens of output to return; more is cut in the middle. Default: 10000, which is also the most.
+    /// Default and maximum: 10000.
     pub max_output_tokens: Option<f64>,
 }
 

@@ -18,31 +18,34 @@ stateless_tool! {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct RequestUserInputInput {
-    /// The questions, best one, at most three.
+    /// One to three questions, best one.
     pub questions: Vec<InputQuestion>,
 }
 
 /// One question.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[schemars(description = "")]
 #[non_exhaustive]
 pub struct InputQuestion {
-    /// A name for the question, in `snake_case`.
+    /// A name in `snake_case`.
     pub id: String,
-    /// A word or two that stand for it.
+    /// One or two words.
     pub header: String,
-    /// The question, complete in itself, in one sentence.
+    /// Complete in itself, in one sentence.
     pub question: String,
-    /// Two or three answers to choose from, the recommended one first. The user may always answer something else.
+    /// Two or three answers, the recommended one first. The user may answer something else.
     pub options: Vec<InputOption>,
 }
 
 /// An answer to choose.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[schemars(description = "")]
 #[non_exhaustive]
 pub struct InputOption {
     /// The answer, in a few words.
+    #[schemars(description = "")]
     pub label: String,
-    /// What choosing it means, in one sentence.
+    /// What choosing it means.
     pub description: String,
 }
 

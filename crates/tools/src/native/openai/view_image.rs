@@ -22,6 +22,7 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct ViewImageInput {
     /// The path of the image file.
+    #[schemars(description = "")]
     pub path: String,
 }
 

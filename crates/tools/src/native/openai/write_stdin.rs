@@ -34,12 +34,13 @@ stateless_tool! {
 #[non_exhaustive]
 pub struct WriteStdinInput {
     /// The session ID that `exec_command` gave.
+    #[schemars(description = "")]
     pub session_id: f64,
-    /// What to type; empty or left out, to read new output only. `\u0003` alone ends the command.
+    /// `\u0003` alone ends the command.
     pub chars: Option<String>,
-    /// How long to wait for output, in milliseconds. Default: 250 after typing, else 5000.
+    /// Milliseconds to wait for output. Default: 250 after typing, else 5000.
     pub yield_time_ms: Option<f64>,
-    /// The most tokens of output to return; more is cut in the middle. Default: 10000, which is also the most.
+    /// Default and maximum: 10000.
     pub max_output_tokens: Option<f64>,
 }
 
