@@ -157,7 +157,8 @@ fn remove_if_unused(directory: &Path, dry_run: bool) -> io::Result<Option<Unused
     Ok(Some(UnusedCaches { directory: directory.to_path_buf(), workspace }))
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::time::SystemTime;
 
