@@ -46,9 +46,12 @@ impl Fact {
     }
 }
 
+/// Name of a headline figure, and its value in a round.
+pub(crate) type Figure = (&'static str, fn(Round) -> f64);
+
 impl Report {
     /// Adds a row whose median is a headline figure, by the number of each round that the figure is.
-    pub(crate) fn push_figures(&mut self, row: Row, figures: &[(&'static str, fn(Round) -> f64)]) {
+    pub(crate) fn push_figures(&mut self, row: Row, figures: &[Figure]) {
         let medians = figures.iter().filter_map(|(name, of)| Some((*name, row.spread(of)?.median)));
         self.figures.extend(medians);
         self.rows.push(row);

@@ -170,6 +170,8 @@ fn nearest_existing(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "fixtures are written as other programs do")]
+
     use super::super::report::CheckStatus;
     use super::*;
 
