@@ -21,7 +21,7 @@ use pintle_host::{
     servers, sessions, timeout, toolset,
 };
 #[cfg(feature = "mcp")]
-use pintle_host::{gates, server_tokens};
+use pintle_host::{grant_workspace, server_tokens};
 use pintle_tui::{approve, console, interrupt, render, terminal, user_editor};
 
 use crate::arguments::{Arguments, Command};

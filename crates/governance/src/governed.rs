@@ -9,12 +9,12 @@ use pintle_agent::{
 };
 use pintle_tools::gate::Gate;
 
-use crate::chain::{GateChain, GatePosition};
+use crate::gate_chain::{GateChain, GatePosition};
 use crate::grant::{Axis, Grant, GrantError};
 use crate::hooks::JoinedHooks;
 use crate::policy::{Policy, PolicyError, RecordedPolicy};
 use crate::revocation::Revocations;
-use crate::workspace::WorkspacePolicy;
+use crate::workspace_policy::WorkspacePolicy;
 
 /// Session with gates, a record and an approver. It derefs to the [`Session`].
 ///

@@ -4,8 +4,8 @@
 
 pub mod audit;
 mod budget;
-mod chain;
 mod gate;
+mod gate_chain;
 mod governed;
 mod grant;
 mod hidden;
@@ -17,15 +17,15 @@ mod revocation;
 mod rules;
 mod tool_names;
 mod watch;
-mod workspace;
+mod workspace_policy;
 
 pub use audit::{Audit, AuditError, AuditReport, CallHistory};
 pub use budget::{
     Agreement, AtLimit, BudgetApprover, BudgetError, BudgetLimits, BudgetQuestion, SessionBudget,
     UnknownPrice, parse_dollars,
 };
-pub use chain::{GateChain, GatePosition};
 pub use gate::GrantGate;
+pub use gate_chain::{GateChain, GatePosition};
 pub use governed::{GovernError, GovernedBuilder, GovernedSession, RecordedSettings};
 pub use grant::{
     ArgumentScope, Attenuation, Axis, Delegation, EffectCeiling, Grant, GrantBudget, GrantError, GrantId,
@@ -46,4 +46,4 @@ pub use rules::{Address, CallFacts, DeniedReads, Rule, RuleError, Rules, RulesEr
 pub use watch::{
     FinalCheck, ProtectedPathWatch, ProtectedPaths, WatchedFiles, own_protected_paths, protected_paths,
 };
-pub use workspace::WorkspacePolicy;
+pub use workspace_policy::WorkspacePolicy;

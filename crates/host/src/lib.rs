@@ -12,7 +12,7 @@ pub mod env_spec;
 pub mod environment;
 pub mod explain;
 pub mod failure;
-pub mod gates;
+pub mod grant_workspace;
 mod host;
 pub mod host_command;
 pub mod instructions;

@@ -10,7 +10,7 @@ mod with_servers {
     use crate::env_spec::EnvSpec;
     use crate::environment::{Confinement, EnvSession};
     use crate::failure::Failure;
-    use crate::gates;
+    use crate::grant_workspace;
     pub use crate::mcp::SessionServers;
     use crate::mcp::{OfflineGrant, ServerChoice, ServerStartContext};
     use crate::notice::Notice;
@@ -89,7 +89,10 @@ mod with_servers {
         let context = ServerStartContext {
             offline: grant.filter(|grant| !grant.network).map(|grant| OfflineGrant {
                 id: grant.id.clone(),
-                sandbox_blocks_network: gates::blocks_network(env_session.sandbox(), &options.confinement),
+                sandbox_blocks_network: grant_workspace::blocks_network(
+                    env_session.sandbox(),
+                    &options.confinement,
+                ),
             }),
             environment: env_session.server_environment(),
             name: &options.environment.to_string(),

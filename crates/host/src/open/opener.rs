@@ -25,7 +25,7 @@ use crate::environment::{
     Confinement, ENVIRONMENT_UNUSABLE, EnvSession, EnvTarget, SANDBOX_HINT, SandboxRequirements, SandboxState,
 };
 use crate::failure::{Failure, FailureKind, OrFailure as _};
-use crate::gates;
+use crate::grant_workspace;
 use crate::instructions;
 use crate::model::Model;
 use crate::notice::{Notice, Notices};
@@ -261,7 +261,7 @@ impl SessionOpener<'_> {
         let recorded = stored.and_then(|stored| stored.grant.as_ref());
         let grant = policy::grant::load(spec.policy.grant.as_ref(), recorded)?;
         if let Some(grant) = &grant {
-            gates::require_network_blocked(
+            grant_workspace::require_network_blocked(
                 grant,
                 env_session.sandbox(),
                 &Confinement::from(*spec),
@@ -343,7 +343,7 @@ impl SessionOpener<'_> {
             .id(id)
             .initialized_environment();
         let mut builder = GovernedSession::builder(session)
-            .workspace(gates::workspace_policy(env_session, grant.is_some(), process_env)?)
+            .workspace(grant_workspace::workspace_policy(env_session, grant.is_some(), process_env)?)
             .sandbox(env_session.sandbox().recorded_name())
             .policy(policy)
             .watch(env_session.guarded_watch())

@@ -18,7 +18,7 @@ use crate::console;
 use crate::environment::{EnvSession, EnvTarget, SandboxRequirements, SandboxState};
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
-use crate::gates;
+use crate::grant_workspace;
 use crate::interrupt::Interrupts;
 use crate::policy::{self, LoadedPolicy};
 use crate::process_env::ProcessEnv;
@@ -66,7 +66,7 @@ async fn answer(
     }
     policy.drive(env_session.writes().clone());
     let grant = args.grant.as_deref().map(policy::grant::read_file).transpose()?;
-    let workspace = gates::workspace_policy(env_session, grant.is_some(), process_env)?;
+    let workspace = grant_workspace::workspace_policy(env_session, grant.is_some(), process_env)?;
     let mut chain = chain(args, env_session, &policy);
     if let Some(grant) = grant {
         if grant.budget != GrantBudget::default() {
@@ -74,7 +74,12 @@ async fn answer(
                 "a grant with a budget is not supported here, because the costs of a client's model are unknown",
             ));
         }
-        gates::require_network_blocked(&grant, env_session.sandbox(), &(&args.confinement).into(), false)?;
+        grant_workspace::require_network_blocked(
+            &grant,
+            env_session.sandbox(),
+            &(&args.confinement).into(),
+            false,
+        )?;
         let gate = grant_gate(grant, SessionId::generate(), &name, &environment, &workspace)?;
         chain = chain.with_gate(GatePosition::Grant, gate);
     }

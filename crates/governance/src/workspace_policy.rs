@@ -8,8 +8,8 @@ use pintle_agent::{Clock, SessionId};
 use pintle_env::{EnvError, ExecutionEnvironment};
 use pintle_tools::gate::{Permission, ProtectedPathGate};
 
-use crate::chain::{GateChain, GatePosition};
 use crate::gate::GrantGate;
+use crate::gate_chain::{GateChain, GatePosition};
 use crate::grant::Grant;
 use crate::hidden::HiddenPathGate;
 use crate::policy::{Policy, PolicyGate};
