@@ -53,7 +53,7 @@ static TERMINAL: &[FieldRow] = &[
         "terminal.theme",
         ValueKind::Choice(&["auto", "light", "dark"]),
         Combine::Replace,
-        "Background that the colours of a conversation are chosen for",
+        "Background of the terminal, for which colours are chosen",
     )
     .with_key("theme", &["theme"], Access::User)
     .with_default(DefaultValue::Value("auto")),

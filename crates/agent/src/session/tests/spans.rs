@@ -258,7 +258,6 @@ async fn spans_of_calls_are_within_runs_and_sessions() {
     host
       session
         gen_ai.invoke_agent
-          - git could not be run
           gen_ai.chat
             gen_ai.chat
               - model call completed
@@ -314,7 +313,6 @@ async fn model_call_has_one_span_for_all_attempts() {
     insta::assert_snapshot!(spans.tree(), @r#"
     session
       gen_ai.invoke_agent
-        - git could not be run
         gen_ai.chat
           gen_ai.chat
             - model call failed
