@@ -123,8 +123,16 @@ impl Host {
     /// # Errors
     ///
     /// Mistakes in the configuration, a profile that does not exist, a directory or a grant that cannot be read, and values of a
-    /// client that it may not set.
+    /// client that it may not set. A client sets no grant if the program gives the file of one: the grant of the client would have
+    /// another id, so that a revocation of the file's grant would not apply.
     pub async fn resolve(&self, sources: SettingSources) -> Result<ResolvedSession, Failure> {
+        let is_grant_requested =
+            sources.request.as_ref().is_some_and(|request| request.spec.policy.grant.is_some());
+        if is_grant_requested && sources.given.grant.is_some() {
+            return Err(Failure::usage(
+                "grant: expected none, because sessions have the grant of the program",
+            ));
+        }
         let MergedSession { resolved, spec, sources, loaded } =
             merge_session(sources, self.process_env()).await?;
         let SettingSources { given, remembered: kept, .. } = sources;

@@ -46,12 +46,10 @@ use crate::host::{
     DocumentKind, HostError, ModelSummary, NewSession, OpenSession, SessionHost, SessionSettings,
     SettingsChange,
 };
+use crate::hub::{SERVER_OWNED, TENANT};
 
 /// Mode of sessions by default.
 const MODE: Mode = Mode::Edit;
-
-/// Property that a server sets to the tenant of a session.
-const TENANT: &str = "tenant";
 
 /// Environment of the server's own machine.
 const LOCAL: &str = "local";
@@ -140,8 +138,6 @@ impl UserSessionHost {
         requested: RequestedSession,
     ) -> Result<OpenSession, HostError> {
         let is_new = selected.is_none();
-        let requests_grant =
-            sources.request.as_ref().is_some_and(|request| request.spec.policy.grant.is_some());
         let mut resolved = self.host.resolve(sources).await.map_err(host_error)?;
         let RequestedSession { id, tenant, directory, model: named, properties } = requested;
         let spec = &mut resolved.spec;
@@ -154,11 +150,6 @@ impl UserSessionHost {
         let foreign = judged.as_deref().map(|workspace| self.roots.foreign_roots(tenant, workspace));
         let process_env = self.process_env().clone().with_workspace(choice.directory.as_deref());
         let process_env = process_env.with_foreign_roots(foreign.unwrap_or_default());
-        if requests_grant && self.given.grant.is_some() {
-            // Another grant could be wider.
-            let problem = "grant: expected none, since the server holds its sessions to its own";
-            return Err(HostError::Invalid(problem.to_owned()));
-        }
         let model = self.model_for(&resolved.spec, named.as_deref(), &process_env).await?;
         let is_effort_given = is_new && resolved.spec.model.reasoning_effort.is_some();
         let mut surface =
@@ -359,7 +350,7 @@ impl SessionHost for UserSessionHost {
         let (sessions, summary) = self.find(origin).await?;
         self.resolve_stored_workspace(&summary)?;
         let requested = self.request_for_stored(&summary);
-        let own = ["served", TENANT];
+        let own = [SERVER_OWNED, TENANT];
         let properties = summary.properties.clone();
         let properties = properties.into_iter().filter(|(name, _)| own.contains(&name.as_str()));
         let requested = RequestedSession { id: Some(fork), properties: properties.collect(), ..requested };

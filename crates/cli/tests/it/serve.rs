@@ -285,7 +285,7 @@ fn a_session_is_created_with_what_it_may_do() {
     let mut held =
         Served::of(command(&harness, &["--listen", "127.0.0.1:0", "--grant", own.to_str().unwrap()]));
     let (status, body) = create(&held, json!({"grant": grant}));
-    assert!(status == 400 && body.contains("its own"), "{status}: {body}");
+    assert!(status == 400 && body.contains("the grant of the program"), "{status}: {body}");
     held.signal(Signal::KILL);
 
     // The next server knows what they may do.
