@@ -230,7 +230,7 @@ fn collect_project_parts(
             for program in project.programs().iter().filter_map(|(path, _)| path.to_str()) {
                 let rule = format!("@write({})", escaped(program));
                 let rule = Rule::parse(&rule, workspace)
-                    .or_usage("the program of a hook or server has a strange name")?;
+                    .or_usage("cannot protect the program of a hook or server")?;
                 parts.rules.add(Permission::Deny, rule, "programs of hooks and servers");
             }
             continue;

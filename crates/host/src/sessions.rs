@@ -90,7 +90,7 @@ impl SessionStorage {
                     "continue it where it was started, or use `pintle run --fork {id}` here"
                 )));
             }
-            notices.report(format!("session {id} worked in another place before: its files may not be here"));
+            notices.report(format!("session {id} worked in another directory or on another machine before: its files may be missing here"));
         }
         self.journal.set_workspace(env).await;
         self.checkpoints = self.checkpoints.with_limits(CheckpointLimits::default().with_excluded(excluded));

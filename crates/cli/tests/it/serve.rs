@@ -366,7 +366,7 @@ fn what_cannot_be_served_is_said() {
         (&["--tls-cert", "made.txt", "--tls-key", "made.txt"], "expected certificates in PEM"),
         (&["--tokens", "made.txt"], "open to others"),
         (&["--no-session"], "`pintle serve` takes no --no-session"),
-        (&["--socket", "made.txt"], "there is a file, and it is no socket"),
+        (&["--socket", "made.txt"], "the file exists and is not a socket"),
         (&["Make it"], "`pintle serve` takes no prompt"),
     ] {
         std::fs::write(harness.path("made.txt"), "mine").unwrap();

@@ -27,8 +27,7 @@ pub(super) const TEMPLATE: &str = "\
 
 /// Edits a file, and checks it.
 pub(super) async fn edit(args: &EditConfigArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    let editor = user_editor::from_env(process_env);
-    let editor = editor.ok_or_else(|| Failure::usage("no editor: expected one in VISUAL or EDITOR"))?;
+    let editor = user_editor::require(process_env)?;
     let path = if args.project {
         configuration_path(&project_root(process_env).await?)
     } else {

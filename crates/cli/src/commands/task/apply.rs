@@ -39,7 +39,7 @@ pub(super) async fn read_change(
     };
     let candidate = candidate.or(best).ok_or_else(|| {
         Failure::usage(format!("no candidate of task {id} has reached the goal"))
-            .with_hint("`--candidate N` takes one over that has not")
+            .with_hint("`--candidate N` applies the change of another candidate")
     })?;
     let diff =
         task.candidates().get(candidate).and_then(TaskCandidate::diff).ok_or_else(|| {

@@ -101,8 +101,7 @@ impl DraftApproval<'_> {
 
 /// Lets the user edit a contract.
 fn edit_contract(text: &str, process_env: &ProcessEnv) -> Result<Contract, Failure> {
-    let editor = user_editor::from_env(process_env)
-        .ok_or_else(|| Failure::usage("no editor is known; expected VISUAL or EDITOR"))?;
+    let editor = user_editor::require(process_env)?;
     let file = tempfile::Builder::new().prefix("contract-").suffix(".toml").tempfile();
     let mut file = file.or_failed("the draft cannot be written")?;
     file.write_all(text.as_bytes()).or_failed("the draft cannot be written")?;

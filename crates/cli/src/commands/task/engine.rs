@@ -74,7 +74,7 @@ pub(super) async fn require_engine(url: &str) -> Result<(), Failure> {
 /// Hands over a task to the engine.
 pub(super) async fn hand_over(url: &str, id: &SessionId) -> Result<Exit, Failure> {
     connect(url)?.start(id, None).await.map_err(|error| engine_failure(&error))?;
-    console::notice(&format!("Restate keeps it going; `pintle task report {id}` says where it is"));
+    console::notice(&format!("Restate runs the task; `pintle task report {id}` shows its status"));
     Ok(Exit::Done)
 }
 

@@ -39,7 +39,7 @@ pub(super) async fn ask(
         if takes_words || decision.words.is_none() {
             break decision;
         }
-        console::notice("expected a or r: the contract names the anchor, and words do not change it");
+        console::notice("expected a or r: the contract names the anchor, so that an answer cannot change it");
     };
     let input = SessionId::generate();
     let signal = TaskSignal::Decide(decision);

@@ -59,7 +59,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
         process_env,
     };
     let host = box_future(|| opener.open(source)).await?;
-    console::notice(&format!("task {id}; `pintle task report {id}` says where it is"));
+    console::notice(&format!("task {id}; `pintle task report {id}` shows its status"));
     if format == OutputFormat::StreamJson {
         console::print(&identity_line(&id)?).await?;
     }
@@ -263,7 +263,7 @@ async fn report_end(
     };
     console::print(&text).await?;
     if let TaskOutcome::Done(_) = outcome {
-        console::notice(&format!("`pintle task apply {id} --branch NAME` takes the change over"));
+        console::notice(&format!("`pintle task apply {id} --branch NAME` applies the change"));
     }
     Ok(exit_status(outcome))
 }
