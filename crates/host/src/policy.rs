@@ -118,7 +118,7 @@ pub async fn load(
 
 /// Returns the rules of the user, of the projects that contain the working directory, and of `--deny`, for their denials: these
 /// apply whether a project is trusted or not.
-pub async fn load_denials(
+pub(crate) async fn load_denials(
     flags: &[String],
     environment: &dyn ExecutionEnvironment,
     projects: &[Project],

@@ -25,7 +25,8 @@ use pintle_store::{
     StoredJournal, Summary, WorkspaceMatch, match_workspace, read_intact, read_record,
 };
 
-pub use self::flags::{RememberedFlags, RememberedSettings, SessionDescription, remembered_denials};
+pub(crate) use self::flags::remembered_denials;
+pub use self::flags::{RememberedFlags, RememberedSettings, SessionDescription};
 pub use self::location::{SessionLocation, require_directory};
 pub use self::open_session_files::OpenSessionFiles;
 use self::worktree::Worktree;
@@ -71,7 +72,7 @@ impl SessionStorage {
     /// checkpoints leave out the `excluded` paths, which are relative to the working directory.
     ///
     /// Fails if the tools do not reach them while work is in progress: its calls could not be judged with other files.
-    pub async fn bind_workspace(
+    pub(crate) async fn bind_workspace(
         mut self,
         env: &dyn ExecutionEnvironment,
         excluded: BTreeSet<PathBuf>,

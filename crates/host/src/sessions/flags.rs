@@ -117,7 +117,7 @@ impl RememberedSettings {
 
     /// Removes the settings that stronger ones replace.
     #[must_use]
-    pub fn without_replaced(mut self, stronger: &PartialSpec) -> Self {
+    pub(crate) fn without_replaced(mut self, stronger: &PartialSpec) -> Self {
         self.spec.discard_replaced(stronger);
         let given = &self.spec.given;
         self.flags.retain(|name, _| {
@@ -208,7 +208,7 @@ pub(super) fn add_settings(summary: Summary, description: &SessionDescription, m
 }
 
 /// Returns the rules that deny and that a session remembers.
-pub fn remembered_denials(summary: &Summary) -> Result<Vec<String>, Failure> {
+pub(crate) fn remembered_denials(summary: &Summary) -> Result<Vec<String>, Failure> {
     Ok(RememberedSettings::from_summary(summary)?.spec.given.policy.deny)
 }
 

@@ -62,7 +62,7 @@ impl SessionLocation {
     }
 
     /// Records the location in the summary of a session.
-    pub fn add_to_summary(&self, summary: Summary) -> Summary {
+    pub(crate) fn add_to_summary(&self, summary: Summary) -> Summary {
         summary
             .with_property(ENVIRONMENT, self.environment.as_str())
             .with_property(DIRECTORY, self.directory.as_str())
