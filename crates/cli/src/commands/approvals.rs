@@ -5,19 +5,19 @@ use std::time::Duration;
 use pintle_agent::{
     Decision, EventKind, PendingApproval, PostedInput, Principal, Replay, SessionEvent, SessionId,
 };
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sessions::Sessions;
 use pintle_store::{Filter, Page, StoredJournal, Summary, post_input};
 use pintle_tools::SandboxSide;
+use pintle_tui::approve::inside;
+use pintle_tui::console;
+use pintle_tui::render::{self, sanitize};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::approve::inside;
 use crate::arguments::{ApprovalArg, ApprovalsArgs, ApprovalsCommand, DecideArgs, DecisionName, ListFormat};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::ProcessEnv;
-use crate::render::{self, sanitize};
-use crate::sessions::Sessions;
 
 /// How long to wait for a running session to apply a decision.
 const APPLY_TIMEOUT: Duration = Duration::from_secs(15);

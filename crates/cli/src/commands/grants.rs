@@ -1,14 +1,14 @@
 //! `pintle grants`: revoked grants.
 
 use pintle_governance::GrantId;
+use pintle_host::failure::Failure;
+use pintle_host::policy::grant::RevocationFile;
+use pintle_host::process_env::ProcessEnv;
+use pintle_tui::console;
+use pintle_tui::render::{self, to_single_line};
 
 use crate::arguments::{GrantsArgs, GrantsCommand, ListFormat, RevokeArgs};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::policy::grant::RevocationFile;
-use crate::process_env::ProcessEnv;
-use crate::render::{self, to_single_line};
 
 /// Runs `pintle grants`.
 pub(crate) async fn grants(args: GrantsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {

@@ -2,19 +2,18 @@
 
 mod hidden_input;
 
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::keys::{self, ConfiguredKeys, Credentials, RemovedKey, Secret};
+use pintle_host::process_env::{self, ProcessEnv};
+use pintle_host::provider::Provider;
+use pintle_tui::interrupt::Interrupts;
+use pintle_tui::{console, render};
 use serde::Serialize;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use self::hidden_input::HiddenInput;
 use crate::arguments::{ListFormat, LoginArgs, LogoutArgs};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::interrupt::Interrupts;
-use crate::keys::{self, ConfiguredKeys, Credentials, RemovedKey, Secret};
-use crate::process_env::{self, ProcessEnv};
-use crate::provider::Provider;
-use crate::render;
 
 /// Maximum size of standard input, in bytes.
 const MAX_INPUT: u64 = 1 << 20;

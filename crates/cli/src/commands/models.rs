@@ -1,14 +1,13 @@
 //! `pintle models`: lists the model catalog.
 
+use pintle_host::failure::Failure;
 use pintle_host::model_catalog;
+use pintle_host::process_env::ProcessEnv;
 use pintle_llm::{Catalog, ModelInfo};
+use pintle_tui::{console, render};
 
 use crate::arguments::{ListFormat, ModelsArgs};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::process_env::ProcessEnv;
-use crate::render;
 
 /// Placeholder for an unknown value.
 const UNKNOWN: &str = "-";

@@ -5,21 +5,19 @@ mod described;
 use std::sync::Arc;
 
 use pintle_env::{ExecutionEnvironment, LocalEnvironment};
-use pintle_host::SandboxLevel;
+use pintle_host::failure::Failure;
+use pintle_host::policy::{self, LoadedPolicy, Project};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::{SandboxLevel, environment};
 use pintle_tools::gate::{Judgement, JudgementStep, Permission};
 use pintle_tools::pipeline::Preparation;
+use pintle_tui::console;
+use pintle_tui::render::{self, to_single_line};
 use serde_json::json;
 
 use self::described::DescribedCall;
-
 use crate::arguments::{CheckRulesArgs, ListFormat, RulesArgs, RulesCommand, RulesScope};
-use crate::console;
-use crate::environment;
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::policy::{self, LoadedPolicy, Project};
-use crate::process_env::ProcessEnv;
-use crate::render::{self, to_single_line};
 
 /// Runs `pintle rules`.
 pub(crate) async fn rules(args: RulesArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {

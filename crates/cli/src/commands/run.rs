@@ -8,41 +8,42 @@ use std::sync::Arc;
 use pintle_agent::{OutcomeStatus, Run, Session, SessionId, TurnLimits, UserMessage};
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::{Mode, Policy};
-use pintle_host::{Host, OpenRequest, OpenSession, ResolvedSession, SessionSpec, SettingSources, Surface};
+use pintle_host::attendant::Attendant as _;
+use pintle_host::env_spec::{EnvSpec, EnvironmentChoice};
+use pintle_host::environment::{Confinement, EnvSession, EnvTarget, SandboxState};
+use pintle_host::failure::{Failure, FailureKind, OrFailure as _};
+use pintle_host::model::Model;
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::servers::SessionServers;
+use pintle_host::sessions::worktree::Worktree;
+use pintle_host::sessions::{self, RememberedSettings, SelectedSession, SessionChoice, Sessions};
+use pintle_host::{
+    Host, OpenRequest, OpenSession, ResolvedSession, SessionSpec, SettingSources, Surface, explain,
+};
 use pintle_llm::{AnswerSchema, ToolList};
 use pintle_tools::builtin::read_image;
+use pintle_tui::approve::{Prompter, Question};
+use pintle_tui::console::{self, Console};
+use pintle_tui::interrupt::Interrupts;
+use pintle_tui::render::{Detail, Style, View};
+use pintle_tui::terminal::{
+    self, ConversationContext, ConversationEnd, ConversationSettings, ConversationStart, Device, HistoryFile,
+    PresentationChoice, StoredSession,
+};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::approve::{Prompter, Question};
 use crate::arguments::{OutputFormat, PromptArgs, RunArgs};
-use crate::attendant::Attendant as _;
 use crate::boxed_future::box_future;
 use crate::commands::sessions::stored_conversation::{self, StoredConversation};
-use crate::console::{self, Console};
-use crate::env_spec::{EnvSpec, EnvironmentChoice};
-use crate::environment::{Confinement, EnvSession, EnvTarget, SandboxState};
 use crate::exit::Exit;
 use crate::exit::command_failure::CommandFailure;
-use crate::explain;
-use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::input::output_schema;
 use crate::input::prompt_source;
-use crate::interrupt::Interrupts;
-use crate::model::Model;
 #[cfg(feature = "compat")]
 use crate::output::codex::CodexOutput;
 use crate::output::follow::{Task, User, follow};
 #[cfg(feature = "compat")]
 use crate::output::last_message;
-use crate::process_env::ProcessEnv;
-use crate::render::{Detail, Style, View};
-use crate::servers::SessionServers;
-use crate::sessions::worktree::Worktree;
-use crate::sessions::{self, RememberedSettings, SelectedSession, SessionChoice, Sessions};
-use crate::terminal::{
-    self, ConversationContext, ConversationEnd, ConversationSettings, ConversationStart, Device, HistoryFile,
-    PresentationChoice, StoredSession,
-};
 
 /// Runs the task.
 ///

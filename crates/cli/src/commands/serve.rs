@@ -9,18 +9,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_governance::Mode;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::{self, ProcessEnv};
 use pintle_host::{Host, SandboxLevel, SessionSpec};
 use pintle_server::{AccessToken, Server, ServerLimits, TokenScope, UserSessionHost, UserSessionHostBuilder};
+use pintle_tui::console;
+use pintle_tui::interrupt::Interrupts;
 use tokio::net::{TcpListener, UnixListener};
 
 use self::access::{AuditFile, ServedTokens, TlsFiles, keep_reading};
 use crate::arguments::{RunArgs, ServeSessionsArgs, sandbox_remedy};
 use crate::commands::tokens::TokenFile;
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::interrupt::Interrupts;
-use crate::process_env::{self, ProcessEnv};
 
 /// Port by default.
 const PORT: u16 = 7468;

@@ -13,7 +13,12 @@ mod signals;
 use std::path::Path;
 
 use pintle_agent::SessionId;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sessions::{Sessions, find_by_prefix};
 use pintle_store::{Filter, Page, Summary};
+use pintle_tui::console;
+use pintle_tui::render::{self, sanitize};
 use pintle_workflow::contract::ContractError;
 use pintle_workflow::report::TaskReport;
 use pintle_workflow::task::Task;
@@ -22,12 +27,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{ListFormat, ListTasksArgs, ReportTaskArgs, TaskArgs, TaskCommand, TaskReportFormat};
 use crate::boxed_future::box_future;
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::ProcessEnv;
-use crate::render::{self, sanitize};
-use crate::sessions::{Sessions, find_by_prefix};
 
 /// Runs `pintle task`.
 pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {

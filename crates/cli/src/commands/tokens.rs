@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pintle_agent::{Clock as _, SystemClock, Timestamp};
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::{self, ProcessEnv};
 use pintle_server::{AccessToken, TokenScope};
+use pintle_tui::console;
+use pintle_tui::render::{self, sanitize, to_single_line};
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::{AddTokenArgs, ListFormat, TokensArgs, TokensCommand};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::{self, ProcessEnv};
-use crate::render::{self, sanitize, to_single_line};
 
 /// Name of the file in the directory of the configuration.
 const STORED: &str = "tokens.json";

@@ -1,20 +1,19 @@
 //! `pintle tools`: lists the tools offered to a model.
 
 use pintle_agent::{ProviderProfile, SubagentLimits};
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::provider::Provider;
+use pintle_host::route::{self, Route};
+use pintle_host::toolset;
 use pintle_llm::{Client, Message, Request, ToolDefinition};
 use pintle_testkit::{Script, ScriptedServer, ServerOptions, Turn};
+use pintle_tui::{console, render};
 use serde_json::Value;
 
 use crate::arguments::{ListFormat, ToolsArgs};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::ProcessEnv;
-use crate::provider::Provider;
-use crate::render;
-use crate::route::{self, Route};
 use crate::testkit_models::dialect_of;
-use crate::toolset;
 
 /// Model name for providers without a default model. Their tools do not depend on it.
 const ANY_MODEL: &str = "any";

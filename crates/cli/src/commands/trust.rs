@@ -1,14 +1,13 @@
 //! `pintle trust`: projects whose files may extend the permissions of agents.
 
+use pintle_host::failure::Failure;
+use pintle_host::policy::{Project, TrustedProjects};
+use pintle_host::process_env::ProcessEnv;
+use pintle_tui::{console, render};
 use serde_json::json;
 
 use crate::arguments::{ListFormat, TrustArgs};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::policy::{Project, TrustedProjects};
-use crate::process_env::ProcessEnv;
-use crate::render;
 
 /// Environment of the projects that the command itself can see.
 const LOCAL: &str = "local";

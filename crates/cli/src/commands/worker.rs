@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use pintle_agent::SessionId;
 use pintle_host::Host;
+use pintle_host::failure::Failure;
+use pintle_host::process_env::ProcessEnv;
 use pintle_store::{Filter, Page};
+use pintle_tui::console;
+use pintle_tui::interrupt::Interrupts;
 use pintle_workflow::{HostPerformerFactory, InProcessHost, KIND, KIND_TASK, TaskHostError, TaskSupervisor};
 use tokio::task::JoinSet;
 
 use crate::arguments::{RunArgs, WorkerArgs};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::interrupt::Interrupts;
-use crate::process_env::ProcessEnv;
 
 /// Interval of the search for new tasks.
 const INTERVAL: Duration = Duration::from_secs(2);

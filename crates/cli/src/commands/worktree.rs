@@ -2,18 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sessions::Sessions;
+use pintle_host::sessions::worktree::{Worktree, WorktreeChanges};
 use pintle_store::{Filter, Page, Summary};
+use pintle_tui::console;
+use pintle_tui::render::{self, sanitize};
 use serde_json::{Map, Value, json};
 
 use super::sessions::files;
 use crate::arguments::{ListFormat, WorktreeArgs, WorktreeCommand};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::ProcessEnv;
-use crate::render::{self, sanitize};
-use crate::sessions::Sessions;
-use crate::sessions::worktree::{Worktree, WorktreeChanges};
 
 /// Runs `pintle worktree`.
 pub(crate) async fn worktree(args: WorktreeArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {

@@ -1,10 +1,10 @@
 //! Formats a streamed response for standard output.
 
+use pintle_host::failure::Failure;
 use pintle_llm::StreamEvent;
+use pintle_tui::render::{self, Style, WordWrapper};
 
 use crate::arguments::OutputFormat;
-use crate::failure::Failure;
-use crate::render::{self, Style, WordWrapper};
 
 /// Formats the events of a response.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 
 use pintle_compat::claude::{PermissionMode, StreamOptions};
 use pintle_governance::Mode;
+use pintle_host::failure::{Failure, OrFailure as _};
 
 use super::exec::TranslatedArguments;
-use crate::failure::{Failure, OrFailure as _};
 
 /// Flag for the conversation.
 const STREAM: &str = "claude-stream";

@@ -3,8 +3,7 @@
 use std::ffi::OsString;
 
 use pintle_compat::codex::{ApprovalPolicy, ExecOptions, ResumeTarget, SandboxMode, WebSearchMode};
-
-use crate::failure::{Failure, OrFailure as _};
+use pintle_host::failure::{Failure, OrFailure as _};
 
 /// The subcommand.
 const NAME: &str = "exec";

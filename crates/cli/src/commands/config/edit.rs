@@ -2,14 +2,13 @@
 
 use pintle_host::config_file::{File, problem, user_path};
 use pintle_host::configuration::{needs_trust, project_root};
+use pintle_host::failure::Failure;
+use pintle_host::policy::configuration_path;
+use pintle_host::process_env::{self, ProcessEnv};
+use pintle_tui::{console, user_editor};
 
 use crate::arguments::EditConfigArgs;
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::policy::configuration_path;
-use crate::process_env::{self, ProcessEnv};
-use crate::user_editor;
 
 /// Content of a new file.
 pub(super) const TEMPLATE: &str = "\

@@ -3,11 +3,19 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pintle_host::mcp::ServerChoice;
+use pintle_host::env_spec::EnvironmentChoice;
+use pintle_host::environment::{EnvTarget, SandboxRequirements};
+use pintle_host::failure::Failure;
 use pintle_host::mcp::declarations::{self, Declarations, DeclaredServer, describe_server};
 use pintle_host::mcp::listings::ServerListings;
-use pintle_host::mcp::prompts;
+use pintle_host::mcp::{ServerChoice, prompts};
+use pintle_host::policy::{self, PolicyChoice, Project};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::server_tokens::{self, FileTokenStore};
 use pintle_mcp::{DismissAll, McpServers, ServerError, ServerName, ServerSpec, ServerTransport, ToolListing};
+use pintle_tui::console;
+use pintle_tui::interrupt::Interrupts;
+use pintle_tui::render::{self, sanitize, to_single_line};
 use serde_json::{Map, Value, json};
 
 use super::file;
@@ -16,16 +24,7 @@ use super::serve::serve;
 use crate::arguments::{
     AddServerArgs, ListFormat, McpArgs, McpCommand, ServerArg, ServerToolsArgs, ServersArgs,
 };
-use crate::console;
-use crate::env_spec::EnvironmentChoice;
-use crate::environment::{EnvTarget, SandboxRequirements};
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::interrupt::Interrupts;
-use crate::policy::{self, PolicyChoice, Project};
-use crate::process_env::ProcessEnv;
-use crate::render::{self, sanitize, to_single_line};
-use crate::server_tokens::{self, FileTokenStore};
 
 /// Name of the environment in which `pintle mcp tools` starts servers.
 const LOCAL: &str = "local";

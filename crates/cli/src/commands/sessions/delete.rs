@@ -1,19 +1,19 @@
 //! `pintle sessions delete` and `pintle sessions prune`.
 
 use pintle_agent::{SessionId, Timestamp};
+use pintle_host::environment::{UnusedCaches, prune_caches};
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sessions::delete::{delete_empty, delete_unchecked, has_worktree, refuse_worktree};
+use pintle_host::sessions::{Sessions, now};
 use pintle_store::{Filter, Page, PrunePolicy, Summary, prune};
+use pintle_tui::console;
+use pintle_tui::render::{self, sanitize};
 use serde_json::json;
 
 use super::list;
 use crate::arguments::{DeleteArgs, ListFormat, PruneArgs};
-use crate::console;
-use crate::environment::{UnusedCaches, prune_caches};
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::ProcessEnv;
-use crate::render::{self, sanitize};
-use crate::sessions::delete::{delete_empty, delete_unchecked, has_worktree, refuse_worktree};
-use crate::sessions::{Sessions, now};
 
 pub(super) async fn delete(
     sessions: &Sessions,

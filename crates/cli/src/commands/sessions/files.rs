@@ -1,12 +1,12 @@
 //! Formats the changes of a session in its directory, and their rewind.
 
+use pintle_host::failure::Failure;
 use pintle_host::sessions::files::{RewindOptions, RewindReport, SessionFiles, SessionPoint};
+use pintle_tui::console;
+use pintle_tui::render::{self, to_single_line};
 use serde_json::{Value, json};
 
 use crate::arguments::{ListFormat, RewindArgs};
-use crate::console;
-use crate::failure::Failure;
-use crate::render::{self, to_single_line};
 
 /// Writes the notice about a change that is not in a patch.
 pub(crate) fn notify_left_out(path: &str) {

@@ -2,15 +2,16 @@
 
 use pintle_agent::{Record, SessionId, SessionState};
 use pintle_client::SessionInfo;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
+use pintle_tui::client_failure::explain;
+use pintle_tui::console::{self, Console};
+use pintle_tui::render;
 
 use super::list::{SessionListRow, table, title_or_mark};
 use crate::arguments::{ExportArgs, ExportFormat, ListFormat, ListSessionsArgs, SessionArg, SessionsCommand};
-use crate::console::{self, Console};
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::ProcessEnv;
-use crate::remote::{RemoteServer, explain};
-use crate::render;
+use crate::remote::RemoteServer;
 
 /// Runs a command on the sessions of a server; `None` for a command on the local sessions of the user.
 pub(super) async fn of_server(

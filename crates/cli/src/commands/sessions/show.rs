@@ -1,17 +1,15 @@
 //! `pintle sessions show`: the conversation as text.
 
 use pintle_agent::{Record, Turn};
-use pintle_host::sessions::export;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sessions::{Sessions, export, require_directory};
+use pintle_tui::{console, render};
 use serde_json::json;
 
 use super::list::{self, SessionListRow};
 use crate::arguments::{ListFormat, SessionArg};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::ProcessEnv;
-use crate::render;
-use crate::sessions::{Sessions, require_directory};
 
 pub(super) async fn show(
     sessions: &Sessions,

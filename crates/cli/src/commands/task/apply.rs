@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::{ProcessEnv, absolute};
+use pintle_host::sessions::Sessions;
+use pintle_tui::console::{self, Console};
 use pintle_workflow::report::CandidateDiff;
 use pintle_workflow::repository::{RepositoryError, UserRepository, read_blob};
 use pintle_workflow::task::{Task, TaskCandidate, TaskOutcome};
 
 use super::{find, read_intact};
 use crate::arguments::ApplyTaskArgs;
-use crate::console::{self, Console};
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::{ProcessEnv, absolute};
-use crate::sessions::Sessions;
 
 /// Change of a candidate.
 #[derive(Debug)]

@@ -3,17 +3,15 @@
 use std::io::Write as _;
 use std::pin::pin;
 
+use pintle_host::failure::{Failure, FailureKind, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
+use pintle_tui::approve::Prompter;
+use pintle_tui::interrupt::Interrupts;
+use pintle_tui::render::sanitize;
+use pintle_tui::{console, user_editor};
 use pintle_workflow::contract::{BaseCommit, CandidatePlan, Contract};
 use pintle_workflow::{DraftError, RepositoryPerformer};
 use tokio_util::sync::CancellationToken;
-
-use crate::approve::Prompter;
-use crate::console;
-use crate::failure::{Failure, FailureKind, OrFailure as _};
-use crate::interrupt::Interrupts;
-use crate::process_env::ProcessEnv;
-use crate::render::sanitize;
-use crate::user_editor;
 
 /// Prompt below a draft.
 const PROMPT: &str = "Accept it? [y]es, [e]dit, [n]o: ";
@@ -106,6 +104,6 @@ fn edit_contract(text: &str, process_env: &ProcessEnv) -> Result<Contract, Failu
     let mut file = file.or_failed("the draft cannot be written")?;
     file.write_all(text.as_bytes()).or_failed("the draft cannot be written")?;
     user_editor::open(&editor, file.path(), process_env)?;
-    let text = crate::process_env::read_text("contract", file.path())?;
+    let text = pintle_host::process_env::read_text("contract", file.path())?;
     Contract::parse(&text).map_err(|error| super::contract_failure(&error, None))
 }

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use pintle_agent::SessionId;
 use pintle_host::SandboxLevel;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
 use pintle_restate::{EngineError, IdentityKeys, RestateEngine};
+use pintle_tui::console;
+use pintle_tui::interrupt::Interrupts;
 use pintle_workflow::TaskSupervisor;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{WorkerArgs, sandbox_remedy};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::interrupt::Interrupts;
-use crate::process_env::ProcessEnv;
 
 /// Variable with the address of Restate's ingress.
 pub(super) const RESTATE: &str = "PINTLE_RESTATE";

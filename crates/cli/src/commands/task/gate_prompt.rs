@@ -1,16 +1,15 @@
 //! Decisions of the user at the terminal in which a task runs.
 
 use pintle_agent::SessionId;
+use pintle_host::attendant::Attendant as _;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::sessions::Sessions;
+use pintle_tui::approve::Prompter;
+use pintle_tui::console;
+use pintle_tui::render::sanitize;
 use pintle_workflow::contract::DecisionGate;
 use pintle_workflow::post_signal;
 use pintle_workflow::task::{GateAnswer, Task, TaskSignal};
-
-use crate::approve::Prompter;
-use crate::attendant::Attendant as _;
-use crate::console;
-use crate::failure::{Failure, OrFailure as _};
-use crate::render::sanitize;
-use crate::sessions::Sessions;
 
 /// Prompt below the subject of the decision.
 const PROMPT: &str = "[a]pprove, [r]efuse for good, or what to change: ";

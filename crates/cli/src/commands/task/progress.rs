@@ -1,9 +1,8 @@
 //! Progress of a task: a line for each event, with the lane of its candidate.
 
+use pintle_tui::render::sanitize;
 use pintle_workflow::Diff;
 use pintle_workflow::task::{StepId, StepKind, StepOutput, StepResult, Task, TaskInput, TaskSignal};
-
-use crate::render::sanitize;
 
 /// Returns the line for an input that the task has already applied.
 pub(super) fn render_input(task: &Task, input: &TaskInput) -> String {
