@@ -11,9 +11,9 @@ use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::keys::ConfiguredKeys;
 use pintle_host::process_env::{self, ProcessEnv};
 use pintle_host::provider::Provider;
+use pintle_host::sanitize::{json_line, sanitize};
 use pintle_tui::console::{self, Console};
 use pintle_tui::interrupt::Interrupts;
-use pintle_tui::render;
 
 use self::report::{DoctorCheck, DoctorReport};
 use crate::arguments::{DoctorArgs, ReportFormat};
@@ -30,8 +30,8 @@ pub(crate) async fn doctor(args: &DoctorArgs, process_env: &ProcessEnv) -> Resul
     environment.cleanup().await.or_failed("a command may still be running")?;
     let report = DoctorReport::new(checks?);
     let text = match args.output {
-        ReportFormat::Json => render::json_line(&report)?,
-        ReportFormat::Text => render::sanitize(&report.text()).into_owned(),
+        ReportFormat::Json => json_line(&report)?,
+        ReportFormat::Text => sanitize(&report.text()).into_owned(),
     };
     Console::new().write(&text).await?;
     Ok(if report.has_problem() { Exit::Failed } else { Exit::Done })

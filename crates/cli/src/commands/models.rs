@@ -3,8 +3,9 @@
 use pintle_host::failure::Failure;
 use pintle_host::model_catalog;
 use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::json_line;
 use pintle_llm::{Catalog, ModelInfo};
-use pintle_tui::{console, render};
+use pintle_tui::console;
 
 use crate::arguments::{ListFormat, ModelsArgs};
 use crate::exit::Exit;
@@ -46,7 +47,7 @@ pub(crate) async fn models(args: &ModelsArgs, process_env: &ProcessEnv) -> Resul
         return Err(no_models(provider, &catalog));
     }
     let text = match args.output {
-        ListFormat::Json => render::json_line(&listed)?,
+        ListFormat::Json => json_line(&listed)?,
         ListFormat::Text => table(&listed),
     };
     console::print(&text).await?;

@@ -8,11 +8,11 @@ use std::path::Path;
 use pintle_env::ExecutionEnvironment;
 use pintle_host::failure::{Failure, FailureKind, OrFailure as _};
 use pintle_host::process_env::{self, ProcessEnv};
+use pintle_host::sanitize::json_line;
 use pintle_patch::{ApplyOptions, MAX_PATCH_BYTES, Plan, parse, plan};
 use pintle_tools::builtin::{apply_plan, read_files};
 use pintle_tui::console::{self, Console};
 use pintle_tui::interrupt::Interrupts;
-use pintle_tui::render;
 
 use self::root::PatchRoot;
 use crate::arguments::{PatchArgs, PatchCommand, PatchInput, ReportFormat};
@@ -75,8 +75,6 @@ async fn report(plan: &Plan, format: ReportFormat, process_env: &ProcessEnv) -> 
             }
             Console::new().write(&console::style(process_env).body(&plan.summary(), None)).await
         }
-        ReportFormat::Json => {
-            Console::new().write(&render::json_line(&report::PatchReport::new(plan))?).await
-        }
+        ReportFormat::Json => Console::new().write(&json_line(&report::PatchReport::new(plan))?).await,
     }
 }

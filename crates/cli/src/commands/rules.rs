@@ -8,11 +8,11 @@ use pintle_env::{ExecutionEnvironment, LocalEnvironment};
 use pintle_host::failure::Failure;
 use pintle_host::policy::{self, LoadedPolicy, Project};
 use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::{json_line, to_single_line};
 use pintle_host::{SandboxLevel, environment};
 use pintle_tools::gate::{Judgement, JudgementStep, Permission};
 use pintle_tools::pipeline::Preparation;
 use pintle_tui::console;
-use pintle_tui::render::{self, to_single_line};
 use serde_json::json;
 
 use self::described::DescribedCall;
@@ -44,7 +44,7 @@ async fn list(scope: &RulesScope, process_env: &ProcessEnv) -> Result<Exit, Fail
     let text = match scope.output {
         ListFormat::Json => {
             let rows: Vec<_> = rules.on_record().map(|rule| json!(rule)).collect();
-            render::json_line(&json!(rows))?
+            json_line(&json!(rows))?
         }
         ListFormat::Text => {
             let mut text = String::new();
@@ -103,7 +103,7 @@ fn decision(judgement: &Judgement, format: ListFormat) -> Result<String, Failure
     // The gate by rules also applies the mode.
     let decided_by = if rule.starts_with("mode ") { "the mode: no rule names the call" } else { gate };
     match format {
-        ListFormat::Json => render::json_line(&json!({
+        ListFormat::Json => json_line(&json!({
             "permission": permission,
             "step": gate,
             "rule": rule,

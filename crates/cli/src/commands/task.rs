@@ -15,10 +15,10 @@ use std::path::Path;
 use pintle_agent::SessionId;
 use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::{json_line, sanitize};
 use pintle_host::sessions::{Sessions, find_by_prefix};
 use pintle_store::{Filter, Page, Summary};
 use pintle_tui::console;
-use pintle_tui::render::{self, sanitize};
 use pintle_workflow::contract::ContractError;
 use pintle_workflow::report::TaskReport;
 use pintle_workflow::task::Task;
@@ -119,7 +119,7 @@ async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Fa
     }
     let text = match args.output {
         ListFormat::Text => text,
-        ListFormat::Json => render::json_line(&Value::Array(rows))?,
+        ListFormat::Json => json_line(&Value::Array(rows))?,
     };
     console::print(&text).await?;
     Ok(Exit::Done)
@@ -142,7 +142,7 @@ async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit,
             let model = task.contract().candidates.get(change.candidate);
             let model = model.and_then(|plan| plan.model.clone()).unwrap_or_else(|| "pintle".to_owned());
             // The tests of an anchor are ours; a benchmark has its own.
-            render::json_line(&json!({
+            json_line(&json!({
                 "instance_id": args.instance.clone().unwrap_or_else(|| id.to_string()),
                 "model_name_or_path": model,
                 "model_patch": String::from_utf8_lossy(&change.patch),

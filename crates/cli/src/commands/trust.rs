@@ -3,7 +3,8 @@
 use pintle_host::failure::Failure;
 use pintle_host::policy::{Project, TrustedProjects};
 use pintle_host::process_env::ProcessEnv;
-use pintle_tui::{console, render};
+use pintle_host::sanitize::json_line;
+use pintle_tui::console;
 use serde_json::json;
 
 use crate::arguments::{ListFormat, TrustArgs};
@@ -51,7 +52,7 @@ fn list(trusted: &TrustedProjects, output: ListFormat) -> Result<String, Failure
     let rows: Vec<_> =
         trusted.all().map(|(project, hash)| json!({"project": project, "hash": hash})).collect();
     match output {
-        ListFormat::Json => render::json_line(&json!(rows)),
+        ListFormat::Json => json_line(&json!(rows)),
         ListFormat::Text => {
             Ok(trusted.all().map(|(project, hash)| format!("{project}  {}\n", short(hash))).collect())
         }
@@ -66,9 +67,7 @@ fn add(
 ) -> Result<String, Failure> {
     let hash = trusted.add(LOCAL, project, process_env)?.to_string();
     match output {
-        ListFormat::Json => {
-            render::json_line(&json!({"project": project.root.display().to_string(), "hash": hash}))
-        }
+        ListFormat::Json => json_line(&json!({"project": project.root.display().to_string(), "hash": hash})),
         ListFormat::Text => {
             let root = project.root.display();
             let mut text = format!(
@@ -86,7 +85,7 @@ fn add(
 fn revoked(root: &std::path::Path, was_trusted: bool, output: ListFormat) -> Result<String, Failure> {
     let root = root.display().to_string();
     match output {
-        ListFormat::Json => render::json_line(&json!({"project": root, "was_trusted": was_trusted})),
+        ListFormat::Json => json_line(&json!({"project": root, "was_trusted": was_trusted})),
         ListFormat::Text if was_trusted => Ok(format!("{root} is no longer trusted\n")),
         ListFormat::Text => Ok(format!("{root} was not trusted\n")),
     }

@@ -6,8 +6,9 @@ use pintle_host::configuration::{Configuration, Settings, Source, Value, project
 use pintle_host::failure::Failure;
 use pintle_host::policy::configuration_path;
 use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::json_line;
 use pintle_host::{BaseUrl, ValueKind, ValueOrigin};
-use pintle_tui::{console, render};
+use pintle_tui::console;
 use serde_json::{Value as Json, json};
 
 use super::schema::default_of;
@@ -35,7 +36,7 @@ pub(super) async fn list(args: &ListConfigArgs, process_env: &ProcessEnv) -> Res
                 .iter()
                 .map(|row| json!({"key": row.name, "value": row.value, "source": row.source}))
                 .collect();
-            render::json_line(&rows)?
+            json_line(&rows)?
         }
         ListFormat::Text => table(&rows),
     };

@@ -11,11 +11,12 @@ use pintle_host::mcp::listings::ServerListings;
 use pintle_host::mcp::{ServerChoice, prompts};
 use pintle_host::policy::{self, PolicyChoice, Project};
 use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::{json_line, sanitize, to_single_line};
 use pintle_host::server_tokens::{self, FileTokenStore};
 use pintle_mcp::{DismissAll, McpServers, ServerError, ServerName, ServerSpec, ServerTransport, ToolListing};
 use pintle_tui::console;
 use pintle_tui::interrupt::Interrupts;
-use pintle_tui::render::{self, sanitize, to_single_line};
+use pintle_tui::render;
 use serde_json::{Map, Value, json};
 
 use super::file;
@@ -115,7 +116,7 @@ async fn list(args: &ServersArgs, process_env: &ProcessEnv) -> Result<String, Fa
                 "effect": declared.spec.effect, "tools": known(declared), "logged_in": logged_in(declared),
             })
         });
-        return render::json_line(&json!({
+        return json_line(&json!({
             "servers": rows.collect::<Vec<_>>(), "problems": declarations.problems,
             "warnings": declarations.warnings,
         }));
@@ -318,7 +319,7 @@ async fn tools(args: &ServerToolsArgs, process_env: &ProcessEnv) -> Result<Strin
             }
         }
     }
-    let text = if args.output == ListFormat::Json { render::json_line(&json!(rows))? } else { text };
+    let text = if args.output == ListFormat::Json { json_line(&json!(rows))? } else { text };
     match failed {
         None => Ok(text),
         Some(failure) => {

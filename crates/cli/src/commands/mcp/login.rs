@@ -5,9 +5,9 @@ use std::time::Duration;
 use pintle_host::failure::Failure;
 use pintle_host::mcp::declarations::{Declarations, describe_server};
 use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::sanitize;
 use pintle_host::server_tokens::FileTokenStore;
 use pintle_mcp::{HttpServer, LoginError, LoginErrorKind, ServerName, ServerTransport};
-use pintle_tui::render::sanitize;
 
 use super::browser;
 

@@ -4,11 +4,11 @@ use pintle_agent::{SessionId, Timestamp};
 use pintle_host::environment::{UnusedCaches, prune_caches};
 use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::{json_line, sanitize};
 use pintle_host::sessions::delete::{delete_empty, delete_unchecked, has_worktree, refuse_worktree};
 use pintle_host::sessions::{Sessions, now};
 use pintle_store::{Filter, Page, PrunePolicy, Summary, prune};
 use pintle_tui::console;
-use pintle_tui::render::{self, sanitize};
 use serde_json::json;
 
 use super::list;
@@ -33,7 +33,7 @@ pub(super) async fn delete(
     let text = match args.output {
         ListFormat::Json => {
             let ids: Vec<&str> = ids.iter().map(SessionId::as_str).collect();
-            render::json_line(&json!({"deleted": ids}))?
+            json_line(&json!({"deleted": ids}))?
         }
         ListFormat::Text => ids.iter().map(|id| format!("deleted {id}\n")).collect(),
     };
@@ -68,7 +68,7 @@ pub(super) async fn prune_old(
             let ids = |summaries: &[Summary]| -> Vec<String> {
                 summaries.iter().map(|summary| summary.id.to_string()).collect()
             };
-            render::json_line(&json!({
+            json_line(&json!({
                 "dry_run": args.dry_run,
                 "deleted": ids(&pruned.removed),
                 "kept": ids(&pruned.kept),

@@ -4,10 +4,10 @@ use pintle_agent::SessionState;
 use pintle_host::env_spec::EnvironmentChoice;
 use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::{json_line, sanitize};
 use pintle_host::sessions::{SessionLocation, Sessions, empty};
 use pintle_store::{Filter, Page, StoredJournal, Summary};
 use pintle_tui::console;
-use pintle_tui::render::{self, sanitize};
 use serde::Serialize;
 
 use crate::arguments::{ListFormat, ListSessionsArgs};
@@ -53,7 +53,7 @@ pub(super) async fn list(
         rows.push(row(sessions, summary).await);
     }
     let text = match args.output {
-        ListFormat::Json => render::json_line(&rows)?,
+        ListFormat::Json => json_line(&rows)?,
         ListFormat::Text if rows.is_empty() && !args.all => {
             "no sessions in this directory; `--all` lists the sessions of all directories\n".to_owned()
         }

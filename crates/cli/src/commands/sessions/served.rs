@@ -4,6 +4,7 @@ use pintle_agent::{Record, SessionId, SessionState};
 use pintle_client::SessionInfo;
 use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::json_line;
 use pintle_tui::client_failure::explain;
 use pintle_tui::console::{self, Console};
 use pintle_tui::render;
@@ -45,7 +46,7 @@ async fn list(remote: &RemoteServer, args: &ListSessionsArgs) -> Result<String, 
     let found = remote.newest(args.limit).await?;
     let rows: Vec<SessionListRow<'_>> = found.iter().map(row).collect();
     match args.output {
-        ListFormat::Json => render::json_line(&rows),
+        ListFormat::Json => json_line(&rows),
         ListFormat::Text if rows.is_empty() => Ok("the server has no sessions\n".to_owned()),
         ListFormat::Text => Ok(table(&rows, true).concat()),
     }

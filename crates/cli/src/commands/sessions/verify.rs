@@ -2,6 +2,7 @@
 
 use pintle_agent::SessionId;
 use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::sanitize::json_line;
 use pintle_host::sessions::Sessions;
 use pintle_host::sessions::verify::{head_text, verify_checkpoints};
 use pintle_store::checkpoint::VerifiedCheckpoints;
@@ -41,7 +42,7 @@ pub(super) async fn verify(sessions: &Sessions, args: &VerifyArgs) -> Result<Exi
                 "contents": checkpoints.contents,
                 "broken_checkpoints": broken,
             });
-            render::json_line(&object)?
+            json_line(&object)?
         }
         ListFormat::Text => describe(&found, &checkpoints),
     };

@@ -5,9 +5,9 @@ use std::pin::pin;
 
 use pintle_host::failure::{Failure, FailureKind, OrFailure as _};
 use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::sanitize;
 use pintle_tui::approve::Prompter;
 use pintle_tui::interrupt::Interrupts;
-use pintle_tui::render::sanitize;
 use pintle_tui::{console, user_editor};
 use pintle_workflow::contract::{BaseCommit, CandidatePlan, Contract};
 use pintle_workflow::{DraftError, RepositoryPerformer};

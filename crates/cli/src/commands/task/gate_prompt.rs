@@ -3,10 +3,10 @@
 use pintle_agent::SessionId;
 use pintle_host::attendant::Attendant as _;
 use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::sanitize::sanitize;
 use pintle_host::sessions::Sessions;
 use pintle_tui::approve::Prompter;
 use pintle_tui::console;
-use pintle_tui::render::sanitize;
 use pintle_workflow::contract::DecisionGate;
 use pintle_workflow::post_signal;
 use pintle_workflow::task::{GateAnswer, Task, TaskSignal};

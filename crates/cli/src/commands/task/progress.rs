@@ -1,6 +1,6 @@
 //! Progress of a task: a line for each event, with the lane of its candidate.
 
-use pintle_tui::render::sanitize;
+use pintle_host::sanitize::sanitize;
 use pintle_workflow::Diff;
 use pintle_workflow::task::{StepId, StepKind, StepOutput, StepResult, Task, TaskInput, TaskSignal};
 

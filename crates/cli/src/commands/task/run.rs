@@ -9,6 +9,7 @@ use pintle_host::Host;
 use pintle_host::attendant::Attendant as _;
 use pintle_host::failure::{Failure, FailureKind, OrFailure as _};
 use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::json_line;
 use pintle_host::sessions::Sessions;
 use pintle_tui::approve::Prompter;
 use pintle_tui::console::{self, Console};
@@ -151,7 +152,7 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
 
 /// Returns the line that identifies the task for programs.
 fn identity_line(id: &SessionId) -> Result<String, Failure> {
-    pintle_tui::render::json_line(&json!({"task": {"id": id.as_str()}}))
+    json_line(&json!({"task": {"id": id.as_str()}}))
 }
 
 /// Shows a task that runs here to the user.
@@ -227,7 +228,7 @@ impl TaskConsole<'_> {
             }
             let text = match self.format {
                 OutputFormat::Text => progress::render_input(&task, &input),
-                OutputFormat::StreamJson => pintle_tui::render::json_line(&input)?,
+                OutputFormat::StreamJson => json_line(&input)?,
                 OutputFormat::Json => continue,
             };
             console.write(&text).await?;
@@ -259,7 +260,7 @@ async fn report_end(
     let report = TaskReport::from_task(&task).with_id(id);
     let text = match format {
         OutputFormat::Text => format!("\n{}", report.to_markdown()),
-        OutputFormat::Json | OutputFormat::StreamJson => pintle_tui::render::json_line(&report)?,
+        OutputFormat::Json | OutputFormat::StreamJson => json_line(&report)?,
     };
     console::print(&text).await?;
     if let TaskOutcome::Done(_) = outcome {
