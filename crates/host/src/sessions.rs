@@ -25,8 +25,8 @@ use pintle_store::{
     StoredJournal, Summary, WorkspaceMatch, match_workspace, read_intact, read_record,
 };
 
-pub(crate) use self::flags::remembered_denials;
 pub use self::flags::{RememberedFlags, RememberedSettings, SessionDescription};
+pub(crate) use self::flags::{remembered_denials, remembered_hidden_paths};
 pub use self::location::{SessionLocation, require_directory};
 pub use self::open_session_files::OpenSessionFiles;
 use self::worktree::Worktree;

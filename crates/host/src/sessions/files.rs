@@ -16,7 +16,7 @@ use pintle_store::checkpoint::{
 };
 use pintle_store::{Hash, Summary};
 
-use super::{SessionLocation, Sessions, now, remembered_denials, require_directory};
+use super::{SessionLocation, Sessions, now, remembered_denials, remembered_hidden_paths, require_directory};
 use crate::environment::{Confinement, ENVIRONMENT_UNUSABLE, EnvTarget};
 use crate::failure::{Failure, OrFailure as _};
 use crate::policy::{self, PROJECT_DIRECTORY, Project};
@@ -89,7 +89,8 @@ pub async fn with_session_files<'a, T>(
     let record = sessions.record(&summary.id).await?;
     let replay = record.replay().or_failed("the session cannot be read")?;
     let choice = SessionLocation::from_summary(&summary).to_choice(&summary.id)?;
-    let target = EnvTarget::new(choice, Confinement::none(), process_env)?;
+    let hidden = remembered_hidden_paths(&summary)?;
+    let target = EnvTarget::new(choice, Confinement::none(), process_env)?.with_hidden(&hidden);
     let connected = target.connect().await?;
     let place = (connected.environment(), connected.workspace());
     let result = match SessionFiles::open(sessions, summary, replay, place, process_env).await {

@@ -146,7 +146,14 @@ pub struct SessionDescription {
 impl SessionDescription {
     /// Returns the description of a session with these settings.
     #[must_use]
-    pub fn new(spec: &SessionSpec, remembered: RememberedSettings) -> Self {
+    pub fn new(spec: &SessionSpec, mut remembered: RememberedSettings) -> Self {
+        // Whatever hides them, the files of the session are compared and restored without them later.
+        let hidden = &mut remembered.spec.given.policy.hidden;
+        for path in &spec.policy.hidden {
+            if !hidden.contains(path) {
+                hidden.push(path.clone());
+            }
+        }
         Self {
             id: spec.persistence.id.clone(),
             properties: spec.persistence.properties.clone().unwrap_or_default(),
@@ -210,6 +217,11 @@ pub(super) fn add_settings(summary: Summary, description: &SessionDescription, m
 /// Returns the rules that deny and that a session remembers.
 pub(crate) fn remembered_denials(summary: &Summary) -> Result<Vec<String>, Failure> {
     Ok(RememberedSettings::from_summary(summary)?.spec.given.policy.deny)
+}
+
+/// Returns the hidden paths that a session remembers.
+pub(crate) fn remembered_hidden_paths(summary: &Summary) -> Result<Vec<PathBuf>, Failure> {
+    Ok(RememberedSettings::from_summary(summary)?.spec.given.policy.hidden)
 }
 
 fn read_flags(summary: &Summary) -> Result<RememberedFlags, Failure> {
@@ -311,6 +323,18 @@ mod tests {
         let unreadable = summary.with_property(SPEC, r#"{"given": {"policy": {"forbid": ["shell"]}}}"#);
         let failure = RememberedSettings::from_summary(&unreadable).unwrap_err();
         assert!(failure.message().starts_with(UNREADABLE), "{failure:?}");
+    }
+
+    #[test]
+    fn a_session_remembers_its_hidden_paths() {
+        let mut spec = SessionSpec::default();
+        spec.policy.hidden = vec!["keys".into(), "/srv/key".into()];
+        let mut remembered = RememberedSettings::default();
+        remembered.spec.given.policy.hidden = vec!["keys".into()];
+        let description = SessionDescription::new(&spec, remembered);
+        let summary = Summary::new(SessionId::new("s"), super::super::now());
+        let summary = description.remembered.add_to_summary(summary);
+        assert_eq!(remembered_hidden_paths(&summary).unwrap(), spec.policy.hidden);
     }
 
     #[test]
