@@ -88,7 +88,7 @@ fn native_arguments(passed: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
         warnings.iter().for_each(|warning| console::notice(warning));
         return Ok(arguments);
     }
-    Ok(conversation::named(passed))
+    Ok(conversation::insert_chat(passed))
 }
 
 /// Parses the arguments of a process, with the definition of only one subcommand if they have no error.

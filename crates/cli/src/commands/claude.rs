@@ -47,7 +47,7 @@ pub(crate) async fn claude(args: RunArgs, process_env: &ProcessEnv) -> Result<Ex
     args.conversation.refuse()?;
     let options = with_settings(command_line::stream_options(&args.passed)?)?;
     let selected = box_future(|| select(&args, process_env)).await?;
-    let mut sources = SettingSources::of_selected(args.given()?, selected.as_ref())?;
+    let mut sources = SettingSources::from_selected(args.given()?, selected.as_ref())?;
     // The host gives the mode.
     sources.remembered.recorded_mode = None;
     let host = Host::new(process_env.clone());

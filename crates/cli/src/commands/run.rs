@@ -284,7 +284,7 @@ async fn resolve(
     is_mode_given: bool,
     process_env: &ProcessEnv,
 ) -> Result<ResolvedSession, Failure> {
-    let mut sources = SettingSources::of_selected(args.given()?, selected)?;
+    let mut sources = SettingSources::from_selected(args.given()?, selected)?;
     if is_mode_given {
         sources.remembered.recorded_mode = None;
     }

@@ -22,7 +22,7 @@ use crate::exit::Exit;
 /// Runs `pintle sessions`.
 pub(crate) async fn sessions(args: SessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     #[cfg(feature = "client")]
-    if let Some(exit) = served::of_server(&args.command, process_env).await? {
+    if let Some(exit) = served::run_on_server(&args.command, process_env).await? {
         return Ok(exit);
     }
     let sessions = Sessions::open(process_env).await?;

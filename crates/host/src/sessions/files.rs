@@ -159,7 +159,7 @@ impl SessionFiles<'_> {
     }
 
     /// Returns the checkpoint of a point; `None` if nothing was changed since.
-    fn at(&self, point: &SessionPoint<'_>) -> Result<Option<String>, Failure> {
+    fn checkpoint_at(&self, point: &SessionPoint<'_>) -> Result<Option<String>, Failure> {
         match point {
             SessionPoint::Checkpoint(id) => Ok(Some((*id).to_owned())),
             SessionPoint::Turns(turns) if *turns > self.replay.rewindable => Err(Failure::usage(format!(
@@ -181,7 +181,7 @@ impl SessionFiles<'_> {
     ///
     /// A point that the session does not have, and files that cannot be read.
     pub async fn changes(&self, point: &SessionPoint<'_>) -> Result<Option<(String, Comparison)>, Failure> {
-        let Some(id) = self.at(point)? else { return Ok(None) };
+        let Some(id) = self.checkpoint_at(point)? else { return Ok(None) };
         let before = self.manifest(&id).await?;
         let (_, after) = self.present().await?;
         Ok(Some((id, before.compare(&after))))
@@ -245,7 +245,7 @@ impl SessionFiles<'_> {
             SessionPoint::Turns(turns) if options.conversation => Some(*turns),
             SessionPoint::Turns(_) | SessionPoint::Checkpoint(_) => None,
         };
-        let target = if options.files { self.at(point)? } else { None };
+        let target = if options.files { self.checkpoint_at(point)? } else { None };
         // Held until the end, so that no other process runs the session meanwhile.
         let record = self.sessions.record(id).await?;
         let writer = if options.dry_run { None } else { Some(self.sessions.writer(id).await?) };

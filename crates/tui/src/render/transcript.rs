@@ -103,7 +103,7 @@ impl Transcript {
     }
 
     /// Creates an empty transcript of a run.
-    pub(super) fn of_run(has_marks: bool, is_verbose: bool) -> Self {
+    pub(super) fn for_run(has_marks: bool, is_verbose: bool) -> Self {
         Self { has_marks, is_verbose, ..Self::for_medium(UNWRAPPED_COLUMNS, TranscriptMedium::Run) }
     }
 

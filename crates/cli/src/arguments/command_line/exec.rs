@@ -154,7 +154,7 @@ impl TranslatedArguments {
 
 /// Returns the translated arguments of a line, or the error message.
 #[cfg(test)]
-pub(super) fn shown(
+pub(super) fn render_translation(
     translate: fn(&[OsString]) -> Result<Option<TranslatedArguments>, Failure>,
     line: &str,
 ) -> Result<String, String> {
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     fn translate(line: &str) -> Result<String, String> {
-        shown(translate_arguments, line)
+        render_translation(translate_arguments, line)
     }
 
     #[test]

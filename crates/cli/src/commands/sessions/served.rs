@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::remote::RemoteServer;
 
 /// Runs a command on the sessions of a server; `None` for a command on the local sessions of the user.
-pub(super) async fn of_server(
+pub(super) async fn run_on_server(
     command: &SessionsCommand,
     process_env: &ProcessEnv,
 ) -> Result<Option<Exit>, Failure> {
