@@ -51,9 +51,6 @@ use crate::hub::{SERVER_OWNED, TENANT};
 /// Mode of sessions by default.
 const MODE: Mode = Mode::Edit;
 
-/// Environment of the server's own machine.
-const LOCAL: &str = "local";
-
 /// Opens the sessions of a user's store: with the configuration, rules, keys and sandbox of the user, as
 /// [`pintle_host::Host`] does.
 ///
@@ -241,7 +238,7 @@ impl UserSessionHost {
     /// Returns the settings for opening a session of the store. It works in its own directory, not in the default one.
     fn request_for_stored(&self, summary: &Summary) -> RequestedSession {
         let place = SessionLocation::from_summary(summary);
-        let is_local = place.environment() == LOCAL && self.environment == EnvSpec::Local;
+        let is_local = place.environment() == EnvSpec::LOCAL && self.environment == EnvSpec::Local;
         let directory = Some(PathBuf::from(place.directory()));
         RequestedSession {
             tenant: summary.properties.get(TENANT).cloned(),
@@ -253,7 +250,7 @@ impl UserSessionHost {
     /// Checks that a session of the store does not work in a hidden directory, whose files are neither shown nor restored.
     fn require_visible(&self, summary: &Summary) -> Result<(), HostError> {
         let place = SessionLocation::from_summary(summary);
-        if place.environment() != LOCAL {
+        if place.environment() != EnvSpec::LOCAL {
             return Ok(());
         }
         match local_workspace_policy(Path::new(place.directory()), SandboxLevel::Auto, self.process_env()) {
@@ -298,7 +295,7 @@ impl SessionHost for UserSessionHost {
         let NewSession { directory, environment, settings, properties, .. } = request;
         let tenant = properties.get(TENANT).map(String::as_str);
         let is_local = match &environment {
-            Some(environment) => environment == LOCAL,
+            Some(environment) => environment == EnvSpec::LOCAL,
             None => self.environment == EnvSpec::Local,
         };
         let of_server = given.dir.as_deref();

@@ -5,6 +5,7 @@ mod described;
 use std::sync::Arc;
 
 use pintle_env::{ExecutionEnvironment, LocalEnvironment};
+use pintle_host::env_spec::EnvSpec;
 use pintle_host::failure::Failure;
 use pintle_host::policy::{self, LoadedPolicy, Project};
 use pintle_host::process_env::ProcessEnv;
@@ -34,7 +35,8 @@ async fn load(
     let directory = process_env.directory(scope.dir.as_deref())?;
     let environment = process_env.local_environment(&directory)?;
     let projects = Project::read_all(&environment).await?;
-    let loaded = policy::load(&(&scope.policy).into(), &environment, "local", &projects, process_env).await?;
+    let loaded =
+        policy::load(&(&scope.policy).into(), &environment, EnvSpec::LOCAL, &projects, process_env).await?;
     Ok((loaded, environment))
 }
 

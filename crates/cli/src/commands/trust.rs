@@ -1,5 +1,6 @@
 //! `pintle trust`: projects whose files may extend the permissions of agents.
 
+use pintle_host::env_spec::EnvSpec;
 use pintle_host::failure::Failure;
 use pintle_host::policy::{Project, TrustedProjects};
 use pintle_host::process_env::ProcessEnv;
@@ -9,9 +10,6 @@ use serde_json::json;
 
 use crate::arguments::{ListFormat, TrustArgs};
 use crate::exit::Exit;
-
-/// Environment of the projects that the command itself can see.
-const LOCAL: &str = "local";
 
 /// Runs `pintle trust`.
 pub(crate) async fn trust(args: TrustArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -31,12 +29,12 @@ pub(crate) async fn trust(args: TrustArgs, process_env: &ProcessEnv) -> Result<E
         }
         let mut text = String::new();
         if projects.is_empty() {
-            let was_trusted = trusted.remove(LOCAL, &directory, process_env)?;
+            let was_trusted = trusted.remove(EnvSpec::LOCAL, &directory, process_env)?;
             text.push_str(&revoked(&directory, was_trusted, args.output)?);
         }
         for project in &projects {
             text.push_str(&if args.revoke {
-                let was_trusted = trusted.remove(LOCAL, &project.root, process_env)?;
+                let was_trusted = trusted.remove(EnvSpec::LOCAL, &project.root, process_env)?;
                 revoked(&project.root, was_trusted, args.output)?
             } else {
                 add(&mut trusted, project, args.output, process_env)?
@@ -65,7 +63,7 @@ fn add(
     output: ListFormat,
     process_env: &ProcessEnv,
 ) -> Result<String, Failure> {
-    let hash = trusted.add(LOCAL, project, process_env)?.to_string();
+    let hash = trusted.add(EnvSpec::LOCAL, project, process_env)?.to_string();
     match output {
         ListFormat::Json => json_line(&json!({"project": project.root.display().to_string(), "hash": hash})),
         ListFormat::Text => {

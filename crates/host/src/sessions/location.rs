@@ -98,7 +98,7 @@ pub fn require_directory(summary: &Summary, process_env: &ProcessEnv) -> Result<
 impl fmt::Display for SessionLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.environment.as_str(), self.directory.as_str()) {
-            ("local", directory) => f.write_str(directory),
+            (EnvSpec::LOCAL, directory) => f.write_str(directory),
             (environment, "") => f.write_str(environment),
             (environment, directory) => write!(f, "{environment} {directory}"),
         }

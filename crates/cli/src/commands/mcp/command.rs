@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pintle_host::env_spec::EnvironmentChoice;
+use pintle_host::env_spec::{EnvSpec, EnvironmentChoice};
 use pintle_host::environment::{EnvTarget, SandboxRequirements};
 use pintle_host::failure::Failure;
 use pintle_host::mcp::declarations::{self, Declarations, DeclaredServer, describe_server};
@@ -26,9 +26,6 @@ use crate::arguments::{
     AddServerArgs, ListFormat, McpArgs, McpCommand, ServerArg, ServerToolsArgs, ServersArgs,
 };
 use crate::exit::Exit;
-
-/// Name of the environment in which `pintle mcp tools` starts servers.
-const LOCAL: &str = "local";
 
 /// Runs `pintle mcp`.
 pub(crate) async fn command(args: McpArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -68,7 +65,8 @@ async fn read_declarations_with(
 ) -> Result<Declarations, Failure> {
     let environment = process_env.local_environment(&process_env.directory(None)?)?;
     let projects = Project::read_all(&environment).await?;
-    let loaded = policy::load(&PolicyChoice::default(), &environment, LOCAL, &projects, process_env).await?;
+    let loaded =
+        policy::load(&PolicyChoice::default(), &environment, EnvSpec::LOCAL, &projects, process_env).await?;
     let more = ServerChoice { files: files.to_vec(), ..ServerChoice::default() };
     let mut declarations = Declarations::collect(&loaded.server_files, &more, process_env)?;
     if let Some(untrusted) = loaded.untrusted.filter(|untrusted| !untrusted.servers.is_empty()) {
@@ -96,7 +94,7 @@ fn select_declarations(
 
 fn listings(process_env: &ProcessEnv) -> Result<Option<ServerListings>, Failure> {
     let directory = process_env.directory(None)?;
-    Ok(ServerListings::open(LOCAL, &directory.to_string_lossy(), process_env))
+    Ok(ServerListings::open(EnvSpec::LOCAL, &directory.to_string_lossy(), process_env))
 }
 
 async fn list(args: &ServersArgs, process_env: &ProcessEnv) -> Result<String, Failure> {
