@@ -438,7 +438,8 @@ impl SelectedSession {
             let id = summary.id.clone();
             let was_recorded = flags::is_grant_recorded(&summary);
             // The project may have been moved.
-            let summary = flags::add_grant(location.add_to_summary(summary), description, grant.as_ref());
+            let summary = flags::add_hidden_paths(location.add_to_summary(summary), description)?;
+            let summary = flags::add_grant(summary, description, grant.as_ref());
             if flags::is_grant_recorded(&summary) && !was_recorded {
                 // Written before the grant is recorded, whose line may be damaged later.
                 let written = writer.set_summary(summary.clone()).await;

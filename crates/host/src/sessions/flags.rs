@@ -115,6 +115,18 @@ impl RememberedSettings {
         }
     }
 
+    /// Adds hidden paths. Returns whether one of them is new.
+    fn hide(&mut self, paths: &[PathBuf]) -> bool {
+        let hidden = &mut self.spec.given.policy.hidden;
+        let known = hidden.len();
+        for path in paths {
+            if !hidden.contains(path) {
+                hidden.push(path.clone());
+            }
+        }
+        hidden.len() > known
+    }
+
     /// Removes the settings that stronger ones replace.
     #[must_use]
     pub(crate) fn without_replaced(mut self, stronger: &PartialSpec) -> Self {
@@ -148,12 +160,7 @@ impl SessionDescription {
     #[must_use]
     pub fn new(spec: &SessionSpec, mut remembered: RememberedSettings) -> Self {
         // Whatever hides them, the files of the session are compared and restored without them later.
-        let hidden = &mut remembered.spec.given.policy.hidden;
-        for path in &spec.policy.hidden {
-            if !hidden.contains(path) {
-                hidden.push(path.clone());
-            }
-        }
+        remembered.hide(&spec.policy.hidden);
         Self {
             id: spec.persistence.id.clone(),
             properties: spec.persistence.properties.clone().unwrap_or_default(),
@@ -190,6 +197,28 @@ pub(super) fn add_grant(
         return summary;
     }
     summary.with_property(GRANT, "true")
+}
+
+/// Adds the hidden paths of a run to the settings of the session that it resumes.
+///
+/// # Errors
+///
+/// As [`RememberedSettings::from_summary`].
+pub(super) fn add_hidden_paths(
+    summary: Summary,
+    description: &SessionDescription,
+) -> Result<Summary, Failure> {
+    let mut settings = RememberedSettings::from_summary(&summary)?;
+    if !settings.hide(&description.remembered.spec.given.policy.hidden) {
+        return Ok(summary);
+    }
+    // The store has the directory.
+    settings.spec.given.environment.dir = None;
+    Ok(match serde_json::to_string(&settings.spec) {
+        Ok(text) => summary.with_property(SPEC, text),
+        // A path that is not UTF-8.
+        Err(_) => summary,
+    })
 }
 
 /// Returns whether the summary records that the session has been opened under a grant.
@@ -335,6 +364,27 @@ mod tests {
         let summary = Summary::new(SessionId::new("s"), super::super::now());
         let summary = description.remembered.add_to_summary(summary);
         assert_eq!(remembered_hidden_paths(&summary).unwrap(), spec.policy.hidden);
+    }
+
+    #[test]
+    fn a_resumed_session_remembers_further_hidden_paths() {
+        let summary = Summary::new(SessionId::new("s"), super::super::now())
+            .with_property(FLAGS, r#"{"mode": ["plan"]}"#)
+            .with_property("directory", "/w")
+            .with_property("environment", "local");
+        let mut spec = SessionSpec::default();
+        spec.policy.hidden = vec!["keys".into()];
+        let description = SessionDescription::new(&spec, RememberedSettings::default());
+        let resumed = add_hidden_paths(summary.clone(), &description).unwrap();
+        let (found, before) = (
+            RememberedSettings::from_summary(&resumed).unwrap(),
+            RememberedSettings::from_summary(&summary).unwrap(),
+        );
+        assert_eq!(found.spec.given.policy.hidden, spec.policy.hidden);
+        let mut expected = before.clone();
+        expected.hide(&spec.policy.hidden);
+        assert_eq!((found, before.spec.given.policy.mode), (expected, Some(Mode::Plan)));
+        assert_eq!(add_hidden_paths(resumed.clone(), &description).unwrap(), resumed);
     }
 
     #[test]
