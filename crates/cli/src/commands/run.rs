@@ -196,16 +196,12 @@ async fn on_surface(
     if surface == RunSurface::Conversation && beginning.is_first() {
         let environment = EnvironmentChoice::try_from(&spec)?;
         let decide = || interrupts.race(trust_prompt::decide_trust(&environment, process_env));
-        match box_future(decide).await {
-            Ok(true) => {}
-            Ok(false) => {
-                remove_worktree(worktree.as_ref(), process_env).await?;
-                return Ok(SurfaceEnd::NotStarted);
-            }
-            Err(failure) => {
-                remove_worktree(worktree.as_ref(), process_env).await?;
-                return Err(failure.into());
-            }
+        let decided = box_future(decide).await;
+        if !matches!(decided, Ok(true)) {
+            let removed = remove_worktree(worktree.as_ref(), process_env).await;
+            // The first failure is the one to report.
+            decided.and_then(|_is_trusted| removed)?;
+            return Ok(SurfaceEnd::NotStarted);
         }
     }
     let style = console::style(process_env);
