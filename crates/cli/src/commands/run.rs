@@ -351,7 +351,7 @@ async fn create_worktree(
     let state = Sessions::directory(process_env)?;
     let (worktree, inside) = Worktree::create(&directory, base, &state, process_env).await?;
     console::notice(&format!(
-        "working in {}; `pintle worktree merge {}` takes the changes over",
+        "working in {}; `pintle worktree merge {}` merges the changes",
         inside.display(),
         worktree.session
     ));
