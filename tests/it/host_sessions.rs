@@ -8,6 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pintle::host::attendant::ClientAttendant;
 use pintle::host::process_env::ProcessEnv;
+use pintle::host::sessions::files::{SessionFiles, SessionPoint, with_session_files};
 use pintle::host::{BaseUrl, Host, OpenSession, SessionSpec, Surface};
 use pintle_agent::{ApprovalRequest, Approver, Decision, EventKind, Outcome};
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
@@ -213,6 +214,24 @@ async fn a_session_that_does_not_open_leaves_nothing_in_the_store() {
     let kept = sessions.list(&pintle_store::Filter::default(), &pintle_store::Page::default()).await.unwrap();
     assert!(kept.is_empty(), "{kept:?}");
     server.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hidden_paths_of_a_stored_session_are_not_compared() {
+    let hide: Change = |spec| spec.policy.hidden = vec!["private".into()];
+    let scene = Scene::new();
+    let (tool, arguments) = write("notes");
+    scene.run_with(hide, tool, &arguments, accepts()).await;
+    std::fs::create_dir(scene.at("work/private")).unwrap();
+    std::fs::write(scene.at("work/private/key"), "SECRET").unwrap();
+    let host = scene.host();
+    let sessions = host.sessions().await.unwrap();
+    let kept = sessions.list(&pintle_store::Filter::default(), &pintle_store::Page::default()).await.unwrap();
+    let work = async |files: &SessionFiles<'_>| files.changes(&SessionPoint::Turns(0)).await;
+    let compared = with_session_files(&sessions, kept[0].id.as_str(), host.process_env(), work).await;
+    let (_, comparison) = compared.unwrap().unwrap();
+    let changed: Vec<PathBuf> = comparison.changes.into_iter().map(|change| change.path).collect();
+    assert_eq!(changed, [PathBuf::from("notes")]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

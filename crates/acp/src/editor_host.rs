@@ -172,7 +172,7 @@ impl EditorHost {
     ) -> Result<SettingSources, Failure> {
         let mut requested = PartialSpec::default();
         requested.environment.dir = Some(request.directory.clone());
-        let mut sources = SettingSources::of_selected(self.given.clone(), selected)?;
+        let mut sources = SettingSources::from_selected(self.given.clone(), selected)?;
         // The user can be asked.
         sources.defaults.policy.mode = Some(MODE);
         sources.request = Some(LayerSpec::from_request(pintle_host::RequestClient::Editor, true, requested));

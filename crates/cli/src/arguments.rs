@@ -43,6 +43,9 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pintle_agent::CompactionPolicy;
+use pintle_host::env_spec::EnvSpec;
+use pintle_host::provider::{Provider, ProviderName};
+use pintle_host::timeout;
 
 pub(crate) use self::approvals::{ApprovalArg, ApprovalsArgs, ApprovalsCommand, DecideArgs, DecisionName};
 #[cfg(feature = "client")]
@@ -82,10 +85,7 @@ pub(crate) use self::task::{
 pub(crate) use self::tokens::{AddTokenArgs, TokensArgs, TokensCommand};
 #[cfg(feature = "task")]
 pub(crate) use self::worker::WorkerArgs;
-use crate::env_spec::EnvSpec;
 use crate::exit;
-use crate::provider::{Provider, ProviderName};
-use crate::timeout;
 
 /// A coding agent in the terminal.
 ///

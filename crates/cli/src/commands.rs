@@ -39,13 +39,14 @@ mod worktree;
 
 use std::time::Duration;
 
+use pintle_host::process_env::ProcessEnv;
+use pintle_tui::console::Console;
+use pintle_tui::render;
+
 use crate::arguments::{Arguments, Command, MockCommand};
 use crate::boxed_future::box_future;
-use crate::console::Console;
 use crate::exit::Exit;
 use crate::exit::command_failure::{CommandFailure, error_object};
-use crate::process_env::ProcessEnv;
-use crate::render;
 
 /// How long to wait for a reader to take the final error object.
 const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);

@@ -4,6 +4,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use pintle_host::configuration::{report_bounded, resolve_without_session};
+use pintle_host::env_spec::EnvSpec;
+use pintle_host::failure::Failure;
+use pintle_host::named_value::parse_setting;
+use pintle_host::process_env::ProcessEnv;
 use pintle_host::{GivenSettings, PartialSpec, Resolved};
 
 use crate::arguments::{
@@ -13,10 +17,6 @@ use crate::arguments::{
 #[cfg(feature = "mcp")]
 use crate::arguments::{ConfinementArgs, McpCommand, ServeToolsArgs, ServerToolsArgs};
 use crate::boxed_future::box_future;
-use crate::env_spec::EnvSpec;
-use crate::failure::Failure;
-use crate::named_value::parse_setting;
-use crate::process_env::ProcessEnv;
 
 /// Returns the command with its settings. `typed` are the names of the flags that were typed.
 ///

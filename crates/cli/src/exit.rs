@@ -4,8 +4,8 @@ pub(crate) mod command_failure;
 
 use std::process::ExitCode;
 
-use crate::failure::FailureKind;
-use crate::interrupt::EXIT_CODE as INTERRUPTED;
+use pintle_host::failure::FailureKind;
+use pintle_tui::interrupt::EXIT_CODE as INTERRUPTED;
 
 /// Table of exit codes shown by `--help`.
 pub(crate) const TABLE: &str = "\

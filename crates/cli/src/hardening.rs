@@ -8,10 +8,11 @@
 use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt as _;
 
+use pintle_host::env_spec::EnvSpec;
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::process_secrets::{is_provider_key, is_withheld};
+
 use crate::arguments::Command;
-use crate::env_spec::EnvSpec;
-use crate::process_env::ProcessEnv;
-use crate::process_secrets::{is_provider_key, is_withheld};
 
 unsafe extern "C" {
     /// Environment of this process: `NAME=VALUE` strings, terminated by a null pointer (POSIX).

@@ -15,20 +15,13 @@ mod testkit_models;
 
 use std::process::ExitCode;
 
-use pintle_host::{
-    attendant, cost, env_spec, environment, explain, failure, host_command, instructions, keys, model,
-    named_value, policy, process_env, process_secrets, profile_file, provider, route, scripted_models,
-    servers, sessions, timeout, toolset,
-};
-#[cfg(feature = "mcp")]
-use pintle_host::{grant_workspace, server_tokens};
-use pintle_tui::{approve, console, interrupt, render, terminal, user_editor};
+use pintle_host::failure::OrFailure as _;
+use pintle_host::process_env::ProcessEnv;
+use pintle_tui::console;
 
 use crate::arguments::{Arguments, Command};
 use crate::exit::Exit;
 use crate::exit::command_failure::CommandFailure;
-use crate::failure::OrFailure as _;
-use crate::process_env::ProcessEnv;
 use crate::testkit_models::TestkitModels;
 
 /// One thread drives the work; the other stays free for signals.

@@ -2,10 +2,9 @@
 
 use pintle_agent::SessionId;
 use pintle_client::{Client, NewSession, SessionInfo, SessionQuery};
-pub(crate) use pintle_tui::client_failure::explain;
-
-use crate::failure::Failure;
-use crate::process_env::ProcessEnv;
+use pintle_host::failure::Failure;
+use pintle_host::process_env::ProcessEnv;
+use pintle_tui::client_failure::explain;
 
 /// Variable with the token of a server.
 const TOKEN_VARIABLE: &str = "PINTLE_TOKEN";

@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use async_trait::async_trait;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env;
+use pintle_host::provider::Provider;
+use pintle_host::scripted_models::{ScriptedModel, ScriptedModels};
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
-
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env;
-use crate::provider::Provider;
-use crate::scripted_models::{ScriptedModel, ScriptedModels};
 
 /// Serves each script on loopback in this process.
 #[derive(Clone, Copy, Debug)]

@@ -95,7 +95,7 @@ pub enum FinalCheck {
     Changed(String),
 }
 
-/// Returns the paths that a sandbox protects by now.
+/// Returns the paths that a sandbox protects so far.
 type SandboxedPathsSource = Arc<dyn Fn() -> Vec<PathBuf> + Send + Sync>;
 
 /// Returns the held paths that a sandbox no longer protects.

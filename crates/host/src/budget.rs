@@ -67,7 +67,7 @@ pub fn load(
 }
 
 /// Returns the limits without cost limits, for a free model without a price.
-pub fn without_cost_limits(mut limits: BudgetLimits) -> BudgetLimits {
+pub(crate) fn without_cost_limits(mut limits: BudgetLimits) -> BudgetLimits {
     for budget in [&mut limits.run, &mut limits.session, &mut limits.day] {
         budget.cost_micros = None;
     }
@@ -85,14 +85,14 @@ fn user_limits(process_env: &ProcessEnv) -> Result<BudgetLimits, Failure> {
 }
 
 /// Returns the limits of the session itself. The time limit applies to each run.
-pub fn session_budget(limits: &BudgetLimits) -> Budget {
+pub(crate) fn session_budget(limits: &BudgetLimits) -> Budget {
     let mut budget = limits.session;
     budget.wall_time = limits.run.wall_time.into_iter().chain(budget.wall_time).min();
     budget
 }
 
 /// Returns the source of the session's budget; `None` if it has only its own limits and no user is asked.
-pub async fn create_source(
+pub(crate) async fn create_source(
     limits: BudgetLimits,
     attendant: &Arc<dyn Attendant>,
     process_env: &ProcessEnv,

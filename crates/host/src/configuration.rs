@@ -79,7 +79,7 @@ impl SettingSources {
     /// # Errors
     ///
     /// The settings of the session cannot be read.
-    pub fn of_selected(given: GivenSettings, selected: Option<&SelectedSession>) -> Result<Self, Failure> {
+    pub fn from_selected(given: GivenSettings, selected: Option<&SelectedSession>) -> Result<Self, Failure> {
         let remembered = selected.map(SelectedSession::remembered).transpose()?;
         Ok(Self { remembered: remembered.unwrap_or_default(), ..Self::from(given) })
     }
@@ -123,8 +123,16 @@ impl Host {
     /// # Errors
     ///
     /// Mistakes in the configuration, a profile that does not exist, a directory or a grant that cannot be read, and values of a
-    /// client that it may not set.
+    /// client that it may not set. A client sets no grant if the program gives the file of one: the grant of the client would have
+    /// another id, so that a revocation of the file's grant would not apply.
     pub async fn resolve(&self, sources: SettingSources) -> Result<ResolvedSession, Failure> {
+        let is_grant_requested =
+            sources.request.as_ref().is_some_and(|request| request.spec.policy.grant.is_some());
+        if is_grant_requested && sources.given.grant.is_some() {
+            return Err(Failure::usage(
+                "grant: expected none, because sessions have the grant of the program",
+            ));
+        }
         let MergedSession { resolved, spec, sources, loaded } =
             merge_session(sources, self.process_env()).await?;
         let SettingSources { given, remembered: kept, .. } = sources;
@@ -155,7 +163,7 @@ async fn merge_session(
     sources.remembered = sources.remembered.without_replaced(&sources.given.layer.spec);
     let directory = directory_of_session(&sources, process_env)?;
     let loaded = load_checked(directory.as_deref(), sources.given.ignore_config_errors, process_env).await?;
-    let layers = layers::of_session(&sources, &loaded, process_env)?;
+    let layers = layers::session_layers(&sources, &loaded, process_env)?;
     let mut spec = StoredSpec::from_layers(&layers);
     if matches!(spec.origins.get(MODE), Some(ValueOrigin::Request(_))) {
         // The record of the session has the mode of the client, which may change.
@@ -191,7 +199,8 @@ pub async fn resolve_without_session(
     let loaded = load_checked(directory, ignore_config_errors, process_env).await?;
     layers::name_profile(&mut given.spec, &loaded)?;
     let (profile, provider) = (layers::profile_text(&given.spec), given.spec.model.provider.clone());
-    let mut layers = layers::of_configuration(profile.as_deref(), provider.as_deref(), &loaded, process_env)?;
+    let mut layers =
+        layers::configuration_layers(profile.as_deref(), provider.as_deref(), &loaded, process_env)?;
     layers.push(given);
     merge_layers(layers)
 }

@@ -72,6 +72,9 @@ impl EnvironmentChoice {
 }
 
 impl EnvSpec {
+    /// Name of this machine.
+    pub const LOCAL: &str = "local";
+
     /// The forms of a value, for errors.
     pub const EXPECTED: &str = "expected local, docker:CONTAINER or ssh:[USER@]HOST[:PORT]";
 
@@ -95,7 +98,7 @@ impl FromStr for EnvSpec {
     /// Parses one of the three forms. No part of the result can be mistaken for an option by `docker` or `ssh`.
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
-            None if text == "local" => Ok(Self::Local),
+            None if text == Self::LOCAL => Ok(Self::Local),
             Some(("docker", container)) => container_name(container).map(Self::Docker),
             Some(("ssh", host)) => host.parse().map(Self::Ssh),
             None | Some(_) => Err(Self::EXPECTED.to_owned()),
@@ -131,7 +134,7 @@ impl FromStr for SshHost {
 impl fmt::Display for EnvSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Local => f.write_str("local"),
+            Self::Local => f.write_str(Self::LOCAL),
             Self::Docker(container) => write!(f, "docker:{container}"),
             Self::Ssh(SshHost { user, name, port }) => {
                 f.write_str("ssh:")?;

@@ -22,10 +22,8 @@ use pintle_env::{
 use pintle_governance::{FinalCheck, ProtectedPathWatch, WorkspacePolicy};
 
 use self::confinement::{ConfinedLocal, GuardedFiles, ReplacedPathsSource};
-pub use self::confinement::{
-    Confinement, ENVIRONMENT_UNUSABLE, SANDBOX_HINT, SandboxRequirements, SandboxState, has_sandbox,
-    offline_environment,
-};
+pub use self::confinement::{Confinement, SANDBOX_HINT, SandboxRequirements, SandboxState, has_sandbox};
+pub(crate) use self::confinement::{ENVIRONMENT_UNUSABLE, offline_environment};
 use self::project_caches::SessionCaches;
 pub use self::project_caches::{UnusedCaches, prune_caches};
 pub use self::repository_guard::GuardedWatch;
@@ -363,7 +361,7 @@ impl EnvSession {
 
     /// Routes the calls of tools through another environment, which `wrap` returns for this one, such as an editor with
     /// unsaved text. Refusing and confining wrappers stay outermost.
-    pub fn wrap_tool_environment(
+    pub(crate) fn wrap_tool_environment(
         self,
         wrap: impl FnOnce(Arc<dyn ExecutionEnvironment>) -> Arc<dyn ExecutionEnvironment>,
         confinement: Confinement,

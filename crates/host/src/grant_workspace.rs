@@ -55,6 +55,6 @@ pub fn require_network_blocked(
 }
 
 /// Returns whether commands have no network.
-pub fn blocks_network(sandbox: &SandboxState, confinement: &Confinement) -> bool {
+pub(crate) fn blocks_network(sandbox: &SandboxState, confinement: &Confinement) -> bool {
     matches!(sandbox, SandboxState::Level(_)) && !confinement.has_network()
 }

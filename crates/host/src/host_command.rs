@@ -49,7 +49,7 @@ pub async fn run(
 }
 
 /// Runs a program like [`run`], and keeps at most `max_output` bytes of each stream.
-pub async fn run_within(
+pub(crate) async fn run_within(
     max_output: usize,
     environment: &dyn ExecutionEnvironment,
     words: &[String],
@@ -78,7 +78,8 @@ pub async fn run_within(
     Ok(ProgramOutcome::Exited { code, stdout: printed.stdout, stderr: printed.stderr })
 }
 
-/// Runs a program of the user like [`run_within`], with the variables of this process, secrets too, which it may need.
+/// Runs a program of the user like [`run`], with the variables of this process, secrets too, which it may need. Keeps at most
+/// `max_output` bytes of each stream.
 ///
 /// Fails also if a process that the program left running cannot be ended.
 pub async fn run_as_user(

@@ -9,12 +9,10 @@ use std::fmt;
 use self::command::KeyCommands;
 pub use self::credentials::Credentials;
 pub use self::form::check;
+use crate::config_file::keys::KEY_COMMAND;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 use crate::provider::Provider;
-
-/// Name of the source of a key that a command printed.
-pub(crate) const KEY_COMMAND: &str = "key_command";
 
 /// Name of the file of stored keys, and of the source of such a key.
 pub const CREDENTIALS_FILE: &str = "credentials.toml";

@@ -117,7 +117,7 @@ impl Model {
     }
 
     /// Returns the profile with the tools selected by the toolset and the options.
-    pub fn profile_with_tools(
+    pub(crate) fn profile_with_tools(
         &self,
         toolset: Toolset,
         options: &ToolsetOptions,

@@ -37,7 +37,7 @@ pub fn parse_setting<T: FromStr<Err = String>>(text: &str) -> Result<T, Failure>
 }
 
 /// Returns a question that suggests a similar name, or an empty text.
-pub fn suggest_name<'n>(wrong: &str, known: impl Iterator<Item = &'n str>) -> String {
+pub(crate) fn suggest_name<'n>(wrong: &str, known: impl Iterator<Item = &'n str>) -> String {
     let similar = most_similar(wrong, known);
     similar.first().map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }

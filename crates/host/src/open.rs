@@ -227,9 +227,12 @@ impl Host {
         let (model, choice, stored) = match prepared.await {
             Ok(prepared) => prepared,
             Err(failure) => {
-                if let Some(worktree) = &worktree {
-                    // Without its session, it could not be found again.
-                    worktree.remove(&process_env).await?;
+                // Without its session, it could not be found again.
+                if let Some(worktree) = &worktree
+                    && let Err(left) = worktree.remove(&process_env).await
+                {
+                    // The first failure is the one to report.
+                    process_env.notices().report(left.message());
                 }
                 return Err(failure);
             }

@@ -118,7 +118,7 @@ pub async fn load(
 
 /// Returns the rules of the user, of the projects that contain the working directory, and of `--deny`, for their denials: these
 /// apply whether a project is trusted or not.
-pub async fn load_denials(
+pub(crate) async fn load_denials(
     flags: &[String],
     environment: &dyn ExecutionEnvironment,
     projects: &[Project],
@@ -230,7 +230,7 @@ fn collect_project_parts(
             for program in project.programs().iter().filter_map(|(path, _)| path.to_str()) {
                 let rule = format!("@write({})", escaped(program));
                 let rule = Rule::parse(&rule, workspace)
-                    .or_usage("the program of a hook or server has a strange name")?;
+                    .or_usage("cannot protect the program of a hook or server")?;
                 parts.rules.add(Permission::Deny, rule, "programs of hooks and servers");
             }
             continue;

@@ -96,7 +96,8 @@ impl ProcessEnv {
     }
 
     /// Returns this environment for a user with this home directory in the user database.
-    pub fn with_database_home(mut self, home: &Path) -> Self {
+    #[cfg(test)]
+    pub(crate) fn with_database_home(mut self, home: &Path) -> Self {
         self.database_home = Some(home.to_path_buf());
         self
     }
@@ -197,7 +198,7 @@ impl ProcessEnv {
     }
 
     /// Returns the home directory in the user database, which may differ from [`home`](Self::home).
-    pub fn database_home(&self) -> Option<&Path> {
+    pub(crate) fn database_home(&self) -> Option<&Path> {
         self.database_home.as_deref()
     }
 
@@ -298,7 +299,7 @@ impl ProcessEnv {
 
     /// Returns whether a path leads to a file with more than one hard link.
     #[cfg(target_os = "linux")]
-    pub fn has_multiple_hard_links(&self, path: &Path) -> bool {
+    pub(crate) fn has_multiple_hard_links(&self, path: &Path) -> bool {
         use std::os::unix::fs::MetadataExt as _;
         std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_dir() && metadata.nlink() > 1)
     }
@@ -317,7 +318,7 @@ impl ProcessEnv {
 
     /// Returns the directory in which programs outside of the sandbox start, unless the user names another one: the
     /// user's home directory, without project files that a program might load.
-    pub fn unsandboxed_directory(&self) -> PathBuf {
+    pub(crate) fn unsandboxed_directory(&self) -> PathBuf {
         self.home().filter(|home| home.is_dir()).unwrap_or_else(|| PathBuf::from("/"))
     }
 
@@ -337,12 +338,12 @@ impl ProcessEnv {
     }
 
     /// Returns a builder for a local environment of programs that run outside of the sandbox.
-    pub fn unsandboxed_builder(&self, directory: &Path) -> LocalEnvironmentBuilder {
+    pub(crate) fn unsandboxed_builder(&self, directory: &Path) -> LocalEnvironmentBuilder {
         LocalEnvironment::builder(directory).host_env(self.unsandboxed_variables(Some(directory)))
     }
 
     /// Returns a builder for a local environment with all variables, for the commands of a session.
-    pub fn environment_builder(&self, directory: &Path) -> LocalEnvironmentBuilder {
+    pub(crate) fn environment_builder(&self, directory: &Path) -> LocalEnvironmentBuilder {
         let builder = LocalEnvironment::builder(directory).host_env(self.variables());
         self.with_git_settings(builder, &GIT_SETTINGS)
     }

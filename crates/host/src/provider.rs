@@ -82,7 +82,7 @@ impl Provider {
 
     /// Returns whether this provider may serve a model that these providers serve according to the catalog. Models that
     /// the catalog does not contain stay with any provider, and compatible servers serve models of any name.
-    pub fn may_serve(self, serving: &[Self]) -> bool {
+    pub(crate) fn may_serve(self, serving: &[Self]) -> bool {
         self == Self::OpenAiCompatible || serving.is_empty() || serving.contains(&self)
     }
 
@@ -102,7 +102,7 @@ impl Provider {
     }
 
     /// Returns the first provider whose key is set.
-    pub fn first_with_key(lookup: impl Fn(&str) -> Option<String>) -> Option<Self> {
+    pub(crate) fn first_with_key(lookup: impl Fn(&str) -> Option<String>) -> Option<Self> {
         Self::BY_KEY
             .into_iter()
             .find(|provider| provider.variables().keys.iter().any(|name| lookup(name).is_some()))

@@ -112,7 +112,7 @@ pub fn store(process_env: &ProcessEnv) -> Arc<dyn TokenStore> {
 }
 
 /// Returns the secrets in the tokens of all servers, for redaction. Damaged files contain no secrets.
-pub fn token_secrets(process_env: &ProcessEnv) -> Vec<String> {
+pub(crate) fn token_secrets(process_env: &ProcessEnv) -> Vec<String> {
     let Ok(tokens) = FileTokenStore::open(process_env) else { return Vec::new() };
     let files = process_env.paths_in(&tokens.directory).into_iter();
     let forms =

@@ -56,7 +56,7 @@ impl SessionLimits {
 
     /// Returns the limits of turns without any setting.
     #[must_use]
-    pub fn default_turns() -> TurnLimits {
+    pub(crate) fn default_turns() -> TurnLimits {
         let mut limits = SessionConfig::default().with_compaction(CompactionPolicy::automatic()).limits;
         limits.approval_timeout = Some(APPROVAL_TIMEOUT);
         limits

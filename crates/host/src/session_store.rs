@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::process_env::{self, ProcessEnv};
 
 /// Variable with the address of a database that replaces the user's files.
-pub const STORE_VARIABLE: &str = "PINTLE_STORE";
+pub(crate) const STORE_VARIABLE: &str = "PINTLE_STORE";
 
 /// Variable with the path of a file that has the password of the database.
 const PASSWORD_FILE_VARIABLE: &str = "PINTLE_STORE_PASSWORD_FILE";
@@ -60,7 +60,7 @@ pub fn lease(process_env: &ProcessEnv) -> Result<Duration, Failure> {
 }
 
 /// Returns the passwords of the database, for redaction.
-pub fn store_secrets(process_env: &ProcessEnv) -> Vec<String> {
+pub(crate) fn store_secrets(process_env: &ProcessEnv) -> Vec<String> {
     let Some(address) = database_address(process_env) else { return Vec::new() };
     let mut secrets: Vec<String> = password_in_address(&address).map(str::to_owned).into_iter().collect();
     secrets.extend(read_password(process_env).ok().flatten());

@@ -25,7 +25,8 @@ use pintle_store::{
     StoredJournal, Summary, WorkspaceMatch, match_workspace, read_intact, read_record,
 };
 
-pub use self::flags::{RememberedFlags, RememberedSettings, SessionDescription, remembered_denials};
+pub use self::flags::{RememberedFlags, RememberedSettings, SessionDescription};
+pub(crate) use self::flags::{remembered_denials, remembered_hidden_paths};
 pub use self::location::{SessionLocation, require_directory};
 pub use self::open_session_files::OpenSessionFiles;
 use self::worktree::Worktree;
@@ -71,7 +72,7 @@ impl SessionStorage {
     /// checkpoints leave out the `excluded` paths, which are relative to the working directory.
     ///
     /// Fails if the tools do not reach them while work is in progress: its calls could not be judged with other files.
-    pub async fn bind_workspace(
+    pub(crate) async fn bind_workspace(
         mut self,
         env: &dyn ExecutionEnvironment,
         excluded: BTreeSet<PathBuf>,
@@ -90,7 +91,7 @@ impl SessionStorage {
                     "continue it where it was started, or use `pintle run --fork {id}` here"
                 )));
             }
-            notices.report(format!("session {id} worked in another place before: its files may not be here"));
+            notices.report(format!("session {id} worked in another directory or on another machine before: its files may be missing here"));
         }
         self.journal.set_workspace(env).await;
         self.checkpoints = self.checkpoints.with_limits(CheckpointLimits::default().with_excluded(excluded));
@@ -437,7 +438,8 @@ impl SelectedSession {
             let id = summary.id.clone();
             let was_recorded = flags::is_grant_recorded(&summary);
             // The project may have been moved.
-            let summary = flags::add_grant(location.add_to_summary(summary), description, grant.as_ref());
+            let summary = flags::add_hidden_paths(location.add_to_summary(summary), description)?;
+            let summary = flags::add_grant(summary, description, grant.as_ref());
             if flags::is_grant_recorded(&summary) && !was_recorded {
                 // Written before the grant is recorded, whose line may be damaged later.
                 let written = writer.set_summary(summary.clone()).await;

@@ -58,7 +58,7 @@ struct ExtraTools {
 ///
 /// Web searches use the model's provider, but only at its default base URL and with a model from the catalog. Others might
 /// reject the request.
-pub fn build_run_profile(
+pub(crate) fn build_run_profile(
     model: &Model,
     choice: &ToolsetChoice,
     questions: bool,

@@ -46,15 +46,10 @@ use crate::host::{
     DocumentKind, HostError, ModelSummary, NewSession, OpenSession, SessionHost, SessionSettings,
     SettingsChange,
 };
+use crate::hub::{SERVER_OWNED, TENANT};
 
 /// Mode of sessions by default.
 const MODE: Mode = Mode::Edit;
-
-/// Property that a server sets to the tenant of a session.
-const TENANT: &str = "tenant";
-
-/// Environment of the server's own machine.
-const LOCAL: &str = "local";
 
 /// Opens the sessions of a user's store: with the configuration, rules, keys and sandbox of the user, as
 /// [`pintle_host::Host`] does.
@@ -140,8 +135,6 @@ impl UserSessionHost {
         requested: RequestedSession,
     ) -> Result<OpenSession, HostError> {
         let is_new = selected.is_none();
-        let requests_grant =
-            sources.request.as_ref().is_some_and(|request| request.spec.policy.grant.is_some());
         let mut resolved = self.host.resolve(sources).await.map_err(host_error)?;
         let RequestedSession { id, tenant, directory, model: named, properties } = requested;
         let spec = &mut resolved.spec;
@@ -154,11 +147,6 @@ impl UserSessionHost {
         let foreign = judged.as_deref().map(|workspace| self.roots.foreign_roots(tenant, workspace));
         let process_env = self.process_env().clone().with_workspace(choice.directory.as_deref());
         let process_env = process_env.with_foreign_roots(foreign.unwrap_or_default());
-        if requests_grant && self.given.grant.is_some() {
-            // Another grant could be wider.
-            let problem = "grant: expected none, since the server holds its sessions to its own";
-            return Err(HostError::Invalid(problem.to_owned()));
-        }
         let model = self.model_for(&resolved.spec, named.as_deref(), &process_env).await?;
         let is_effort_given = is_new && resolved.spec.model.reasoning_effort.is_some();
         let mut surface =
@@ -250,7 +238,7 @@ impl UserSessionHost {
     /// Returns the settings for opening a session of the store. It works in its own directory, not in the default one.
     fn request_for_stored(&self, summary: &Summary) -> RequestedSession {
         let place = SessionLocation::from_summary(summary);
-        let is_local = place.environment() == LOCAL && self.environment == EnvSpec::Local;
+        let is_local = place.environment() == EnvSpec::LOCAL && self.environment == EnvSpec::Local;
         let directory = Some(PathBuf::from(place.directory()));
         RequestedSession {
             tenant: summary.properties.get(TENANT).cloned(),
@@ -262,7 +250,7 @@ impl UserSessionHost {
     /// Checks that a session of the store does not work in a hidden directory, whose files are neither shown nor restored.
     fn require_visible(&self, summary: &Summary) -> Result<(), HostError> {
         let place = SessionLocation::from_summary(summary);
-        if place.environment() != LOCAL {
+        if place.environment() != EnvSpec::LOCAL {
             return Ok(());
         }
         match local_workspace_policy(Path::new(place.directory()), SandboxLevel::Auto, self.process_env()) {
@@ -307,7 +295,7 @@ impl SessionHost for UserSessionHost {
         let NewSession { directory, environment, settings, properties, .. } = request;
         let tenant = properties.get(TENANT).map(String::as_str);
         let is_local = match &environment {
-            Some(environment) => environment == LOCAL,
+            Some(environment) => environment == EnvSpec::LOCAL,
             None => self.environment == EnvSpec::Local,
         };
         let of_server = given.dir.as_deref();
@@ -359,7 +347,7 @@ impl SessionHost for UserSessionHost {
         let (sessions, summary) = self.find(origin).await?;
         self.resolve_stored_workspace(&summary)?;
         let requested = self.request_for_stored(&summary);
-        let own = ["served", TENANT];
+        let own = [SERVER_OWNED, TENANT];
         let properties = summary.properties.clone();
         let properties = properties.into_iter().filter(|(name, _)| own.contains(&name.as_str()));
         let requested = RequestedSession { id: Some(fork), properties: properties.collect(), ..requested };

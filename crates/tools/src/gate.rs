@@ -46,7 +46,7 @@ pub trait Gate: fmt::Debug + Send + Sync {
     /// A session has each call judged twice: when it is prepared, and right before it runs, since another call of the
     /// same round may have changed files in between. The second time, a denial still refuses the call, and a question
     /// refuses the call unless a user has approved it. Effects of the gate itself, such as a backup of files that the call
-    /// may change, belong into [`before_run`](Self::before_run).
+    /// may change, belong in [`before_run`](Self::before_run).
     async fn check(&self, call: &PreparedCall) -> Verdict;
 
     /// Prepares for a call that is about to run. Has no effect by default.

@@ -105,7 +105,7 @@ struct OpenPrompt<'a> {
 impl Prompter {
     /// Returns the prompter of this process. It prompts on standard error and reads answers from standard input.
     pub fn from_process(style: Style, principal: Option<Principal>, waits: bool) -> Self {
-        let mut prompter = Self::of_process(style);
+        let mut prompter = Self::for_process(style);
         if let Some(shared) = Arc::get_mut(&mut prompter.shared) {
             (shared.principal, shared.waits) = (principal, waits);
         }
@@ -128,7 +128,7 @@ impl Prompter {
         process_env::stdin_is_terminal() && console::stderr_is_terminal()
     }
 
-    fn of_process(style: Style) -> Self {
+    fn for_process(style: Style) -> Self {
         if !Self::has_terminal() {
             return Self::new(None);
         }

@@ -10,13 +10,14 @@ use std::sync::{Mutex, PoisonError};
 use pintle_host::failure::{Failure, FailureKind};
 use pintle_host::notice::Notices;
 use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::{diff_lines, escape_hidden, sanitize};
 use rustix::io::Errno;
 use rustix::process::getpgrp;
 use rustix::termios::{QueueSelector, tcflush, tcgetpgrp, tcgetwinsize};
 use tokio::io::{AsyncWriteExt as _, Stdout};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::render::{Style, TerminalSize, diff_lines, escape_hidden, sanitize};
+use crate::render::{Style, TerminalSize};
 
 /// Position of the cursor. Both streams move it, from several tasks.
 static CURSOR: Mutex<Cursor> = Mutex::new(Cursor::LineStart);

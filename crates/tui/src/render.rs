@@ -30,9 +30,7 @@ use std::time::Duration;
 
 use pintle_agent::{EventKind, Outcome, SessionEvent, SessionId};
 use pintle_host::failure::Failure;
-use pintle_host::sanitize;
-pub(crate) use pintle_host::sanitize::{Sanitizer, diff_lines};
-pub use pintle_host::sanitize::{escape_hidden, json_line, sanitize, to_single_line};
+use pintle_host::sanitize::json_line;
 use pintle_llm::Usage;
 use serde::Serialize;
 use serde_json::Value;

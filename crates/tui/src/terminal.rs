@@ -38,6 +38,7 @@ use pintle_agent::{Run, Session, Turn, TurnKind};
 use pintle_client::{Client, SessionInfo};
 use pintle_host::failure::Failure;
 use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::sanitize;
 
 use self::attention::Attention;
 use self::conversation::Conversation;
@@ -56,7 +57,7 @@ use self::status::StatusLine;
 pub use self::stored_session::StoredSession;
 use crate::console;
 use crate::interrupt::Interrupts;
-use crate::render::{Depth, Face, StyledLine, plural, sanitize};
+use crate::render::{Depth, Face, StyledLine, plural};
 
 /// Environment of a session of a server, in the status line.
 #[cfg(feature = "client")]

@@ -8,8 +8,17 @@ use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::process_env::ProcessEnv;
 
 /// Returns the editor that a variable names.
-pub fn from_env(process_env: &ProcessEnv) -> Option<String> {
+pub(crate) fn from_env(process_env: &ProcessEnv) -> Option<String> {
     process_env.variable("VISUAL").or_else(|| process_env.variable("EDITOR"))
+}
+
+/// Returns the editor that a variable names.
+///
+/// # Errors
+///
+/// No variable names one.
+pub fn require(process_env: &ProcessEnv) -> Result<String, Failure> {
+    from_env(process_env).ok_or_else(|| Failure::usage("no editor: expected one in VISUAL or EDITOR"))
 }
 
 /// Opens a file in an editor, whose command may include arguments, as in git. It starts outside of the workspace.

@@ -63,7 +63,7 @@ impl EditorSessionControls {
             let PromptText { text, images } = servers
                 .prompt(&called)
                 .await
-                .map_err(|reason| HostError::failed("the prompt cannot be had", reason))?;
+                .map_err(|reason| HostError::failed("cannot get the prompt", reason))?;
             let message = UserMessage::from(text);
             return Ok(CommandResult::Prompt(images.into_iter().fold(message, UserMessage::with_image)));
         }

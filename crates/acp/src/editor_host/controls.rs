@@ -212,7 +212,7 @@ impl SessionControls for EditorSessionControls {
 
     async fn set_option(&self, id: &str, value: OptionValue) -> Result<(), HostError> {
         let OptionValue::Choice(value) = value else {
-            return Err(HostError::Invalid(format!("option `{id}` is no switch")));
+            return Err(HostError::Invalid(format!("option `{id}`: expected one of its choices")));
         };
         let failed = |error| HostError::failed("cannot set the option", error);
         match id {

@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use pintle_governance::{AtLimit, BudgetLimits, UnknownPrice, parse_dollars};
-use pintle_host::BudgetSpec;
-
-use crate::failure::{Failure, OrFailure as _};
-use crate::timeout;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::{BudgetSpec, timeout};
 
 /// Limits on tokens, cost, calls and time, subagents included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]

@@ -3,10 +3,10 @@
 use clap::ValueEnum;
 use pintle_agent::Toolset;
 use pintle_host::BaseUrl;
+use pintle_host::env_spec::EnvironmentChoice;
+use pintle_host::route::ModelChoice;
 
 use super::{EnvArgs, ModelArgs};
-use crate::env_spec::EnvironmentChoice;
-use crate::route::ModelChoice;
 
 /// Values of `--toolset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -14,15 +14,14 @@ use std::io;
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, FromArgMatches as _};
+use pintle_host::failure::Failure;
+use pintle_tui::{console, render};
 
 #[cfg(feature = "compat")]
 pub(crate) use self::claude::{options as stream_options, own_mode};
 use crate::arguments::{Arguments, ErrorFormat};
-use crate::console;
 use crate::exit::Exit;
 use crate::exit::command_failure::error_object;
-use crate::failure::Failure;
-use crate::render;
 
 /// Parses the arguments of this process.
 ///
@@ -89,7 +88,7 @@ fn native_arguments(passed: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
         warnings.iter().for_each(|warning| console::notice(warning));
         return Ok(arguments);
     }
-    Ok(conversation::named(passed))
+    Ok(conversation::insert_chat(passed))
 }
 
 /// Parses the arguments of a process, with the definition of only one subcommand if they have no error.

@@ -2,9 +2,9 @@
 
 use clap::{Args, ValueEnum};
 use pintle_host::SandboxLevel;
+use pintle_host::environment::Confinement;
 
 use super::parsers::named;
-use crate::environment::Confinement;
 
 /// Limits on commands and file tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]

@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::{Args, ValueEnum};
-
-use crate::failure::Failure;
-use crate::terminal::{NotifyChoice, PresentationChoice, ThemeChoice, TitleChoice};
+use pintle_host::failure::Failure;
+use pintle_tui::terminal::{NotifyChoice, PresentationChoice, ThemeChoice, TitleChoice};
 
 /// Flags of `pintle chat` that `pintle run` refuses.
 #[derive(Clone, Debug, Default, Args)]

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pintle_host::provider::Provider;
 
 use super::parsers::named;
 use super::{ListFormat, ReportFormat};
-use crate::provider::Provider;
 
 /// `pintle login`.
 #[derive(Debug, Args)]

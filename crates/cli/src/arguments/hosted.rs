@@ -1,11 +1,11 @@
 //! Flags of commands whose tasks come from clients.
 
 use clap::Arg;
+use pintle_host::failure::Failure;
+#[cfg(any(feature = "restate", feature = "server", test))]
+use pintle_host::sessions::RememberedFlags;
 
 use super::RunArgs;
-use crate::failure::Failure;
-#[cfg(any(feature = "restate", feature = "server", test))]
-use crate::sessions::RememberedFlags;
 
 /// Ids of the arguments that [`RunArgs::refuse_hosted`] refuses.
 const REFUSED: [&str; 13] = [

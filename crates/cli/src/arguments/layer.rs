@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use pintle_agent::Toolset;
+use pintle_host::environment::Confinement;
+use pintle_host::failure::Failure;
+use pintle_host::named_value::{NamedValue as _, parse_setting};
 use pintle_host::{
     BaseUrl, CountLimit, FIELDS, GivenSettings, Layer, LayerSpec, NetworkAccess, PartialLimits, PartialSpec,
     PartialTools, ProfileRef, Resolved, ValueOrigin,
@@ -11,9 +14,6 @@ use pintle_host::{
 #[cfg(feature = "mcp")]
 use super::confinement::Switch;
 use super::{CatalogArgs, ConfinementArgs, ModelArgs, PolicyArgs, RunArgs, ToolsetName};
-use crate::environment::Confinement;
-use crate::failure::Failure;
-use crate::named_value::{NamedValue as _, parse_setting};
 
 impl RunArgs {
     /// Returns the settings of the flags that were typed, for the session of the run.

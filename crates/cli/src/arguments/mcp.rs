@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgGroup, Args, Subcommand};
+use pintle_host::env_spec::EnvSpec;
 use pintle_mcp::ServerName;
 use pintle_tools::Effect;
 
 use super::{ConfigurationArgs, ConfinementArgs, EnvArgs, ListFormat, PolicyArgs, ToolsetName};
-use crate::env_spec::EnvSpec;
 
 /// MCP servers of a run.
 #[derive(Clone, Debug, Default, Args)]

@@ -6,9 +6,8 @@ use std::marker::PhantomData;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
-
-use crate::env_spec::EnvSpec;
-use crate::named_value::{self, NamedValue};
+use pintle_host::env_spec::EnvSpec;
+use pintle_host::named_value::{self, NamedValue};
 
 /// Parses a [`NamedValue`]. Help texts and errors list the names.
 #[derive(Clone, Debug)]

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use pintle_governance::Mode;
+use pintle_host::policy::PolicyChoice;
 
 use super::{ConfigurationArgs, ListFormat};
-use crate::policy::PolicyChoice;
 
 /// Which calls run, and which are asked about.
 #[derive(Clone, Debug, Default, Args)]

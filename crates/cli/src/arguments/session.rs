@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
-use pintle_host::WorktreeBase;
+use pintle_host::sessions::{RememberedFlags, SessionChoice};
+use pintle_host::{WorktreeBase, timeout};
 
 use super::ListFormat;
 use super::parsers::named;
-use crate::sessions::{RememberedFlags, SessionChoice};
-use crate::timeout;
 
 /// Session of a run.
 #[derive(Clone, Debug, Default, Args)]

@@ -3,17 +3,17 @@ use pintle_agent::{Budget, Toolset};
 use pintle_governance::{AtLimit, Mode, UnknownPrice};
 use pintle_host::budget::BudgetChoice;
 use pintle_host::config_file::keys;
+use pintle_host::env_spec::EnvironmentChoice;
+use pintle_host::environment::Confinement;
+use pintle_host::policy::PolicyChoice;
+use pintle_host::route::ModelChoice;
 use pintle_host::session_limits::SessionLimits;
+use pintle_host::sessions::SessionChoice;
+use pintle_host::toolset::ToolsetChoice;
 use pintle_host::{SandboxLevel, ValueKind, merge};
 
 use super::*;
 use crate::arguments::command_line::session_of;
-use crate::env_spec::EnvironmentChoice;
-use crate::environment::Confinement;
-use crate::policy::PolicyChoice;
-use crate::route::ModelChoice;
-use crate::sessions::SessionChoice;
-use crate::toolset::ToolsetChoice;
 
 fn parse(line: &str) -> Result<Arguments, clap::Error> {
     Arguments::try_parse_from(std::iter::once("pintle").chain(line.split_whitespace()))

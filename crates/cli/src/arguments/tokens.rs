@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
+use pintle_host::timeout;
 use pintle_server::TokenScope;
 
 use super::ListFormat;
-use crate::timeout;
 
 /// `pintle tokens`.
 #[derive(Debug, Args)]

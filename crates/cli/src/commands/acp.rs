@@ -2,13 +2,13 @@
 
 use pintle_acp::{AcpAgent, EditorHost};
 use pintle_host::Host;
+use pintle_host::env_spec::EnvSpec;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
+use pintle_tui::interrupt::Interrupts;
 
 use crate::arguments::RunArgs;
-use crate::env_spec::EnvSpec;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::interrupt::Interrupts;
-use crate::process_env::ProcessEnv;
 
 /// Serves an editor until it closes its end.
 pub(crate) async fn acp(args: &RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {

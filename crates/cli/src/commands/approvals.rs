@@ -5,19 +5,19 @@ use std::time::Duration;
 use pintle_agent::{
     Decision, EventKind, PendingApproval, PostedInput, Principal, Replay, SessionEvent, SessionId,
 };
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::{json_line, sanitize};
+use pintle_host::sessions::Sessions;
 use pintle_store::{Filter, Page, StoredJournal, Summary, post_input};
 use pintle_tools::SandboxSide;
+use pintle_tui::approve::inside;
+use pintle_tui::console;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::approve::inside;
 use crate::arguments::{ApprovalArg, ApprovalsArgs, ApprovalsCommand, DecideArgs, DecisionName, ListFormat};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::ProcessEnv;
-use crate::render::{self, sanitize};
-use crate::sessions::Sessions;
 
 /// How long to wait for a running session to apply a decision.
 const APPLY_TIMEOUT: Duration = Duration::from_secs(15);
@@ -75,7 +75,7 @@ async fn list(sessions: &Sessions, output: ListFormat) -> Result<String, Failure
     }
     waiting.sort_by_key(|waiting| waiting.approval.asked_at);
     match output {
-        ListFormat::Json => render::json_line(&waiting.iter().map(row).collect::<Vec<_>>()),
+        ListFormat::Json => json_line(&waiting.iter().map(row).collect::<Vec<_>>()),
         ListFormat::Text if waiting.is_empty() => Ok("no calls are pending\n".to_owned()),
         ListFormat::Text => Ok(waiting.iter().map(line).collect()),
     }
@@ -154,7 +154,7 @@ fn ending_of(event: &SessionEvent, call: &str) -> Option<String> {
 async fn show(sessions: &Sessions, wanted: &ApprovalArg, output: ListFormat) -> Result<String, Failure> {
     let waiting = find(sessions, wanted).await?;
     if output == ListFormat::Json {
-        return render::json_line(&row(&waiting));
+        return json_line(&row(&waiting));
     }
     let SessionApproval { session, title, approval } = waiting;
     let arguments = serde_json::to_string_pretty(&approval.arguments).unwrap_or_default();
@@ -201,9 +201,7 @@ async fn decide_on(
         None
     };
     match output {
-        ListFormat::Json => {
-            render::json_line(&json!({"session": session, "call_id": call_id, "ending": ending}))
-        }
+        ListFormat::Json => json_line(&json!({"session": session, "call_id": call_id, "ending": ending})),
         ListFormat::Text => Ok(match ending {
             Some(ending) => format!("{}: {ending}\n", sanitize(&call_id)),
             None => format!(

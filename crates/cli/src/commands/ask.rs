@@ -3,20 +3,19 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use pintle_host::failure::{Failure, FailureKind};
+use pintle_host::model::Model;
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::{explain, timeout};
 use pintle_llm::{Finish, FinishReason, Message, ReasoningEffort, Request, Response, StreamEvent};
+use pintle_tui::console::{self, Console};
+use pintle_tui::interrupt::Interrupts;
 
 use crate::arguments::AskArgs;
-use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::exit::command_failure::CommandFailure;
-use crate::explain;
-use crate::failure::{Failure, FailureKind};
 use crate::input::prompt_source;
-use crate::interrupt::Interrupts;
-use crate::model::Model;
 use crate::output::response_view::ResponseView;
-use crate::process_env::ProcessEnv;
-use crate::timeout;
 
 /// How long to wait for a reader to accept the end of an unfinished line.
 const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,12 +1,13 @@
 //! `pintle attach`: the conversation in the terminal, as a client of a server.
 
+use pintle_host::failure::Failure;
+use pintle_host::process_env::ProcessEnv;
+use pintle_tui::interrupt::Interrupts;
+use pintle_tui::terminal::{self, PresentationChoice};
+
 use crate::arguments::AttachArgs;
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::interrupt::Interrupts;
-use crate::process_env::ProcessEnv;
 use crate::remote::RemoteServer;
-use crate::terminal::{self, PresentationChoice};
 
 /// Converses in a session of a server until the user leaves. The session continues on the server.
 pub(crate) async fn attach(args: AttachArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {

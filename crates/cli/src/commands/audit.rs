@@ -3,15 +3,15 @@
 use pintle_governance::CallHistory;
 use pintle_governance::audit::AuditReport;
 use pintle_host::audit::{AuditDetail, read_audit, redact_audit, render_audit};
+use pintle_host::failure::Failure;
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sessions::Sessions;
 use pintle_tools::most_similar;
+use pintle_tui::console;
 
 use crate::arguments::AuditArgs;
 use crate::commands::sessions::verify;
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::process_env::ProcessEnv;
-use crate::sessions::Sessions;
 
 /// Runs `pintle audit`.
 pub(crate) async fn audit(args: AuditArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {

@@ -15,7 +15,14 @@ use std::time::Duration;
 
 use pintle_agent::SessionId;
 use pintle_compat::claude::{ClaudeSettings, StreamOptions};
+use pintle_host::env_spec::EnvironmentChoice;
+use pintle_host::environment::{Confinement, EnvTarget};
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::{self, ProcessEnv};
+use pintle_host::sessions::Sessions;
 use pintle_host::{Host, SettingSources};
+use pintle_tui::console;
+use pintle_tui::interrupt::Interrupts;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
 
@@ -25,14 +32,7 @@ use crate::arguments::RunArgs;
 use crate::arguments::command_line;
 use crate::boxed_future::box_future;
 use crate::commands::run::select;
-use crate::console;
-use crate::env_spec::EnvironmentChoice;
-use crate::environment::{Confinement, EnvTarget};
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::interrupt::Interrupts;
-use crate::process_env::{self, ProcessEnv};
-use crate::sessions::Sessions;
 
 /// Time for the host to read the last lines.
 const READER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -47,7 +47,7 @@ pub(crate) async fn claude(args: RunArgs, process_env: &ProcessEnv) -> Result<Ex
     args.conversation.refuse()?;
     let options = with_settings(command_line::stream_options(&args.passed)?)?;
     let selected = box_future(|| select(&args, process_env)).await?;
-    let mut sources = SettingSources::of_selected(args.given()?, selected.as_ref())?;
+    let mut sources = SettingSources::from_selected(args.given()?, selected.as_ref())?;
     // The host gives the mode.
     sources.remembered.recorded_mode = None;
     let host = Host::new(process_env.clone());

@@ -1,11 +1,11 @@
 //! `pintle completions`: generates shell completion scripts.
 
 use clap::CommandFactory as _;
+use pintle_host::failure::Failure;
+use pintle_tui::console::Console;
 
 use crate::arguments::{Arguments, CompletionsArgs};
-use crate::console::Console;
 use crate::exit::Exit;
-use crate::failure::Failure;
 
 /// Writes the completion script for a shell.
 pub(crate) async fn completions(args: &CompletionsArgs) -> Result<Exit, Failure> {

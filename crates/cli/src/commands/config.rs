@@ -4,11 +4,12 @@ mod edit;
 mod list;
 mod schema;
 
+use pintle_host::failure::Failure;
+use pintle_host::process_env::ProcessEnv;
+use pintle_tui::console;
+
 use crate::arguments::{ConfigArgs, ConfigCommand};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::process_env::ProcessEnv;
 
 /// Runs `pintle config`.
 pub(crate) async fn command(args: ConfigArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {

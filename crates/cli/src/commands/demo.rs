@@ -10,23 +10,22 @@ use std::time::Duration;
 
 use pintle_agent::Toolset;
 use pintle_env::{EnvError, ExecRequest, ExecutionEnvironment as _, LocalEnvironment};
-use pintle_host::{Host, OpenRequest, OpenSession, SandboxLevel, SessionSpec, Surface};
+use pintle_host::environment::EnvSession;
+use pintle_host::failure::{Failure, FailureKind, OrFailure as _};
+use pintle_host::model::Model;
+use pintle_host::process_env::{self, CONFIG_VARIABLE, ProcessEnv};
+use pintle_host::{Host, OpenRequest, OpenSession, SandboxLevel, SessionSpec, Surface, explain};
 use pintle_testkit::Script;
+use pintle_tui::approve::Prompter;
+use pintle_tui::console::{self, Console};
+use pintle_tui::interrupt::Interrupts;
+use pintle_tui::render::{DemoResult, Detail, Footer};
 
-use crate::approve::Prompter;
 use crate::arguments::{DemoArgs, OutputFormat};
 use crate::commands::run::output_view;
-use crate::console::{self, Console};
-use crate::environment::EnvSession;
 use crate::exit::Exit;
 use crate::exit::command_failure::CommandFailure;
-use crate::explain;
-use crate::failure::{Failure, FailureKind, OrFailure as _};
-use crate::interrupt::Interrupts;
-use crate::model::Model;
 use crate::output::follow::{Task, follow};
-use crate::process_env::{self, CONFIG_VARIABLE, ProcessEnv};
-use crate::render::{DemoResult, Detail, Footer};
 use crate::testkit_models::start_script;
 
 /// Prompt for the agent.

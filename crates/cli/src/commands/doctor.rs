@@ -6,18 +6,18 @@ mod programs;
 mod report;
 
 use pintle_env::{ExecutionEnvironment as _, LocalEnvironment};
+use pintle_host::environment::SANDBOX_HINT;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::keys::ConfiguredKeys;
+use pintle_host::process_env::{self, ProcessEnv};
+use pintle_host::provider::Provider;
+use pintle_host::sanitize::{json_line, sanitize};
+use pintle_tui::console::{self, Console};
+use pintle_tui::interrupt::Interrupts;
 
 use self::report::{DoctorCheck, DoctorReport};
 use crate::arguments::{DoctorArgs, ReportFormat};
-use crate::console::{self, Console};
-use crate::environment::SANDBOX_HINT;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::interrupt::Interrupts;
-use crate::keys::ConfiguredKeys;
-use crate::process_env::{self, ProcessEnv};
-use crate::provider::Provider;
-use crate::render;
 
 /// Remedy for a missing key.
 const NO_KEY: &str = "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or run `pintle login`; a local server needs no key";
@@ -30,8 +30,8 @@ pub(crate) async fn doctor(args: &DoctorArgs, process_env: &ProcessEnv) -> Resul
     environment.cleanup().await.or_failed("a command may still be running")?;
     let report = DoctorReport::new(checks?);
     let text = match args.output {
-        ReportFormat::Json => render::json_line(&report)?,
-        ReportFormat::Text => render::sanitize(&report.text()).into_owned(),
+        ReportFormat::Json => json_line(&report)?,
+        ReportFormat::Text => sanitize(&report.text()).into_owned(),
     };
     Console::new().write(&text).await?;
     Ok(if report.has_problem() { Exit::Failed } else { Exit::Done })

@@ -1,14 +1,14 @@
 //! `pintle grants`: revoked grants.
 
 use pintle_governance::GrantId;
+use pintle_host::failure::Failure;
+use pintle_host::policy::grant::RevocationFile;
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::{json_line, to_single_line};
+use pintle_tui::console;
 
 use crate::arguments::{GrantsArgs, GrantsCommand, ListFormat, RevokeArgs};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::policy::grant::RevocationFile;
-use crate::process_env::ProcessEnv;
-use crate::render::{self, to_single_line};
 
 /// Runs `pintle grants`.
 pub(crate) async fn grants(args: GrantsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -37,7 +37,7 @@ fn revoked_lines(ids: &[String], before: Option<u64>) -> String {
 fn list(file: &RevocationFile, output: ListFormat) -> Result<String, Failure> {
     let revoked = file.read()?;
     if output == ListFormat::Json {
-        return render::json_line(&serde_json::json!(revoked));
+        return json_line(&serde_json::json!(revoked));
     }
     let mut text: String =
         revoked.ids.iter().map(|id| format!("{}\n", to_single_line(&id.to_string()))).collect();

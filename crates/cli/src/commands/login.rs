@@ -2,19 +2,19 @@
 
 mod hidden_input;
 
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::keys::{self, ConfiguredKeys, Credentials, RemovedKey, Secret};
+use pintle_host::process_env::{self, ProcessEnv};
+use pintle_host::provider::Provider;
+use pintle_host::sanitize::{json_line, sanitize};
+use pintle_tui::console;
+use pintle_tui::interrupt::Interrupts;
 use serde::Serialize;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use self::hidden_input::HiddenInput;
 use crate::arguments::{ListFormat, LoginArgs, LogoutArgs};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::interrupt::Interrupts;
-use crate::keys::{self, ConfiguredKeys, Credentials, RemovedKey, Secret};
-use crate::process_env::{self, ProcessEnv};
-use crate::provider::Provider;
-use crate::render;
 
 /// Maximum size of standard input, in bytes.
 const MAX_INPUT: u64 = 1 << 20;
@@ -75,7 +75,7 @@ fn describe_stored_key(provider: Provider, process_env: &ProcessEnv) -> Result<S
             console::notice(&format!("the key for {name} in {before} takes precedence over the stored key"))
         }
     }
-    Ok(format!("stored the key for {name} in {}\n", render::sanitize(&path.display().to_string())))
+    Ok(format!("stored the key for {name} in {}\n", sanitize(&path.display().to_string())))
 }
 
 /// Reads provider and key from the terminal, the key without showing it.
@@ -124,7 +124,7 @@ fn list(output: ListFormat, process_env: &ProcessEnv) -> Result<String, Failure>
         })
         .collect();
     match output {
-        ListFormat::Json => render::json_line(&rows),
+        ListFormat::Json => json_line(&rows),
         ListFormat::Text => {
             let line =
                 |row: &KeySourceRow| format!("{:<18} {}\n", row.provider, row.source.unwrap_or("no key"));

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use clap::CommandFactory as _;
 use clap_mangen::Man;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
+use pintle_tui::console::Console;
 
 use crate::arguments::{Arguments, ManArgs};
-use crate::console::Console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::ProcessEnv;
 
 /// Prints the manual page of the command or of a subcommand, or writes all pages to a directory.
 pub(crate) async fn man(args: &ManArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -68,8 +68,9 @@ fn unknown(command: &clap::Command, name: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use pintle_host::failure::FailureKind;
+
     use super::*;
-    use crate::failure::FailureKind;
 
     fn words(line: &str) -> Vec<String> {
         line.split_whitespace().map(str::to_owned).collect()

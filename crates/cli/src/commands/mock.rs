@@ -1,12 +1,12 @@
 //! `pintle mock serve`: a scripted model server for other programs.
 
+use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_testkit::{Dialect, ScriptedServer, ServerOptions};
+use pintle_tui::console::Console;
+use pintle_tui::interrupt::Interrupts;
 
 use crate::arguments::ServeArgs;
-use crate::console::Console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::interrupt::Interrupts;
 use crate::testkit_models::read_script;
 
 /// Serves until a signal arrives, which is a successful exit.

@@ -1,14 +1,14 @@
 //! `pintle models`: lists the model catalog.
 
+use pintle_host::failure::Failure;
 use pintle_host::model_catalog;
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::json_line;
 use pintle_llm::{Catalog, ModelInfo};
+use pintle_tui::console;
 
 use crate::arguments::{ListFormat, ModelsArgs};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::process_env::ProcessEnv;
-use crate::render;
 
 /// Placeholder for an unknown value.
 const UNKNOWN: &str = "-";
@@ -47,7 +47,7 @@ pub(crate) async fn models(args: &ModelsArgs, process_env: &ProcessEnv) -> Resul
         return Err(no_models(provider, &catalog));
     }
     let text = match args.output {
-        ListFormat::Json => render::json_line(&listed)?,
+        ListFormat::Json => json_line(&listed)?,
         ListFormat::Text => table(&listed),
     };
     console::print(&text).await?;

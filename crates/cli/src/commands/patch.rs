@@ -6,17 +6,17 @@ mod root;
 use std::path::Path;
 
 use pintle_env::ExecutionEnvironment;
+use pintle_host::failure::{Failure, FailureKind, OrFailure as _};
+use pintle_host::process_env::{self, ProcessEnv};
+use pintle_host::sanitize::json_line;
 use pintle_patch::{ApplyOptions, MAX_PATCH_BYTES, Plan, parse, plan};
 use pintle_tools::builtin::{apply_plan, read_files};
+use pintle_tui::console::{self, Console};
+use pintle_tui::interrupt::Interrupts;
 
 use self::root::PatchRoot;
 use crate::arguments::{PatchArgs, PatchCommand, PatchInput, ReportFormat};
-use crate::console::{self, Console};
 use crate::exit::Exit;
-use crate::failure::{Failure, FailureKind, OrFailure as _};
-use crate::interrupt::Interrupts;
-use crate::process_env::{self, ProcessEnv};
-use crate::render;
 
 /// Checks a patch or applies it atomically, and reports the changes.
 ///
@@ -75,8 +75,6 @@ async fn report(plan: &Plan, format: ReportFormat, process_env: &ProcessEnv) -> 
             }
             Console::new().write(&console::style(process_env).body(&plan.summary(), None)).await
         }
-        ReportFormat::Json => {
-            Console::new().write(&render::json_line(&report::PatchReport::new(plan))?).await
-        }
+        ReportFormat::Json => Console::new().write(&json_line(&report::PatchReport::new(plan))?).await,
     }
 }

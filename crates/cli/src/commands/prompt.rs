@@ -5,21 +5,19 @@ use pintle_agent::{
     SystemClock,
 };
 use pintle_env::ExecutionEnvironment;
+use pintle_host::environment::{Confinement, EnvTarget};
+use pintle_host::failure::Failure;
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::profile_file::ProfileFile;
+use pintle_host::sanitize::{json_line, sanitize};
+use pintle_host::{instructions, route, toolset};
 use pintle_llm::Catalog;
+use pintle_tui::console::{self, Console};
+use pintle_tui::interrupt::Interrupts;
 use serde::Serialize;
 
 use crate::arguments::{PromptFormat, ShowPromptArgs};
-use crate::console::{self, Console};
-use crate::environment::{Confinement, EnvTarget};
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::instructions;
-use crate::interrupt::Interrupts;
-use crate::process_env::ProcessEnv;
-use crate::profile_file::ProfileFile;
-use crate::render;
-use crate::route;
-use crate::toolset;
 
 /// Prints the prompt. Needs no key.
 pub(crate) async fn prompt(args: ShowPromptArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -37,8 +35,8 @@ pub(crate) async fn prompt(args: ShowPromptArgs, process_env: &ProcessEnv) -> Re
     let closed = env_session.close().await;
     let prompt = prompt?;
     let text = match args.output {
-        PromptFormat::Text => render::sanitize(&prompt.with_headings()).into_owned(),
-        PromptFormat::Json => render::json_line(&prompt.record())?,
+        PromptFormat::Text => sanitize(&prompt.with_headings()).into_owned(),
+        PromptFormat::Json => json_line(&prompt.record())?,
         // Project files may contain control characters.
         PromptFormat::Plain => format!("{}\n", console::style(process_env).body(&prompt.text, None)),
     };

@@ -5,21 +5,20 @@ mod described;
 use std::sync::Arc;
 
 use pintle_env::{ExecutionEnvironment, LocalEnvironment};
-use pintle_host::SandboxLevel;
+use pintle_host::env_spec::EnvSpec;
+use pintle_host::failure::Failure;
+use pintle_host::policy::{self, LoadedPolicy, Project};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::{json_line, to_single_line};
+use pintle_host::{SandboxLevel, environment};
 use pintle_tools::gate::{Judgement, JudgementStep, Permission};
 use pintle_tools::pipeline::Preparation;
+use pintle_tui::console;
 use serde_json::json;
 
 use self::described::DescribedCall;
-
 use crate::arguments::{CheckRulesArgs, ListFormat, RulesArgs, RulesCommand, RulesScope};
-use crate::console;
-use crate::environment;
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::policy::{self, LoadedPolicy, Project};
-use crate::process_env::ProcessEnv;
-use crate::render::{self, to_single_line};
 
 /// Runs `pintle rules`.
 pub(crate) async fn rules(args: RulesArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -36,7 +35,8 @@ async fn load(
     let directory = process_env.directory(scope.dir.as_deref())?;
     let environment = process_env.local_environment(&directory)?;
     let projects = Project::read_all(&environment).await?;
-    let loaded = policy::load(&(&scope.policy).into(), &environment, "local", &projects, process_env).await?;
+    let loaded =
+        policy::load(&(&scope.policy).into(), &environment, EnvSpec::LOCAL, &projects, process_env).await?;
     Ok((loaded, environment))
 }
 
@@ -46,7 +46,7 @@ async fn list(scope: &RulesScope, process_env: &ProcessEnv) -> Result<Exit, Fail
     let text = match scope.output {
         ListFormat::Json => {
             let rows: Vec<_> = rules.on_record().map(|rule| json!(rule)).collect();
-            render::json_line(&json!(rows))?
+            json_line(&json!(rows))?
         }
         ListFormat::Text => {
             let mut text = String::new();
@@ -105,7 +105,7 @@ fn decision(judgement: &Judgement, format: ListFormat) -> Result<String, Failure
     // The gate by rules also applies the mode.
     let decided_by = if rule.starts_with("mode ") { "the mode: no rule names the call" } else { gate };
     match format {
-        ListFormat::Json => render::json_line(&json!({
+        ListFormat::Json => json_line(&json!({
             "permission": permission,
             "step": gate,
             "rule": rule,

@@ -8,41 +8,42 @@ use std::sync::Arc;
 use pintle_agent::{OutcomeStatus, Run, Session, SessionId, TurnLimits, UserMessage};
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::{Mode, Policy};
-use pintle_host::{Host, OpenRequest, OpenSession, ResolvedSession, SessionSpec, SettingSources, Surface};
+use pintle_host::attendant::Attendant as _;
+use pintle_host::env_spec::{EnvSpec, EnvironmentChoice};
+use pintle_host::environment::{Confinement, EnvSession, EnvTarget, SandboxState};
+use pintle_host::failure::{Failure, FailureKind, OrFailure as _};
+use pintle_host::model::Model;
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::servers::SessionServers;
+use pintle_host::sessions::worktree::Worktree;
+use pintle_host::sessions::{self, RememberedSettings, SelectedSession, SessionChoice, Sessions};
+use pintle_host::{
+    Host, OpenRequest, OpenSession, ResolvedSession, SessionSpec, SettingSources, Surface, explain,
+};
 use pintle_llm::{AnswerSchema, ToolList};
 use pintle_tools::builtin::read_image;
+use pintle_tui::approve::{Prompter, Question};
+use pintle_tui::console::{self, Console};
+use pintle_tui::interrupt::Interrupts;
+use pintle_tui::render::{Detail, Style, View};
+use pintle_tui::terminal::{
+    self, ConversationContext, ConversationEnd, ConversationSettings, ConversationStart, Device, HistoryFile,
+    PresentationChoice, StoredSession,
+};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::approve::{Prompter, Question};
 use crate::arguments::{OutputFormat, PromptArgs, RunArgs};
-use crate::attendant::Attendant as _;
 use crate::boxed_future::box_future;
 use crate::commands::sessions::stored_conversation::{self, StoredConversation};
-use crate::console::{self, Console};
-use crate::env_spec::{EnvSpec, EnvironmentChoice};
-use crate::environment::{Confinement, EnvSession, EnvTarget, SandboxState};
 use crate::exit::Exit;
 use crate::exit::command_failure::CommandFailure;
-use crate::explain;
-use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::input::output_schema;
 use crate::input::prompt_source;
-use crate::interrupt::Interrupts;
-use crate::model::Model;
 #[cfg(feature = "compat")]
 use crate::output::codex::CodexOutput;
 use crate::output::follow::{Task, User, follow};
 #[cfg(feature = "compat")]
 use crate::output::last_message;
-use crate::process_env::ProcessEnv;
-use crate::render::{Detail, Style, View};
-use crate::servers::SessionServers;
-use crate::sessions::worktree::Worktree;
-use crate::sessions::{self, RememberedSettings, SelectedSession, SessionChoice, Sessions};
-use crate::terminal::{
-    self, ConversationContext, ConversationEnd, ConversationSettings, ConversationStart, Device, HistoryFile,
-    PresentationChoice, StoredSession,
-};
 
 /// Runs the task.
 ///
@@ -195,16 +196,12 @@ async fn on_surface(
     if surface == RunSurface::Conversation && beginning.is_first() {
         let environment = EnvironmentChoice::try_from(&spec)?;
         let decide = || interrupts.race(trust_prompt::decide_trust(&environment, process_env));
-        match box_future(decide).await {
-            Ok(true) => {}
-            Ok(false) => {
-                remove_worktree(worktree.as_ref(), process_env).await?;
-                return Ok(SurfaceEnd::NotStarted);
-            }
-            Err(failure) => {
-                remove_worktree(worktree.as_ref(), process_env).await?;
-                return Err(failure.into());
-            }
+        let decided = box_future(decide).await;
+        if !matches!(decided, Ok(true)) {
+            let removed = remove_worktree(worktree.as_ref(), process_env).await;
+            // The first failure is the one to report.
+            decided.and_then(|_is_trusted| removed)?;
+            return Ok(SurfaceEnd::NotStarted);
         }
     }
     let style = console::style(process_env);
@@ -283,7 +280,7 @@ async fn resolve(
     is_mode_given: bool,
     process_env: &ProcessEnv,
 ) -> Result<ResolvedSession, Failure> {
-    let mut sources = SettingSources::of_selected(args.given()?, selected)?;
+    let mut sources = SettingSources::from_selected(args.given()?, selected)?;
     if is_mode_given {
         sources.remembered.recorded_mode = None;
     }
@@ -354,7 +351,7 @@ async fn create_worktree(
     let state = Sessions::directory(process_env)?;
     let (worktree, inside) = Worktree::create(&directory, base, &state, process_env).await?;
     console::notice(&format!(
-        "working in {}; `pintle worktree merge {}` takes the changes over",
+        "working in {}; `pintle worktree merge {}` merges the changes",
         inside.display(),
         worktree.session
     ));

@@ -9,18 +9,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_governance::Mode;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::{self, ProcessEnv};
 use pintle_host::{Host, SandboxLevel, SessionSpec};
 use pintle_server::{AccessToken, Server, ServerLimits, TokenScope, UserSessionHost, UserSessionHostBuilder};
+use pintle_tui::console;
+use pintle_tui::interrupt::Interrupts;
 use tokio::net::{TcpListener, UnixListener};
 
 use self::access::{AuditFile, ServedTokens, TlsFiles, keep_reading};
 use crate::arguments::{RunArgs, ServeSessionsArgs, sandbox_remedy};
 use crate::commands::tokens::TokenFile;
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::interrupt::Interrupts;
-use crate::process_env::{self, ProcessEnv};
 
 /// Port by default.
 const PORT: u16 = 7468;
@@ -96,7 +96,7 @@ async fn serve_address(
     // On this machine, any process that reads the output has full access.
     let (own, secret) = if is_local {
         let (token, secret) = AccessToken::generate(process_env.principal().to_string(), TokenScope::ALL)
-            .or_failed("cannot make a token")?;
+            .or_failed("cannot create a token")?;
         (Some(token), Some(secret))
     } else {
         (None, None)
@@ -194,7 +194,7 @@ async fn bind(path: &Path) -> Result<UnixListener, Failure> {
         let is_socket = std::fs::symlink_metadata(path)
             .is_ok_and(|metadata| std::os::unix::fs::FileTypeExt::is_socket(&metadata.file_type()));
         if !is_socket {
-            return Err(Failure::usage(format!("--socket {shown}: there is a file, and it is no socket")));
+            return Err(Failure::usage(format!("--socket {shown}: the file exists and is not a socket")));
         }
         std::fs::remove_file(path).or_failed(&format!("cannot replace {shown}"))?;
     }

@@ -9,20 +9,20 @@ mod show;
 pub(crate) mod stored_conversation;
 pub(crate) mod verify;
 
+use pintle_host::failure::Failure;
+use pintle_host::process_env::ProcessEnv;
 use pintle_host::sessions::export::export_session;
 use pintle_host::sessions::files::{SessionFiles, SessionPoint, with_session_files};
+use pintle_host::sessions::{Sessions, parse_session_point};
+use pintle_tui::console::{self, Console};
 
 use crate::arguments::{DiffArgs, ExportArgs, ListFormat, RewindArgs, SessionsArgs, SessionsCommand};
-use crate::console::{self, Console};
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::process_env::ProcessEnv;
-use crate::sessions::{Sessions, parse_session_point};
 
 /// Runs `pintle sessions`.
 pub(crate) async fn sessions(args: SessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     #[cfg(feature = "client")]
-    if let Some(exit) = served::of_server(&args.command, process_env).await? {
+    if let Some(exit) = served::run_on_server(&args.command, process_env).await? {
         return Ok(exit);
     }
     let sessions = Sessions::open(process_env).await?;

@@ -13,7 +13,12 @@ mod signals;
 use std::path::Path;
 
 use pintle_agent::SessionId;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::{json_line, sanitize};
+use pintle_host::sessions::{Sessions, find_by_prefix};
 use pintle_store::{Filter, Page, Summary};
+use pintle_tui::console;
 use pintle_workflow::contract::ContractError;
 use pintle_workflow::report::TaskReport;
 use pintle_workflow::task::Task;
@@ -22,12 +27,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{ListFormat, ListTasksArgs, ReportTaskArgs, TaskArgs, TaskCommand, TaskReportFormat};
 use crate::boxed_future::box_future;
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::ProcessEnv;
-use crate::render::{self, sanitize};
-use crate::sessions::{Sessions, find_by_prefix};
 
 /// Runs `pintle task`.
 pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -119,7 +119,7 @@ async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Fa
     }
     let text = match args.output {
         ListFormat::Text => text,
-        ListFormat::Json => render::json_line(&Value::Array(rows))?,
+        ListFormat::Json => json_line(&Value::Array(rows))?,
     };
     console::print(&text).await?;
     Ok(Exit::Done)
@@ -142,7 +142,7 @@ async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit,
             let model = task.contract().candidates.get(change.candidate);
             let model = model.and_then(|plan| plan.model.clone()).unwrap_or_else(|| "pintle".to_owned());
             // The tests of an anchor are ours; a benchmark has its own.
-            render::json_line(&json!({
+            json_line(&json!({
                 "instance_id": args.instance.clone().unwrap_or_else(|| id.to_string()),
                 "model_name_or_path": model,
                 "model_patch": String::from_utf8_lossy(&change.patch),

@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pintle_agent::{Clock as _, SystemClock, Timestamp};
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::{self, ProcessEnv};
+use pintle_host::sanitize::{json_line, sanitize, to_single_line};
 use pintle_server::{AccessToken, TokenScope};
+use pintle_tui::console;
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::{AddTokenArgs, ListFormat, TokensArgs, TokensCommand};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::{self, ProcessEnv};
-use crate::render::{self, sanitize, to_single_line};
 
 /// Name of the file in the directory of the configuration.
 const STORED: &str = "tokens.json";
@@ -161,7 +161,7 @@ fn list(tokens: &[AccessToken], output: ListFormat, now: Timestamp) -> Result<St
         expires: token.expires.map(|expires| expires.to_string()),
         expired: token.expires.is_some_and(|expires| now >= expires),
     });
-    render::json_line(&rows.collect::<Vec<_>>())
+    json_line(&rows.collect::<Vec<_>>())
 }
 
 #[cfg(test)]

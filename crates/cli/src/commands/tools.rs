@@ -1,20 +1,20 @@
 //! `pintle tools`: lists the tools offered to a model.
 
 use pintle_agent::{ProviderProfile, SubagentLimits};
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::provider::Provider;
+use pintle_host::route::{self, Route};
+use pintle_host::sanitize::json_line;
+use pintle_host::toolset;
 use pintle_llm::{Client, Message, Request, ToolDefinition};
 use pintle_testkit::{Script, ScriptedServer, ServerOptions, Turn};
+use pintle_tui::console;
 use serde_json::Value;
 
 use crate::arguments::{ListFormat, ToolsArgs};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::ProcessEnv;
-use crate::provider::Provider;
-use crate::render;
-use crate::route::{self, Route};
 use crate::testkit_models::dialect_of;
-use crate::toolset;
 
 /// Model name for providers without a default model. Their tools do not depend on it.
 const ANY_MODEL: &str = "any";
@@ -27,7 +27,7 @@ pub(crate) async fn tools(args: &ToolsArgs, process_env: &ProcessEnv) -> Result<
     let options = toolset::display_options(&profile, toolset, false)?;
     let profile = profile.with_toolset_options(toolset, &options).as_in_session(SubagentLimits::default());
     let text = match args.output {
-        ListFormat::Json => render::json_line(&wire_tools(provider, &profile).await?)?,
+        ListFormat::Json => json_line(&wire_tools(provider, &profile).await?)?,
         ListFormat::Text => profile.tools().iter().map(|tool| describe(tool)).collect::<Vec<_>>().join("\n"),
     };
     console::print(&text).await?;

@@ -1,17 +1,15 @@
 //! `pintle trust`: projects whose files may extend the permissions of agents.
 
+use pintle_host::env_spec::EnvSpec;
+use pintle_host::failure::Failure;
+use pintle_host::policy::{Project, TrustedProjects};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::json_line;
+use pintle_tui::console;
 use serde_json::json;
 
 use crate::arguments::{ListFormat, TrustArgs};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::policy::{Project, TrustedProjects};
-use crate::process_env::ProcessEnv;
-use crate::render;
-
-/// Environment of the projects that the command itself can see.
-const LOCAL: &str = "local";
 
 /// Runs `pintle trust`.
 pub(crate) async fn trust(args: TrustArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -31,12 +29,12 @@ pub(crate) async fn trust(args: TrustArgs, process_env: &ProcessEnv) -> Result<E
         }
         let mut text = String::new();
         if projects.is_empty() {
-            let was_trusted = trusted.remove(LOCAL, &directory, process_env)?;
+            let was_trusted = trusted.remove(EnvSpec::LOCAL, &directory, process_env)?;
             text.push_str(&revoked(&directory, was_trusted, args.output)?);
         }
         for project in &projects {
             text.push_str(&if args.revoke {
-                let was_trusted = trusted.remove(LOCAL, &project.root, process_env)?;
+                let was_trusted = trusted.remove(EnvSpec::LOCAL, &project.root, process_env)?;
                 revoked(&project.root, was_trusted, args.output)?
             } else {
                 add(&mut trusted, project, args.output, process_env)?
@@ -52,7 +50,7 @@ fn list(trusted: &TrustedProjects, output: ListFormat) -> Result<String, Failure
     let rows: Vec<_> =
         trusted.all().map(|(project, hash)| json!({"project": project, "hash": hash})).collect();
     match output {
-        ListFormat::Json => render::json_line(&json!(rows)),
+        ListFormat::Json => json_line(&json!(rows)),
         ListFormat::Text => {
             Ok(trusted.all().map(|(project, hash)| format!("{project}  {}\n", short(hash))).collect())
         }
@@ -65,11 +63,9 @@ fn add(
     output: ListFormat,
     process_env: &ProcessEnv,
 ) -> Result<String, Failure> {
-    let hash = trusted.add(LOCAL, project, process_env)?.to_string();
+    let hash = trusted.add(EnvSpec::LOCAL, project, process_env)?.to_string();
     match output {
-        ListFormat::Json => {
-            render::json_line(&json!({"project": project.root.display().to_string(), "hash": hash}))
-        }
+        ListFormat::Json => json_line(&json!({"project": project.root.display().to_string(), "hash": hash})),
         ListFormat::Text => {
             let root = project.root.display();
             let mut text = format!(
@@ -87,7 +83,7 @@ fn add(
 fn revoked(root: &std::path::Path, was_trusted: bool, output: ListFormat) -> Result<String, Failure> {
     let root = root.display().to_string();
     match output {
-        ListFormat::Json => render::json_line(&json!({"project": root, "was_trusted": was_trusted})),
+        ListFormat::Json => json_line(&json!({"project": root, "was_trusted": was_trusted})),
         ListFormat::Text if was_trusted => Ok(format!("{root} is no longer trusted\n")),
         ListFormat::Text => Ok(format!("{root} was not trusted\n")),
     }

@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use pintle_agent::SessionId;
 use pintle_host::Host;
+use pintle_host::failure::Failure;
+use pintle_host::process_env::ProcessEnv;
 use pintle_store::{Filter, Page};
+use pintle_tui::console;
+use pintle_tui::interrupt::Interrupts;
 use pintle_workflow::{HostPerformerFactory, InProcessHost, KIND, KIND_TASK, TaskHostError, TaskSupervisor};
 use tokio::task::JoinSet;
 
 use crate::arguments::{RunArgs, WorkerArgs};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::interrupt::Interrupts;
-use crate::process_env::ProcessEnv;
 
 /// Interval of the search for new tasks.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -63,7 +63,7 @@ async fn run_tasks(supervisor: &Arc<TaskSupervisor>) -> Infallible {
         let listed = supervisor.store().list(&filter, &Page::default()).await;
         let was_away = std::mem::replace(&mut is_away, listed.is_err());
         if let (Err(error), false) = (&listed, was_away) {
-            console::notice(&format!("the tasks cannot be listed, which is tried again: {error}"));
+            console::notice(&format!("cannot list the tasks, retrying: {error}"));
         }
         for summary in listed.into_iter().flatten() {
             if known.insert(summary.id.clone()) {
@@ -80,7 +80,7 @@ async fn run_tasks(supervisor: &Arc<TaskSupervisor>) -> Infallible {
                 }
                 Err(error) => {
                     // The store may be temporarily unavailable.
-                    console::notice(&format!("task {id} is tried again: {error}"));
+                    console::notice(&format!("retrying task {id}: {error}"));
                     known.remove(&id);
                     tokio::time::sleep(INTERVAL).await;
                 }

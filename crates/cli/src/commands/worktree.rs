@@ -2,18 +2,19 @@
 
 use std::collections::BTreeSet;
 
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::{json_line, sanitize};
+use pintle_host::sessions::Sessions;
+use pintle_host::sessions::worktree::{Worktree, WorktreeChanges};
 use pintle_store::{Filter, Page, Summary};
+use pintle_tui::console;
+use pintle_tui::render;
 use serde_json::{Map, Value, json};
 
 use super::sessions::files;
 use crate::arguments::{ListFormat, WorktreeArgs, WorktreeCommand};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::ProcessEnv;
-use crate::render::{self, sanitize};
-use crate::sessions::Sessions;
-use crate::sessions::worktree::{Worktree, WorktreeChanges};
 
 /// Runs `pintle worktree`.
 pub(crate) async fn worktree(args: WorktreeArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -37,7 +38,7 @@ pub(crate) async fn worktree(args: WorktreeArgs, process_env: &ProcessEnv) -> Re
         }
     };
     let text = match args.output {
-        ListFormat::Json => render::json_line(&report.json)?,
+        ListFormat::Json => json_line(&report.json)?,
         ListFormat::Text => report.text,
     };
     console::print(&text).await?;
@@ -68,7 +69,7 @@ async fn print_diff(
                 "commits": changes.commits,
                 "patch": String::from_utf8_lossy(&changes.patch),
             });
-            console::print_patch(render::json_line(&json)?.as_bytes()).await?;
+            console::print_patch(json_line(&json)?.as_bytes()).await?;
         }
         ListFormat::Text => console::print_patch(&changes.patch).await?,
     }

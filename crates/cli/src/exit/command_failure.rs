@@ -1,9 +1,9 @@
 //! How the command reports a failure: its exit status, and its object in JSON output.
 
+use pintle_host::failure::Failure;
 use serde_json::{Map, Value, json};
 
 use crate::exit::Exit;
-use crate::failure::Failure;
 
 /// Failure that ends the command.
 #[derive(Debug)]
@@ -74,10 +74,10 @@ pub(crate) fn error_object(failure: &Failure) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use pintle_host::failure::FailureKind;
     use pintle_llm::{Error, ErrorKind};
 
     use super::*;
-    use crate::failure::FailureKind;
 
     #[test]
     fn output_is_marked_also_after_a_replacement() {

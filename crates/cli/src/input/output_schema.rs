@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use pintle_host::answered_run::REPAIRS;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env;
 use pintle_llm::AnswerSchema;
-
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env;
 
 /// Reads the schema for the answers of a run.
 pub(crate) fn read(path: &Path) -> Result<AnswerSchema, Failure> {

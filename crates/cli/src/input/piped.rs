@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
-use crate::failure::Failure;
+use pintle_host::failure::Failure;
 
 /// Bytes kept of each end of a long text: 128 KiB, some 32,000 tokens.
 const END_BYTES: usize = 128 << 10;

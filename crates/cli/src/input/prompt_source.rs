@@ -1,10 +1,11 @@
 //! Reads the prompt from the command line, a file or standard input.
 
+use pintle_host::failure::Failure;
+use pintle_host::process_env::{self, PipedStdin};
+use pintle_tui::console;
+
 use crate::arguments::PromptArgs;
-use crate::console;
-use crate::failure::Failure;
 use crate::input::piped::PipedInput;
-use crate::process_env::{self, PipedStdin};
 
 const STDIN: &str = "standard input";
 

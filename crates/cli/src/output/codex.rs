@@ -3,9 +3,8 @@
 use pintle_agent::SessionEvent;
 use pintle_compat::Line;
 use pintle_compat::codex::Formatter;
-
-use crate::failure::FailureKind;
-use crate::render::{EventFormat, Footer, Header};
+use pintle_host::failure::FailureKind;
+use pintle_tui::render::{EventFormat, Footer, Header};
 
 /// Output of `codex exec --json`.
 #[derive(Debug, Default)]

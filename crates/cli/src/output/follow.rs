@@ -11,21 +11,21 @@ use pintle_agent::{
     Timestamp, TreeEvents, TurnKind, TurnLimits, UserMessage,
 };
 use pintle_host::answered_run::{AnsweredRun, RunInput, RunUser, run_until_answered};
+use pintle_host::cost::CostTracker;
+use pintle_host::failure::{Failure, FailureKind, OrFailure as _};
+use pintle_host::model::Model;
 use pintle_llm::{AnswerSchema, UnmatchedAnswer};
+use pintle_tui::approve::Prompter;
+use pintle_tui::console::{self, Console};
+use pintle_tui::interrupt::Interrupts;
+use pintle_tui::render::{Footer, Frame, Header, SubagentTotals, TICK, View};
 use serde_json::Value;
 use tokio::sync::MutexGuard;
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-use crate::approve::Prompter;
-use crate::console::{self, Console};
-use crate::cost::CostTracker;
 use crate::exit::Exit;
 use crate::exit::command_failure::error_object;
-use crate::failure::{Failure, FailureKind, OrFailure as _};
-use crate::interrupt::Interrupts;
-use crate::model::Model;
-use crate::render::{Footer, Frame, Header, SubagentTotals, TICK, View};
 
 /// How long an interrupted run waits for a stalled reader.
 const READER_TIMEOUT: Duration = Duration::from_secs(2);

@@ -8,11 +8,10 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 use std::time::Duration;
 
+use pintle_host::failure::Failure;
 use rustix::fs::{Access, Mode, OFlags, access};
 use rustix::io::Errno;
 use tokio::time::sleep;
-
-use crate::failure::Failure;
 
 /// Pause between two attempts to open a named pipe or to write to it.
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);

@@ -1,10 +1,11 @@
 //! Formats a streamed response for standard output.
 
+use pintle_host::failure::Failure;
+use pintle_host::sanitize::json_line;
 use pintle_llm::StreamEvent;
+use pintle_tui::render::{Style, WordWrapper};
 
 use crate::arguments::OutputFormat;
-use crate::failure::Failure;
-use crate::render::{self, Style, WordWrapper};
 
 /// Formats the events of a response.
 #[derive(Debug)]
@@ -29,12 +30,12 @@ impl ResponseView {
             OutputFormat::Text => Ok(self.text(event)),
             OutputFormat::Json => {
                 if let StreamEvent::Finish { response, .. } = event {
-                    render::json_line(response)
+                    json_line(response)
                 } else {
                     Ok(String::new())
                 }
             }
-            OutputFormat::StreamJson => render::json_line(event),
+            OutputFormat::StreamJson => json_line(event),
         }
     }
 

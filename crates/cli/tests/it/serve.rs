@@ -285,7 +285,7 @@ fn a_session_is_created_with_what_it_may_do() {
     let mut held =
         Served::of(command(&harness, &["--listen", "127.0.0.1:0", "--grant", own.to_str().unwrap()]));
     let (status, body) = create(&held, json!({"grant": grant}));
-    assert!(status == 400 && body.contains("its own"), "{status}: {body}");
+    assert!(status == 400 && body.contains("the grant of the program"), "{status}: {body}");
     held.signal(Signal::KILL);
 
     // The next server knows what they may do.
@@ -366,7 +366,7 @@ fn what_cannot_be_served_is_said() {
         (&["--tls-cert", "made.txt", "--tls-key", "made.txt"], "expected certificates in PEM"),
         (&["--tokens", "made.txt"], "open to others"),
         (&["--no-session"], "`pintle serve` takes no --no-session"),
-        (&["--socket", "made.txt"], "there is a file, and it is no socket"),
+        (&["--socket", "made.txt"], "the file exists and is not a socket"),
         (&["Make it"], "`pintle serve` takes no prompt"),
     ] {
         std::fs::write(harness.path("made.txt"), "mine").unwrap();

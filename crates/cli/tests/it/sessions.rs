@@ -370,7 +370,7 @@ fn idle_session_goes_on_in_another_place_and_says_so() {
     let old = replace_directory(&kept);
     let output = done(&mut kept.next(&["run", "--continue", "Two"]));
     assert!(output.stdout.contains("Second answer."), "{output:?}");
-    assert!(output.stderr.contains("worked in another place before"), "{output:?}");
+    assert!(output.stderr.contains("worked in another directory or on another machine"), "{output:?}");
     std::fs::remove_dir_all(old).unwrap();
 }
 

@@ -26,7 +26,7 @@ impl PidNamespace {
     /// Opens the namespace whose first process had this id. `None` if its end cannot be observed: the kernel, or a filter of a
     /// container, has no descriptors of processes, or no descriptor is free.
     ///
-    /// If another process has the id by now, the namespace has ended, and its end is reported at the exit of that process.
+    /// If another process has the id already, the namespace has ended, and its end is reported at the exit of that process.
     pub(super) fn from_init(id: i32) -> Option<Self> {
         match pidfd_open(Pid::from_raw(id)?, PidfdFlags::empty()) {
             Ok(exit) => watch_exit(exit).ok().map(|exit| Self { exit: Some(exit) }),

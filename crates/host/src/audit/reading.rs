@@ -35,9 +35,9 @@ async fn report_of(
     let mut report = match record(store, &id).await? {
         Ok(record) => match Audit::of_record(&record) {
             Ok(audit) => AuditReport::new(audit).with_chain(verified(sessions, &id, &found, &record).await?),
-            Err(error) => AuditReport::unreadable(id, error_chain(&error)).with_chain(of_lines(&found)),
+            Err(error) => AuditReport::unreadable(id, error_chain(&error)).with_chain(chain_report(&found)),
         },
-        Err(problem) => AuditReport::unreadable(id, problem).with_chain(of_lines(&found)),
+        Err(problem) => AuditReport::unreadable(id, problem).with_chain(chain_report(&found)),
     };
     for subagent in report.audit.iter_mut().flat_map(|audit| &mut audit.subagents) {
         let is_stored =
@@ -70,7 +70,7 @@ async fn verified(
     record: &Record,
 ) -> Result<ChainReport, Failure> {
     let checkpoints = verify_checkpoints(sessions, id, record).await?;
-    let mut report = of_lines(found);
+    let mut report = chain_report(found);
     report.checkpoints = checkpoints.intact as u64;
     for (id, error) in &checkpoints.problems {
         report = report.with_problem(None, format!("checkpoint {id}: {error}"));
@@ -78,7 +78,7 @@ async fn verified(
     Ok(report)
 }
 
-fn of_lines(found: &Verification) -> ChainReport {
+fn chain_report(found: &Verification) -> ChainReport {
     let mut report = ChainReport::new(found.head.seq, head_text(&found.head));
     report.values = found.blobs;
     report.matches_head = found.matches_head;

@@ -20,7 +20,7 @@ use crate::timeout;
 const BASE_URL: &str = "model.base_url";
 
 /// Returns the layers of a session. The remembered settings do not have those that the given settings replace.
-pub(super) fn of_session(
+pub(super) fn session_layers(
     sources: &SettingSources,
     loaded: &Configuration,
     process_env: &ProcessEnv,
@@ -35,7 +35,7 @@ pub(super) fn of_session(
         kept.spec.model.profile = Some(ProfileRef::File(name.into()));
     }
     let provider = given.spec.model.provider.as_deref().or(kept.spec.model.provider.as_deref());
-    let mut layers = of_configuration(profile.as_deref(), provider, loaded, process_env)?;
+    let mut layers = configuration_layers(profile.as_deref(), provider, loaded, process_env)?;
     let defaults = LayerSpec::new(Layer::Default, sources.defaults.clone(), ValueOrigin::Default);
     layers.extend([defaults, kept, given]);
     layers.extend(sources.request.clone());
@@ -62,7 +62,7 @@ pub(super) fn name_profile(spec: &mut PartialSpec, loaded: &Configuration) -> Re
 
 /// Returns the layers of the configuration. `profile` is the value of `--profile`, and `provider` the name of the provider that
 /// stronger layers set.
-pub(super) fn of_configuration(
+pub(super) fn configuration_layers(
     profile: Option<&str>,
     provider: Option<&str>,
     loaded: &Configuration,

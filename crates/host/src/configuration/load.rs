@@ -7,6 +7,7 @@ use super::settings::{Source, Sources, Value, Values};
 use crate::config_file::keys::{self, KEY_COMMAND, PROFILE};
 use crate::config_file::problem::Problem;
 use crate::config_file::{File, Setting, user_file};
+use crate::env_spec::EnvSpec;
 use crate::failure::Failure;
 use crate::layers::{Access, ValueKind};
 use crate::named_value;
@@ -16,9 +17,6 @@ use crate::process_env::ProcessEnv;
 
 /// Name of the project's file for messages.
 const PROJECT_FILE: &str = ".pintle/config.toml";
-
-/// Name of the environment whose projects are read.
-const LOCAL: &str = "local";
 
 /// Content of both files and of the variables.
 #[derive(Debug, Default)]
@@ -104,11 +102,14 @@ impl Configuration {
             let trusted = TrustedProjects::open(process_env)?;
             // The file may have changed since it was read.
             let is_trusted_text = |project: &Project| {
-                trusted.contains(LOCAL, project) && project.configuration() == Some(&configuration.text)
+                trusted.contains(EnvSpec::LOCAL, project)
+                    && project.configuration() == Some(&configuration.text)
             };
             self.is_project_trusted = project.as_ref().is_some_and(is_trusted_text);
             if !self.is_project_trusted {
-                let was = project.as_ref().is_some_and(|project| trusted.has_outdated_trust(LOCAL, project));
+                let was = project
+                    .as_ref()
+                    .is_some_and(|project| trusted.has_outdated_trust(EnvSpec::LOCAL, project));
                 let change = if was { " any more, since its files have changed" } else { "" };
                 let keys = list(remove(&mut file, is_trusted));
                 self.notices.push(Notice::from(format!(

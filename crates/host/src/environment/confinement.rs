@@ -24,7 +24,7 @@ use crate::process_env::ProcessEnv;
 use crate::spec::{NetworkAccess, SandboxLevel, SessionSpec};
 
 /// Message for an environment that cannot be set up.
-pub const ENVIRONMENT_UNUSABLE: &str = "cannot use the execution environment";
+pub(crate) const ENVIRONMENT_UNUSABLE: &str = "cannot use the execution environment";
 
 /// Hint for a sandbox that cannot be set up.
 pub const SANDBOX_HINT: &str =
@@ -244,7 +244,7 @@ enum SandboxAttempt {
 
 /// Returns an environment of this machine whose commands have the rights of the user but no network.
 #[cfg(target_os = "linux")]
-pub async fn offline_environment(
+pub(crate) async fn offline_environment(
     directory: &std::path::Path,
     process_env: &ProcessEnv,
 ) -> Result<Arc<dyn ExecutionEnvironment>, Failure> {
@@ -270,7 +270,7 @@ pub async fn offline_environment(
 ///
 /// Always a usage failure: a sandbox requires Linux.
 #[cfg(not(target_os = "linux"))]
-pub async fn offline_environment(
+pub(crate) async fn offline_environment(
     _directory: &std::path::Path,
     _process_env: &ProcessEnv,
 ) -> Result<Arc<dyn ExecutionEnvironment>, Failure> {

@@ -75,8 +75,8 @@ fn try_lock(path: &Path) -> io::Result<Lock> {
     Ok(if is_same { Lock::Held(directory) } else { Lock::Taken })
 }
 
-/// Removal of the directories of killed sessions. It runs beside the session, because the system's temporary directory may have
-/// any number of entries.
+/// Removal of the directories of killed sessions. It runs concurrently with the session, because the system's temporary directory
+/// may have any number of entries.
 #[derive(Debug, Default)]
 pub(super) struct AbandonedRemoval(Mutex<Option<JoinHandle<()>>>);
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{KEY_COMMAND, Secret};
+use super::Secret;
+use crate::config_file::keys::KEY_COMMAND;
 use crate::config_file::{self, FILE};
 use crate::failure::{Failure, FailureKind};
 use crate::host_command::{self, ProgramOutcome};

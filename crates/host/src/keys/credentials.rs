@@ -40,7 +40,7 @@ impl Credentials {
     }
 
     /// Returns the stored keys for redaction, even if other users can read the file. An invalid file has no keys.
-    pub fn for_redaction(process_env: &ProcessEnv) -> Self {
+    pub(crate) fn for_redaction(process_env: &ProcessEnv) -> Self {
         let path = Self::path(process_env);
         let read = path.and_then(|path| {
             let text = process_env::read_text_if_exists("file of keys", &path).ok()??;

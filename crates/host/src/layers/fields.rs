@@ -192,7 +192,8 @@ pub static FIELDS: &[FieldRow] = &[
         Combine::Append,
         "Paths that tools and sandboxed commands cannot read",
     )
-    .with_access(Access::Safe),
+    .with_access(Access::Safe)
+    .with_retention(FieldRetention::Always),
     // The record of a session has its grant.
     FieldRow::new(
         "policy.grant",

@@ -201,7 +201,7 @@ impl SessionOpener<'_> {
         };
         match started.await {
             Ok(session) => {
-                env_session.fill_caches_once(prepares_request(&session));
+                env_session.fill_caches_once(wait_for_request(&session));
                 Ok(StartedSession {
                     session,
                     policy,
@@ -375,7 +375,7 @@ impl SessionOpener<'_> {
 }
 
 /// Waits until a session sends its next request. Returns false if it ends before.
-fn prepares_request(session: &Session) -> impl Future<Output = bool> + Send + use<> {
+fn wait_for_request(session: &Session) -> impl Future<Output = bool> + Send + use<> {
     let mut events = session.events_from(session.first_new_event());
     async move {
         while let Some(event) = events.next().await {

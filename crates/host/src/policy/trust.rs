@@ -65,7 +65,7 @@ impl TrustedProjects {
     }
 
     /// Returns whether the user trusted a project that has changed since.
-    pub fn has_outdated_trust(&self, environment: &str, project: &Project) -> bool {
+    pub(crate) fn has_outdated_trust(&self, environment: &str, project: &Project) -> bool {
         self.form.projects.contains_key(&key(environment, project)) && !self.contains(environment, project)
     }
 

@@ -51,7 +51,7 @@ impl ProcessEnv {
     /// Locks a file as [`try_lock_private`](Self::try_lock_private) does, and waits for another process to release it.
     ///
     /// A file that is still locked at the end of `time` is a failure.
-    pub async fn lock_private(&self, path: &Path, time: Duration) -> Result<File, Failure> {
+    pub(crate) async fn lock_private(&self, path: &Path, time: Duration) -> Result<File, Failure> {
         let until = Instant::now() + time;
         loop {
             if let Some(file) = self.try_lock_private(path)? {
@@ -66,7 +66,7 @@ impl ProcessEnv {
 
     /// Locks a file that only the user can read, which is created, with its directory; `None` while another process has the lock.
     /// Dropping the file releases it.
-    pub fn try_lock_private(&self, path: &Path) -> Result<Option<File>, Failure> {
+    pub(crate) fn try_lock_private(&self, path: &Path) -> Result<Option<File>, Failure> {
         use std::fs::TryLockError;
         use std::os::unix::fs::OpenOptionsExt as _;
         let lock = || {
@@ -98,13 +98,13 @@ impl ProcessEnv {
     }
 
     /// Returns the paths in a directory; none if it cannot be read.
-    pub fn paths_in(&self, directory: &Path) -> Vec<PathBuf> {
+    pub(crate) fn paths_in(&self, directory: &Path) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(directory).into_iter().flatten();
         entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
     }
 
     /// Returns the directories in a directory, without links to directories; none if it cannot be read.
-    pub fn directories_in(&self, directory: &Path) -> Vec<PathBuf> {
+    pub(crate) fn directories_in(&self, directory: &Path) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
         let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         directories.map(|entry| entry.path()).collect()
@@ -169,7 +169,7 @@ impl ProcessEnv {
     }
 
     /// Copies a file or a link from below one directory to the same place below another, with its mode.
-    pub fn copy_below(&self, from: &Path, to: &Path, name: &[u8]) -> Result<(), Failure> {
+    pub(crate) fn copy_below(&self, from: &Path, to: &Path, name: &[u8]) -> Result<(), Failure> {
         use std::os::unix::ffi::OsStrExt as _;
         let name = Path::new(OsStr::from_bytes(name));
         let (source, target) = (from.join(name), to.join(name));

@@ -16,7 +16,7 @@ use pintle_store::checkpoint::{
 };
 use pintle_store::{Hash, Summary};
 
-use super::{SessionLocation, Sessions, now, remembered_denials, require_directory};
+use super::{SessionLocation, Sessions, now, remembered_denials, remembered_hidden_paths, require_directory};
 use crate::environment::{Confinement, ENVIRONMENT_UNUSABLE, EnvTarget};
 use crate::failure::{Failure, OrFailure as _};
 use crate::policy::{self, PROJECT_DIRECTORY, Project};
@@ -89,7 +89,8 @@ pub async fn with_session_files<'a, T>(
     let record = sessions.record(&summary.id).await?;
     let replay = record.replay().or_failed("the session cannot be read")?;
     let choice = SessionLocation::from_summary(&summary).to_choice(&summary.id)?;
-    let target = EnvTarget::new(choice, Confinement::none(), process_env)?;
+    let hidden = remembered_hidden_paths(&summary)?;
+    let target = EnvTarget::new(choice, Confinement::none(), process_env)?.with_hidden(&hidden);
     let connected = target.connect().await?;
     let place = (connected.environment(), connected.workspace());
     let result = match SessionFiles::open(sessions, summary, replay, place, process_env).await {
@@ -158,7 +159,7 @@ impl SessionFiles<'_> {
     }
 
     /// Returns the checkpoint of a point; `None` if nothing was changed since.
-    fn at(&self, point: &SessionPoint<'_>) -> Result<Option<String>, Failure> {
+    fn checkpoint_at(&self, point: &SessionPoint<'_>) -> Result<Option<String>, Failure> {
         match point {
             SessionPoint::Checkpoint(id) => Ok(Some((*id).to_owned())),
             SessionPoint::Turns(turns) if *turns > self.replay.rewindable => Err(Failure::usage(format!(
@@ -180,7 +181,7 @@ impl SessionFiles<'_> {
     ///
     /// A point that the session does not have, and files that cannot be read.
     pub async fn changes(&self, point: &SessionPoint<'_>) -> Result<Option<(String, Comparison)>, Failure> {
-        let Some(id) = self.at(point)? else { return Ok(None) };
+        let Some(id) = self.checkpoint_at(point)? else { return Ok(None) };
         let before = self.manifest(&id).await?;
         let (_, after) = self.present().await?;
         Ok(Some((id, before.compare(&after))))
@@ -244,7 +245,7 @@ impl SessionFiles<'_> {
             SessionPoint::Turns(turns) if options.conversation => Some(*turns),
             SessionPoint::Turns(_) | SessionPoint::Checkpoint(_) => None,
         };
-        let target = if options.files { self.at(point)? } else { None };
+        let target = if options.files { self.checkpoint_at(point)? } else { None };
         // Held until the end, so that no other process runs the session meanwhile.
         let record = self.sessions.record(id).await?;
         let writer = if options.dry_run { None } else { Some(self.sessions.writer(id).await?) };

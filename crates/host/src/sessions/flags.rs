@@ -115,9 +115,21 @@ impl RememberedSettings {
         }
     }
 
+    /// Adds hidden paths. Returns whether one of them is new.
+    fn hide(&mut self, paths: &[PathBuf]) -> bool {
+        let hidden = &mut self.spec.given.policy.hidden;
+        let known = hidden.len();
+        for path in paths {
+            if !hidden.contains(path) {
+                hidden.push(path.clone());
+            }
+        }
+        hidden.len() > known
+    }
+
     /// Removes the settings that stronger ones replace.
     #[must_use]
-    pub fn without_replaced(mut self, stronger: &PartialSpec) -> Self {
+    pub(crate) fn without_replaced(mut self, stronger: &PartialSpec) -> Self {
         self.spec.discard_replaced(stronger);
         let given = &self.spec.given;
         self.flags.retain(|name, _| {
@@ -146,7 +158,9 @@ pub struct SessionDescription {
 impl SessionDescription {
     /// Returns the description of a session with these settings.
     #[must_use]
-    pub fn new(spec: &SessionSpec, remembered: RememberedSettings) -> Self {
+    pub fn new(spec: &SessionSpec, mut remembered: RememberedSettings) -> Self {
+        // Whatever hides them, the files of the session are compared and restored without them later.
+        remembered.hide(&spec.policy.hidden);
         Self {
             id: spec.persistence.id.clone(),
             properties: spec.persistence.properties.clone().unwrap_or_default(),
@@ -185,6 +199,28 @@ pub(super) fn add_grant(
     summary.with_property(GRANT, "true")
 }
 
+/// Adds the hidden paths of a run to the settings of the session that it resumes.
+///
+/// # Errors
+///
+/// As [`RememberedSettings::from_summary`].
+pub(super) fn add_hidden_paths(
+    summary: Summary,
+    description: &SessionDescription,
+) -> Result<Summary, Failure> {
+    let mut settings = RememberedSettings::from_summary(&summary)?;
+    if !settings.hide(&description.remembered.spec.given.policy.hidden) {
+        return Ok(summary);
+    }
+    // The store has the directory.
+    settings.spec.given.environment.dir = None;
+    Ok(match serde_json::to_string(&settings.spec) {
+        Ok(text) => summary.with_property(SPEC, text),
+        // A path that is not UTF-8.
+        Err(_) => summary,
+    })
+}
+
 /// Returns whether the summary records that the session has been opened under a grant.
 pub(super) fn is_grant_recorded(summary: &Summary) -> bool {
     summary.properties.contains_key(GRANT)
@@ -208,8 +244,13 @@ pub(super) fn add_settings(summary: Summary, description: &SessionDescription, m
 }
 
 /// Returns the rules that deny and that a session remembers.
-pub fn remembered_denials(summary: &Summary) -> Result<Vec<String>, Failure> {
+pub(crate) fn remembered_denials(summary: &Summary) -> Result<Vec<String>, Failure> {
     Ok(RememberedSettings::from_summary(summary)?.spec.given.policy.deny)
+}
+
+/// Returns the hidden paths that a session remembers.
+pub(crate) fn remembered_hidden_paths(summary: &Summary) -> Result<Vec<PathBuf>, Failure> {
+    Ok(RememberedSettings::from_summary(summary)?.spec.given.policy.hidden)
 }
 
 fn read_flags(summary: &Summary) -> Result<RememberedFlags, Failure> {
@@ -311,6 +352,39 @@ mod tests {
         let unreadable = summary.with_property(SPEC, r#"{"given": {"policy": {"forbid": ["shell"]}}}"#);
         let failure = RememberedSettings::from_summary(&unreadable).unwrap_err();
         assert!(failure.message().starts_with(UNREADABLE), "{failure:?}");
+    }
+
+    #[test]
+    fn a_session_remembers_its_hidden_paths() {
+        let mut spec = SessionSpec::default();
+        spec.policy.hidden = vec!["keys".into(), "/srv/key".into()];
+        let mut remembered = RememberedSettings::default();
+        remembered.spec.given.policy.hidden = vec!["keys".into()];
+        let description = SessionDescription::new(&spec, remembered);
+        let summary = Summary::new(SessionId::new("s"), super::super::now());
+        let summary = description.remembered.add_to_summary(summary);
+        assert_eq!(remembered_hidden_paths(&summary).unwrap(), spec.policy.hidden);
+    }
+
+    #[test]
+    fn a_resumed_session_remembers_further_hidden_paths() {
+        let summary = Summary::new(SessionId::new("s"), super::super::now())
+            .with_property(FLAGS, r#"{"mode": ["plan"]}"#)
+            .with_property("directory", "/w")
+            .with_property("environment", "local");
+        let mut spec = SessionSpec::default();
+        spec.policy.hidden = vec!["keys".into()];
+        let description = SessionDescription::new(&spec, RememberedSettings::default());
+        let resumed = add_hidden_paths(summary.clone(), &description).unwrap();
+        let (found, before) = (
+            RememberedSettings::from_summary(&resumed).unwrap(),
+            RememberedSettings::from_summary(&summary).unwrap(),
+        );
+        assert_eq!(found.spec.given.policy.hidden, spec.policy.hidden);
+        let mut expected = before.clone();
+        expected.hide(&spec.policy.hidden);
+        assert_eq!((found, before.spec.given.policy.mode), (expected, Some(Mode::Plan)));
+        assert_eq!(add_hidden_paths(resumed.clone(), &description).unwrap(), resumed);
     }
 
     #[test]

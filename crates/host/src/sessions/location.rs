@@ -62,7 +62,7 @@ impl SessionLocation {
     }
 
     /// Records the location in the summary of a session.
-    pub fn add_to_summary(&self, summary: Summary) -> Summary {
+    pub(crate) fn add_to_summary(&self, summary: Summary) -> Summary {
         summary
             .with_property(ENVIRONMENT, self.environment.as_str())
             .with_property(DIRECTORY, self.directory.as_str())
@@ -98,7 +98,7 @@ pub fn require_directory(summary: &Summary, process_env: &ProcessEnv) -> Result<
 impl fmt::Display for SessionLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.environment.as_str(), self.directory.as_str()) {
-            ("local", directory) => f.write_str(directory),
+            (EnvSpec::LOCAL, directory) => f.write_str(directory),
             (environment, "") => f.write_str(environment),
             (environment, directory) => write!(f, "{environment} {directory}"),
         }

@@ -138,7 +138,7 @@ impl Worktree {
     }
 
     /// Records the worktree in the summary of its session.
-    pub fn add_to_summary(&self, summary: Summary) -> Summary {
+    pub(crate) fn add_to_summary(&self, summary: Summary) -> Summary {
         summary
             .with_property(ROOT, self.root.display().to_string())
             .with_property(REPOSITORY, self.repository.display().to_string())

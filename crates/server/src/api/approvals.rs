@@ -139,7 +139,7 @@ fn text_of(value: &impl Serialize) -> String {
 }
 
 impl ApprovalView {
-    fn of_request(session: &SessionId, request: &ApprovalRequest) -> Self {
+    fn from_request(session: &SessionId, request: &ApprovalRequest) -> Self {
         Self {
             call_id: request.call_id.clone(),
             fingerprint: text_of(&request.fingerprint),
@@ -157,7 +157,7 @@ impl ApprovalView {
         }
     }
 
-    fn of_record(session: &SessionId, pending: PendingApproval) -> Self {
+    fn from_record(session: &SessionId, pending: PendingApproval) -> Self {
         Self {
             call_id: pending.call_id,
             fingerprint: text_of(&pending.fingerprint),
@@ -182,7 +182,7 @@ impl App {
         {
             let waiting = handle.tree_approvals();
             let mut approvals: Vec<_> =
-                waiting.iter().map(|(id, request)| ApprovalView::of_request(id, request)).collect();
+                waiting.iter().map(|(id, request)| ApprovalView::from_request(id, request)).collect();
             // The reopened session has not asked again yet. A decision on a recorded call is kept until the call is
             // prepared.
             if approvals.is_empty() && live.has_unasked_calls() {
@@ -206,7 +206,7 @@ impl App {
     /// Returns the waiting calls of a session according to its record.
     async fn recorded_approvals(&self, id: &SessionId) -> Result<Vec<ApprovalView>, Problem> {
         let pending = self.replay(id).await?.pending_approvals().into_iter();
-        Ok(pending.map(|pending| ApprovalView::of_record(id, pending)).collect())
+        Ok(pending.map(|pending| ApprovalView::from_record(id, pending)).collect())
     }
 }
 

@@ -1,11 +1,12 @@
 //! Details of a call that needs approval: its effect, as far as it is known before the call runs.
 
 use pintle_agent::{ApprovalRequest, SubagentOrigin};
+use pintle_host::sanitize::diff_lines;
 use pintle_tools::{ChangeKind, Effect, FileChange};
 use serde_json::Value;
 
 use super::is_plan;
-use crate::render::{Section, diff_lines};
+use crate::render::Section;
 
 /// Returns the name of the tool, prefixed with the name of the subagent that calls it.
 pub(crate) fn title(request: &ApprovalRequest) -> String {

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
+use pintle_host::sanitize::{diff_lines, escape_hidden};
 use pintle_patch::diff_parts;
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::line::{Face, StyledLine};
-use super::sanitize::{diff_lines, escape_hidden};
 use super::wrap::expand_tabs;
 
 /// Maximum length of a line, in characters. Longer lines have no marks, and are truncated where no user decides on them.

@@ -2,10 +2,11 @@
 
 use pintle_agent::Outcome;
 use pintle_host::failure::Failure;
+use pintle_host::sanitize::json_line;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{DemoResult, Footer, Header, SubagentTotals, json_line};
+use super::{DemoResult, Footer, Header, SubagentTotals};
 
 /// Returns the object that reports a failure. It is the only object of `--output json` and the last of `stream-json`.
 ///

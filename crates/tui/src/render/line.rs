@@ -1,6 +1,7 @@
 //! Lines of styled text, and the escape sequences that show them on a terminal.
 
-use super::sanitize::{is_safe, is_variation_selector};
+use pintle_host::sanitize::{is_safe, is_variation_selector};
+
 use super::width;
 
 /// Line of styled text, without a line end.

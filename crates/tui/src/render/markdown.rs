@@ -12,12 +12,13 @@ mod highlight;
 mod inline;
 mod table;
 
+use pintle_host::sanitize::Sanitizer;
+
 use self::block::{Block, Fence};
 use self::highlight::Highlighter;
 use self::table::Table;
 use super::line::{Face, StyledLine};
 use super::wrap::{self, Margins, expand_tabs};
-use crate::render::Sanitizer;
 
 /// Maximum length of a line that is buffered until its end. A longer line continues in a new row.
 const MAX_LINE: usize = 4 << 10;

@@ -1,8 +1,9 @@
 //! Questions that a model asks with a tool. They end its turn, and the next input is the answer.
 
+use pintle_host::sanitize::sanitize;
 use serde_json::Value;
 
-use super::{expand_tabs, sanitize};
+use super::expand_tabs;
 
 /// Tools that ask. Their arguments contain one question or several.
 const TOOLS: [&str; 3] = ["ask_user", "AskUserQuestion", "request_user_input"];

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use pintle_host::sanitize::{Sanitizer, escape_hidden};
+
 use super::diff;
 use super::line::{Face, StyledLine};
 use super::live_region::TerminalSize;
-use super::sanitize::{Sanitizer, escape_hidden};
 use super::style::Style;
 use super::word_wrap::wrap;
 use super::wrap::{advance, expand_tabs};

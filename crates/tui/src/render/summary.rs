@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use pintle_agent::{BudgetKind, BudgetScope, Count, GroupedNumber};
 use pintle_governance::parse_dollars;
+use pintle_host::sanitize;
 use pintle_llm::Usage;
 use serde_json::Value;
-
-use super::sanitize;
 
 /// Maximum length of the summary of a call's arguments, in characters.
 pub(super) const MAX_CHARS: usize = 80;

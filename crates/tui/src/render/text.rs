@@ -34,7 +34,7 @@ pub struct TextView {
 impl TextView {
     /// Creates an empty output.
     pub(crate) fn new(style: Style, detail: Detail) -> Self {
-        let transcript = Transcript::of_run(style.moves, detail == Detail::Verbose);
+        let transcript = Transcript::for_run(style.moves, detail == Detail::Verbose);
         Self { style, detail, transcript, columns: None }
     }
 

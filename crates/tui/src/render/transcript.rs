@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::mem;
 
 use pintle_agent::{EventKind, ImageSummary, SessionEvent};
+use pintle_host::sanitize::sanitize;
 use pintle_tools::FileChange;
 
 use super::call::{CompletedCall, MAX_LINE_CHARS};
@@ -16,7 +17,7 @@ use super::plan::{self, Plan};
 use super::subagent_names::{SubagentNames, call_key_of, qualified_name};
 use super::word_wrap::WordWrapper;
 use super::wrap::{self, Margins, expand_tabs};
-use super::{diff, model_questions, note, sanitize, summary};
+use super::{diff, model_questions, note, summary};
 
 /// Columns before the output of a call.
 const INDENT: usize = 4;
@@ -102,7 +103,7 @@ impl Transcript {
     }
 
     /// Creates an empty transcript of a run.
-    pub(super) fn of_run(has_marks: bool, is_verbose: bool) -> Self {
+    pub(super) fn for_run(has_marks: bool, is_verbose: bool) -> Self {
         Self { has_marks, is_verbose, ..Self::for_medium(UNWRAPPED_COLUMNS, TranscriptMedium::Run) }
     }
 

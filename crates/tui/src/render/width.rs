@@ -1,8 +1,7 @@
 //! Display width of text on a terminal.
 
+use pintle_host::sanitize::sanitize;
 use unicode_width::UnicodeWidthChar as _;
-
-use super::sanitize::sanitize;
 
 /// Returns the width of a line without tabs and control characters. Never too small for a terminal that follows Unicode,
 /// but too large for joined sequences such as family emoji.

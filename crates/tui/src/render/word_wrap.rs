@@ -2,9 +2,10 @@
 
 use std::mem;
 
+use pintle_host::sanitize::Sanitizer;
+
 use super::line::StyledLine;
 use super::markdown::block::{Block, CODE_INDENT, Fence};
-use super::sanitize::Sanitizer;
 use super::width;
 use super::wrap::{Breaks, Rows, Word, advance, is_blank};
 

@@ -273,7 +273,7 @@ fn rules(request: &ApprovalRequest) -> String {
 
 /// Returns a text with hidden characters and line ends made visible.
 fn to_single_line(text: &str) -> String {
-    expand_tabs(&crate::render::to_single_line(text))
+    expand_tabs(&pintle_host::sanitize::to_single_line(text))
 }
 
 /// Returns the first and the last rows, and between them the number of omitted rows.

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use pintle_host::failure::Failure;
 use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::sanitize;
 
 use super::presentation::{NotifyChoice, PresentationChoice, TitleChoice};
-use crate::render::sanitize;
 
 /// Time without a key press after which the user is notified.
 const QUIET_TIME: Duration = Duration::from_secs(5);

@@ -1,9 +1,10 @@
 //! The whole conversation, with complete arguments and results, for the pager.
 
 use pintle_agent::{Turn, TurnKind};
+use pintle_host::sanitize::sanitize;
 use pintle_llm::ContentPart;
 
-use crate::render::{Colour, Face, Markdown, StyledLine, expand_tabs, image_data_label, sanitize};
+use crate::render::{Colour, Face, Markdown, StyledLine, expand_tabs, image_data_label};
 
 /// Indentation of arguments and results.
 const INDENT: &str = "    ";

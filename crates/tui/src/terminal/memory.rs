@@ -30,7 +30,7 @@ impl MemoryFile {
 }
 
 /// Returns the user's file, or `None` if no variable names the configuration directory.
-pub(crate) fn of_user(process_env: &ProcessEnv) -> Option<PathBuf> {
+pub(crate) fn user_file(process_env: &ProcessEnv) -> Option<PathBuf> {
     Some(process_env.configuration_directory()?.join(FILE))
 }
 
@@ -49,7 +49,7 @@ pub(crate) async fn add(
 ) -> Result<String, String> {
     match file {
         MemoryFile::User => {
-            let path = of_user(process_env).ok_or("no variable names a directory of configuration")?;
+            let path = user_file(process_env).ok_or("no variable names a directory of configuration")?;
             let before = match process_env::read_text_if_exists("instructions", &path) {
                 Ok(text) => text.unwrap_or_default(),
                 Err(failure) => return Err(failure.message()),

@@ -228,8 +228,8 @@ fn apply_limits(mut spec: SessionSpec, assignment: &SessionAssignment) -> Option
     spec.model.reasoning_effort = assignment.effort.clone().or(spec.model.reasoning_effort);
     let budget = &mut spec.limits.budget.run;
     let cost = limits.usd.and_then(|usd| parse_dollars(&format!("{usd:.6}")));
-    budget.cost_micros = cost.or(budget.cost_micros);
-    budget.tokens = limits.tokens.or(budget.tokens);
+    budget.cost_micros = [budget.cost_micros, cost].into_iter().flatten().min();
+    budget.tokens = [budget.tokens, limits.tokens].into_iter().flatten().min();
     let seconds = limits.seconds.map(Duration::from_secs);
     budget.wall_time = [budget.wall_time, seconds].into_iter().flatten().min();
     Some(spec)
@@ -307,6 +307,8 @@ mod tests {
     use std::task::Poll;
 
     use super::*;
+    use crate::session_runner::Workspace;
+    use crate::task::WorkLimits;
 
     #[tokio::test]
     async fn a_session_whose_run_was_dropped_accepts_no_message() {
@@ -327,6 +329,46 @@ mod tests {
         assert_eq!(number, 2);
         drop(run);
         assert!(!sessions.steer("s", message()).await);
+    }
+
+    #[test]
+    fn the_narrower_limit_of_the_user_and_of_the_task_applies() {
+        let cases: [(Option<u32>, Option<u32>, Option<u32>); 5] = [
+            (None, None, None),
+            (Some(5), None, Some(5)),
+            (None, Some(7), Some(7)),
+            (Some(5), Some(7), Some(5)),
+            (Some(9), Some(7), Some(7)),
+        ];
+        let amount = |limit: Option<u32>| limit.map(u64::from);
+        let micros = |limit: Option<u32>| amount(limit).map(|dollars| dollars * 1_000_000);
+        let time = |limit: Option<u32>| amount(limit).map(Duration::from_secs);
+        for (of_user, of_task, expected) in cases {
+            let mut spec = SessionSpec::default();
+            let run = &mut spec.limits.budget.run;
+            (run.tokens, run.cost_micros, run.wall_time) = (amount(of_user), micros(of_user), time(of_user));
+            let assignment = SessionAssignment {
+                session: "s".to_owned(),
+                task: "t".to_owned(),
+                message: "m".to_owned(),
+                steering: Vec::new(),
+                workspace: Workspace::new("/w", BTreeMap::new()),
+                model: None,
+                effort: None,
+                answer: None,
+                limits: WorkLimits {
+                    usd: of_task.map(f64::from),
+                    tokens: amount(of_task),
+                    seconds: amount(of_task),
+                },
+            };
+            let run = apply_limits(spec, &assignment).unwrap().limits.budget.run;
+            assert_eq!(
+                (run.tokens, run.cost_micros, run.wall_time),
+                (amount(expected), micros(expected), time(expected)),
+                "{of_user:?} {of_task:?}"
+            );
+        }
     }
 
     #[test]

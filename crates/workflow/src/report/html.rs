@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use super::{ReportBlock, ReportItem, ReportTable, TaskReport, TextSpan};
 use crate::local::RecordedInput;
-use crate::task::{StepId, StepKind, StepOutput, TaskInput, TaskOutcome, TaskSignal, WorkCost};
+use crate::task::{StepKind, StepOutput, TaskInput, TaskOutcome, TaskSignal, WorkCost};
 
 /// Maximum size of a rendered diff, in bytes.
 const MAX_DIFF: usize = 512 << 10;
@@ -191,18 +191,16 @@ fn render_timeline(inputs: &[RecordedInput]) -> String {
 
 fn timeline_row(recorded: &RecordedInput) -> Vec<String> {
     let (lane, what, spent) = match &recorded.input {
-        TaskInput::StepStarted(step) => {
-            (lane_name(step.candidate), format!("{} begins", step_name(step)), None)
-        }
+        TaskInput::StepStarted(step) => (lane_name(step.candidate), format!("{} begins", step.label()), None),
         TaskInput::StepFinished(result) => {
             let what = match &result.output {
-                StepOutput::Failed { reason, .. } => format!("{} failed: {reason}", step_name(&result.step)),
-                StepOutput::AtLimit { .. } => format!("{} stops at its budget", step_name(&result.step)),
+                StepOutput::Failed { reason, .. } => format!("{} failed: {reason}", result.step.label()),
+                StepOutput::AtLimit { .. } => format!("{} stops at its budget", result.step.label()),
                 StepOutput::Baseline(_)
                 | StepOutput::Anchor(_)
                 | StepOutput::Work(_)
                 | StepOutput::Evidence(_)
-                | StepOutput::Review(_) => format!("{} ends", step_name(&result.step)),
+                | StepOutput::Review(_) => format!("{} ends", result.step.label()),
             };
             (lane_name(result.step.candidate), what, Some(result.spent))
         }
@@ -225,10 +223,6 @@ fn timeline_row(recorded: &RecordedInput) -> Vec<String> {
 
 fn lane_name(candidate: Option<usize>) -> String {
     candidate.map_or("task".to_owned(), |candidate| format!("candidate {candidate}"))
-}
-
-fn step_name(step: &StepId) -> String {
-    if step.attempt == 1 { step.kind.to_string() } else { format!("{}, attempt {}", step.kind, step.attempt) }
 }
 
 fn format_duration(millis: u64) -> String {

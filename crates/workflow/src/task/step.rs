@@ -278,6 +278,17 @@ impl fmt::Display for StepKind {
     }
 }
 
+impl StepId {
+    /// Returns the kind as text for users, with the number of the attempt unless it is the first.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match self.attempt {
+            1 => self.kind.to_string(),
+            attempt => format!("{}, attempt {attempt}", self.kind),
+        }
+    }
+}
+
 /// `work-0-2`: kind, candidate, attempt.
 impl fmt::Display for StepId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 
 use pintle_compat::claude::{PermissionMode, StreamOptions};
 use pintle_governance::Mode;
+use pintle_host::failure::{Failure, OrFailure as _};
 
 use super::exec::TranslatedArguments;
-use crate::failure::{Failure, OrFailure as _};
 
 /// Flag for the conversation.
 const STREAM: &str = "claude-stream";
@@ -121,13 +121,13 @@ fn add(translated: &mut TranslatedArguments, options: &StreamOptions) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use super::super::exec::shown;
+    use super::super::exec::render_translation;
     use super::*;
 
     const BASE: &str = "pintle --output-format stream-json --verbose --input-format=stream-json";
 
     fn translate(line: &str) -> Result<String, String> {
-        shown(translate_arguments, line)
+        render_translation(translate_arguments, line)
     }
 
     #[test]

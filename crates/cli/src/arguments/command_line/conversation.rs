@@ -12,7 +12,7 @@ const GLOBAL: [&str; 4] = ["-h", "--help", "-V", "--version"];
 
 /// Returns the arguments with the subcommand of a conversation, if they name no other. A single word that resembles the
 /// name of a subcommand is treated as a typing error.
-pub(super) fn named(mut args: Vec<OsString>) -> Vec<OsString> {
+pub(super) fn insert_chat(mut args: Vec<OsString>) -> Vec<OsString> {
     if begins_conversation(args.get(1)) {
         args.insert(args.len().min(1), CHAT.into());
     }
@@ -50,10 +50,10 @@ mod tests {
         for (line, expected) in cases {
             let args: Vec<OsString> =
                 ["pintle"].into_iter().chain(line.split_whitespace()).map(OsString::from).collect();
-            let is_chat = named(args).get(1).is_some_and(|first| first == CHAT);
+            let is_chat = insert_chat(args).get(1).is_some_and(|first| first == CHAT);
             assert_eq!(is_chat, expected, "{line:?}");
         }
-        let prompt = named(vec!["pintle".into(), "fix the tests".into()]);
+        let prompt = insert_chat(vec!["pintle".into(), "fix the tests".into()]);
         assert_eq!(prompt, ["pintle", "chat", "fix the tests"]);
     }
 }

@@ -3,8 +3,7 @@
 use std::ffi::OsString;
 
 use pintle_compat::codex::{ApprovalPolicy, ExecOptions, ResumeTarget, SandboxMode, WebSearchMode};
-
-use crate::failure::{Failure, OrFailure as _};
+use pintle_host::failure::{Failure, OrFailure as _};
 
 /// The subcommand.
 const NAME: &str = "exec";
@@ -155,7 +154,7 @@ impl TranslatedArguments {
 
 /// Returns the translated arguments of a line, or the error message.
 #[cfg(test)]
-pub(super) fn shown(
+pub(super) fn render_translation(
     translate: fn(&[OsString]) -> Result<Option<TranslatedArguments>, Failure>,
     line: &str,
 ) -> Result<String, String> {
@@ -175,7 +174,7 @@ mod tests {
     use super::*;
 
     fn translate(line: &str) -> Result<String, String> {
-        shown(translate_arguments, line)
+        render_translation(translate_arguments, line)
     }
 
     #[test]

@@ -5,9 +5,8 @@ use std::path::Path;
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use pintle_host::sessions::RememberedFlags;
 use pintle_host::{FIELDS, FieldRetention, ValueKind};
-
-use crate::sessions::RememberedFlags;
 
 /// Path of the working directory, which the store has as well.
 const DIRECTORY: &str = "environment.dir";

@@ -1,10 +1,10 @@
 use std::collections::BTreeSet;
 
 use clap::Parser as _;
+use pintle_host::sessions::RememberedFlags;
 
 use super::*;
 use crate::arguments::RunArgs;
-use crate::sessions::RememberedFlags;
 
 /// Returns the flags of the session of a command line.
 pub(crate) fn session_of(line: &str) -> RunArgs {

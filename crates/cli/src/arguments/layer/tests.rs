@@ -1,12 +1,12 @@
 use pintle_agent::Budget;
 use pintle_governance::{AtLimit, Mode, UnknownPrice};
+use pintle_host::env_spec::EnvironmentChoice;
+use pintle_host::policy::PolicyChoice;
+use pintle_host::route::ModelChoice;
 use pintle_host::{SandboxLevel, WorktreeBase, merge};
 
 use super::*;
 use crate::arguments::command_line::session_of;
-use crate::env_spec::EnvironmentChoice;
-use crate::policy::PolicyChoice;
-use crate::route::ModelChoice;
 
 fn layer(flags: &str) -> LayerSpec {
     session_of(&format!("pintle run {flags} x")).given().unwrap().layer

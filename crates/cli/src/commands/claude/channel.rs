@@ -8,13 +8,12 @@ use pintle_compat::claude::{
     ControlChannel, ControlError, ControlEvent, ControlLimits, ControlStep, HookAnswer, IncomingLine,
     InputLines, LineError, MAX_LINE, PermissionAnswer, PermissionRequest, SentRequest,
 };
+use pintle_tui::console::{self, Console};
 use serde_json::Value;
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
-
-use crate::console::{self, Console};
 
 /// Size of one read, in bytes.
 const READ: usize = 64 << 10;

@@ -10,9 +10,17 @@ use pintle_compat::claude::{
 };
 use pintle_governance::APPROVAL_SOURCE;
 use pintle_host::answered_run::REPAIRS;
-use pintle_host::{Host, OpenRequest, OpenSession, ResolvedSession, SessionSpec, Surface};
+use pintle_host::attendant::ClientAttendant;
+use pintle_host::environment::EnvSession;
+use pintle_host::failure::{Failure, FailureKind, OrFailure as _};
+use pintle_host::model::Model;
+use pintle_host::process_env::{self, ProcessEnv};
+use pintle_host::sessions::SelectedSession;
+use pintle_host::{Host, OpenRequest, OpenSession, ResolvedSession, SessionSpec, Surface, toolset};
 use pintle_llm::{AnswerSchema, Verdict};
 use pintle_tools::gate::Permission;
+use pintle_tui::console;
+use pintle_tui::interrupt::Interrupts;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -24,15 +32,6 @@ use super::rules::own_rules;
 use super::servers;
 use super::tools::HostTool;
 use crate::arguments::command_line::own_mode;
-use crate::attendant::ClientAttendant;
-use crate::console;
-use crate::environment::EnvSession;
-use crate::failure::{Failure, FailureKind, OrFailure as _};
-use crate::interrupt::Interrupts;
-use crate::model::Model;
-use crate::process_env::{self, ProcessEnv};
-use crate::sessions::SelectedSession;
-use crate::toolset;
 
 /// State of the conversation.
 pub(super) struct ClaudeConversation<'a> {

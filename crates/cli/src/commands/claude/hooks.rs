@@ -11,12 +11,12 @@ use pintle_agent::{
 use pintle_compat::claude::{HookAnswer, HookBase, HookEvent, HookRegistration};
 use pintle_tools::gate::{Judgement, Permission};
 use pintle_tools::pipeline::{Execution, PreparedCall};
+use pintle_tui::console;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use super::channel::HostChannel;
 use super::permissions::HostPermissions;
-use crate::console;
 
 /// Default and maximum time limit of a hook.
 const TIMEOUT: Duration = Duration::from_secs(60);

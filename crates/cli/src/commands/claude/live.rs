@@ -6,14 +6,14 @@ use pintle_compat::claude::{
     ContextUsage, Formatter, FormatterSettings, InitInfo, McpServerStatus, RunEnd, StreamOptions,
 };
 use pintle_host::OpenSession;
+use pintle_host::cost::Costs;
+use pintle_host::environment::EnvSession;
+use pintle_host::failure::Failure;
+use pintle_host::model::{Model, ResolvedModel};
+use pintle_host::servers::SessionServers;
+use pintle_tui::console;
 
 use super::channel::HostChannel;
-use crate::console;
-use crate::cost::Costs;
-use crate::environment::EnvSession;
-use crate::failure::Failure;
-use crate::model::{Model, ResolvedModel};
-use crate::servers::SessionServers;
 
 /// An open session.
 pub(super) struct OpenConversation<'a> {

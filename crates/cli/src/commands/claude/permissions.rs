@@ -9,11 +9,11 @@ use pintle_compat::claude::{
 };
 use pintle_governance::{APPROVAL_SOURCE, Mode, Policy, PresentPlan};
 use pintle_tools::gate::Permission;
+use pintle_tui::console;
 
 use super::channel::{HostChannel, lock};
 use super::rules::own_rules;
 use crate::arguments::command_line::own_mode;
-use crate::console;
 
 /// Forwards decisions on calls to the host.
 #[derive(Debug)]

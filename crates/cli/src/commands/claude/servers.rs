@@ -3,13 +3,12 @@
 
 use pintle_compat::claude::StreamOptions;
 use pintle_host::SessionSpec;
-use serde_json::{Map, Value, json};
-
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::{self, ProcessEnv};
+use pintle_host::servers::ServerSpec;
 #[cfg(feature = "mcp")]
-use crate::console;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::{self, ProcessEnv};
-use crate::servers::ServerSpec;
+use pintle_tui::console;
+use serde_json::{Map, Value, json};
 
 /// Member with the servers, by name.
 const SERVERS: &str = "mcpServers";

@@ -2,14 +2,13 @@
 
 use pintle_host::config_file::{File, problem, user_path};
 use pintle_host::configuration::{needs_trust, project_root};
+use pintle_host::failure::Failure;
+use pintle_host::policy::configuration_path;
+use pintle_host::process_env::{self, ProcessEnv};
+use pintle_tui::{console, user_editor};
 
 use crate::arguments::EditConfigArgs;
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::policy::configuration_path;
-use crate::process_env::{self, ProcessEnv};
-use crate::user_editor;
 
 /// Content of a new file.
 pub(super) const TEMPLATE: &str = "\
@@ -27,8 +26,7 @@ pub(super) const TEMPLATE: &str = "\
 
 /// Edits a file, and checks it.
 pub(super) async fn edit(args: &EditConfigArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    let editor = user_editor::from_env(process_env);
-    let editor = editor.ok_or_else(|| Failure::usage("no editor: expected one in VISUAL or EDITOR"))?;
+    let editor = user_editor::require(process_env)?;
     let path = if args.project {
         configuration_path(&project_root(process_env).await?)
     } else {

@@ -3,17 +3,17 @@
 use pintle_host::config_file::keys::{self, BASE_URL, KEY_COMMAND, Key, PROFILE, PROFILES};
 use pintle_host::config_file::{problem, user_path};
 use pintle_host::configuration::{Configuration, Settings, Source, Value, project_root};
+use pintle_host::failure::Failure;
+use pintle_host::policy::configuration_path;
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::json_line;
 use pintle_host::{BaseUrl, ValueKind, ValueOrigin};
+use pintle_tui::console;
 use serde_json::{Value as Json, json};
 
 use super::schema::default_of;
 use crate::arguments::{ListConfigArgs, ListFormat};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::policy::configuration_path;
-use crate::process_env::ProcessEnv;
-use crate::render;
 
 /// Key with its value and source, for output.
 struct Row {
@@ -36,7 +36,7 @@ pub(super) async fn list(args: &ListConfigArgs, process_env: &ProcessEnv) -> Res
                 .iter()
                 .map(|row| json!({"key": row.name, "value": row.value, "source": row.source}))
                 .collect();
-            render::json_line(&rows)?
+            json_line(&rows)?
         }
         ListFormat::Text => table(&rows),
     };

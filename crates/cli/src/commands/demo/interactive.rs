@@ -5,12 +5,13 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::{self, ProcessEnv, STATE_VARIABLE};
+use pintle_tui::console;
+use pintle_tui::terminal::{self, PresentationChoice};
+
 use super::{copy_project, temporary_directory};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::{self, ProcessEnv, STATE_VARIABLE};
-use crate::terminal::{self, PresentationChoice};
 
 /// Script of the model. It answers any message.
 const SCRIPT: &str = include_str!("../../../demo/conversation.toml");

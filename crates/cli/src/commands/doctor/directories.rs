@@ -6,13 +6,13 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use pintle_host::config_file::check_user_file;
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sessions::Sessions;
 use pintle_store::{Filter, Page};
+use pintle_tui::render::plural;
 use rustix::fs::{Access, access, statvfs};
 
 use super::report::DoctorCheck;
-use crate::process_env::ProcessEnv;
-use crate::render::plural;
-use crate::sessions::Sessions;
 
 /// Free space below which sessions may soon fail to be kept.
 const LITTLE_SPACE: u64 = 256 << 20;

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::provider::Provider;
 use pintle_web::Url;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::report::{CheckStatus, DoctorCheck};
-use crate::process_env::ProcessEnv;
-use crate::provider::Provider;
 
 /// How long a connection may take.
 const TIME_LIMIT: Duration = Duration::from_secs(3);

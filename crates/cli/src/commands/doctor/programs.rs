@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use pintle_env::{ExecutionEnvironment as _, Git, LocalEnvironment};
+use pintle_host::host_command::{self, ProgramOutcome};
 
 use super::report::DoctorCheck;
-use crate::host_command::{self, ProgramOutcome};
 
 /// How long a program may take to answer.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -108,8 +108,9 @@ fn first_line(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use pintle_host::process_env::ProcessEnv;
+
     use super::*;
-    use crate::process_env::ProcessEnv;
 
     #[tokio::test(flavor = "multi_thread")]
     async fn programs_answer_with_their_first_line() {

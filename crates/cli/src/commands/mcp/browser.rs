@@ -7,7 +7,7 @@
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
-use crate::process_env::ProcessEnv;
+use pintle_host::process_env::ProcessEnv;
 
 /// Opens a URL in the browser that `BROWSER` names, which may have arguments. Returns whether one was started.
 pub(super) fn open(url: &str, process_env: &ProcessEnv) -> bool {

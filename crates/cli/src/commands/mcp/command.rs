@@ -3,11 +3,20 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pintle_host::mcp::ServerChoice;
+use pintle_host::env_spec::{EnvSpec, EnvironmentChoice};
+use pintle_host::environment::{EnvTarget, SandboxRequirements};
+use pintle_host::failure::Failure;
 use pintle_host::mcp::declarations::{self, Declarations, DeclaredServer, describe_server};
 use pintle_host::mcp::listings::ServerListings;
-use pintle_host::mcp::prompts;
+use pintle_host::mcp::{ServerChoice, prompts};
+use pintle_host::policy::{self, PolicyChoice, Project};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::{json_line, sanitize, to_single_line};
+use pintle_host::server_tokens::{self, FileTokenStore};
 use pintle_mcp::{DismissAll, McpServers, ServerError, ServerName, ServerSpec, ServerTransport, ToolListing};
+use pintle_tui::console;
+use pintle_tui::interrupt::Interrupts;
+use pintle_tui::render;
 use serde_json::{Map, Value, json};
 
 use super::file;
@@ -16,19 +25,7 @@ use super::serve::serve;
 use crate::arguments::{
     AddServerArgs, ListFormat, McpArgs, McpCommand, ServerArg, ServerToolsArgs, ServersArgs,
 };
-use crate::console;
-use crate::env_spec::EnvironmentChoice;
-use crate::environment::{EnvTarget, SandboxRequirements};
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::interrupt::Interrupts;
-use crate::policy::{self, PolicyChoice, Project};
-use crate::process_env::ProcessEnv;
-use crate::render::{self, sanitize, to_single_line};
-use crate::server_tokens::{self, FileTokenStore};
-
-/// Name of the environment in which `pintle mcp tools` starts servers.
-const LOCAL: &str = "local";
 
 /// Runs `pintle mcp`.
 pub(crate) async fn command(args: McpArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -68,7 +65,8 @@ async fn read_declarations_with(
 ) -> Result<Declarations, Failure> {
     let environment = process_env.local_environment(&process_env.directory(None)?)?;
     let projects = Project::read_all(&environment).await?;
-    let loaded = policy::load(&PolicyChoice::default(), &environment, LOCAL, &projects, process_env).await?;
+    let loaded =
+        policy::load(&PolicyChoice::default(), &environment, EnvSpec::LOCAL, &projects, process_env).await?;
     let more = ServerChoice { files: files.to_vec(), ..ServerChoice::default() };
     let mut declarations = Declarations::collect(&loaded.server_files, &more, process_env)?;
     if let Some(untrusted) = loaded.untrusted.filter(|untrusted| !untrusted.servers.is_empty()) {
@@ -96,7 +94,7 @@ fn select_declarations(
 
 fn listings(process_env: &ProcessEnv) -> Result<Option<ServerListings>, Failure> {
     let directory = process_env.directory(None)?;
-    Ok(ServerListings::open(LOCAL, &directory.to_string_lossy(), process_env))
+    Ok(ServerListings::open(EnvSpec::LOCAL, &directory.to_string_lossy(), process_env))
 }
 
 async fn list(args: &ServersArgs, process_env: &ProcessEnv) -> Result<String, Failure> {
@@ -116,7 +114,7 @@ async fn list(args: &ServersArgs, process_env: &ProcessEnv) -> Result<String, Fa
                 "effect": declared.spec.effect, "tools": known(declared), "logged_in": logged_in(declared),
             })
         });
-        return render::json_line(&json!({
+        return json_line(&json!({
             "servers": rows.collect::<Vec<_>>(), "problems": declarations.problems,
             "warnings": declarations.warnings,
         }));
@@ -319,7 +317,7 @@ async fn tools(args: &ServerToolsArgs, process_env: &ProcessEnv) -> Result<Strin
             }
         }
     }
-    let text = if args.output == ListFormat::Json { render::json_line(&json!(rows))? } else { text };
+    let text = if args.output == ListFormat::Json { json_line(&json!(rows))? } else { text };
     match failed {
         None => Ok(text),
         Some(failure) => {

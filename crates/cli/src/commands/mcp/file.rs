@@ -1,8 +1,7 @@
 //! Changes to a server file. Its other contents are unchanged.
 
+use pintle_host::failure::{Failure, OrFailure as _};
 use serde_json::{Map, Value};
-
-use crate::failure::{Failure, OrFailure as _};
 
 /// Member with the servers, by name.
 const SERVERS: &str = "mcpServers";

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use pintle_host::failure::Failure;
 use pintle_host::mcp::declarations::{Declarations, describe_server};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::sanitize;
+use pintle_host::server_tokens::FileTokenStore;
 use pintle_mcp::{HttpServer, LoginError, LoginErrorKind, ServerName, ServerTransport};
 
 use super::browser;
-use crate::failure::Failure;
-use crate::process_env::ProcessEnv;
-use crate::render::sanitize;
-use crate::server_tokens::FileTokenStore;
 
 /// Longest time for a login.
 const LOGIN_TIME: Duration = Duration::from_secs(600);

@@ -8,21 +8,21 @@ use pintle_env::{ExecutionEnvironment, WriteSwitch};
 use pintle_governance::{
     GateChain, GatePosition, Grant, GrantBudget, GrantGate, HookCommand, Mode, Policy, WorkspacePolicy,
 };
+use pintle_host::environment::{EnvSession, EnvTarget, SandboxRequirements, SandboxState};
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::grant_workspace;
+use pintle_host::policy::{self, LoadedPolicy};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::provider::Provider;
 use pintle_mcp::McpServer;
 use pintle_tools::ToolContext;
 use pintle_tools::gate::ReadBeforeWrite;
 use pintle_tools::pipeline::RunOptions;
+use pintle_tui::console;
+use pintle_tui::interrupt::Interrupts;
 
 use crate::arguments::ServeToolsArgs;
-use crate::console;
-use crate::environment::{EnvSession, EnvTarget, SandboxRequirements, SandboxState};
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::grant_workspace;
-use crate::interrupt::Interrupts;
-use crate::policy::{self, LoadedPolicy};
-use crate::process_env::ProcessEnv;
-use crate::provider::Provider;
 
 /// Name of a model that no tool depends on.
 const ANY_MODEL: &str = "any";

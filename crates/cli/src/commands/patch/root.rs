@@ -9,8 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use pintle_env::ExecutionEnvironment;
-
-use crate::failure::Failure;
+use pintle_host::failure::Failure;
 
 /// Maximum length of a path in bytes, as on common systems.
 const MAX_PATH: usize = 4096;

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::{Address, CallFacts};
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::toolset;
 use pintle_llm::{ToolCall, ToolDefinition};
 use pintle_tools::gate::Gate;
 use pintle_tools::pipeline::{Preparation, prepare};
@@ -14,9 +16,6 @@ use pintle_tools::{
     ToolRegistry,
 };
 use serde_json::{Value, json};
-
-use crate::failure::{Failure, OrFailure as _};
-use crate::toolset;
 
 /// Id of the call. It is never shown.
 const ID: &str = "described";

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::approve::Prompter;
-use crate::console;
-use crate::env_spec::{EnvSpec, EnvironmentChoice};
-use crate::failure::Failure;
-use crate::policy::{self, Project, TrustedProjects, UntrustedParts};
-use crate::process_env::ProcessEnv;
-use crate::render::Section;
+use pintle_host::env_spec::{EnvSpec, EnvironmentChoice};
+use pintle_host::failure::Failure;
+use pintle_host::policy::{self, Project, TrustedProjects, UntrustedParts};
+use pintle_host::process_env::ProcessEnv;
+use pintle_tui::approve::Prompter;
+use pintle_tui::console;
+use pintle_tui::render::Section;
 
 /// Prompt of the question.
 const PROMPT: &str = "Trust its current state? [y]es, [n]o (start without these), [q]uit: ";

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::{self, ProcessEnv};
 use pintle_server::{AccessToken, AccessTokens, AuditLine, AuditLog, TlsIdentity};
+use pintle_tui::console;
 
 use crate::arguments::ServeSessionsArgs;
 use crate::commands::tokens::TokenFile;
-use crate::console;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::{self, ProcessEnv};
 
 /// Time after which a revoked token is invalid.
 const READ_INTERVAL: Duration = Duration::from_secs(2);

@@ -1,19 +1,19 @@
 //! `pintle sessions delete` and `pintle sessions prune`.
 
 use pintle_agent::{SessionId, Timestamp};
+use pintle_host::environment::{UnusedCaches, prune_caches};
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::{json_line, sanitize};
+use pintle_host::sessions::delete::{delete_empty, delete_unchecked, has_worktree, refuse_worktree};
+use pintle_host::sessions::{Sessions, now};
 use pintle_store::{Filter, Page, PrunePolicy, Summary, prune};
+use pintle_tui::console;
 use serde_json::json;
 
 use super::list;
 use crate::arguments::{DeleteArgs, ListFormat, PruneArgs};
-use crate::console;
-use crate::environment::{UnusedCaches, prune_caches};
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::ProcessEnv;
-use crate::render::{self, sanitize};
-use crate::sessions::delete::{delete_empty, delete_unchecked, has_worktree, refuse_worktree};
-use crate::sessions::{Sessions, now};
 
 pub(super) async fn delete(
     sessions: &Sessions,
@@ -33,7 +33,7 @@ pub(super) async fn delete(
     let text = match args.output {
         ListFormat::Json => {
             let ids: Vec<&str> = ids.iter().map(SessionId::as_str).collect();
-            render::json_line(&json!({"deleted": ids}))?
+            json_line(&json!({"deleted": ids}))?
         }
         ListFormat::Text => ids.iter().map(|id| format!("deleted {id}\n")).collect(),
     };
@@ -68,7 +68,7 @@ pub(super) async fn prune_old(
             let ids = |summaries: &[Summary]| -> Vec<String> {
                 summaries.iter().map(|summary| summary.id.to_string()).collect()
             };
-            render::json_line(&json!({
+            json_line(&json!({
                 "dry_run": args.dry_run,
                 "deleted": ids(&pruned.removed),
                 "kept": ids(&pruned.kept),

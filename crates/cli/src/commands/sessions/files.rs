@@ -1,12 +1,13 @@
 //! Formats the changes of a session in its directory, and their rewind.
 
+use pintle_host::failure::Failure;
+use pintle_host::sanitize::{json_line, to_single_line};
 use pintle_host::sessions::files::{RewindOptions, RewindReport, SessionFiles, SessionPoint};
+use pintle_tui::console;
+use pintle_tui::render;
 use serde_json::{Value, json};
 
 use crate::arguments::{ListFormat, RewindArgs};
-use crate::console;
-use crate::failure::Failure;
-use crate::render::{self, to_single_line};
 
 /// Writes the notice about a change that is not in a patch.
 pub(crate) fn notify_left_out(path: &str) {
@@ -21,7 +22,7 @@ pub(super) async fn diff(
 ) -> Result<String, Failure> {
     let Some((id, comparison)) = files.changes(point).await? else {
         return match output {
-            ListFormat::Json => render::json_line(&json!({"changes": [], "unknown": []})),
+            ListFormat::Json => json_line(&json!({"changes": [], "unknown": []})),
             ListFormat::Text => Ok(String::new()),
         };
     };
@@ -32,7 +33,7 @@ pub(super) async fn diff(
             .map(|change| json!({"path": change.path.to_string_lossy(), "kind": change.kind}))
             .collect();
         let unknown: Vec<_> = comparison.unknown.iter().map(|path| path.to_string_lossy()).collect();
-        return render::json_line(&json!({"checkpoint": id, "changes": changes, "unknown": unknown}));
+        return json_line(&json!({"checkpoint": id, "changes": changes, "unknown": unknown}));
     }
     files.diff_text(&comparison).await
 }
@@ -77,7 +78,7 @@ fn report_text(report: &RewindReport, output: ListFormat) -> Result<String, Fail
         };
         let left: Vec<Value> =
             report.left_alone.iter().map(|(path, why)| json!({"path": path, "reason": why})).collect();
-        return render::json_line(&json!({
+        return json_line(&json!({
             "id": report.id,
             "dry_run": report.dry_run,
             "turns": report.turns,

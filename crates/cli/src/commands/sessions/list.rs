@@ -1,17 +1,17 @@
 //! `pintle sessions list`.
 
 use pintle_agent::SessionState;
+use pintle_host::env_spec::EnvironmentChoice;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::{json_line, sanitize};
+use pintle_host::sessions::{SessionLocation, Sessions, empty};
 use pintle_store::{Filter, Page, StoredJournal, Summary};
+use pintle_tui::console;
 use serde::Serialize;
 
 use crate::arguments::{ListFormat, ListSessionsArgs};
-use crate::console;
-use crate::env_spec::EnvironmentChoice;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::ProcessEnv;
-use crate::render::{self, sanitize};
-use crate::sessions::{SessionLocation, Sessions, empty};
 
 /// Fewest bytes of an id in a list. The first bytes encode the time, and are equal for sessions of the same second.
 const MIN_SHORT_ID: usize = 18;
@@ -53,7 +53,7 @@ pub(super) async fn list(
         rows.push(row(sessions, summary).await);
     }
     let text = match args.output {
-        ListFormat::Json => render::json_line(&rows)?,
+        ListFormat::Json => json_line(&rows)?,
         ListFormat::Text if rows.is_empty() && !args.all => {
             "no sessions in this directory; `--all` lists the sessions of all directories\n".to_owned()
         }

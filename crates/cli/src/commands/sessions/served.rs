@@ -2,18 +2,20 @@
 
 use pintle_agent::{Record, SessionId, SessionState};
 use pintle_client::SessionInfo;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::json_line;
+use pintle_tui::client_failure::explain;
+use pintle_tui::console::{self, Console};
+use pintle_tui::render;
 
 use super::list::{SessionListRow, table, title_or_mark};
 use crate::arguments::{ExportArgs, ExportFormat, ListFormat, ListSessionsArgs, SessionArg, SessionsCommand};
-use crate::console::{self, Console};
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::ProcessEnv;
-use crate::remote::{RemoteServer, explain};
-use crate::render;
+use crate::remote::RemoteServer;
 
 /// Runs a command on the sessions of a server; `None` for a command on the local sessions of the user.
-pub(super) async fn of_server(
+pub(super) async fn run_on_server(
     command: &SessionsCommand,
     process_env: &ProcessEnv,
 ) -> Result<Option<Exit>, Failure> {
@@ -44,7 +46,7 @@ async fn list(remote: &RemoteServer, args: &ListSessionsArgs) -> Result<String, 
     let found = remote.newest(args.limit).await?;
     let rows: Vec<SessionListRow<'_>> = found.iter().map(row).collect();
     match args.output {
-        ListFormat::Json => render::json_line(&rows),
+        ListFormat::Json => json_line(&rows),
         ListFormat::Text if rows.is_empty() => Ok("the server has no sessions\n".to_owned()),
         ListFormat::Text => Ok(table(&rows, true).concat()),
     }

@@ -1,17 +1,16 @@
 //! `pintle sessions show`: the conversation as text.
 
 use pintle_agent::{Record, Turn};
-use pintle_host::sessions::export;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::json_line;
+use pintle_host::sessions::{Sessions, export, require_directory};
+use pintle_tui::console;
 use serde_json::json;
 
 use super::list::{self, SessionListRow};
 use crate::arguments::{ListFormat, SessionArg};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::ProcessEnv;
-use crate::render;
-use crate::sessions::{Sessions, require_directory};
 
 pub(super) async fn show(
     sessions: &Sessions,
@@ -56,7 +55,7 @@ pub(super) fn json(
     if let (Some(damage), Some(shown)) = (damage, shown.as_object_mut()) {
         shown.insert("damage".to_owned(), damage.into());
     }
-    render::json_line(&shown)
+    json_line(&shown)
 }
 
 fn entry(number: usize, turn: &Turn) -> serde_json::Value {

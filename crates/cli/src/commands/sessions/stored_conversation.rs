@@ -4,17 +4,16 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use pintle_agent::SessionId;
-use pintle_host::sessions::OpenSessionFiles;
+use pintle_host::environment::EnvSession;
+use pintle_host::failure::Failure;
+use pintle_host::process_env::ProcessEnv;
 use pintle_host::sessions::export::{ExportFormat, export_session};
 use pintle_host::sessions::files::{SessionFiles, SessionPoint, with_session_files};
+use pintle_host::sessions::{OpenSessionFiles, SessionLocation, Sessions};
+use pintle_tui::terminal::StoredSession;
 
 use super::{files, list};
 use crate::arguments::{ListFormat, RewindArgs};
-use crate::environment::EnvSession;
-use crate::failure::Failure;
-use crate::process_env::ProcessEnv;
-use crate::sessions::{SessionLocation, Sessions};
-use crate::terminal::StoredSession;
 
 /// Maximum number of sessions in a list of a conversation.
 const LISTED: usize = 20;

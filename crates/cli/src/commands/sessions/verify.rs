@@ -1,17 +1,17 @@
 //! `pintle sessions verify`.
 
 use pintle_agent::SessionId;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::sanitize::json_line;
+use pintle_host::sessions::Sessions;
 use pintle_host::sessions::verify::{head_text, verify_checkpoints};
 use pintle_store::checkpoint::VerifiedCheckpoints;
 use pintle_store::{Hash, Position, Verification, read_record};
+use pintle_tui::{console, render};
 use serde_json::json;
 
 use crate::arguments::{ListFormat, VerifyArgs};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::render;
-use crate::sessions::Sessions;
 
 pub(super) async fn verify(sessions: &Sessions, args: &VerifyArgs) -> Result<Exit, Failure> {
     let head = args.head.as_deref().map(parse_head).transpose()?;
@@ -42,7 +42,7 @@ pub(super) async fn verify(sessions: &Sessions, args: &VerifyArgs) -> Result<Exi
                 "contents": checkpoints.contents,
                 "broken_checkpoints": broken,
             });
-            render::json_line(&object)?
+            json_line(&object)?
         }
         ListFormat::Text => describe(&found, &checkpoints),
     };

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::{ProcessEnv, absolute};
+use pintle_host::sessions::Sessions;
+use pintle_tui::console::{self, Console};
 use pintle_workflow::report::CandidateDiff;
 use pintle_workflow::repository::{RepositoryError, UserRepository, read_blob};
 use pintle_workflow::task::{Task, TaskCandidate, TaskOutcome};
 
 use super::{find, read_intact};
 use crate::arguments::ApplyTaskArgs;
-use crate::console::{self, Console};
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::{ProcessEnv, absolute};
-use crate::sessions::Sessions;
 
 /// Change of a candidate.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(super) async fn read_change(
     };
     let candidate = candidate.or(best).ok_or_else(|| {
         Failure::usage(format!("no candidate of task {id} has reached the goal"))
-            .with_hint("`--candidate N` takes one over that has not")
+            .with_hint("`--candidate N` applies the change of another candidate")
     })?;
     let diff =
         task.candidates().get(candidate).and_then(TaskCandidate::diff).ok_or_else(|| {

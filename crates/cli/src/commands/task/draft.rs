@@ -3,17 +3,15 @@
 use std::io::Write as _;
 use std::pin::pin;
 
+use pintle_host::failure::{Failure, FailureKind, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::sanitize;
+use pintle_tui::approve::Prompter;
+use pintle_tui::interrupt::Interrupts;
+use pintle_tui::{console, user_editor};
 use pintle_workflow::contract::{BaseCommit, CandidatePlan, Contract};
 use pintle_workflow::{DraftError, RepositoryPerformer};
 use tokio_util::sync::CancellationToken;
-
-use crate::approve::Prompter;
-use crate::console;
-use crate::failure::{Failure, FailureKind, OrFailure as _};
-use crate::interrupt::Interrupts;
-use crate::process_env::ProcessEnv;
-use crate::render::sanitize;
-use crate::user_editor;
 
 /// Prompt below a draft.
 const PROMPT: &str = "Accept it? [y]es, [e]dit, [n]o: ";
@@ -101,12 +99,11 @@ impl DraftApproval<'_> {
 
 /// Lets the user edit a contract.
 fn edit_contract(text: &str, process_env: &ProcessEnv) -> Result<Contract, Failure> {
-    let editor = user_editor::from_env(process_env)
-        .ok_or_else(|| Failure::usage("no editor is known; expected VISUAL or EDITOR"))?;
+    let editor = user_editor::require(process_env)?;
     let file = tempfile::Builder::new().prefix("contract-").suffix(".toml").tempfile();
     let mut file = file.or_failed("the draft cannot be written")?;
     file.write_all(text.as_bytes()).or_failed("the draft cannot be written")?;
     user_editor::open(&editor, file.path(), process_env)?;
-    let text = crate::process_env::read_text("contract", file.path())?;
+    let text = pintle_host::process_env::read_text("contract", file.path())?;
     Contract::parse(&text).map_err(|error| super::contract_failure(&error, None))
 }

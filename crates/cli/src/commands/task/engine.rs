@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use pintle_agent::SessionId;
 use pintle_host::SandboxLevel;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
 use pintle_restate::{EngineError, IdentityKeys, RestateEngine};
+use pintle_tui::console;
+use pintle_tui::interrupt::Interrupts;
 use pintle_workflow::TaskSupervisor;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{WorkerArgs, sandbox_remedy};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::interrupt::Interrupts;
-use crate::process_env::ProcessEnv;
 
 /// Variable with the address of Restate's ingress.
 pub(super) const RESTATE: &str = "PINTLE_RESTATE";
@@ -74,7 +74,7 @@ pub(super) async fn require_engine(url: &str) -> Result<(), Failure> {
 /// Hands over a task to the engine.
 pub(super) async fn hand_over(url: &str, id: &SessionId) -> Result<Exit, Failure> {
     connect(url)?.start(id, None).await.map_err(|error| engine_failure(&error))?;
-    console::notice(&format!("Restate keeps it going; `pintle task report {id}` says where it is"));
+    console::notice(&format!("Restate runs the task; `pintle task report {id}` shows its status"));
     Ok(Exit::Done)
 }
 

@@ -1,16 +1,15 @@
 //! Decisions of the user at the terminal in which a task runs.
 
 use pintle_agent::SessionId;
+use pintle_host::attendant::Attendant as _;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::sanitize::sanitize;
+use pintle_host::sessions::Sessions;
+use pintle_tui::approve::Prompter;
+use pintle_tui::console;
 use pintle_workflow::contract::DecisionGate;
 use pintle_workflow::post_signal;
 use pintle_workflow::task::{GateAnswer, Task, TaskSignal};
-
-use crate::approve::Prompter;
-use crate::attendant::Attendant as _;
-use crate::console;
-use crate::failure::{Failure, OrFailure as _};
-use crate::render::sanitize;
-use crate::sessions::Sessions;
 
 /// Prompt below the subject of the decision.
 const PROMPT: &str = "[a]pprove, [r]efuse for good, or what to change: ";
@@ -39,7 +38,7 @@ pub(super) async fn ask(
         if takes_words || decision.words.is_none() {
             break decision;
         }
-        console::notice("expected a or r: the contract names the anchor, and words do not change it");
+        console::notice("expected a or r: the contract names the anchor, so that an answer cannot change it");
     };
     let input = SessionId::generate();
     let signal = TaskSignal::Decide(decision);

@@ -1,14 +1,13 @@
 //! Progress of a task: a line for each event, with the lane of its candidate.
 
+use pintle_host::sanitize::sanitize;
 use pintle_workflow::Diff;
 use pintle_workflow::task::{StepId, StepKind, StepOutput, StepResult, Task, TaskInput, TaskSignal};
-
-use crate::render::sanitize;
 
 /// Returns the line for an input that the task has already applied.
 pub(super) fn render_input(task: &Task, input: &TaskInput) -> String {
     match input {
-        TaskInput::StepStarted(step) => format!("{}{} begins\n", lane_column(step), step_name(step)),
+        TaskInput::StepStarted(step) => format!("{}{} begins\n", lane_column(step), step.label()),
         TaskInput::StepFinished(result) => {
             format!("{}{}\n", lane_column(&result.step), render_result(task, result))
         }
@@ -32,16 +31,9 @@ fn lane_column(step: &StepId) -> String {
     }
 }
 
-fn step_name(step: &StepId) -> String {
-    match step.attempt {
-        1 => step.kind.to_string(),
-        attempt => format!("{}, attempt {attempt}", step.kind),
-    }
-}
-
 fn render_result(task: &Task, result: &StepResult) -> String {
     let StepResult { step, output, .. } = result;
-    let name = step_name(step);
+    let name = step.label();
     match output {
         StepOutput::Failed { reason, .. } => format!("{name} failed: {}", sanitize(reason)),
         StepOutput::AtLimit { .. } => format!("{name} stops at its budget"),

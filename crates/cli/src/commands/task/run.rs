@@ -6,6 +6,14 @@ use std::sync::Arc;
 
 use pintle_agent::SessionId;
 use pintle_host::Host;
+use pintle_host::attendant::Attendant as _;
+use pintle_host::failure::{Failure, FailureKind, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::json_line;
+use pintle_host::sessions::Sessions;
+use pintle_tui::approve::Prompter;
+use pintle_tui::console::{self, Console};
+use pintle_tui::interrupt::Interrupts;
 #[cfg(feature = "restate")]
 use pintle_workflow::LocalDirectory;
 use pintle_workflow::evidence::Baseline;
@@ -18,16 +26,9 @@ use tokio_util::sync::CancellationToken;
 
 use self::task_opener::{TaskOpener, TaskSource, select_source};
 use super::{gate_prompt, progress};
-use crate::approve::Prompter;
 use crate::arguments::{OutputFormat, RunArgs, RunTaskArgs};
-use crate::attendant::Attendant as _;
 use crate::boxed_future::box_future;
-use crate::console::{self, Console};
 use crate::exit::Exit;
-use crate::failure::{Failure, FailureKind, OrFailure as _};
-use crate::interrupt::Interrupts;
-use crate::process_env::ProcessEnv;
-use crate::sessions::Sessions;
 
 pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
@@ -59,7 +60,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
         process_env,
     };
     let host = box_future(|| opener.open(source)).await?;
-    console::notice(&format!("task {id}; `pintle task report {id}` says where it is"));
+    console::notice(&format!("task {id}; `pintle task report {id}` shows its status"));
     if format == OutputFormat::StreamJson {
         console::print(&identity_line(&id)?).await?;
     }
@@ -151,7 +152,7 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
 
 /// Returns the line that identifies the task for programs.
 fn identity_line(id: &SessionId) -> Result<String, Failure> {
-    crate::render::json_line(&json!({"task": {"id": id.as_str()}}))
+    json_line(&json!({"task": {"id": id.as_str()}}))
 }
 
 /// Shows a task that runs here to the user.
@@ -227,7 +228,7 @@ impl TaskConsole<'_> {
             }
             let text = match self.format {
                 OutputFormat::Text => progress::render_input(&task, &input),
-                OutputFormat::StreamJson => crate::render::json_line(&input)?,
+                OutputFormat::StreamJson => json_line(&input)?,
                 OutputFormat::Json => continue,
             };
             console.write(&text).await?;
@@ -259,11 +260,11 @@ async fn report_end(
     let report = TaskReport::from_task(&task).with_id(id);
     let text = match format {
         OutputFormat::Text => format!("\n{}", report.to_markdown()),
-        OutputFormat::Json | OutputFormat::StreamJson => crate::render::json_line(&report)?,
+        OutputFormat::Json | OutputFormat::StreamJson => json_line(&report)?,
     };
     console::print(&text).await?;
     if let TaskOutcome::Done(_) = outcome {
-        console::notice(&format!("`pintle task apply {id} --branch NAME` takes the change over"));
+        console::notice(&format!("`pintle task apply {id} --branch NAME` applies the change"));
     }
     Ok(exit_status(outcome))
 }

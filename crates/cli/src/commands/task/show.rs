@@ -1,5 +1,10 @@
 //! `pintle task show`: the current state of a task.
 
+use pintle_host::failure::Failure;
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::{json_line, sanitize};
+use pintle_host::sessions::Sessions;
+use pintle_tui::console;
 use pintle_workflow::contract::TaskBudget;
 use pintle_workflow::evidence::Baseline;
 use pintle_workflow::report::TaskReport;
@@ -9,12 +14,7 @@ use serde_json::json;
 
 use super::{find, read_intact};
 use crate::arguments::{ListFormat, ShowTaskArgs};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::process_env::ProcessEnv;
-use crate::render::{self, sanitize};
-use crate::sessions::Sessions;
 
 pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
@@ -46,7 +46,7 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
             if let (Some(damage), Some(shown)) = (&damage, shown.as_object_mut()) {
                 shown.insert("damage".to_owned(), damage.to_string().into());
             }
-            render::json_line(&shown)?
+            json_line(&shown)?
         }
         ListFormat::Text => {
             let running = if is_running { ", running" } else { "" };

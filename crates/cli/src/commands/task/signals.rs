@@ -6,18 +6,18 @@ use std::sync::Arc;
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
 use pintle_host::Host;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::ProcessEnv;
+use pintle_host::sessions::Sessions;
 use pintle_store::StoreError;
+use pintle_tui::console;
 use pintle_workflow::repository::{UserRepository, remove_directory};
 use pintle_workflow::task::{GateAnswer, TaskSignal};
 use pintle_workflow::{LocalTaskHost, TaskHostError, post_signal, task_directory};
 
 use super::{find, host_failure, open_failure, read};
 use crate::arguments::{CancelTaskArgs, DecideTaskArgs, SteerTaskArgs, TaskDecision};
-use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
-use crate::process_env::ProcessEnv;
-use crate::sessions::Sessions;
 
 pub(super) async fn steer(args: SteerTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;

@@ -226,7 +226,7 @@ mod engine {
         let ingress = format!("http://127.0.0.1:{}", engine.ingress);
         let begun = project.run(&["--contract", "contract.toml", "--restate", &ingress]);
         assert_eq!(begun.code, Some(0), "{begun:?}");
-        assert!(begun.stderr.contains("Restate keeps it going"), "{begun:?}");
+        assert!(begun.stderr.contains("Restate runs the task"), "{begun:?}");
         let id = project.wait("waits for a person", false);
         let decided = run(project.command(&["decide", &id, "approve"]).env("PINTLE_RESTATE", &ingress));
         assert_eq!(decided.code, Some(0), "{decided:?}");

@@ -27,7 +27,7 @@ use nix::{
 
 use crate::{blocking::CancelFlag, error::EnvError, file::TEMPORARY_PREFIX};
 
-/// Maximum number of entries that are linked or copied in all.
+/// Maximum number of entries that are linked or copied in total.
 pub(in crate::sandboxed) const MAX_ENTRIES: usize = 500_000;
 
 const DIRECTORY: OFlag =
@@ -45,7 +45,7 @@ pub(in crate::sandboxed) struct Seeding {
     pub(in crate::sandboxed) installs_archives: bool,
     /// Directories that commands can write to, or see otherwise than the user.
     pub(in crate::sandboxed) separate: Vec<PathBuf>,
-    /// Maximum number of entries that are linked or copied in all.
+    /// Maximum number of entries that are linked or copied in total.
     pub(in crate::sandboxed) max_entries: usize,
 }
 

@@ -45,7 +45,7 @@ impl Case {
         let remembered = remembered.without_replaced(&self.given);
         let given = GivenSettings::from(self.given.clone());
         let sources = SettingSources { remembered, ..SettingSources::from(given) };
-        let layers = layers::of_session(&sources, &self.configuration(), &self.process_env());
+        let layers = layers::session_layers(&sources, &self.configuration(), &self.process_env());
         let layers = layers.map_err(|failure| failure.message())?;
         let resolved = merge(layers).map_err(|problems| format!("{problems:?}"))?;
         let received = projection::of_choices(&resolved.spec);

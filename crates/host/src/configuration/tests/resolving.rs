@@ -131,6 +131,29 @@ async fn the_grant_is_read_for_each_session() {
 }
 
 #[tokio::test]
+async fn a_client_does_not_replace_the_grant_of_the_file() {
+    let scene = Scene::new("", "");
+    scene.write("grant.json", &Grant::all(GrantId::new("file")).to_json());
+    let mut requested = PartialSpec::default();
+    requested.policy.grant = Some(Grant::none(GrantId::new("client")));
+    let request = LayerSpec::from_request(RequestClient::Http, true, requested);
+    for (file, id) in [(None, Some("client")), (Some(scene.at("grant.json")), None)] {
+        let given = GivenSettings { grant: file, ..scene.given(|_| {}) };
+        let sources = SettingSources { request: Some(request.clone()), ..SettingSources::from(given) };
+        match (scene.host.resolve(sources).await, id) {
+            (Ok(resolved), Some(id)) => {
+                assert_eq!(resolved.spec.policy.grant.map(|grant| grant.id), Some(GrantId::new(id)));
+            }
+            (Ok(resolved), None) => panic!("{resolved:?}"),
+            (Err(failure), _) => {
+                assert!(id.is_none() && failure.kind() == FailureKind::Usage, "{failure:?}");
+                assert!(failure.message().starts_with("grant: expected none"), "{failure:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn mistakes_are_a_failure_or_notices() {
     let scene = Scene::new("mode = \"aks\"\nmodel = \"m\"\n", "");
     let failure = scene.resolve(scene.given(|_| {})).await.unwrap_err();

@@ -236,7 +236,7 @@ proptest! {
             *empty = flags;
             // These flags apply to one run.
             (empty.policy.allow, empty.policy.deny) = (Vec::new(), Vec::new());
-            (empty.policy.hidden, empty.policy.grant) = (Vec::new(), None);
+            empty.policy.grant = None;
             (empty.environment.roots, empty.limits) = (None, Default::default());
         });
         let started = merge([user.clone(), flags.clone()]).unwrap();

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
+use pintle_host::sanitize::escape_hidden;
+
 use super::super::line::{Face, StyledLine};
-use super::super::sanitize::escape_hidden;
 use super::super::wrap::expand_tabs;
 
 /// Number of lines kept.

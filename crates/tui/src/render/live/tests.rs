@@ -545,7 +545,7 @@ fn control_characters_never_reach_the_screen() {
         harness.written = harness.written.replace(ours, "");
     }
     let bad = harness.written.replace("\r", "");
-    assert!(!bad.chars().any(super::super::sanitize::is_control), "{bad:?}");
+    assert!(!bad.chars().any(pintle_host::sanitize::is_control), "{bad:?}");
 }
 
 /// Step of a generated run.

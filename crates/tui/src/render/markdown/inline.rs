@@ -76,6 +76,6 @@ fn start(tag: &Tag<'_>) -> (Face, Option<String>) {
 fn push(line: &mut StyledLine, text: &str, face: Face) {
     // Entities may encode control characters.
     let text: String = text.chars().filter(|character| *character != MARK).collect();
-    let text = crate::render::sanitize(&text).replace('\n', " ");
+    let text = pintle_host::sanitize::sanitize(&text).replace('\n', " ");
     line.push(expand_tabs(&text), face);
 }

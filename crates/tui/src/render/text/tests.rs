@@ -2,10 +2,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use pintle_agent::{BudgetKind, Outcome, OutcomeStatus, SessionId};
+use pintle_host::sanitize::diff_lines;
 use pintle_llm::Usage;
 use serde_json::{Value, json};
 
-use super::super::sanitize::diff_lines;
 use super::super::transcript::RUN_DIFF_LINES;
 use super::super::{DemoResult, summary};
 use super::*;

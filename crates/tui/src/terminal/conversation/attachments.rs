@@ -2,10 +2,11 @@
 
 use pintle_agent::ImageSummary;
 use pintle_host::prompt_commands::PromptText;
+use pintle_host::sanitize::sanitize;
 use pintle_llm::ImageData;
 
 use super::Conversation;
-use crate::render::{Face, StyledLine, expand_tabs, one_line, plural, sanitize};
+use crate::render::{Face, StyledLine, expand_tabs, one_line, plural};
 use crate::terminal::images::{NamedImage, OutgoingMessage, mention};
 
 /// Maximum number of output lines of a command shown.

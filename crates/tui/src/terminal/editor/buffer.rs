@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use pintle_host::sanitize::escape_hidden;
+
 use super::graphemes;
-use crate::render::{escape_hidden, plural, width};
+use crate::render::{plural, width};
 
 /// Grapheme cluster, or folded text: a paste, or the name of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -24,6 +24,7 @@ use pintle_host::explain;
 use pintle_host::failure::Failure;
 use pintle_host::model::{Model, ResolvedModel};
 use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::sanitize;
 use pintle_host::servers::SessionServers;
 use pintle_host::user_commands::discover;
 use pintle_llm::{ReasoningEffort, ToolList};
@@ -37,7 +38,7 @@ use super::{
     carried_out,
 };
 use crate::approve::Question;
-use crate::render::{Face, StyledLine, sanitize};
+use crate::render::{Face, StyledLine};
 use crate::reports::labelled;
 use crate::terminal::approvals::RequestDecision;
 use crate::terminal::images::OutgoingMessage;

@@ -18,6 +18,7 @@ use pintle_client::{
     Approval, Change, Changes, Client, ClientError, SessionEvents, SessionInfo, SessionItem, SettingsChange,
 };
 use pintle_host::failure::Failure;
+use pintle_host::sanitize::sanitize;
 use pintle_llm::error_chain;
 use tokio::sync::{Mutex, mpsc};
 
@@ -28,7 +29,7 @@ use super::{
     carried_out,
 };
 use crate::client_failure::explain;
-use crate::render::{StyledLine, sanitize};
+use crate::render::StyledLine;
 use crate::reports::labelled;
 use crate::terminal::images::OutgoingMessage;
 

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use pintle_env::LocalEnvironment;
+use pintle_host::provider::Provider;
 use pintle_testkit::Script;
 
 use super::*;
-use crate::provider::Provider;
 use crate::testkit_models::dialect_of;
 
 #[test]

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use pintle_agent::SessionId;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::{self, ProcessEnv};
+use pintle_host::sessions::Sessions;
+use pintle_tui::approve::Prompter;
+use pintle_tui::console;
+use pintle_tui::interrupt::Interrupts;
 use pintle_workflow::contract::{BaseCommit, CandidatePlan, Contract, TaskCheck};
 use pintle_workflow::repository::UserRepository;
 use pintle_workflow::{HostPerformerFactory, LocalDirectory, LocalTaskHost};
 
-use crate::approve::Prompter;
 use crate::arguments::RunTaskArgs;
 use crate::commands::task::draft::{self, DraftApproval};
 use crate::commands::task::{contract_failure, find, open_failure};
-use crate::console;
-use crate::failure::{Failure, OrFailure as _};
 use crate::input::prompt_source;
-use crate::interrupt::Interrupts;
-use crate::process_env::{self, ProcessEnv};
-use crate::sessions::Sessions;
 
 /// Inputs for opening a task.
 pub(super) struct TaskOpener<'a> {
@@ -151,7 +151,7 @@ pub(super) async fn resolve_base(
         (false, 1..) => {
             console::notice(&format!(
                 "the task starts without {}; `--changes` includes them",
-                crate::render::plural(found.changed as u64, "local change")
+                pintle_tui::render::plural(found.changed as u64, "local change")
             ));
             found.head.clone()
         }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use pintle_agent::{SessionError, SessionHandle, UserMessage};
 use pintle_env::ExecutionEnvironment;
+use pintle_host::sanitize::sanitize;
 use pintle_llm::ImageData;
 use pintle_tools::builtin::read_image;
 use tokio::sync::Mutex;
 
-use crate::render::sanitize;
 use crate::terminal::images::{MAX_IMAGES, NamedImage, OutgoingMessage, READ_TIME, SLOW};
 use crate::terminal::port::{PortReply, PortResult};
 

@@ -2,10 +2,11 @@
 
 use futures_util::future::BoxFuture;
 use pintle_host::reports::{self, StatusReport};
+use pintle_host::sanitize::sanitize;
 use pintle_host::{instructions, process_env};
 
 use super::LocalPort;
-use crate::render::{Face, StyledLine, expand_tabs, sanitize};
+use crate::render::{Face, StyledLine, expand_tabs};
 use crate::reports::{labelled, styled};
 use crate::terminal::port::{PortReply, PortResult, Report, carried_out};
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use pintle_agent::{Turn, TurnKind};
 use pintle_host::failure::Failure;
+use pintle_host::sanitize::sanitize;
 
 use super::LocalPort;
-use crate::render::{Face, StyledLine, diff, expand_tabs, plural, sanitize};
+use crate::render::{Face, StyledLine, diff, expand_tabs, plural};
 use crate::reports::labelled;
 use crate::terminal::conversation_end::{ConversationEnd, ConversationSettings};
 use crate::terminal::port::{PortReply, PortResult, Switch, carried_out};
