@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::call_log::CallLog;
 use super::user::User;
 
 /// Counts of one part of a run, of `pintle` and of the programs that it starts.
@@ -22,10 +23,10 @@ struct Counts {
 }
 
 /// From the start to the first byte of the first request, in a repository where a session was before.
-const START: Counts = Counts { sandboxes: 3, programs: 15, syncs: 6, paths: 5_500 };
+const START: Counts = Counts { sandboxes: 2, programs: 9, syncs: 5, paths: 4_400 };
 
 /// Runs of git until then.
-const GIT_AT_START: usize = 3;
+const GIT_AT_START: usize = 2;
 
 /// From one request to the next, with the command `true` in between. The path calls include the calls of bubblewrap.
 const COMMAND: Counts = Counts { sandboxes: 1, programs: 3, syncs: 4, paths: 2_300 };
@@ -72,14 +73,12 @@ fn install_logged(user: &User, name: &str, log: &Path) {
 }
 
 /// Returns how often each of the names was started by a run.
-fn logged_starts(user: &User, log: &Path, names: [&str; 2]) -> [usize; 2] {
-    let _ = std::fs::remove_file(log);
+fn logged_starts(user: &User, log: &CallLog, names: [&str; 2]) -> [usize; 2] {
     let inherited = std::env::var("PATH").unwrap();
     let search_path = format!("{}:{inherited}", user.at("bin").display());
-    let output = user.run_command("Go").env("PATH", search_path).output().unwrap();
+    let (output, starts) = log.record(|| user.run_command("Go").env("PATH", search_path).output().unwrap());
     assert!(output.status.success(), "{output:?}");
-    let starts = std::fs::read_to_string(log).unwrap();
-    names.map(|name| starts.lines().filter(|line| *line == name).count())
+    names.map(|name| starts.iter().filter(|line| *line == name).count())
 }
 
 #[test]
@@ -88,10 +87,9 @@ fn a_start_and_a_command_run_few_sandboxes_and_git_processes() {
         return;
     }
     let user = User::new(&(TEXT.repeat(2) + &turns_with_commands()));
-    // Programs in the sandbox write only below the project.
-    let log = user.project().join("starts.log");
+    let log = CallLog::create(user.at("starts"));
     for name in ["bwrap", "git"] {
-        install_logged(&user, name, &log);
+        install_logged(&user, name, log.path());
     }
     // The first run on a machine also probes its sandbox.
     logged_starts(&user, &log, ["bwrap", "git"]);

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
+use super::call_log::CallLog;
 use super::repository::{add_history, git};
 use super::user::{User, wait_until_ended};
 
@@ -15,15 +16,15 @@ fn program(name: &str) -> PathBuf {
     candidates.find(|candidate| candidate.is_file()).unwrap()
 }
 
-/// A user whose `git`, `env` and `sed` first run a script, in a repository with two commits. In the script, `NAME` is the
-/// program, and `CALLS` a file that git ignores.
-fn user_with_programs(script: &str) -> User {
+/// A user whose `git`, `env` and `sed` first run a script, in a repository with two commits, and a log of the calls. In the
+/// script, `NAME` is the program, and `CALLS` the path of the log.
+fn user_with_programs(script: &str) -> (User, CallLog) {
     let user = User::new("[[turn]]\ntext = \"Done.\"\n");
     git(&user, &["symbolic-ref", "HEAD", "refs/heads/main"]);
     add_history(&user);
-    fs::write(user.project().join(".git/info/exclude"), "calls\n").unwrap();
     fs::create_dir(user.at("programs")).unwrap();
-    let script = script.replace("CALLS", &user.project().join("calls").display().to_string());
+    let log = CallLog::create(user.at("calls"));
+    let script = script.replace("CALLS", &log.path().display().to_string());
     for name in ["git", "env", "sed"] {
         let path = user.at("programs").join(name);
         let real = program(name);
@@ -31,7 +32,7 @@ fn user_with_programs(script: &str) -> User {
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
-    user
+    (user, log)
 }
 
 fn run(user: &User, flags: &[&str]) -> String {
@@ -62,28 +63,27 @@ fn add_many_files(user: &User) {
 #[test]
 fn the_facts_of_a_repository_take_two_processes_of_git_at_once() {
     for flags in levels() {
-        let user = user_with_programs("echo \"NAME $*\" >>CALLS");
-        let prompt = run(&user, flags);
+        let (user, log) = user_with_programs("echo \"NAME $*\" >>'CALLS'");
+        let (prompt, calls) = log.record(|| run(&user, flags));
         for fact in ["Git branch: main", r" two\n- ", r" one\n</environment>"] {
             assert!(prompt.contains(fact), "{flags:?}, {fact}: {prompt}");
         }
         assert!(!prompt.contains("Git status when the session started: unknown"), "{flags:?}: {prompt}");
-        let calls = fs::read_to_string(user.project().join("calls")).unwrap();
         let queries = |line: &str| {
             let words = line.split_whitespace();
             let is_query = |word: &&str| ["git", "env", "sed", "log", "status", "rev-parse"].contains(word);
             words.filter(is_query).collect::<Vec<_>>().join(" ")
         };
-        let mut queries: Vec<String> = calls.lines().map(queries).collect();
+        let mut queries: Vec<String> = calls.iter().map(|line| queries(line)).collect();
         queries.sort();
-        assert_eq!(queries, ["git log", "git status"], "{flags:?}: {calls}");
+        assert_eq!(queries, ["git log", "git status"], "{flags:?}: {calls:?}");
     }
 }
 
 #[test]
 fn the_prompt_of_a_large_repository_does_not_wait_for_the_status() {
     for flags in levels() {
-        let user = user_with_programs("case \" $* \" in *' status '*) exec sleep 600.0543 ;; esac");
+        let (user, _log) = user_with_programs("case \" $* \" in *' status '*) exec sleep 600.0543 ;; esac");
         add_many_files(&user);
         let prompt = run(&user, flags);
         assert!(prompt.contains("Git branch: main"), "{flags:?}: {prompt}");

@@ -6,6 +6,7 @@
 mod acp;
 mod attacks_through_host;
 mod broken_servers;
+mod call_log;
 mod commands;
 mod compatible_servers;
 mod configuration;

@@ -131,7 +131,7 @@ async fn automatic_compaction_keeps_the_work_going(dialect: Dialect) {
     small.context_window_size = 10_000;
     small.max_output_tokens = Some(1_000);
     harness.session.handle().set_profile(small).unwrap();
-    harness.write("part.txt", &"what matters\n".repeat(40));
+    harness.write("part.txt", &"what matters\n".repeat(500));
     let (events, outcome) = harness.run("Read the part.").await;
     let all = kinds(&events);
     assert!(all.iter().any(|kind| kind == "COMPACTION_END"), "{outcome:?} {all:?}");

@@ -226,6 +226,6 @@ fn descriptions_match_their_reviewed_hashes() {
     ask_user: 210 bytes, 6a9dbd21f20d5634ee143c648ace6d77
     update_plan: 202 bytes, 00a21c7c6f69221aab3c9b6174f4b08d
     web_fetch: 133 bytes, 28d544d85e47c1b9b8d5307eef59fc9f
-    web_search: 176 bytes, 5c90078dd6c0ea1fdb3655d9dcaa0225
+    web_search: 182 bytes, 7e93cd8879aaaf90eeb4f58999d5bda8
     ");
 }

