@@ -86,7 +86,7 @@ fn a_start_and_a_command_run_few_sandboxes_and_git_processes() {
     if !pintle_test_conditions::BUBBLEWRAP.is_present() {
         return;
     }
-    let user = User::new(&(TEXT.repeat(2) + &turns_with_commands()));
+    let user = User::new(TEXT);
     let log = CallLog::create(user.at("starts"));
     for name in ["bwrap", "git"] {
         install_logged(&user, name, log.path());
@@ -96,6 +96,7 @@ fn a_start_and_a_command_run_few_sandboxes_and_git_processes() {
     let [sandboxes, git] = logged_starts(&user, &log, ["bwrap", "git"]);
     assert!((1..=START.sandboxes).contains(&sandboxes), "{sandboxes} sandboxes at the start");
     assert!((1..=GIT_AT_START).contains(&git), "{git} git processes at the start");
+    let user = user.with_turns(&turns_with_commands());
     let [of_commands, git_of_commands] = logged_starts(&user, &log, ["bwrap", "git"]);
     let most = START.sandboxes + COMMANDS * COMMAND.sandboxes;
     assert!((COMMANDS..=most).contains(&of_commands), "{of_commands} sandboxes for {COMMANDS} commands");
@@ -107,8 +108,9 @@ fn a_start_and_a_command_make_few_syncs_and_system_calls() {
     if !pintle_test_conditions::BUBBLEWRAP.is_present() || !pintle_test_conditions::STRACE.is_present() {
         return;
     }
-    let user = User::new(&(TEXT.to_owned() + &turns_with_commands()));
+    let user = User::new(TEXT);
     user.run("Go");
+    let user = user.with_turns(&turns_with_commands());
     let trace = traced(&user, user.at("trace"));
     let parts = counts_between_requests(&trace);
     let [start, _, commands @ .., _] = parts.as_slice() else { panic!("{parts:?}") };
