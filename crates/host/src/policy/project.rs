@@ -10,6 +10,7 @@ use pintle_tools::gate::CommandLine;
 use serde_json::Value;
 
 use crate::failure::{Failure, OrFailure as _};
+use crate::process_env;
 
 /// Directory of a project's own files.
 pub const DIRECTORY: &str = WorkspacePolicy::SETTINGS;
@@ -343,7 +344,7 @@ async fn read_file(environment: &dyn ExecutionEnvironment, path: &Path) -> Resul
 }
 
 fn parse_text(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
-    String::from_utf8(bytes).or_usage(&format!("{} is not valid UTF-8", path.display()))
+    process_env::utf8_text(&path.display().to_string(), bytes)
 }
 
 #[cfg(test)]
