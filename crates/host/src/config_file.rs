@@ -14,7 +14,7 @@ use toml::de::{DeArray, DeTable, DeValue};
 use self::keys::{KEY_COMMAND, Key, PROFILES, PROVIDERS};
 use self::problem::Problem;
 use crate::failure::Failure;
-use crate::layers::ValueKind;
+use crate::layers::{Access, ValueKind};
 use crate::named_value::suggest_name;
 use crate::process_env::{self, ProcessEnv};
 
@@ -105,6 +105,22 @@ pub(crate) fn key_commands(process_env: &ProcessEnv) -> BTreeMap<&'static str, V
 /// Its mistakes are one usage failure.
 pub fn check_user_file(process_env: &ProcessEnv) -> Result<(), Failure> {
     problem::failure(&user_file(process_env).problems).map_or(Ok(()), Err)
+}
+
+impl Setting {
+    /// Returns whether only the user's file can have the setting.
+    #[must_use]
+    pub fn is_of_user(&self) -> bool {
+        let row = self.key.row;
+        let is_profile_file = row.kind == ValueKind::Profile && keys::is_profile_file(&self.value);
+        row.access == Access::User || is_profile_file
+    }
+
+    /// Returns whether a project can have the setting only if it is trusted.
+    #[must_use]
+    pub fn needs_trust(&self) -> bool {
+        self.key.row.access == Access::Trusted
+    }
 }
 
 impl File {

@@ -166,7 +166,7 @@ fn an_untrusted_project_sets_only_safe_keys() {
 
     let fixture = fixture.with_project("mode = \"auto\"\n");
     let (output, made) = fixture.run(&[]);
-    assert!(!made && output.stderr.contains("not trusted any more"), "{output:?}");
+    assert!(!made && output.stderr.contains("is no longer trusted"), "{output:?}");
 }
 
 #[test]
