@@ -30,6 +30,23 @@ fn a_link_that_leads_nowhere_stops_the_run() {
     }
 }
 
+/// Each mistake is named with its line, by a run and by the checks of the installation.
+#[test]
+fn each_mistake_in_the_configuration_is_named() {
+    let user = User::new(ANSWER);
+    let file = user.at(".config/pintle/config.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "modle = 1\n[profile.review]\nmode = \"plan\"\n").unwrap();
+    for arguments in [&["run", "Go"][..], &["doctor", "--offline"]] {
+        let output = user.command(arguments).output().unwrap();
+        let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+        assert!(!output.status.success(), "{arguments:?}: {printed}");
+        for part in ["config.toml: line 1,", "config.toml: line 2,", "did you mean `[profiles.review]`?"] {
+            assert!(printed.contains(part), "{arguments:?}: {part}: {printed}");
+        }
+    }
+}
+
 /// Rules for one server would apply to the other.
 #[test]
 fn a_server_of_a_project_never_has_the_names_of_one_of_the_user() {

@@ -43,5 +43,6 @@ mod swapped_links;
 mod tasks;
 mod tenants;
 mod terminal;
+mod trust;
 mod user;
 mod worktrees;

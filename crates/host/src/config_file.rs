@@ -14,7 +14,7 @@ use toml::de::{DeArray, DeTable, DeValue};
 use self::keys::{KEY_COMMAND, Key, PROFILES, PROVIDERS};
 use self::problem::Problem;
 use crate::failure::Failure;
-use crate::layers::ValueKind;
+use crate::layers::{Access, ValueKind};
 use crate::named_value::suggest_name;
 use crate::process_env::{self, ProcessEnv};
 
@@ -86,7 +86,8 @@ pub(crate) fn user_file(process_env: &ProcessEnv) -> File {
         Ok(None) => File { name, ..File::default() },
         Ok(Some(text)) => File::parse(&name, path.parent().unwrap_or(&path), &text),
         Err(failure) => {
-            let problem = Problem { origin: name.clone(), message: failure.message() };
+            // The message names the file.
+            let problem = Problem { origin: String::new(), message: failure.message() };
             File { name, problems: vec![problem], ..File::default() }
         }
     }
@@ -104,6 +105,22 @@ pub(crate) fn key_commands(process_env: &ProcessEnv) -> BTreeMap<&'static str, V
 /// Its mistakes are one usage failure.
 pub fn check_user_file(process_env: &ProcessEnv) -> Result<(), Failure> {
     problem::failure(&user_file(process_env).problems).map_or(Ok(()), Err)
+}
+
+impl Setting {
+    /// Returns whether only the user's file can have the setting.
+    #[must_use]
+    pub fn is_of_user(&self) -> bool {
+        let row = self.key.row;
+        let is_profile_file = row.kind == ValueKind::Profile && keys::is_profile_file(&self.value);
+        row.access == Access::User || is_profile_file
+    }
+
+    /// Returns whether a project can have the setting only if it is trusted.
+    #[must_use]
+    pub fn needs_trust(&self) -> bool {
+        self.key.row.access == Access::Trusted
+    }
 }
 
 impl File {
@@ -245,11 +262,17 @@ impl Reader<'_> {
             // It may contain a password.
             return format!("`{}`: expected {expected}", key.name);
         }
-        let meant = match (kind, value.get_ref().as_str()) {
-            (ValueKind::Choice(names), Some(text)) => suggest_name(text, names.iter().copied()),
+        let value_ref = value.get_ref();
+        let meant = match (kind, value_ref.as_str(), value_ref.as_table()) {
+            (ValueKind::Choice(names), Some(text), _) => suggest_name(text, names.iter().copied()),
+            (ValueKind::Profile, _, Some(table)) => suggest_profile(table),
             _ => String::new(),
         };
-        let found = self.text.get(value.span()).unwrap_or_default();
+        // The span of a table may be its header.
+        let found = match value_ref.is_table() {
+            true => "a table",
+            false => self.text.get(value.span()).unwrap_or_default(),
+        };
         let found: String = found.lines().next().unwrap_or_default().chars().take(MAX_FOUND).collect();
         format!("`{}`: found {found}, expected {expected}{meant}", key.name)
     }
@@ -330,6 +353,14 @@ fn words(array: &DeArray<'_>) -> Option<Vec<String>> {
     let words: Option<Vec<String>> =
         array.iter().map(|word| word.get_ref().as_str().map(str::to_owned)).collect();
     words.filter(|words| words.first().is_some_and(|program| !program.trim().is_empty()))
+}
+
+/// Returns the header of a profile, as a suggestion for a table that is the value of [`keys::PROFILE`].
+fn suggest_profile(table: &DeTable<'_>) -> String {
+    let entries = entries_before(usize::MAX, table);
+    let profile = entries.iter().find(|(_, value)| value.get_ref().is_table());
+    let name = profile.map_or("NAME", |(key, _)| &**key.get_ref());
+    format!("; did you mean `[{PROFILES}.{name}]`?")
 }
 
 fn meant_or_list<'n>(wrong: &str, known: impl Iterator<Item = &'n str>) -> String {

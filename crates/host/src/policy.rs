@@ -4,6 +4,7 @@ pub mod grant;
 mod project;
 mod project_files;
 mod trust;
+mod untrusted;
 
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,8 @@ use pintle_tools::gate::Permission;
 pub use self::project::{DIRECTORY as PROJECT_DIRECTORY, Project, configuration_path, server_file_path};
 pub use self::project_files::ProjectFiles;
 pub use self::trust::TrustedProjects;
+pub(crate) use self::untrusted::untrusted_notice;
+pub use self::untrusted::{UntrustedParts, check_project, find_undecided_projects};
 use crate::failure::{Failure, OrFailure as _};
 use crate::notice::Notice;
 use crate::process_env::{self, ProcessEnv};
@@ -69,19 +72,6 @@ pub struct ProjectServerFile {
     pub programs: TrustedPrograms,
 }
 
-/// Parts of projects that apply only if the user trusts them.
-#[derive(Debug, Default)]
-pub struct UntrustedParts {
-    /// Rules that allow something.
-    pub rules: Vec<String>,
-    /// Commands of hooks.
-    pub hooks: Vec<String>,
-    /// MCP servers.
-    pub servers: Vec<String>,
-    /// Whether the user trusted one of the projects before it changed.
-    pub was_trusted: bool,
-}
-
 /// Loads mode and rules of a run in an environment, with the projects that contain its working directory.
 ///
 /// A rule or a rules file with mistakes is a usage failure: an invalid rule could be a denial.
@@ -108,9 +98,7 @@ pub async fn load(
     add_flags(&mut rules, Permission::Deny, &choice.deny, &workspace)?;
     check_rule_names(&rules)?;
     for hooks in iter::once(&user_hooks).chain(project_hooks.iter().map(|(hooks, _trusted)| hooks)) {
-        check_names(|is_known| {
-            hooks.unknown_tool(is_known).map(|(name, hook)| (name, format!("the hook in {}", hook.source())))
-        })?;
+        check_hook_names(hooks)?;
     }
     let policy = Policy::new(choice.mode.unwrap_or(Mode::Auto), rules, workspace);
     Ok(LoadedPolicy { policy, user_hooks, project_hooks, server_files, untrusted })
@@ -237,66 +225,14 @@ fn collect_project_parts(
         }
         let (narrowing, widening) = rules.split_widening();
         parts.rules.extend(narrowing);
-        // Some builds cannot start servers.
-        let servers: Vec<String> = project.servers().filter(|_| cfg!(feature = "mcp")).collect();
-        if !widening.is_empty() || !project.hooks().is_empty() || !servers.is_empty() {
+        let of_project = UntrustedParts::new(project, &widening);
+        if of_project.has_policy_parts() {
             let untrusted = parts.untrusted.get_or_insert_default();
-            untrusted.rules.extend(widening.iter().map(|(rule, _)| rule.to_string()));
-            untrusted.hooks.extend(project.hooks().iter().map(|hook| hook.command().to_owned()));
-            untrusted.servers.extend(servers);
+            untrusted.extend(of_project);
             untrusted.was_trusted |= trusted.has_outdated_trust(environment_name, project);
         }
     }
     Ok(parts)
-}
-
-/// Returns the projects with parts that apply only if they are trusted, and these parts, if the user has not decided
-/// about their current state.
-pub async fn find_undecided_projects(
-    environment: &dyn ExecutionEnvironment,
-    environment_name: &str,
-    process_env: &ProcessEnv,
-) -> Result<Option<(Vec<Project>, UntrustedParts)>, Failure> {
-    let mut projects = Project::read_all(environment).await?;
-    if projects.is_empty() {
-        return Ok(None);
-    }
-    let trusted = TrustedProjects::open(process_env)?;
-    projects.retain(|project| {
-        !trusted.contains(environment_name, project) && !trusted.is_refused(environment_name, project)
-    });
-    let parts = |projects: &[Project]| {
-        let workspace = environment.working_directory();
-        collect_project_parts(projects, &trusted, environment_name, workspace).map(|parts| parts.untrusted)
-    };
-    // Denials of a project need no trust.
-    let mut asking = Vec::new();
-    for project in projects {
-        if parts(std::slice::from_ref(&project))?.is_some() {
-            asking.push(project);
-        }
-    }
-    Ok(parts(&asking)?.map(|untrusted| (asking, untrusted)))
-}
-
-impl UntrustedParts {
-    /// Returns the notice that the rules do not apply, and how to change that.
-    pub fn notice(&self) -> Notice {
-        let state = if self.was_trusted {
-            "is no longer trusted, since its files have changed"
-        } else {
-            "is not trusted"
-        };
-        let parts =
-            [("rules that allow something", &self.rules), ("hooks", &self.hooks), ("servers", &self.servers)];
-        let parts = parts.into_iter().filter(|(_, parts)| !parts.is_empty());
-        let parts: Vec<String> =
-            parts.map(|(what, parts)| format!("{what} ({})", parts.join(", "))).collect();
-        Notice::from(format!(
-            "the project {state}, which leaves out its {}; `pintle trust` changes that",
-            parts.join(" and ")
-        ))
-    }
 }
 
 /// Checks rules that a client sets. `place` names them in messages, such as `rules.deny`.
@@ -357,6 +293,13 @@ fn check_rule_names(rules: &Rules) -> Result<(), Failure> {
     })
 }
 
+/// Refuses hooks about tools that look like a mistake for a known one.
+fn check_hook_names(hooks: &HookCommands) -> Result<(), Failure> {
+    check_names(|is_known| {
+        hooks.unknown_tool(is_known).map(|(name, hook)| (name, format!("the hook in {}", hook.source())))
+    })
+}
+
 /// Refuses rules and hooks about tools that look like a mistake for a known one. `find` returns the first name that is not
 /// known, with the rule or hook.
 fn check_names<'a>(find: impl Fn(&dyn Fn(&str) -> bool) -> Option<(&'a str, String)>) -> Result<(), Failure> {
@@ -393,23 +336,6 @@ mod tests {
         let [first, second] = notices.as_slice() else { panic!("{notices:?}") };
         assert!(first.text().contains("there is no event `NoSuchEvent`"), "{first:?}");
         assert!(second.text().contains("there is no event `Another`"), "{second:?}");
-    }
-
-    #[test]
-    fn untrusted_parts_are_a_notice() {
-        let mut untrusted = UntrustedParts { rules: vec!["shell".to_owned()], ..UntrustedParts::default() };
-        assert_eq!(
-            untrusted.notice().text(),
-            "the project is not trusted, which leaves out its rules that allow something (shell); `pintle trust` \
-             changes that"
-        );
-        untrusted.hooks = vec!["a".to_owned(), "b".to_owned()];
-        untrusted.was_trusted = true;
-        assert_eq!(
-            untrusted.notice().text(),
-            "the project is no longer trusted, since its files have changed, which leaves out its rules that allow \
-             something (shell) and hooks (a, b); `pintle trust` changes that"
-        );
     }
 
     #[test]

@@ -14,6 +14,7 @@ use pintle_agent::Principal;
 use pintle_env::{LocalEnvironment, LocalEnvironmentBuilder, without_paths_below};
 
 pub use self::files::rotated_path;
+pub(crate) use self::input::utf8_text;
 pub use self::input::{
     PIPE_TIMEOUT, PipedStdin, piped_stdin, read_private_if_exists, read_stdin, read_stdin_within, read_text,
     read_text_if_exists, read_text_within, stdin_is_terminal,

@@ -1,5 +1,6 @@
 //! `pintle run`: runs a task in a directory, with tools.
 
+mod start_settings;
 mod trust_prompt;
 
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 
 use pintle_agent::{OutcomeStatus, Run, Session, SessionId, TurnLimits, UserMessage};
 use pintle_env::ExecutionEnvironment;
-use pintle_governance::{Mode, Policy};
+use pintle_governance::Policy;
 use pintle_host::attendant::Attendant as _;
 use pintle_host::env_spec::{EnvSpec, EnvironmentChoice};
 use pintle_host::environment::{Confinement, EnvSession, EnvTarget, SandboxState};
@@ -17,9 +18,7 @@ use pintle_host::process_env::ProcessEnv;
 use pintle_host::servers::SessionServers;
 use pintle_host::sessions::worktree::Worktree;
 use pintle_host::sessions::{self, RememberedSettings, SelectedSession, SessionChoice, Sessions};
-use pintle_host::{
-    Host, OpenRequest, OpenSession, ResolvedSession, SessionSpec, SettingSources, Surface, explain,
-};
+use pintle_host::{Host, OpenRequest, OpenSession, ResolvedSession, SessionSpec, Surface, explain};
 use pintle_llm::{AnswerSchema, ToolList};
 use pintle_tools::builtin::read_image;
 use pintle_tui::approve::{Prompter, Question};
@@ -32,6 +31,7 @@ use pintle_tui::terminal::{
 };
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use self::start_settings::{StartDecision, StartSettings};
 use crate::arguments::{OutputFormat, PromptArgs, RunArgs};
 use crate::boxed_future::box_future;
 use crate::commands::sessions::stored_conversation::{self, StoredConversation};
@@ -161,9 +161,10 @@ async fn on_surface(
     let is_mode_given = has_settings || beginning.is_first() && args.policy.mode.is_some();
     let is_effort_given =
         has_settings || beginning.is_first() && args.session.given.contains_key("reasoning-effort");
-    let resolve = || resolve(surface, &args, &beginning, selected.as_ref(), is_mode_given, process_env);
-    let resolved = box_future(resolve).await?;
-    let ResolvedSession { mut spec, remembered, presentation } = resolved;
+    let settings =
+        StartSettings { surface, args: &args, start: &beginning, selected: selected.as_ref(), is_mode_given };
+    let (resolved, notices) = box_future(|| settings.resolve(None, &[], process_env)).await?;
+    let ResolvedSession { mut spec, mut remembered, presentation } = resolved;
     let conversation = args.conversation.clone().with_configuration(&presentation, &args.typed);
     // A resumed session may use another directory than the current one.
     let process_env = &process_env.clone().with_workspace(spec.environment.dir.as_deref());
@@ -185,7 +186,7 @@ async fn on_surface(
     let prompt = if needs_no_prompt { None } else { Some(prompt_source::read(&args.prompt)?) };
     let interrupts = Interrupts::listen()?;
     let host = Host::new(process_env.clone());
-    let model = box_future(|| interrupts.race(host.choose_model(&spec))).await?;
+    let mut model = box_future(|| interrupts.race(host.choose_model(&spec))).await?;
     // Last, so that no failure leaves a worktree behind.
     let worktree = box_future(|| create_worktree(&mut spec, process_env)).await?;
     // In a hook of git, commands in the worktree would work on the repository of the hook.
@@ -194,14 +195,22 @@ async fn on_surface(
     let process_env = of_worktree.as_ref().unwrap_or(process_env);
     // Later, the terminal is in the modes of the conversation, and untrusted parts are left out without a question.
     if surface == RunSurface::Conversation && beginning.is_first() {
-        let environment = EnvironmentChoice::try_from(&spec)?;
-        let decide = || interrupts.race(trust_prompt::decide_trust(&environment, process_env));
-        let decided = box_future(decide).await;
-        if !matches!(decided, Ok(true)) {
-            let removed = remove_worktree(worktree.as_ref(), process_env).await;
-            // The first failure is the one to report.
-            decided.and_then(|_is_trusted| removed)?;
-            return Ok(SurfaceEnd::NotStarted);
+        let ask = || interrupts.race(settings.ask_about_trust(&spec, &notices, process_env));
+        let decision = box_future(ask).await;
+        match decision {
+            Ok(StartDecision::Unchanged) => {}
+            Ok(StartDecision::Changed(changed, chosen)) => {
+                (spec, remembered, model) = (changed.spec, changed.remembered, chosen);
+            }
+            Ok(StartDecision::Quit) => {
+                remove_worktree(worktree.as_ref(), process_env).await?;
+                return Ok(SurfaceEnd::NotStarted);
+            }
+            Err(failure) => {
+                // The first failure is the one to report.
+                let _ = remove_worktree(worktree.as_ref(), process_env).await;
+                return Err(failure.into());
+            }
         }
     }
     let style = console::style(process_env);
@@ -269,35 +278,6 @@ async fn on_surface(
     }
     let result = result.and_then(|ended| closed.map(|()| ended).map_err(CommandFailure::from));
     result.map_err(|failure| failure.map(|failure| interrupts.reclassify(failure)))
-}
-
-/// Returns the settings of a session. In a conversation, the command line is about the first session only.
-async fn resolve(
-    surface: RunSurface,
-    args: &RunArgs,
-    beginning: &SurfaceStart,
-    selected: Option<&SelectedSession>,
-    is_mode_given: bool,
-    process_env: &ProcessEnv,
-) -> Result<ResolvedSession, Failure> {
-    let mut sources = SettingSources::from_selected(args.given()?, selected)?;
-    if is_mode_given {
-        sources.remembered.recorded_mode = None;
-    }
-    if surface == RunSurface::Conversation {
-        // The user can be asked.
-        sources.defaults.policy.mode = Some(Mode::Edit);
-    }
-    let host = Host::new(process_env.clone());
-    let mut resolved = box_future(|| host.resolve(sources)).await?;
-    beginning.apply(&mut resolved);
-    if let Some(selected) = selected.filter(|_| !beginning.is_first()) {
-        // The command line sets the environment of the first session, which may be a different one.
-        let EnvironmentChoice { spec, directory } = selected.environment()?;
-        let environment = &mut resolved.spec.environment;
-        (environment.kind, environment.dir) = (spec.to_string(), directory);
-    }
-    Ok(resolved)
 }
 
 /// Returns the session that the flags name; `None` for a new one.

@@ -166,7 +166,7 @@ fn an_untrusted_project_sets_only_safe_keys() {
 
     let fixture = fixture.with_project("mode = \"auto\"\n");
     let (output, made) = fixture.run(&[]);
-    assert!(!made && output.stderr.contains("not trusted any more"), "{output:?}");
+    assert!(!made && output.stderr.contains("is no longer trusted"), "{output:?}");
 }
 
 #[test]
@@ -230,6 +230,17 @@ fn mistakes_stop_the_command_before_anything_is_sent() {
         assert!(fixture.harness.server.requests().is_empty(), "{output:?}");
         assert_eq!(fixture.pintle(&["models"]).code, Some(2), "{message}");
     }
+    let fixture = Fixture::new().with_user("");
+    let file = fixture.user.path().join("config.toml");
+    std::fs::write(&file, b"model = \"\xFF\"\n").unwrap();
+    let name_of = |output: &CommandOutput| output.stderr.matches(&*file.to_string_lossy()).count();
+    let (output, _) = fixture.run(&[]);
+    assert_eq!((output.code, name_of(&output)), (Some(2), 1), "{output:?}");
+    assert!(output.stderr.contains("config.toml is not valid UTF-8 at byte 10"), "{output:?}");
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    let (output, _) = fixture.run(&[]);
+    assert_eq!((output.code, name_of(&output)), (Some(2), 1), "{output:?}");
     let output = Fixture::new().at_home(pintle(&["models"]).env("PINTLE_TIMEOUT", "soon"));
     assert_eq!(output.code, Some(2), "{output:?}");
     assert!(output.stderr.contains("PINTLE_TIMEOUT: found `soon`, expected a time"), "{output:?}");

@@ -11,7 +11,7 @@ const MAX_LISTED: usize = 20;
 /// Mistake in a file, or in an environment variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// File with line and column, or variable.
+    /// File with line and column, or variable. Empty if the message names the file.
     pub origin: String,
     /// The value found, and the one expected.
     pub message: String,
@@ -19,6 +19,9 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.origin.is_empty() {
+            return f.write_str(&self.message);
+        }
         write!(f, "{}: {}", self.origin, self.message)
     }
 }

@@ -78,6 +78,17 @@ fn mistakes_name_position_value_and_expectation() {
             "[profiles]\n\"a/b\" = {}",
             "line 2, column 1: found the profile `a/b`, expected a name without `/` and `.toml`",
         ),
+        (
+            "[profile.review]\nmode = \"plan\"",
+            "line 1, column 2: `profile`: found a table, expected the name of a profile, or the path of a file; did you \
+             mean `[profiles.review]`?",
+        ),
+        (
+            "profile = { mode = \"plan\" }",
+            "line 1, column 11: `profile`: found a table, expected the name of a profile, or the path of a file; did \
+             you mean `[profiles.NAME]`?",
+        ),
+        ("model = {}", "line 1, column 9: `model`: found a table, expected a text that is not empty"),
         ("[profiles.a]\nmodle = 1", "line 2, column 1: unknown key `modle`; did you mean `model`?"),
         ("[profiles.a]\nprofile = \"b\"", "line 2, column 1: a profile cannot select another one"),
         ("[profiles.a.key_command]", "line 1, column 13: `key_command` cannot be part of a profile"),

@@ -9,10 +9,10 @@ use crate::config_file::problem::Problem;
 use crate::config_file::{File, Setting, user_file};
 use crate::env_spec::EnvSpec;
 use crate::failure::Failure;
-use crate::layers::{Access, ValueKind};
+use crate::layers::ValueKind;
 use crate::named_value;
 use crate::notice::Notice;
-use crate::policy::{Project, TrustedProjects};
+use crate::policy::{self, Project, TrustedProjects};
 use crate::process_env::ProcessEnv;
 
 /// Name of the project's file for messages.
@@ -47,7 +47,7 @@ pub async fn project_root(process_env: &ProcessEnv) -> Result<PathBuf, Failure> 
 /// Returns whether a project's file has keys that count only if the project is trusted.
 #[must_use]
 pub fn needs_trust(file: &File) -> bool {
-    has(file, is_trusted)
+    file.settings.iter().chain(file.profiles.values().flatten()).any(Setting::needs_trust)
 }
 
 impl Configuration {
@@ -89,7 +89,7 @@ impl Configuration {
         let Some(configuration) = Project::read_configuration(&environment).await? else { return Ok(()) };
         let parent = configuration.path.parent().unwrap_or(directory);
         let mut file = File::parse(PROJECT_FILE, parent, &configuration.text);
-        let users = remove(&mut file, is_of_user);
+        let users = remove(&mut file, Setting::is_of_user);
         let users = users.into_iter().chain(file.key_commands.drain(..).map(|_| KEY_COMMAND.to_owned()));
         let users = list(users.collect());
         if !users.is_empty() {
@@ -110,12 +110,8 @@ impl Configuration {
                 let was = project
                     .as_ref()
                     .is_some_and(|project| trusted.has_outdated_trust(EnvSpec::LOCAL, project));
-                let change = if was { " any more, since its files have changed" } else { "" };
-                let keys = list(remove(&mut file, is_trusted));
-                self.notices.push(Notice::from(format!(
-                    "the project is not trusted{change}, which leaves out {keys} of {PROJECT_FILE}; `pintle trust` \
-                     changes that"
-                )));
+                let keys = list(remove(&mut file, Setting::needs_trust));
+                self.notices.push(policy::untrusted_notice(&format!("{keys} of {PROJECT_FILE}"), was));
             }
         }
         self.project = file;
@@ -165,22 +161,6 @@ impl Configuration {
         let known: Vec<&str> = profiles.into_iter().collect();
         format!("there is no profile `{name}`; expected one of {}", known.join(", "))
     }
-}
-
-/// Returns whether only the user's file can have the setting.
-pub(super) fn is_of_user(setting: &Setting) -> bool {
-    let row = setting.key.row;
-    let is_profile_file = row.kind == ValueKind::Profile && keys::is_profile_file(&setting.value);
-    row.access == Access::User || is_profile_file
-}
-
-/// Returns whether a project can have the setting only if it is trusted.
-pub(super) fn is_trusted(setting: &Setting) -> bool {
-    setting.key.row.access == Access::Trusted
-}
-
-fn has(file: &File, mut condition: impl FnMut(&Setting) -> bool) -> bool {
-    file.settings.iter().chain(file.profiles.values().flatten()).any(&mut condition)
 }
 
 /// Removes settings, and returns their names.

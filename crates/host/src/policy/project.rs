@@ -1,6 +1,7 @@
 //! Files in which a project declares permissions of agents.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use pintle_env::{EnvError, ExecutionEnvironment, ExecutionEnvironmentExt as _, FileContent, ReadLimits};
@@ -9,7 +10,9 @@ use pintle_store::Hash;
 use pintle_tools::gate::CommandLine;
 use serde_json::Value;
 
+use crate::config_file::File;
 use crate::failure::{Failure, OrFailure as _};
+use crate::process_env;
 
 /// Directory of a project's own files.
 pub const DIRECTORY: &str = WorkspacePolicy::SETTINGS;
@@ -157,6 +160,12 @@ impl Project {
         self.file(CONFIGURATION).map(|(_, text)| text)
     }
 
+    /// Returns the parsed file with values for flags; `None` if the project has none.
+    pub(super) fn configuration_file(&self) -> Option<File> {
+        let (name, text) = self.file(CONFIGURATION)?;
+        Some(File::parse(&name, &self.root.join(DIRECTORY), text))
+    }
+
     /// Returns the MCP server file, and its name for messages.
     pub(crate) fn server_file(&self) -> Option<(String, &str)> {
         let (_, text) = self.files.iter().find(|(file, _)| *file == SERVERS)?;
@@ -174,6 +183,15 @@ impl Project {
         let hooks = self.hooks.iter().filter_map(|hook| CommandLine::parse(hook.command()).launcher());
         let of_server = |server: &ProjectServer| CommandLine::of_words(server.words.clone()).launcher();
         hooks.chain(self.servers.iter().filter_map(of_server)).collect()
+    }
+
+    /// Returns the files in it that its hooks and servers seem to run, and that are missing or cannot be read.
+    pub fn missing_programs(&self) -> Vec<&Path> {
+        let hooks = self.hooks.iter().filter_map(|hook| hook.command().split_whitespace().next());
+        let servers = self.servers.iter().filter_map(|server| server.words.first().map(String::as_str));
+        let started: Vec<&str> = hooks.chain(servers).map(|word| word.trim_matches(['"', '\''])).collect();
+        let missing = self.programs.iter().filter(|(_, hash)| hash.is_none()).map(|(path, _)| path);
+        missing.filter(|path| seems_run(path, &started)).collect()
     }
 
     fn file(&self, name: &str) -> Option<(String, &str)> {
@@ -221,6 +239,18 @@ fn parse_project_servers(text: &str) -> Vec<ProjectServer> {
         ProjectServer { name: name.clone(), words: words.collect(), directory }
     });
     started.collect()
+}
+
+/// Returns whether a path that a command names is probably a program: the first word of one of the commands, or a file with an
+/// extension. Other words, such as the name of a subcommand, name no file.
+fn seems_run(path: &Path, started: &[&str]) -> bool {
+    let Some(name) = path.file_name().and_then(OsStr::to_str) else { return false };
+    let is_started = |word: &&str| word.contains('/') && Path::new(word).file_name() == path.file_name();
+    let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+    let has_extension = extension.starts_with(|c: char| c.is_ascii_alphabetic());
+    // Quoted lines, assignments, patterns, addresses and versions of packages.
+    let is_plain = !name.contains(|c: char| c.is_whitespace() || matches!(c, '=' | '*' | '?' | ':' | '@'));
+    started.iter().any(is_started) || has_extension && is_plain
 }
 
 /// Returns the path of the MCP server file of a project with this root.
@@ -343,7 +373,7 @@ async fn read_file(environment: &dyn ExecutionEnvironment, path: &Path) -> Resul
 }
 
 fn parse_text(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
-    String::from_utf8(bytes).or_usage(&format!("{} is not valid UTF-8", path.display()))
+    process_env::utf8_text(&path.display().to_string(), bytes)
 }
 
 #[cfg(test)]

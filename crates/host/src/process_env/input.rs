@@ -124,9 +124,14 @@ fn bounded_text(limit: u64, what: &str, source: impl Read) -> Result<String, Fai
     if bytes.len() as u64 > limit {
         return Err(Failure::usage(format!("{what} is larger than {} MiB", limit >> 20)));
     }
+    utf8_text(what, bytes)
+}
+
+/// Returns bytes as text. `what` names their source in errors.
+pub(crate) fn utf8_text(what: &str, bytes: Vec<u8>) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|error| {
         let position = error.utf8_error().valid_up_to() + 1;
-        Failure::usage(format!("{what} is not valid UTF-8: invalid byte {position}"))
+        Failure::usage(format!("{what} is not valid UTF-8 at byte {position}"))
     })
 }
 
@@ -142,7 +147,7 @@ mod tests {
     fn text_is_bounded_and_utf8() {
         assert_eq!(bounded_text(MAX_TEXT, "it", b"hello".as_slice()).unwrap(), "hello");
         let failure = bounded_text(MAX_TEXT, "it", b"a\xFF".as_slice()).unwrap_err();
-        assert_eq!(failure.message(), "it is not valid UTF-8: invalid byte 2");
+        assert_eq!(failure.message(), "it is not valid UTF-8 at byte 2");
         let failure = bounded_text(MAX_TEXT, "it", io::repeat(b'a')).unwrap_err();
         assert_eq!(failure.message(), "it is larger than 8 MiB");
     }

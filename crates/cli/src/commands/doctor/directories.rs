@@ -13,6 +13,7 @@ use pintle_tui::render::plural;
 use rustix::fs::{Access, access, statvfs};
 
 use super::report::DoctorCheck;
+use pintle_host::failure::Failure;
 
 /// Free space below which sessions may soon fail to be kept.
 const LITTLE_SPACE: u64 = 256 << 20;
@@ -35,7 +36,7 @@ pub(super) fn configuration(process_env: &ProcessEnv) -> DoctorCheck {
     };
     let shown = directory.display();
     if let Err(failure) = check_user_file(process_env) {
-        return DoctorCheck::problem(name, failure.message(), "correct the file");
+        return DoctorCheck::problem(name, with_details(&failure), "correct the file");
     }
     match mode(&directory) {
         None => DoctorCheck::ok(name, format!("{shown}, which does not exist yet")),
@@ -45,6 +46,15 @@ pub(super) fn configuration(process_env: &ProcessEnv) -> DoctorCheck {
             format!("`chmod go-w {shown}`"),
         ),
         Some(_) => DoctorCheck::ok(name, shown.to_string()),
+    }
+}
+
+/// Returns the message of a failure with its details, within a line.
+fn with_details(failure: &Failure) -> String {
+    let details: Vec<&str> = failure.details_without_hints().lines().map(str::trim).collect();
+    match details.is_empty() {
+        true => failure.message(),
+        false => format!("{}: {}", failure.message(), details.join("; ")),
     }
 }
 
@@ -212,6 +222,14 @@ mod tests {
         assert_eq!(state(&missing), DoctorCheck::ok("state", "0 MiB"));
         own.write_private(&directory.path().join("own/config.toml"), "[key_command]\nx = 1\n").unwrap();
         assert_eq!(configuration(&own).status, CheckStatus::Problem);
+        let file = directory.path().join("own/config.toml");
+        own.write_private(&file, "modle = 1\nmode = \"aut\"\n").unwrap();
+        let name = file.display();
+        let message = format!(
+            "the configuration has 2 mistakes: {name}: line 1, column 1: unknown key `modle`; did you mean `model`?; \
+             {name}: line 2, column 8: `mode`: found \"aut\", expected one of plan, ask, edit, auto; did you mean `auto`?"
+        );
+        assert_eq!(configuration(&own), DoctorCheck::problem("configuration", message, "correct the file"));
         let nothing = ProcessEnv::from_variables([]);
         assert_eq!(
             (configuration(&nothing).status, store(&nothing).await.status),

@@ -71,15 +71,17 @@ async fn read_declarations_with(
     let mut declarations = Declarations::collect(&loaded.server_files, &more, process_env)?;
     if let Some(untrusted) = loaded.untrusted.filter(|untrusted| !untrusted.servers.is_empty()) {
         process_env.notices().report(untrusted.notice());
-        declarations.problems.extend(untrusted.servers.iter().map(|server| untrusted_server(server)));
+        let state = untrusted.state();
+        declarations.problems.extend(untrusted.servers.iter().map(|server| untrusted_server(server, state)));
     }
     Ok(declarations)
 }
 
-/// Returns the reason why a server of a project is left out. `server` is its name, followed by its program.
-fn untrusted_server(server: &str) -> String {
+/// Returns the reason why a server of a project is left out. `server` is its name, followed by its program, and `state` the
+/// state of the project.
+fn untrusted_server(server: &str, state: &str) -> String {
     let (name, program) = server.split_once(' ').unwrap_or((server, ""));
-    format!("server `{name}` {program}: the project is not trusted; `pintle trust` changes that")
+    format!("server `{name}` {program}: the project {state}; `pintle trust` changes that")
 }
 
 fn select_declarations(

@@ -10,8 +10,21 @@ use pintle_tui::approve::Prompter;
 use pintle_tui::console;
 use pintle_tui::render::Section;
 
+use crate::commands::trust;
+
 /// Prompt of the question.
 const PROMPT: &str = "Trust its current state? [y]es, [n]o (start without these), [q]uit: ";
+
+/// Decision about the project of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TrustDecision {
+    /// The user trusts it from now on, so that more of its settings apply.
+    Trusted,
+    /// No question was asked, or the user refused. The settings apply as they are.
+    Unchanged,
+    /// The conversation does not start.
+    Quit,
+}
 
 /// Answer to the question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,22 +35,22 @@ enum TrustAnswer {
 }
 
 /// Asks whether the project is trusted, if it declares something to trust and has no decision about its current state.
-/// Stores the answer. Returns whether the conversation may start.
+/// Stores the answer.
 ///
 /// Without a terminal, and for projects that are not on this machine, no question is asked and untrusted parts are left
-/// out.
-pub(crate) async fn decide_trust(
+/// out. A project with a mistake that would keep sessions from starting is not trusted: the mistake is a usage failure.
+pub(super) async fn decide_trust(
     choice: &EnvironmentChoice,
     process_env: &ProcessEnv,
-) -> Result<bool, Failure> {
+) -> Result<TrustDecision, Failure> {
     if choice.spec != EnvSpec::Local || !Prompter::has_terminal() {
-        return Ok(true);
+        return Ok(TrustDecision::Unchanged);
     }
     let environment = process_env.local_environment(&process_env.directory(choice.directory.as_deref())?)?;
     let name = choice.spec.to_string();
     let Some((projects, parts)) = policy::find_undecided_projects(&environment, &name, process_env).await?
     else {
-        return Ok(true);
+        return Ok(TrustDecision::Unchanged);
     };
     let prompter = Prompter::from_process(console::style(process_env), None, false);
     let (head, sections) = question(&projects, &parts);
@@ -49,42 +62,42 @@ pub(crate) async fn decide_trust(
         }
     };
     let mut trusted = TrustedProjects::open(process_env)?;
-    if answer == TrustAnswer::Quit {
-        return Ok(false);
-    }
-    for project in &projects {
-        if answer == TrustAnswer::Trust {
-            trusted.add(&name, project, process_env)?;
-        } else {
-            trusted.refuse(&name, project, process_env)?;
+    match answer {
+        TrustAnswer::Quit => Ok(TrustDecision::Quit),
+        TrustAnswer::Refuse => {
+            for project in &projects {
+                trusted.refuse(&name, project, process_env)?;
+            }
+            Ok(TrustDecision::Unchanged)
+        }
+        TrustAnswer::Trust => {
+            trust::check(&projects, process_env)?;
+            for project in &projects {
+                trusted.add(&name, project, process_env)?;
+            }
+            Ok(TrustDecision::Trusted)
         }
     }
-    Ok(true)
 }
 
-/// Returns the head of the question, and a section for each kind of declaration of the project.
+/// Returns the head of the question, and a section with everything that trust grants.
 fn question(projects: &[Project], parts: &UntrustedParts) -> (String, Vec<Section>) {
     let roots: Vec<String> = projects.iter().map(|project| project.root.display().to_string()).collect();
     let root = roots.join(" and ");
     let head = if parts.was_trusted {
         format!(
-            "The project in {root} has changed since you trusted it. It can run commands and allow calls only if you trust it again"
+            "The project in {root} has changed since you trusted it. It can change settings, run commands and allow calls only if you trust it again"
         )
     } else {
-        format!("The project in {root} can run commands and allow calls only if you trust it")
+        format!(
+            "The project in {root} can change settings, run commands and allow calls only if you trust it"
+        )
     };
-    let hooks = parts.hooks.iter().map(|command| format!("hook: {command}"));
-    let servers = parts.servers.iter().map(|server| format!("server: {server}"));
-    let rules = parts.rules.iter().map(|rule| format!("allowed without asking: {rule}"));
     let launchers: BTreeSet<String> = projects.iter().flat_map(Project::launchers).collect();
     let launchers =
         launchers.iter().map(|launcher| format!("not covered by trust: the files that `{launcher}` runs"));
-    (
-        head,
-        vec![Section::text(
-            &hooks.chain(servers).chain(rules).chain(launchers).collect::<Vec<_>>().join("\n"),
-        )],
-    )
+    let lines: Vec<String> = parts.lines().into_iter().chain(launchers).collect();
+    (head, vec![Section::text(&lines.join("\n"))])
 }
 
 impl TrustAnswer {

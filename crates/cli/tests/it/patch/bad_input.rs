@@ -61,7 +61,7 @@ fn garbage_is_rejected() {
     let harness = Harness::new();
     let patch = harness.directory.path().join("patch");
     std::fs::write(&patch, garbage(1 << 20)).unwrap();
-    assert_fails(&harness.run_memory_limited(&["apply"], &patch), 2, "is not valid UTF-8: invalid byte ");
+    assert_fails(&harness.run_memory_limited(&["apply"], &patch), 2, "is not valid UTF-8 at byte ");
     let text: Vec<u8> = garbage(1 << 20).into_iter().map(|byte| byte & 0x7F).collect();
     std::fs::write(&patch, &text).unwrap();
     assert_fails(

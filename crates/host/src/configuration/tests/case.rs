@@ -7,10 +7,10 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::super::load::{is_of_user, is_trusted, remove};
+use super::super::load::remove;
 use super::super::{Configuration, GivenSettings, SettingSources, layers};
 use super::projection;
-use crate::config_file::File;
+use crate::config_file::{File, Setting};
 use crate::layers::{Resolved, merge};
 use crate::process_env::ProcessEnv;
 use crate::sessions::{RememberedFlags, RememberedSettings};
@@ -60,9 +60,9 @@ impl Case {
 
     fn configuration(&self) -> Configuration {
         let mut project = File::parse("project", Path::new("/p"), &self.project);
-        remove(&mut project, is_of_user);
+        remove(&mut project, Setting::is_of_user);
         if self.untrusted {
-            remove(&mut project, is_trusted);
+            remove(&mut project, Setting::needs_trust);
         }
         let mut configuration = Configuration {
             user: File::parse("user", Path::new("/c"), &self.user),

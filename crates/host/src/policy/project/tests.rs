@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use pintle_env::{LocalEnvironment, Metadata};
 
 use super::*;
-use crate::policy::ProjectFiles;
+use crate::policy::{ProjectFiles, check_project};
 
 /// Counts the operations that look at files, and records the paths that they read.
 #[derive(Debug)]
@@ -150,4 +150,52 @@ async fn a_file_that_leads_to_a_repository_ends_the_levels_too() {
     let projects = Project::read_all(&environment).await.unwrap();
     let roots: Vec<&Path> = projects.iter().map(|project| project.root.as_path()).collect();
     assert_eq!(roots, [root.join("a/b"), root.join("a")]);
+}
+
+#[tokio::test]
+async fn missing_programs_are_files_that_commands_seem_to_run() {
+    for (command, missing) in [
+        ("sh check.sh", vec!["check.sh"]),
+        ("sh there.sh", vec![]),
+        ("./check", vec!["check"]),
+        ("\"$PINTLE_PROJECT_DIR\"/check --strict", vec!["check"]),
+        ("cargo test --package sub", vec![]),
+        ("MODE=a.b ./there.sh", vec!["a.b"]),
+        ("rg '*.rs' && npx tool@1.2", vec![]),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        write(&root.join("there.sh"), "exit 0\n");
+        write(
+            &root.join(".pintle/hooks.toml"),
+            &format!("[[Stop]]\ncommand = '{}'\n", command.replace('\'', "")),
+        );
+        let projects = Project::read_all(&CountingEnvironment::new(&root)).await.unwrap();
+        let expected: Vec<PathBuf> = missing.iter().map(|name| root.join(name)).collect();
+        assert_eq!(projects[0].missing_programs(), expected, "{command}");
+    }
+}
+
+#[tokio::test]
+async fn a_project_with_a_mistake_is_named_before_it_is_trusted() {
+    for (file, text, expected) in [
+        ("rules.toml", "allow = [\"read_fil\"]", Some("did you mean read_file")),
+        (
+            "hooks.toml",
+            "[[PreToolUse]]\nmatcher = \"shel\"\ncommand = \"true\"",
+            Some("the unknown tool `shel`"),
+        ),
+        ("config.toml", "mode = \"aut\"", Some(".pintle/config.toml: line 1, column 8: `mode`")),
+        ("config.toml", "mode = \"auto\"", None),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        write(&root.join(".pintle").join(file), text);
+        let projects = Project::read_all(&CountingEnvironment::new(&root)).await.unwrap();
+        let message = check_project(&projects[0]).err().map(|failure| failure.message());
+        match (&message, expected) {
+            (Some(message), Some(expected)) => assert!(message.contains(expected), "{message}"),
+            (message, expected) => assert_eq!(message.as_deref(), expected, "{file}"),
+        }
+    }
 }
