@@ -443,6 +443,7 @@ impl SessionRun<'_> {
             directory: &directory,
             environment: format!("{name}, {}", env_session.sandbox().recorded_name()),
             tools: Arc::clone(&environment),
+            guard: env_session.guarded_watch(),
             offered,
             stored,
             report_configuration: |process_env| {
