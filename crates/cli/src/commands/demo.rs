@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use pintle_agent::Toolset;
 use pintle_env::{EnvError, ExecRequest, ExecutionEnvironment as _, LocalEnvironment};
+use pintle_host::limit_sources::LimitSources;
 use pintle_host::{Host, OpenRequest, OpenSession, SandboxLevel, SessionSpec, Surface};
 use pintle_testkit::Script;
 
@@ -204,7 +205,7 @@ async fn run_agent(
     let closed = environment.close().await;
     let report = report?;
     closed?;
-    let failure = explain::outcome(&report.outcome, &model.route);
+    let failure = explain::outcome(&report.outcome, &model.route, &LimitSources::default(), report.reached);
     // Do not start another test run after an interruption.
     let result = match &failure {
         Some(failure) if failure.kind() == FailureKind::Interrupted => None,

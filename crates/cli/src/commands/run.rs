@@ -162,7 +162,7 @@ async fn on_surface(
         has_settings || beginning.is_first() && args.session.given.contains_key("reasoning-effort");
     let resolve = || resolve(surface, &args, &beginning, selected.as_ref(), is_mode_given, process_env);
     let resolved = box_future(resolve).await?;
-    let ResolvedSession { mut spec, remembered, presentation } = resolved;
+    let ResolvedSession { mut spec, remembered, presentation, origins } = resolved;
     let conversation = args.conversation.clone().with_configuration(&presentation, &args.typed);
     // A resumed session may use another directory than the current one.
     let process_env = &process_env.clone().with_workspace(spec.environment.dir.as_deref());
@@ -258,6 +258,7 @@ async fn on_surface(
         offered: opened.offered,
         effort: opened.effort,
         limits: opened.limits,
+        limit_sources: opened.limit_sources.with_origins(origins),
         is_stored: opened.is_stored,
         is_resumed: opened.is_resumed,
     };
@@ -381,6 +382,7 @@ struct SessionRun<'a> {
     offered: ToolList,
     effort: Option<String>,
     limits: TurnLimits,
+    limit_sources: pintle_host::limit_sources::LimitSources,
     is_stored: bool,
     is_resumed: bool,
 }
@@ -471,7 +473,7 @@ impl SessionRun<'_> {
         interrupts: &Interrupts,
     ) -> Result<SurfaceEnd, CommandFailure> {
         let Self { args, prompt, answers, prompter, session, servers, model, .. } = self;
-        let Self { limits, is_stored, is_resumed, .. } = self;
+        let Self { limits, limit_sources, is_stored, is_resumed, .. } = self;
         let style = console::style(process_env);
         let environment = env_session.environment();
         let directory = environment.working_directory().to_path_buf();
@@ -507,7 +509,7 @@ impl SessionRun<'_> {
         servers.close().await;
         // Any other failure takes precedence over denied calls.
         let unwritten = write_last_message(args, &report.outcome.text, interrupts).await.err();
-        let failure = explain::outcome(&report.outcome, &model.route)
+        let failure = explain::outcome(&report.outcome, &model.route, &limit_sources, report.reached)
             .or_else(|| report.failure())
             .or(unwritten)
             .or_else(|| prompter.failure().filter(|_| view.tells_denials()));
