@@ -54,6 +54,21 @@ fn a_grant_without_network_holds_commands_or_starts_nothing() {
     }
 }
 
+/// A flag allows more, but cannot exceed the grant.
+#[test]
+fn a_reached_budget_of_a_grant_is_named() {
+    let call = "[[turn]]\n[[turn.call]]\ntool = \"Read\"\narguments = { file_path = \"file\" }\n";
+    let user = User::new(&format!("{}[[turn]]\ntext = \"Done.\"\n", call.repeat(2)));
+    let granted = grant(&user, "g.json", "/", true);
+    let text = std::fs::read_to_string(&granted).unwrap();
+    let text = text.replace("\"network\"", "\"budget\": { \"tool_calls\": 1 }, \"network\"");
+    std::fs::write(&granted, text).unwrap();
+    let output = run(&user, &["--max-calls", "9"], &granted);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{error}");
+    assert!(error.contains("it is a limit of the grant, which flags cannot raise"), "{error}");
+}
+
 #[test]
 fn what_goes_on_under_another_grant_can_only_narrow() {
     let user = User::new("[[turn]]\ntext = \"Done.\"\n".repeat(4).as_str());

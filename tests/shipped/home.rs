@@ -34,6 +34,24 @@ fn a_run_hides_keys_without_a_home_in_the_variables() {
 }
 
 #[test]
+fn variables_that_name_no_usable_directory_are_refused() {
+    let user = User::new("[[turn]]\ntext = \"Done.\"");
+    let file = user.at("file");
+    std::fs::write(&file, "").unwrap();
+    let relative = Path::new("relative");
+    for (name, value, expected) in [
+        ("PINTLE_STATE_DIR", relative, "PINTLE_STATE_DIR is relative: expected an absolute path"),
+        ("PINTLE_CONFIG_DIR", relative, "PINTLE_CONFIG_DIR is relative: expected an absolute path"),
+        ("PINTLE_CONFIG_DIR", file.as_path(), "a file: expected a directory"),
+    ] {
+        let output = user.command(&["sessions", "list"]).env(name, value).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && error.contains(expected), "{name}: {error}");
+        assert!(!user.project().join(relative).exists(), "{name}");
+    }
+}
+
+#[test]
 fn keys_are_hidden_below_each_home_of_the_user() {
     let user = User::new("[[turn]]\ntext = \"Done.\"");
     let of_database = nix::unistd::User::from_uid(nix::unistd::Uid::current()).unwrap().unwrap().dir;

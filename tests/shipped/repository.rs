@@ -45,10 +45,12 @@ fn backups(user: &User) -> Vec<std::path::PathBuf> {
 
 #[test]
 fn a_removed_history_is_restored() {
-    for (level, condition) in
-        [("full", pintle_test_conditions::BUBBLEWRAP), ("writes", pintle_test_conditions::LANDLOCK)]
-    {
-        if !condition.is_present() {
+    for (level, condition) in [
+        ("full", Some(pintle_test_conditions::BUBBLEWRAP)),
+        ("writes", Some(pintle_test_conditions::LANDLOCK)),
+        ("off", None),
+    ] {
+        if condition.is_some_and(|condition| !condition.is_present()) {
             continue;
         }
         for removal in [
@@ -67,6 +69,8 @@ fn a_removed_history_is_restored() {
         ] {
             let user = user_with_history(removal);
             let output = user.run_command("Go").args(["--sandbox", level]).output().unwrap();
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(!errors.contains("changed the protected file"), "{level}, {removal}: {errors}");
             let history = git(&user, &["log", "--format=%s"]);
             assert!(history.ends_with("two\none\n"), "{level}, {removal}: {history} {output:?}");
             git(&user, &["fsck", "--connectivity-only"]);

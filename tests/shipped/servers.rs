@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
+use super::repository::{add_history, git};
 use super::user::User;
 use super::worktrees::is_confined;
 
@@ -34,6 +35,22 @@ fn a_server_that_the_sandbox_hides_is_explained() {
     user.run("Find a tool");
     let reason = format!("`{server}` exists, but the sandbox hides it: move it to another directory");
     assert!(user.request(1).contains(&reason), "{}", user.request(1));
+}
+
+/// A server starts before the first command, and passes no gate.
+#[test]
+fn a_history_that_a_server_removes_is_restored() {
+    if !is_confined() {
+        return;
+    }
+    let user = User::new(SEARCHING);
+    user.pintle(&["mcp", "add", "test", "--", "sh", "-c", "rm -rf .git/objects; touch removed"]);
+    add_history(&user);
+    let output = user.run_command("Find a tool").output().unwrap();
+    assert!(user.project().join("removed").exists(), "{output:?}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("removed part of the git history"), "{errors}");
+    assert_eq!(git(&user, &["log", "--format=%s"]), "two\none\n", "{errors}");
 }
 
 /// Changes a script of a server, or makes another one with its name in the directory of the session, and then uses the server.

@@ -140,6 +140,26 @@ fn the_output_of_the_users_own_command_reaches_the_model_without_progress_frames
     assert!(requests.iter().any(|request| request.contains(folded)), "{requests:?}");
 }
 
+/// Such a command passes no gate.
+#[test]
+fn a_history_that_the_users_own_command_removes_is_restored() {
+    if !is_confined() {
+        return;
+    }
+    for flags in [&["--no-sandbox"][..], &[]] {
+        let user = User::new("[[turn]]\ntext = \"Seen.\"");
+        add_history(&user);
+        let url = user.model.base_url(Dialect::AnthropicMessages);
+        let arguments = ["chat", "--provider", "anthropic", "--base-url", &url];
+        let mut terminal = start(&user, &[&arguments[..], flags].concat());
+        terminal.type_keys("!rm -rf .git\r");
+        terminal.wait_for_text("a command removed part of the git history");
+        assert_eq!(git(&user, &["log", "--format=%s"]), "two\none\n", "{flags:?}");
+        leave(terminal);
+        assert_eq!(git(&user, &["log", "--format=%s"]), "two\none\n", "{flags:?}");
+    }
+}
+
 /// Returns the directories of the sessions that are kept.
 fn kept(user: &User) -> Vec<std::path::PathBuf> {
     let sessions = std::fs::read_dir(user.at(".local/state/pintle/sessions/sessions")).unwrap();

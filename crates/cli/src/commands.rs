@@ -70,6 +70,7 @@ pub(crate) async fn run_and_report(
 
 async fn dispatch(arguments: Arguments, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
     let Arguments { command, typed } = arguments;
+    process_env.check_directories()?;
     let command = box_future(|| crate::config::complete(command, &typed, process_env)).await?;
     let exit = match command {
         Command::Chat(args) => box_future(|| run::chat(*args, process_env)).await?,

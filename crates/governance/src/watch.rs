@@ -438,20 +438,47 @@ fn describe(
         .filter(|path| !held.iter().any(|held| path.starts_with(held)))
         .filter(|path| !is_harmless(path, before, after));
     let changed: Vec<&PathBuf> = changed.collect();
-    let first = changed.first()?;
-    let more = match changed.len() {
-        1 => String::new(),
-        more => format!(" and {} more", more - 1),
-    };
+    if changed.is_empty() {
+        return None;
+    }
     let cause = match changed.iter().all(|path| replaced.contains(*path)) {
         true => "a process outside the sandbox, or a command after it,",
         false => "a command",
+    };
+    let is_repository = |path: &PathBuf| before.locations.entries.get(path) == Some(&GitEntry::Directory);
+    let lost = changed.iter().copied().filter(|path| is_repository(path) && !after.files.contains_key(*path));
+    let lost: Vec<&PathBuf> = lost.collect();
+    let is_lost = |path: &PathBuf| lost.iter().any(|lost| path.starts_with(lost));
+    let rest: Vec<&PathBuf> = changed.into_iter().filter(|path| !is_lost(path)).collect();
+    let mut text = String::new();
+    for repository in &lost {
+        let repository = repository.display();
+        let _ = writeln!(
+            text,
+            "{cause} removed or moved the repository {repository} with its history; move it back or clone it again"
+        );
+    }
+    text.push_str(&describe_files(&rest, cause, before, after));
+    if text.len() > MAX_DIFF {
+        let end = (0..=MAX_DIFF).rev().find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or(0));
+        text.push_str("\n… the rest is not shown");
+    }
+    Some(text.trim_end().to_owned())
+}
+
+/// Describes the differences of these files; empty without files.
+fn describe_files(changed: &[&PathBuf], cause: &str, before: &Snapshot, after: &Snapshot) -> String {
+    let Some(first) = changed.first() else { return String::new() };
+    let more = match changed.len() {
+        1 => String::new(),
+        more => format!(" and {} more", more - 1),
     };
     let mut text = format!(
         "{cause} changed the protected file {}{more}, which can run programs later; review the change and revert it unless you want it",
         first.display()
     );
-    for path in &changed {
+    for path in changed {
         let (old, new) = (before.files.get(*path), after.files.get(*path));
         if let (Some(old), Some(new)) = (old, new)
             && let Some((old, new)) = old.differing_modes(new)
@@ -470,12 +497,7 @@ fn describe(
         let name = path.display().to_string();
         let _ = write!(text, "\n{}", diff.unified_diff().header(&name, &name));
     }
-    if text.len() > MAX_DIFF {
-        let end = (0..=MAX_DIFF).rev().find(|end| text.is_char_boundary(*end));
-        text.truncate(end.unwrap_or(0));
-        text.push_str("\n… the rest is not shown");
-    }
-    Some(text.trim_end().to_owned())
+    text
 }
 
 #[async_trait]

@@ -7,6 +7,7 @@ use pintle_governance::{AtLimit, BudgetApprover, BudgetLimits, SessionBudget, Un
 
 use crate::attendant::Attendant;
 use crate::failure::{Failure, OrFailure as _};
+use crate::limit_sources::{LimitFile, LimitSources};
 use crate::policy::Project;
 use crate::process_env::{self, ProcessEnv};
 use crate::sessions::Sessions;
@@ -46,24 +47,27 @@ impl BudgetChoice {
     }
 }
 
-/// Loads the limits of a run in these projects. Flags replace limits of the user's file, and project files can only lower them.
+/// Loads the limits of a run in these projects, and their sources. Flags replace limits of the user's file, and project files can only lower them.
 ///
 /// A file with mistakes is a usage failure: an unrecognised part could be a limit.
 pub fn load(
     choice: &BudgetChoice,
     projects: &[Project],
     process_env: &ProcessEnv,
-) -> Result<BudgetLimits, Failure> {
-    let mut limits = user_limits(process_env)?;
+) -> Result<(BudgetLimits, LimitSources), Failure> {
+    let user = user_limits(process_env)?;
+    let mut limits = user.as_ref().map(|file| file.limits).unwrap_or_default();
+    let mut sources = LimitSources { chosen: choice.limits, user, ..LimitSources::default() };
     choice.apply(&mut limits);
     for project in projects {
         if let Some((name, text)) = project.budget() {
             let of_project = BudgetLimits::parse(&name, text)
                 .or_usage("the project's budget file is wrong, so nothing runs")?;
             limits = limits.lowered_to(&of_project);
+            sources.projects.push(LimitFile { name, limits: of_project });
         }
     }
-    Ok(limits)
+    Ok((limits, sources))
 }
 
 /// Returns the limits without cost limits, for a free model without a price.
@@ -74,14 +78,14 @@ pub(crate) fn without_cost_limits(mut limits: BudgetLimits) -> BudgetLimits {
     limits
 }
 
-fn user_limits(process_env: &ProcessEnv) -> Result<BudgetLimits, Failure> {
-    let Some(directory) = process_env.configuration_directory() else { return Ok(BudgetLimits::default()) };
+/// Reads the budget file of the user; `None` without one.
+fn user_limits(process_env: &ProcessEnv) -> Result<Option<LimitFile>, Failure> {
+    let Some(directory) = process_env.configuration_directory() else { return Ok(None) };
     let path = directory.join("budget.toml");
-    match process_env::read_text_if_exists("budget file", &path)? {
-        None => Ok(BudgetLimits::default()),
-        Some(text) => BudgetLimits::parse(&path.display().to_string(), &text)
-            .or_usage("the budget file is wrong, so nothing runs"),
-    }
+    let Some(text) = process_env::read_text_if_exists("budget file", &path)? else { return Ok(None) };
+    let name = path.display().to_string();
+    let limits = BudgetLimits::parse(&name, &text).or_usage("the budget file is wrong, so nothing runs")?;
+    Ok(Some(LimitFile { name, limits }))
 }
 
 /// Returns the limits of the session itself. The time limit applies to each run.

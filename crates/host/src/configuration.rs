@@ -101,6 +101,8 @@ pub struct ResolvedSession {
     pub remembered: RememberedSettings,
     /// Keys of the configuration that are no settings of a session, such as those for the terminal.
     pub presentation: BTreeMap<&'static str, String>,
+    /// Origins of the settings that are not defaults, by path. The last one has decided.
+    pub origins: BTreeMap<&'static str, Vec<ValueOrigin>>,
 }
 
 /// The merged settings of a session, and their sources.
@@ -147,11 +149,11 @@ impl Host {
         {
             remembered.flags.insert(keys::PROFILE.to_owned(), vec![name.clone()]);
         }
-        let mut spec = resolved.spec;
+        let Resolved { mut spec, origins, .. } = resolved;
         if let Some(file) = &given.grant {
             spec.policy.grant = Some(grant::read_file(file)?);
         }
-        Ok(ResolvedSession { spec, remembered, presentation })
+        Ok(ResolvedSession { spec, remembered, presentation, origins })
     }
 }
 

@@ -356,7 +356,7 @@ impl EnvSession {
 
     /// Returns the environment for MCP servers. The user's own file may place a server outside of the sandbox.
     pub fn server_environment(&self) -> Arc<dyn ExecutionEnvironment> {
-        Arc::clone(&self.server_environment)
+        self.repositories.guard_programs(Arc::clone(&self.server_environment))
     }
 
     /// Routes the calls of tools through another environment, which `wrap` returns for this one, such as an editor with

@@ -1,9 +1,10 @@
 //! Converts failed model calls and unsuccessful outcomes into failures with hints.
 
-use pintle_agent::{Outcome, OutcomeStatus};
+use pintle_agent::{Outcome, OutcomeStatus, ReachedBudget};
 use pintle_llm::{ErrorInfo, ErrorKind, Retry};
 
 use crate::failure::{Failure, FailureKind};
+use crate::limit_sources::LimitSources;
 use crate::route::Route;
 
 /// Converts the error of a model call into a failure.
@@ -21,19 +22,26 @@ pub fn model_error(error: &ErrorInfo, route: &Route) -> Failure {
     }
 }
 
-/// Converts the outcome of a run into a failure, unless it was successful.
-pub fn outcome(outcome: &Outcome, route: &Route) -> Option<Failure> {
+/// Converts the outcome of a run into a failure, unless it was successful. `reached` is the limit of the budget that ended the
+/// run, and a hint names its source.
+pub fn outcome(
+    outcome: &Outcome,
+    route: &Route,
+    sources: &LimitSources,
+    reached: Option<ReachedBudget>,
+) -> Option<Failure> {
     let kind = outcome_kind(outcome)?;
     Some(match (outcome.status, &outcome.error) {
         (_, Some(error)) => model_error(error, route).with_kind(kind),
         (OutcomeStatus::RoundLimit, None) => {
-            Failure::new(kind, "tool round limit reached").with_hint("raise it with --max-tool-rounds")
+            Failure::new(kind, "tool round limit reached").with_hint(&sources.round_hint())
         }
         (OutcomeStatus::TurnLimit, None) => {
-            Failure::new(kind, "turn limit reached").with_hint("raise it with --max-turns")
+            Failure::new(kind, "turn limit reached").with_hint(&sources.turn_hint())
         }
-        (OutcomeStatus::Budget, None) => Failure::new(kind, "budget exhausted")
-            .with_hint("raise it with --max-tokens, --max-cost, --max-calls, --max-time or --budget"),
+        (OutcomeStatus::Budget, None) => {
+            Failure::new(kind, "budget exhausted").with_hint(&sources.budget_hint(reached))
+        }
         (OutcomeStatus::ContextFull, None) => {
             Failure::new(kind, "the next request exceeds the model's context window and was not sent")
                 .with_hint("use a model with a larger window, or split the task")
@@ -204,6 +212,10 @@ mod tests {
         }
     }
 
+    fn of_run(run: &Outcome) -> Option<Failure> {
+        outcome(run, &route(), &LimitSources::default(), None)
+    }
+
     #[test]
     fn unsuccessful_outcomes_become_failures() {
         let cases = [
@@ -238,18 +250,18 @@ mod tests {
             (OutcomeStatus::Failed, FailureKind::Other, "the run failed"),
         ];
         for (status, kind, sentence) in cases {
-            let failure = outcome(&Outcome::new(status), &route()).unwrap();
+            let failure = of_run(&Outcome::new(status)).unwrap();
             assert_eq!((failure.kind(), failure.message().as_str()), (kind, sentence), "{status:?}");
         }
         for status in [OutcomeStatus::Completed, OutcomeStatus::AwaitingInput] {
-            assert_eq!(outcome(&Outcome::new(status), &route()), None);
+            assert_eq!(of_run(&Outcome::new(status)), None);
         }
         // The provider may have refused the request.
         let error = Error::new(ErrorKind::ContextLength, "too long").with_status(400);
         for status in [OutcomeStatus::ContextFull, OutcomeStatus::Failed] {
             let mut full = Outcome::new(status);
             full.error = Some(error.info().clone());
-            assert_eq!(outcome(&full, &route()).unwrap().kind(), FailureKind::LimitReached, "{status:?}");
+            assert_eq!(of_run(&full).unwrap().kind(), FailureKind::LimitReached, "{status:?}");
         }
         assert_eq!(model_error(error.info(), &route()).kind(), FailureKind::LimitReached);
     }
@@ -268,7 +280,7 @@ mod tests {
         for (error, kind) in cases {
             let mut failed = Outcome::new(OutcomeStatus::Failed);
             failed.error = Some(Error::new(error, "x").info().clone());
-            assert_eq!(outcome(&failed, &route()).unwrap().kind(), kind, "{error:?}");
+            assert_eq!(of_run(&failed).unwrap().kind(), kind, "{error:?}");
         }
     }
 }

@@ -18,6 +18,7 @@ pub mod host_command;
 pub mod instructions;
 pub mod keys;
 mod layers;
+pub mod limit_sources;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 mod missing_key;

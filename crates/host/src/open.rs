@@ -20,6 +20,7 @@ use crate::env_spec::EnvironmentChoice;
 use crate::environment::{Confinement, EnvSession, EnvTarget};
 use crate::failure::Failure;
 use crate::host::Host;
+use crate::limit_sources::LimitSources;
 use crate::model::Model;
 use crate::process_env::ProcessEnv;
 use crate::servers::{ServerSpec, SessionServers};
@@ -151,6 +152,8 @@ pub struct OpenSession {
     pub effort: Option<String>,
     /// Limits on turns.
     pub limits: TurnLimits,
+    /// Sources of the limits of the budget.
+    pub limit_sources: LimitSources,
     /// Whether the session is stored, so that it can be resumed after this process exits.
     pub is_stored: bool,
     /// Whether the session has no earlier history.
@@ -256,7 +259,8 @@ impl Host {
         };
         match opened {
             Ok((started, environment)) => {
-                let StartedSession { session, policy, servers, effort, offered, limits, .. } = started;
+                let StartedSession { session, policy, servers, effort, offered, .. } = started;
+                let (limits, limit_sources) = (started.limits, started.limit_sources);
                 let (is_stored, is_new, is_resumed) = (started.is_stored, started.is_new, started.is_resumed);
                 Ok(OpenSession {
                     session,
@@ -268,6 +272,7 @@ impl Host {
                     offered,
                     effort,
                     limits,
+                    limit_sources,
                     is_stored,
                     is_new,
                     is_resumed,

@@ -235,6 +235,24 @@ impl ProcessEnv {
         Principal::new(name)
     }
 
+    /// Checks the variables that name the directories of the state and of the configuration. A missing directory is no mistake.
+    ///
+    /// A relative path, which would depend on the working directory, and a configuration directory that is a file are usage
+    /// failures.
+    pub fn check_directories(&self) -> Result<(), Failure> {
+        for name in [STATE_VARIABLE, CONFIG_VARIABLE] {
+            let Some(path) = self.variable(name).map(PathBuf::from) else { continue };
+            let shown = path.display();
+            if path.is_relative() {
+                return Err(Failure::usage(format!("{name} is {shown}: expected an absolute path")));
+            }
+            if name == CONFIG_VARIABLE && path.exists() && !path.is_dir() {
+                return Err(Failure::usage(format!("{name} is {shown}, a file: expected a directory")));
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the directory of the command's state.
     pub fn state_directory(&self) -> Result<PathBuf, Failure> {
         let variable = |name: &str| self.variable(name).map(PathBuf::from);

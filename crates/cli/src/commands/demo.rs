@@ -12,6 +12,7 @@ use pintle_agent::Toolset;
 use pintle_env::{EnvError, ExecRequest, ExecutionEnvironment as _, LocalEnvironment};
 use pintle_host::environment::EnvSession;
 use pintle_host::failure::{Failure, FailureKind, OrFailure as _};
+use pintle_host::limit_sources::LimitSources;
 use pintle_host::model::Model;
 use pintle_host::process_env::{self, CONFIG_VARIABLE, ProcessEnv};
 use pintle_host::{Host, OpenRequest, OpenSession, SandboxLevel, SessionSpec, Surface, explain};
@@ -203,7 +204,7 @@ async fn run_agent(
     let closed = environment.close().await;
     let report = report?;
     closed?;
-    let failure = explain::outcome(&report.outcome, &model.route);
+    let failure = explain::outcome(&report.outcome, &model.route, &LimitSources::default(), report.reached);
     // Do not start another test run after an interruption.
     let result = match &failure {
         Some(failure) if failure.kind() == FailureKind::Interrupted => None,

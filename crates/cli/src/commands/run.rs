@@ -164,7 +164,7 @@ async fn on_surface(
     let settings =
         StartSettings { surface, args: &args, start: &beginning, selected: selected.as_ref(), is_mode_given };
     let (resolved, notices) = box_future(|| settings.resolve(None, &[], process_env)).await?;
-    let ResolvedSession { mut spec, mut remembered, presentation } = resolved;
+    let ResolvedSession { mut spec, mut remembered, presentation, mut origins } = resolved;
     let conversation = args.conversation.clone().with_configuration(&presentation, &args.typed);
     // A resumed session may use another directory than the current one.
     let process_env = &process_env.clone().with_workspace(spec.environment.dir.as_deref());
@@ -200,7 +200,8 @@ async fn on_surface(
         match decision {
             Ok(StartDecision::Unchanged) => {}
             Ok(StartDecision::Changed(changed, chosen)) => {
-                (spec, remembered, model) = (changed.spec, changed.remembered, chosen);
+                let ResolvedSession { spec: new, remembered: stored, origins: changed, .. } = *changed;
+                (spec, remembered, origins, model) = (new, stored, changed, chosen);
             }
             Ok(StartDecision::Quit) => {
                 remove_worktree(worktree.as_ref(), process_env).await?;
@@ -264,6 +265,7 @@ async fn on_surface(
         offered: opened.offered,
         effort: opened.effort,
         limits: opened.limits,
+        limit_sources: opened.limit_sources.with_origins(origins),
         is_stored: opened.is_stored,
         is_resumed: opened.is_resumed,
     };
@@ -358,6 +360,7 @@ struct SessionRun<'a> {
     offered: ToolList,
     effort: Option<String>,
     limits: TurnLimits,
+    limit_sources: pintle_host::limit_sources::LimitSources,
     is_stored: bool,
     is_resumed: bool,
 }
@@ -420,6 +423,7 @@ impl SessionRun<'_> {
             directory: &directory,
             environment: format!("{name}, {}", env_session.sandbox().recorded_name()),
             tools: Arc::clone(&environment),
+            guard: env_session.guarded_watch(),
             offered,
             stored,
             report_configuration: |process_env| {
@@ -447,7 +451,7 @@ impl SessionRun<'_> {
         interrupts: &Interrupts,
     ) -> Result<SurfaceEnd, CommandFailure> {
         let Self { args, prompt, answers, prompter, session, servers, model, .. } = self;
-        let Self { limits, is_stored, is_resumed, .. } = self;
+        let Self { limits, limit_sources, is_stored, is_resumed, .. } = self;
         let style = console::style(process_env);
         let environment = env_session.environment();
         let directory = environment.working_directory().to_path_buf();
@@ -483,7 +487,7 @@ impl SessionRun<'_> {
         servers.close().await;
         // Any other failure takes precedence over denied calls.
         let unwritten = write_last_message(args, &report.outcome.text, interrupts).await.err();
-        let failure = explain::outcome(&report.outcome, &model.route)
+        let failure = explain::outcome(&report.outcome, &model.route, &limit_sources, report.reached)
             .or_else(|| report.failure())
             .or(unwritten)
             .or_else(|| prompter.failure().filter(|_| view.tells_denials()));

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use pintle_agent::{
-    EventKind, Outcome, OutcomeStatus, Run, Session, SessionError, SessionEvent, SessionHandle, SessionId,
-    Timestamp, TreeEvents, TurnKind, TurnLimits, UserMessage,
+    EventKind, Outcome, OutcomeStatus, ReachedBudget, Run, Session, SessionError, SessionEvent,
+    SessionHandle, SessionId, Timestamp, TreeEvents, TurnKind, TurnLimits, UserMessage,
 };
 use pintle_host::answered_run::{AnsweredRun, RunInput, RunUser, run_until_answered};
 use pintle_host::cost::CostTracker;
@@ -68,6 +68,8 @@ pub(crate) struct User<'a> {
 pub(crate) struct RunReport {
     session_id: SessionId,
     pub(crate) outcome: Outcome,
+    /// Newest limit of the budget that was reached.
+    pub(crate) reached: Option<ReachedBudget>,
     /// Time from submission until the session was closed.
     duration: Duration,
     /// Cost in US dollars, if known.
@@ -156,6 +158,7 @@ pub(crate) async fn follow(
         subagents: SubagentTotals::default(),
         prompter: user.map(|user| user.prompter),
         finished_runs: 0,
+        reached: None,
         ending,
         first_new_event: session.first_new_event(),
         is_in_past: is_resumed,
@@ -198,11 +201,12 @@ pub(crate) async fn follow(
     let AnsweredRun { outcome, answer, unmatched, .. } =
         outcome.or_failed("the session ended unexpectedly")?;
     let question_abandoned = outcome.status == OutcomeStatus::AwaitingInput && interrupts.is_interrupted();
-    let EventPrinter { started, cost, subagents, .. } = printer;
+    let EventPrinter { started, cost, subagents, reached, .. } = printer;
     let (duration, cost) = (started.elapsed(), cost.total());
     Ok(RunReport {
         session_id,
         outcome,
+        reached,
         duration,
         cost,
         subagents,
@@ -266,6 +270,8 @@ struct EventPrinter<'a, 'm> {
     prompter: Option<&'a Prompter>,
     /// Number of inputs processed.
     finished_runs: u64,
+    /// Newest limit of the budget that was reached.
+    reached: Option<ReachedBudget>,
     ending: SessionStopper<'a>,
     /// Number of the first event of this process.
     first_new_event: u64,
@@ -311,6 +317,9 @@ impl EventPrinter<'_, '_> {
         }
         self.cost.add(event);
         self.subagents.add(event);
+        if let EventKind::BudgetReached { budget, limit, spent, scope, .. } = &event.kind {
+            self.reached = Some(ReachedBudget::new(*scope, *budget, *limit, *spent));
+        }
         {
             let _screen = lock_screen(self.prompter).await;
             let update = self.view.event(event, self.frame())?;

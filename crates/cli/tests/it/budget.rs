@@ -21,12 +21,7 @@ fn runs_stop_at_their_budget() {
         assert_eq!(output.code, Some(3), "{flags:?}: {output:?}");
         assert!(output.stdout.contains(message), "{flags:?}: {output:?}");
         assert!(output.stdout.contains("[stopped: budget exhausted]"), "{flags:?}: {output:?}");
-        assert!(
-            output
-                .stderr
-                .contains("raise it with --max-tokens, --max-cost, --max-calls, --max-time or --budget"),
-            "{output:?}"
-        );
+        assert!(output.stderr.contains(&format!("raise it with {}", flags[0])), "{output:?}");
     }
 }
 
@@ -132,7 +127,9 @@ fn project_lowers_limits_and_wrong_files_start_nothing() {
     std::fs::create_dir(fixture.harness.path(".pintle")).unwrap();
     let file = fixture.harness.path(".pintle/budget.toml");
     std::fs::write(&file, "at_limit = \"ask\"\n[session]\ncalls = 1\n").unwrap();
-    assert_eq!(fixture.run(&[]).2, 1);
+    let (_, text, made) = fixture.run(&["--max-calls", "5"]);
+    assert_eq!(made, 1, "{text}");
+    assert!(text.contains("it is a limit of the project, which flags cannot raise"), "{text}");
     std::fs::write(&file, "[session]\ncalls = 99\n").unwrap();
     assert_eq!(fixture.run(&[]).2, 3, "it cannot raise them");
 
@@ -154,6 +151,16 @@ fn project_lowers_limits_and_wrong_files_start_nothing() {
     assert_eq!((code, text.contains("did you mean `cost`")), (Some(2), true), "{text}");
     assert_eq!(fixture.harness.server.requests().len(), 0);
     assert!(sent > 0);
+}
+
+#[test]
+fn a_reached_limit_on_turns_names_the_file_that_sets_it() {
+    let fixture = Fixture::new("");
+    std::fs::write(fixture.user.path().join("config.toml"), "max_turns = 1\n").unwrap();
+    let (code, text, _) = fixture.run(&[]);
+    assert_eq!(code, Some(3), "{text}");
+    let expected = "raise it with --max-turns: it is set by ";
+    assert!(text.contains(expected) && text.contains("config.toml:1"), "{text}");
 }
 
 #[test]

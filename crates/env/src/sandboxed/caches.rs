@@ -29,7 +29,19 @@ use crate::{
 /// Where Go looks for modules without a setting.
 const GO_PROXY: &str = "https://proxy.golang.org,direct";
 
-/// The variables of the user that are read.
+/// Where Go looks for modules without network.
+const NO_GO_PROXY: &str = "off";
+
+/// Variables for commands without network, so that tools fail at once instead of repeating requests. Pip has no such mode
+/// that keeps local indexes.
+const OFFLINE_VARIABLES: [(&str, &str); 4] = [
+    ("CARGO_NET_OFFLINE", "true"),
+    ("npm_config_offline", "true"),
+    ("PIP_RETRIES", "0"),
+    ("UV_OFFLINE", "1"),
+];
+
+/// The variables of the user that are read, besides the [offline ones](OFFLINE_VARIABLES).
 const USER_VARIABLES: [&str; 7] =
     ["HOME", "CARGO_HOME", "GOPATH", "GOMODCACHE", "GOPROXY", "GOFLAGS", "npm_config_cache"];
 
@@ -46,6 +58,9 @@ const USER_VARIABLES: [&str; 7] =
 /// | Go | `GOCACHE`, `GOMODCACHE`, `GOPROXY`, `GOFLAGS` | modules, read from the user's cache as from a proxy | the same |
 /// | npm | `npm_config_cache` | links to packages and the index | links to packages, a copy of the index |
 /// | pip, uv | `PIP_CACHE_DIR`, `UV_CACHE_DIR` | nothing: an index is needed to use them | nothing |
+///
+/// Without network, tools use only packages that they have, and do not repeat requests: `CARGO_NET_OFFLINE`,
+/// `npm_config_offline`, `PIP_RETRIES`, `UV_OFFLINE` and `GOPROXY` are set, unless the user has set them.
 ///
 /// Without network, commands add no packages, so that whole directories of the user are linked. This takes about a
 /// millisecond, and no space. These directories have links to single packages instead, as with network:
@@ -89,7 +104,7 @@ pub struct ProjectCaches {
 impl ProjectCaches {
     /// Creates caches below `directory`, which must be absolute and is created; nothing else may
     /// be there. `host_env` holds the variables of the user, of which `HOME`, `CARGO_HOME`, `GOPATH`,
-    /// `GOMODCACHE`, `GOPROXY`, `GOFLAGS` and `npm_config_cache` are read.
+    /// `GOMODCACHE`, `GOPROXY`, `GOFLAGS`, `npm_config_cache` and the variables for work without network are read.
     ///
     /// [`SandboxedEnvironment::fill_caches`](crate::SandboxedEnvironment::fill_caches) or the first command fills them. Create
     /// them at the start of each session, so that they have the packages that the user has fetched since. Sandboxed commands of
@@ -154,7 +169,11 @@ struct CacheVariables(BTreeMap<OsString, OsString>);
 impl CacheVariables {
     fn new<N: Into<OsString>, V: Into<OsString>>(host_env: impl IntoIterator<Item = (N, V)>) -> Self {
         let variables = host_env.into_iter().map(|(name, value)| (name.into(), value.into()));
-        Self(variables.filter(|(name, _)| USER_VARIABLES.iter().any(|read| name == *read)).collect())
+        let is_read = |name: &OsString| {
+            let offline = OFFLINE_VARIABLES.iter().map(|(read, _)| read);
+            USER_VARIABLES.iter().chain(offline).any(|read| name == *read)
+        };
+        Self(variables.filter(|(name, _)| is_read(name)).collect())
     }
 
     fn get(&self, name: &str) -> Option<&OsStr> {
@@ -260,12 +279,22 @@ fn fill(
         accept_limit(seed_npm(&own, &cache.join("_cacache"), seeding))?;
     }
     let modules = user.go_modules().map(|modules| modules.join("cache/download"));
+    let remote = user.get("GOPROXY").unwrap_or(match seeding.downloads {
+        true => GO_PROXY.as_ref(),
+        false => NO_GO_PROXY.as_ref(),
+    });
     if let Some(modules) = modules.filter(|modules| modules.is_dir()) {
         let mut proxy = OsString::from("file://");
         proxy.push(modules);
         proxy.push(",");
-        proxy.push(user.get("GOPROXY").unwrap_or(GO_PROXY.as_ref()));
+        proxy.push(remote);
         variables.insert("GOPROXY".into(), proxy);
+    } else if remote == NO_GO_PROXY {
+        variables.insert("GOPROXY".into(), remote.into());
+    }
+    if !seeding.downloads {
+        let unset = OFFLINE_VARIABLES.iter().filter(|(name, _)| user.get(name).is_none());
+        variables.extend(unset.map(|(name, value)| (name.into(), value.into())));
     }
     // Go makes modules read-only, directories too, which keeps the cache from being removed.
     let mut flags = user.get("GOFLAGS").map(OsStr::to_os_string).unwrap_or_default();

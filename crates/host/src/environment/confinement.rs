@@ -14,9 +14,10 @@ use pintle_governance::WorkspacePolicy;
 use self::linux::build_sandboxed;
 use super::project_caches::SessionCaches;
 use super::repository_guard::RepositoryGuard;
+use super::secrets;
 use super::temporary::TemporaryDirectory;
 use super::watch_record::WatchRecord;
-use super::workspace_search::WorkspaceSearch;
+use super::workspace_search::{SearchedWorkspace, WorkspaceSearch};
 use crate::env_spec::EnvSpec;
 use crate::failure::{Failure, OrFailure as _};
 use crate::policy::ProjectFiles;
@@ -205,6 +206,17 @@ pub(super) async fn build_local(
             }
         }
     };
+    let plain = builder.clone().build().or_failed(ENVIRONMENT_UNUSABLE)?;
+    let workspace = plain.working_directory().to_path_buf();
+    let searched = SearchedWorkspace {
+        environment: plain,
+        settings_directories: files.policy.settings_directories.clone(),
+        writable_roots: secrets::external_git_directories(&workspace, process_env),
+        is_disposable: requirements.is_disposable,
+        is_protected: false,
+    };
+    let search = WorkspaceSearch::new(searched, files.record, process_env).await;
+    let search = Arc::new(search.or_failed(ENVIRONMENT_UNUSABLE)?);
     let local = Arc::new(builder.build().or_failed(ENVIRONMENT_UNUSABLE)?);
     let killed = Arc::clone(&local);
     Ok(ConfinedLocal {
@@ -216,8 +228,8 @@ pub(super) async fn build_local(
         is_cached: false,
         workspace: files.policy.clone(),
         replaced: None,
-        repositories: RepositoryGuard::default(),
-        search: None,
+        repositories: RepositoryGuard::new(Arc::clone(&search), &workspace, false, process_env),
+        search: Some(search),
         caches: SessionCaches::default(),
     })
 }

@@ -1,6 +1,7 @@
 //! Restores the history of a repository that a command has removed.
 
 mod damage;
+mod guarded_environment;
 mod pack_index;
 
 use std::fs::File;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_agent::Count;
-use pintle_env::LinkedBackup;
+use pintle_env::{ExecutionEnvironment, LinkedBackup};
 use pintle_governance::ProtectedPathWatch;
 use pintle_tools::gate::{Gate, Verdict};
 use pintle_tools::pipeline::PreparedCall;
@@ -19,6 +20,7 @@ use tempfile::TempDir;
 use tokio::sync::Mutex;
 
 use self::damage::{RepositoryDamage, find_damage};
+use self::guarded_environment::GuardedEnvironment;
 use super::secrets;
 use super::workspace_search::WorkspaceSearch;
 use crate::notice::Notice;
@@ -34,8 +36,11 @@ const SOURCES: &str = "sources.json";
 const LOCK: &str = "lock";
 
 /// Hint at the ways to remove a repository that is guarded.
-const REMOVAL_HINT: &str = "to remove a repository that existed when the session started, remove it outside of the session or \
-                         allow the command to run outside of the sandbox";
+const REMOVAL_HINT: &str =
+    "to remove a repository that existed when the session started, remove it outside of the session";
+
+/// Another way in a session with a sandbox.
+const REMOVAL_HINT_IN_SANDBOX: &str = " or allow the command to run outside of the sandbox";
 
 /// Entries of a git directory with its history. Git replaces these files and never changes them in place.
 const HISTORY_ENTRIES: [&str; 3] = ["index", "refs", "objects"];
@@ -59,7 +64,7 @@ const COPIED_ENTRIES: [&str; 11] = [
 /// Maximum number of files of a repository. A larger one has no backup.
 const MAX_FILES: usize = 50_000;
 
-/// Backs up the git directories of a workspace while commands run, and restores files that a sandboxed command removes.
+/// Backs up the git directories of a workspace while commands run, and restores files that a command removes.
 ///
 /// Nothing is linked before the first command.
 #[derive(Clone, Debug, Default)]
@@ -70,6 +75,8 @@ struct GuardState {
     search: Arc<WorkspaceSearch>,
     /// Directory for the backups of the workspace.
     directory: PathBuf,
+    /// Whether commands run in a sandbox, which the user can allow them to leave.
+    has_sandbox: bool,
     process_env: ProcessEnv,
     session: Mutex<GuardedSession>,
 }
@@ -78,6 +85,8 @@ struct GuardState {
 struct GuardedSession {
     /// Whether the backups were created once, or an attempt failed.
     has_started: bool,
+    /// Whether the backups cannot be created, which a notice has reported.
+    has_failed: bool,
     backups: Option<SessionBackups>,
     /// Restored history that no call has reported yet.
     unreported: Option<String>,
@@ -94,12 +103,28 @@ struct SessionBackups {
 
 impl RepositoryGuard {
     /// Guards the git directories that a search finds in a workspace. Does nothing without a directory for the state.
-    pub(super) fn new(search: Arc<WorkspaceSearch>, workspace: &Path, process_env: &ProcessEnv) -> Self {
+    pub(super) fn new(
+        search: Arc<WorkspaceSearch>,
+        workspace: &Path,
+        has_sandbox: bool,
+        process_env: &ProcessEnv,
+    ) -> Self {
         let directory = secrets::workspace_state_path(DIRECTORY, workspace, process_env);
         Self(directory.map(|directory| {
             let process_env = process_env.clone();
-            Arc::new(GuardState { search, directory, process_env, session: Mutex::default() })
+            Arc::new(GuardState { search, directory, has_sandbox, process_env, session: Mutex::default() })
         }))
+    }
+
+    /// Returns the environment for programs that pass no gate, such as MCP servers. The backups are updated before each starts.
+    pub(super) fn guard_programs(
+        &self,
+        environment: Arc<dyn ExecutionEnvironment>,
+    ) -> Arc<dyn ExecutionEnvironment> {
+        match self.0 {
+            Some(_) => Arc::new(GuardedEnvironment { inner: environment, repositories: self.clone() }),
+            None => environment,
+        }
     }
 
     /// Returns the gate that guards the repositories and has this watch. The search runs before the first change.
@@ -141,10 +166,10 @@ impl RepositoryGuard {
                 return;
             }
             // Other commands may be running. A backup that is updated no longer finds the files that are missing then.
-            if !session.restore(false, &shared.process_env) {
+            if !session.restore(false, shared) {
                 return;
             }
-            if session.backups.is_none() {
+            if session.backups.is_none() && !session.has_failed {
                 session.create_backups(&repositories, shared);
             }
             let notices = shared.process_env.notices();
@@ -153,7 +178,7 @@ impl RepositoryGuard {
                 Ok(()) => true,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => true,
                 Err(error) => {
-                    notices.report(missing_backup_notice(backup.source(), &error));
+                    notices.report(missing_backup_notice(&backup.source().display().to_string(), &error));
                     false
                 }
             });
@@ -168,7 +193,7 @@ impl RepositoryGuard {
 
     async fn restore_at(&self, all_have_ended: bool) -> Option<String> {
         let restored = self.blocking(move |shared, session| {
-            session.restore(all_have_ended, &shared.process_env);
+            session.restore(all_have_ended, shared);
             session.unreported.take()
         });
         restored.await.flatten()
@@ -214,7 +239,12 @@ impl GuardedSession {
         match shared.start(repositories) {
             Ok(backups) => self.backups = Some(backups),
             Err(error) => {
-                shared.process_env.notices().report(missing_backup_notice(&shared.directory, &error));
+                self.has_failed = true;
+                let first = repositories.iter().take(1).map(|path| path.display().to_string());
+                let more = repositories.len().saturating_sub(1);
+                let more = (more > 0).then(|| format!("{more} more"));
+                let named: Vec<String> = first.chain(more).collect();
+                shared.process_env.notices().report(missing_backup_notice(&named.join(" and "), &error));
             }
         }
     }
@@ -229,7 +259,7 @@ impl GuardedSession {
 
     /// Restores missing files of the repositories. That may fail while a command removes files. If it fails when all have
     /// ended, the backups are kept. Returns whether nothing is missing.
-    fn restore(&mut self, all_have_ended: bool, process_env: &ProcessEnv) -> bool {
+    fn restore(&mut self, all_have_ended: bool, shared: &GuardState) -> bool {
         let Some(SessionBackups { backups, .. }) = &self.backups else { return true };
         let (mut failure, mut is_complete) = (None, true);
         // Directories of worktrees and submodules are inside the directory of their repository, which precedes them.
@@ -252,8 +282,9 @@ impl GuardedSession {
                 Ok(Some(files)) => {
                     lost.push(backup.source());
                     let files = Count(files as u64, "file");
+                    let also = if shared.has_sandbox { REMOVAL_HINT_IN_SANDBOX } else { "" };
                     let restored = format!(
-                        "a command removed part of the git history of {source}; restored {files}; {REMOVAL_HINT}"
+                        "a command removed part of the git history of {source}; restored {files}; {REMOVAL_HINT}{also}"
                     );
                     self.unreported = join_reasons(self.unreported.take(), Some(restored));
                 }
@@ -270,7 +301,7 @@ impl GuardedSession {
         {
             let kept = directory.keep();
             // Without the lock file, no session removes it.
-            let _ = process_env.remove_file(&kept.join(LOCK));
+            let _ = shared.process_env.remove_file(&kept.join(LOCK));
             let failure = format!("{failure}; the backup is in {}", kept.display());
             self.unreported = join_reasons(self.unreported.take(), Some(failure));
             is_complete = false;
@@ -359,9 +390,8 @@ fn is_removed_as_a_whole(backup: &LinkedBackup) -> bool {
     !backup.source().exists() && (is_worktree || !has_parent)
 }
 
-/// Returns the notice that a git history has no backup.
-fn missing_backup_notice(path: &Path, error: &io::Error) -> Notice {
-    let path = path.display();
+/// Returns the notice that the git history of these repositories has no backup.
+fn missing_backup_notice(repositories: &str, error: &io::Error) -> Notice {
     let reason = if error.kind() == io::ErrorKind::QuotaExceeded {
         format!("it has more than {MAX_FILES} files")
     } else if error.kind() == io::ErrorKind::CrossesDevices {
@@ -370,7 +400,7 @@ fn missing_backup_notice(path: &Path, error: &io::Error) -> Notice {
         error.to_string()
     };
     Notice::from(format!(
-        "cannot back up the git history of {path}: {reason}; it is not restored if a command removes it"
+        "cannot back up the git history of {repositories}: {reason}; it is not restored if a command removes it"
     ))
 }
 
@@ -391,6 +421,22 @@ pub struct GuardedWatch {
     repositories: RepositoryGuard,
     watch: ProtectedPathWatch,
     search: Option<Arc<WorkspaceSearch>>,
+}
+
+impl GuardedWatch {
+    /// Runs a command of the user, which passes no gate, with the guard of the histories. Also returns a report of the restored
+    /// history and of the protected files that changed since the previous check; a later command is not stopped for them.
+    ///
+    /// If the future is dropped, the next command or the end of the run restores missing files.
+    pub async fn run_user_command<T: Send>(
+        &self,
+        command: impl Future<Output = T> + Send,
+    ) -> (T, Option<String>) {
+        let earlier = self.stop_at_end().await;
+        self.repositories.update().await;
+        let result = command.await;
+        (result, join_reasons(earlier, self.stop_at_end().await))
+    }
 }
 
 #[async_trait]

@@ -27,6 +27,7 @@ use crate::environment::{
 use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::grant_workspace;
 use crate::instructions;
+use crate::limit_sources::LimitSources;
 use crate::model::Model;
 use crate::notice::{Notice, Notices};
 use crate::policy::{self, LoadedPolicy, ProjectServerFile};
@@ -58,6 +59,7 @@ pub(super) struct StartedSession {
     pub(super) effort: Option<String>,
     pub(super) offered: ToolList,
     pub(super) limits: TurnLimits,
+    pub(super) limit_sources: LimitSources,
     pub(super) is_stored: bool,
     pub(super) is_new: bool,
     pub(super) is_resumed: bool,
@@ -158,7 +160,8 @@ impl SessionOpener<'_> {
         let environment = env_session.environment();
         require_root(spec, environment.as_ref()).await?;
         env_session.compare_with_earlier().await?;
-        let mut budget = budget::load(&(*spec).into(), env_session.projects().await?, process_env)?;
+        let (mut budget, mut limit_sources) =
+            budget::load(&(*spec).into(), env_session.projects().await?, process_env)?;
         if model.is_scripted() {
             budget = budget::without_cost_limits(budget);
         }
@@ -176,6 +179,7 @@ impl SessionOpener<'_> {
         let is_resumed = matches!(&stored, Some(SessionStorage { origin: SessionOrigin::Resumed(_), .. }));
         let SessionPolicy { policy, hooks, grant, effort, server_files } =
             self.load_policy(env_session, stored.as_ref()).await?;
+        limit_sources.grant = grant.as_ref().map(|grant| grant.budget.budget());
         let mut profile = self.profile(&policy, grant.is_some(), additions.tools)?;
         let mut more = servers::parse_declarations(spec, process_env)?;
         more.extend(additions.servers);
@@ -209,6 +213,7 @@ impl SessionOpener<'_> {
                     effort,
                     offered,
                     limits,
+                    limit_sources,
                     is_stored,
                     is_new,
                     is_resumed,

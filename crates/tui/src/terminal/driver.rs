@@ -407,7 +407,12 @@ impl<'a> Driver<'a> {
                 conversation.answer(lines);
             }
             PortReply::Lines(lines) => conversation.answer(lines),
-            PortReply::Ran { command, ended, output } => conversation.ran(&command, &ended, &output),
+            PortReply::Ran { command, ended, output, report } => {
+                conversation.ran(&command, &ended, &output);
+                for line in report.iter().flat_map(|report| report.lines()) {
+                    conversation.note("pintle", line);
+                }
+            }
             PortReply::Files(files) => conversation.set_files(files),
             PortReply::UserCommands(commands) => conversation.set_user_commands(commands),
             PortReply::Prompts(prompts) => conversation.set_prompts(prompts),

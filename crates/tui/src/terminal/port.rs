@@ -275,11 +275,12 @@ pub(super) enum PortReply {
     },
     /// Lines for the user.
     Lines(Vec<StyledLine>),
-    /// A command of the user has ended, with this status and output.
+    /// A command of the user has ended, with this status and output. The report contains restored and changed protected files.
     Ran {
         command: String,
         ended: String,
         output: String,
+        report: Option<String>,
     },
     /// The files for completion.
     Files(Vec<String>),

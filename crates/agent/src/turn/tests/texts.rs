@@ -25,7 +25,7 @@ fn texts_are_those_of_earlier_sessions() {
         (NotRunReason::Stopped.for_model(), "Not run: the turn was stopped before this call started."),
         (
             NotRunReason::OverBudget.for_model(),
-            "Not run: the session has reached a limit on what it may spend, and is paused until the user raises it.",
+            "Not run: the session has reached a limit on what it may spend. No call runs until the limit is raised.",
         ),
         (INTRODUCTION, "Summary of the conversation so far, which it replaces:\n\n"),
         (USER_MESSAGES, "Messages of the user in it, verbatim, the oldest first:\n\n"),

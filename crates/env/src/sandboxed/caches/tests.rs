@@ -195,6 +195,28 @@ fn a_later_call_follows_the_user() {
     assert_eq!(fs::read_to_string(entry).unwrap(), "longer entry");
 }
 
+#[test]
+fn tools_do_not_look_for_the_network_without_it_unless_the_user_says_so() {
+    let (home, state) = (user(), TempDir::new().unwrap());
+    let offline_names = || OFFLINE_VARIABLES.iter().map(|(name, _)| OsStr::new(name));
+    let variables = fill_for(home.path(), state.path(), &offline());
+    for (name, value) in OFFLINE_VARIABLES {
+        assert_eq!(variables[OsStr::new(name)], value, "{name}");
+    }
+    assert!(variables[OsStr::new("GOPROXY")].to_string_lossy().ends_with(",off"), "{variables:?}");
+    let variables = fill_for(home.path(), state.path(), &online());
+    assert!(offline_names().all(|name| !variables.contains_key(name)), "{variables:?}");
+    // Variables of the user reach commands without the caches.
+    let of_user = offline_names().map(|name| (name, OsStr::new("0"))).chain([
+        (OsStr::new("HOME"), home.path().as_os_str()),
+        (OsStr::new("GOPROXY"), OsStr::new("direct")),
+    ]);
+    let user = CacheVariables::new(of_user);
+    let variables = super::fill(state.path(), &user, &offline(), &CancelFlag::default()).unwrap();
+    assert!(offline_names().all(|name| !variables.contains_key(name)), "{variables:?}");
+    assert!(variables[OsStr::new("GOPROXY")].to_string_lossy().ends_with(",direct"), "{variables:?}");
+}
+
 /// A sandboxed command can write to the caches, and the next call runs outside of the sandbox.
 #[test]
 fn planted_links_are_not_followed() {
@@ -220,8 +242,10 @@ fn planted_links_are_not_followed() {
 async fn a_user_without_caches_has_empty_ones() {
     let (home, state) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let variables = fill_for(home.path(), state.path(), &offline());
-    assert!(!variables.contains_key(OsStr::new("GOPROXY")));
+    assert_eq!(variables[OsStr::new("GOPROXY")], NO_GO_PROXY);
     assert_eq!(variables[OsStr::new("GOFLAGS")], "-modcacherw");
+    let variables = fill_for(home.path(), state.path(), &online());
+    assert!(!variables.contains_key(OsStr::new("GOPROXY")));
     let error = ProjectCaches::create("relative", [("HOME", "/")]).await.unwrap_err();
     assert!(matches!(error, EnvError::InvalidPath { .. }), "{error:?}");
 }

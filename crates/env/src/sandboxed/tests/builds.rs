@@ -150,6 +150,19 @@ async fn cargo_builds_offline_with_the_crates_of_the_user() {
     project.inside_and_by_make("cargo run --offline && test ! -e $CARGO_HOME/credentials.toml").await;
 }
 
+/// The user does not have the crate, and the index cannot be read.
+#[tokio::test]
+async fn cargo_does_not_repeat_requests_without_network() {
+    let mut project = Project::new();
+    let (cargo_home, version) = cargo_home();
+    project.user.push(("CARGO_HOME".to_owned(), cargo_home.into_os_string()));
+    write_crate(&project, &version);
+    project.inside("cargo run").await;
+    let add = "! cargo add pintle-missing-crate 2>errors && cat errors && \
+               ! grep -qi 'network error\\|tries remaining\\|resolve host' errors";
+    project.inside(add).await;
+}
+
 /// As after cargo has removed sources that were not used for a month.
 #[tokio::test]
 async fn cargo_unpacks_crates_that_the_user_has_as_archives() {
@@ -202,6 +215,7 @@ async fn go_builds_offline_with_the_modules_of_the_user() {
                  go mod tidy";
     assert!(project.outside(build));
     project.inside_and_by_make("go build -o app . && ./app").await;
+    project.inside("! go get example.com/other 2>errors && ! grep -q 'dial tcp' errors").await;
 }
 
 #[tokio::test]
@@ -233,7 +247,7 @@ async fn npm_installs_offline_with_the_packages_of_the_user() {
         ' >project/package-lock.json && rm -r dep";
     assert!(project.outside(lock));
     project.write("root/project/test.js", "process.exit(require('pintle-dep') === 42 ? 0 : 1);");
-    let install = "npm ci --offline --no-audit --no-fund && npm test";
+    let install = "npm ci --no-audit --no-fund && npm test";
     project.inside_and_by_make(install).await;
     // An archive of the project is stored in the cache when it is installed.
     project.write("root/local/package.json", "{\"name\":\"pintle-local\",\"version\":\"1.0.0\"}");
@@ -242,7 +256,7 @@ async fn npm_installs_offline_with_the_packages_of_the_user() {
             "cd local && npm pack --silent && mv pintle-local-1.0.0.tgz ../project && rm -r ../local"
         )
     );
-    let local = format!("{install} && npm install --offline --no-audit --no-fund ./pintle-local-1.0.0.tgz");
+    let local = format!("{install} && npm install --no-audit --no-fund ./pintle-local-1.0.0.tgz");
     project.inside(&local).await;
     // Deeper in the project, the cache of the user is linked as a whole.
     let below = "rm project/pintle-local-1.0.0.tgz && mkdir -p other/a/b && mv project other/a/b/app && mv other project";

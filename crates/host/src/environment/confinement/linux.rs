@@ -114,7 +114,7 @@ pub(super) async fn build_sandboxed(
         is_cached,
         workspace: policy,
         replaced: Some(Arc::new(move || held.replaced_paths())),
-        repositories: RepositoryGuard::new(Arc::clone(&search), &workspace, process_env),
+        repositories: RepositoryGuard::new(Arc::clone(&search), &workspace, true, process_env),
         search: Some(search),
         caches,
     })))

@@ -20,6 +20,7 @@ use pintle_agent::{
 use pintle_env::{EntryKind, ExecRequest, ExecutionEnvironment, OutputLimits, WalkRequest};
 use pintle_governance::{APPROVAL_SOURCE, Mode, Policy};
 use pintle_host::cost::Costs;
+use pintle_host::environment::GuardedWatch;
 use pintle_host::explain;
 use pintle_host::failure::Failure;
 use pintle_host::model::{Model, ResolvedModel};
@@ -80,6 +81,8 @@ pub struct ConversationContext<'a> {
     pub environment: String,
     /// Environment of the tools.
     pub tools: Arc<dyn ExecutionEnvironment>,
+    /// Guard of repositories and protected files, for commands of the user.
+    pub guard: GuardedWatch,
     /// Tools that are offered to the model.
     pub offered: ToolList,
     /// The session in the store, if it is kept.
@@ -233,12 +236,13 @@ impl<'a> LocalPort<'a> {
         })
     }
 
-    /// Runs a command of the user in the environment of the tools.
+    /// Runs a command of the user in the environment of the tools. It passes no gate, but has the guard of repositories.
     fn run_shell(&self, command: String) -> BoxFuture<'static, PortResult> {
-        let environment = Arc::clone(&self.resources.tools);
+        let (environment, guard) = (Arc::clone(&self.resources.tools), self.resources.guard.clone());
         Box::pin(async move {
             let request = ExecRequest::new(&command).with_timeout(COMMAND_TIME);
-            let (ended, output) = match environment.exec_command(request).await {
+            let (result, report) = guard.run_user_command(environment.exec_command(request)).await;
+            let (ended, output) = match result {
                 Ok(result) => {
                     let output = plain_text(result.output, OutputLimits::default()).await;
                     let output = output.tail_text_lossy(COMMAND_OUTPUT).unwrap_or_default();
@@ -250,7 +254,7 @@ impl<'a> LocalPort<'a> {
                 }
                 Err(error) => ("failed".to_owned(), error.to_string()),
             };
-            Ok(PortReply::Ran { command, ended, output })
+            Ok(PortReply::Ran { command, ended, output, report })
         })
     }
 
