@@ -84,7 +84,7 @@ pub(crate) enum SessionsCommand {
     Rewind(RewindArgs),
     /// Delete sessions
     Delete(DeleteArgs),
-    /// Delete old sessions
+    /// Delete old sessions of this directory, or of all directories
     Prune(PruneArgs),
 }
 
@@ -226,10 +226,13 @@ pub(crate) struct DeleteArgs {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("condition").required(true).multiple(true).args(["older_than", "keep"]))]
 pub(crate) struct PruneArgs {
+    /// Delete sessions of all directories
+    #[arg(long, short)]
+    pub(crate) all: bool,
     /// Delete sessions that have not been used for this time, such as 12h, 30d or 8w
     #[arg(long, value_name = "AGE", value_parser = timeout::parse_age)]
     pub(crate) older_than: Option<Duration>,
-    /// Delete all but this many of the newest sessions
+    /// Delete all but this many of the newest sessions of this directory, or with --all of all directories
     #[arg(long, value_name = "N")]
     pub(crate) keep: Option<usize>,
     /// List the sessions without deleting them

@@ -1,19 +1,20 @@
 //! `pintle sessions delete` and `pintle sessions prune`.
 
 use pintle_agent::{SessionId, Timestamp};
-use pintle_store::{Filter, Page, PrunePolicy, Summary, prune};
+use pintle_store::{Page, PrunePolicy, Summary, prune};
 use serde_json::json;
 
 use super::list;
 use crate::arguments::{DeleteArgs, ListFormat, PruneArgs};
 use crate::console;
+use crate::env_spec::EnvironmentChoice;
 use crate::environment::{UnusedCaches, prune_caches};
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 use crate::render::{self, sanitize};
 use crate::sessions::delete::{delete_empty, delete_unchecked, has_worktree, refuse_worktree};
-use crate::sessions::{Sessions, now};
+use crate::sessions::{SessionLocation, Sessions, now};
 
 pub(super) async fn delete(
     sessions: &Sessions,
@@ -52,8 +53,14 @@ pub(super) async fn prune_old(
         Timestamp::from_millis(now().as_millis().saturating_sub(age))
     });
     (policy.keep, policy.dry_run) = (args.keep, args.dry_run);
+    let location = if args.all {
+        None
+    } else {
+        Some(SessionLocation::from_choice(&EnvironmentChoice::here(), process_env)?)
+    };
+    policy.filter = location.as_ref().map(SessionLocation::filter).unwrap_or_default();
     // A worktree is never lost silently.
-    let all = sessions.list(&Filter::default(), &Page::default()).await?;
+    let all = sessions.list(&policy.filter, &Page::default()).await?;
     let with_worktree = all.iter().filter(|summary| has_worktree(summary, process_env));
     policy.spared = with_worktree.map(|summary| summary.id.clone()).collect();
     let failed = "cannot delete old sessions";
@@ -63,6 +70,7 @@ pub(super) async fn prune_old(
     pruned.removed.extend(empty);
     let caches = prune_caches(args.dry_run, process_env)?;
     let caches: Vec<String> = caches.iter().map(caches_name).collect();
+    let total = all.iter().filter(|summary| summary.is_session()).count();
     let text = match args.output {
         ListFormat::Json => {
             let ids = |summaries: &[Summary]| -> Vec<String> {
@@ -70,6 +78,8 @@ pub(super) async fn prune_old(
             };
             render::json_line(&json!({
                 "dry_run": args.dry_run,
+                "directory": location.as_ref().map(SessionLocation::directory),
+                "sessions": total,
                 "deleted": ids(&pruned.removed),
                 "kept": ids(&pruned.kept),
                 "swept": pruned.swept,
@@ -83,6 +93,12 @@ pub(super) async fn prune_old(
             text.extend(
                 caches.iter().map(|name| format!("{verb} the package caches of {}\n", sanitize(name))),
             );
+            let scope = location.map_or_else(
+                || "all directories".to_owned(),
+                |location| sanitize(&location.to_string()).into_owned(),
+            );
+            let sessions = render::plural(total as u64, "session");
+            text.push_str(&format!("{verb} {} of {sessions} of {scope}\n", pruned.removed.len()));
             text
         }
     };
