@@ -95,8 +95,8 @@ pub(crate) struct ListSessionsArgs {
     #[arg(long, short)]
     pub(crate) all: bool,
     /// Maximum number of sessions
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    pub(crate) limit: usize,
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: u32,
     /// List the sessions of all directories on this server: the URL that `pintle serve` prints, or `unix:FILE`; the token may be in PINTLE_TOKEN
     #[cfg(feature = "client")]
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]

@@ -542,6 +542,23 @@ fn run_goes_on_without_a_state_directory_unless_it_needs_one() {
 }
 
 #[test]
+fn arguments_that_contradict_or_select_nothing_are_refused() {
+    let kept = Kept::new(TWO_ANSWERS);
+    done(&mut kept.first(&["One."]));
+    let point = format!("{}@1", kept.only_id());
+    let both = "expected either ID@N or ID with --checkpoint, found both";
+    for (arguments, problem) in [
+        (&["list", "--limit", "0"][..], "'--limit <N>': 0 is not in 1.."),
+        (&["rewind", &point, "--checkpoint", "c"], both),
+        (&["diff", &point, "--checkpoint", "c"], both),
+    ] {
+        let output = run(&mut kept.next(&[&["sessions"], arguments].concat()));
+        assert_eq!(output.code, Some(2), "{arguments:?}: {output:?}");
+        assert!(output.stderr.contains(problem), "{arguments:?}: {output:?}");
+    }
+}
+
+#[test]
 fn old_sessions_are_pruned_and_unfinished_ones_stay() {
     let kept = Kept::new(TWO_ANSWERS);
     for prompt in ["One.", "Two.", "Three."] {

@@ -41,7 +41,7 @@ pub(super) async fn of_server(
 }
 
 async fn list(remote: &RemoteServer, args: &ListSessionsArgs) -> Result<String, Failure> {
-    let found = remote.newest(args.limit).await?;
+    let found = remote.newest(args.limit as usize).await?;
     let rows: Vec<SessionListRow<'_>> = found.iter().map(row).collect();
     match args.output {
         ListFormat::Json => render::json_line(&rows),
