@@ -1,7 +1,7 @@
 //! `pintle sessions delete` and `pintle sessions prune`.
 
 use pintle_agent::{SessionId, Timestamp};
-use pintle_store::{Page, PrunePolicy, Summary, prune};
+use pintle_store::{Page, PrunePolicy, PruneResult, Summary, prune};
 use serde_json::json;
 
 use super::list;
@@ -88,22 +88,24 @@ pub(super) async fn prune_old(
         }
         ListFormat::Text => {
             let verb = if args.dry_run { "would delete" } else { "deleted" };
-            let mut text: String = pruned.removed.iter().map(|summary| line(verb, summary)).collect();
-            text.extend(pruned.kept.iter().map(|summary| line("kept, since it is unfinished:", summary)));
-            text.extend(
-                caches.iter().map(|name| format!("{verb} the package caches of {}\n", sanitize(name))),
-            );
             let scope = location.map_or_else(
                 || "all directories".to_owned(),
                 |location| sanitize(&location.to_string()).into_owned(),
             );
-            let sessions = render::plural(total as u64, "session");
-            text.push_str(&format!("{verb} {} of {sessions} of {scope}\n", pruned.removed.len()));
-            text
+            let (count, total) = (pruned.removed.len(), render::plural(total as u64, "session"));
+            lines(&pruned, &caches, verb) + &format!("{verb} {count} of {total} of {scope}\n")
         }
     };
     console::print(&text).await?;
     Ok(Exit::Done)
+}
+
+/// Returns a line for each session and each cache.
+fn lines(pruned: &PruneResult, caches: &[String], verb: &str) -> String {
+    let mut text: String = pruned.removed.iter().map(|summary| line(verb, summary)).collect();
+    text.extend(pruned.kept.iter().map(|summary| line("kept, since it is unfinished:", summary)));
+    text.extend(caches.iter().map(|name| format!("{verb} the package caches of {}\n", sanitize(name))));
+    text
 }
 
 /// Returns the workspace of caches, or their directory if it is not known.
