@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Conversation;
-use crate::render::{Colour, Face, StyledLine, TerminalSize, expand_tabs, one_line, plural};
+use crate::render::{Colour, Face, StyledLine, TerminalSize, one_line, plural};
 use crate::terminal::painter::Region;
 
 /// Prefix of the first row of the editor.
@@ -100,8 +100,7 @@ impl Conversation {
         let count = self.queued.len();
         let shown = if count > most { most.saturating_sub(1) } else { count };
         let row = |text: &String| {
-            let text = expand_tabs(&one_line(text, self.size.columns));
-            StyledLine::new(format!("  queued: {text}"), Face::DIM)
+            StyledLine::new(format!("  queued: {}", one_line(text, self.size.columns)), Face::DIM)
         };
         let mut rows: Vec<StyledLine> = self.queued.iter().take(shown).map(row).collect();
         if shown < count && most > 0 {
