@@ -30,6 +30,25 @@ fn exec(user: &User, flags: &[&str]) -> Command {
 }
 
 #[test]
+fn the_help_names_the_subcommand_and_its_purpose() {
+    let user = User::new(WRITING);
+    assert!(user.pintle(&["--help"]).contains("see `pintle help exec`"));
+    let help = user.pintle(&["help", "exec"]);
+    assert!(help.contains("for programs that start `codex exec`") && help.contains("--ephemeral"), "{help}");
+    assert_eq!(user.pintle(&["exec", "--help"]), help);
+    for (arguments, hint) in [
+        (&["man", "exec"][..], "`pintle help exec` lists its options"),
+        (&["run", "--max-turns", "many", "x"], "see `pintle run --help`"),
+        (&["sessions", "list", "--limit", "0"], "see `pintle sessions list --help`"),
+    ] {
+        let output = user.command(arguments).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
+        assert!(error.contains(hint), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
 fn a_misspelt_option_that_restricts_starts_nothing() {
     let user = User::new(WRITING);
     for (flags, meant) in [

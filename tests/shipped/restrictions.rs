@@ -306,3 +306,18 @@ fn a_fork_whose_mode_the_configuration_limits_needs_no_approval() {
     let (status, body) = fork(&served, &wider);
     assert!(status == 403 && body.contains("the fork inherits mode edit"), "{status} {body}");
 }
+
+#[test]
+fn a_limit_on_cost_without_a_price_starts_no_session() {
+    let user = User::new("[[turn]]\ntext = \"Done.\"\n");
+    let run = |flags: &[&str]| user.run_command("Go").args(flags).output().unwrap();
+    let refused = run(&["--model", "claude-of-tomorrow", "--max-cost", "1"]);
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{error}");
+    assert!(error.contains("the price of `claude-of-tomorrow` is unknown"), "{error}");
+    assert!(error.contains("limit tokens instead"), "{error}");
+    assert!(user.model.requests().is_empty());
+    assert_eq!(user.pintle(&["sessions", "list", "--all"]), "");
+    let limited = run(&["--model", "claude-of-tomorrow", "--max-tokens", "1000000"]);
+    assert!(limited.status.success(), "{limited:?}");
+}

@@ -229,3 +229,21 @@ fn tools_are_not_served_without_a_required_hook() {
     let (_, error) = served_calls(&user, &[], &[("read_file", json!({"file_path": "a.txt"}))]);
     assert!(error.contains("hooks do not run in `pintle mcp serve`"), "{error}");
 }
+
+#[test]
+fn a_server_behind_a_url_needs_the_network_and_names_the_failure_of_its_connection() {
+    let user = User::new("[[turn]]\ntext = \"Done.\"\n");
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    user.pintle(&["mcp", "add", "web", &format!("http://{address}/mcp?key=secret")]);
+    let refused = user.command(&["mcp", "tools", "web"]).output().unwrap();
+    let error = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{error}");
+    assert!(error.contains("server `web` is left out: it needs --network on"), "{error}");
+    let failed = user.command(&["mcp", "tools", "web", "--network", "on"]).output().unwrap();
+    let error = String::from_utf8(failed.stderr).unwrap();
+    assert_eq!(failed.status.code(), Some(1), "{error}");
+    let reason =
+        format!("MCP server `web` cannot be reached: cannot connect to http://{address}: Connection refused");
+    assert!(error.contains(&reason), "{error}");
+    assert!(!error.contains("Transport") && !error.contains("secret"), "{error}");
+}

@@ -74,6 +74,22 @@ fn a_session_follows_its_project() {
     assert_eq!(listed(&user, "moved"), [id]);
 }
 
+#[test]
+fn prune_deletes_sessions_of_its_directory_unless_all_are_selected() {
+    let user = User::new(ANSWERS);
+    std::fs::create_dir(user.at("other")).unwrap();
+    for directory in ["other", "project", "project"] {
+        assert!(run(&user, "First", &[], directory).status.success());
+    }
+    let pruned = text(&sessions(&user, &["prune", "--keep", "1"], "project").stdout);
+    let counts = format!("deleted 1 of 2 sessions of {}", user.project().display());
+    assert_eq!(pruned.lines().last(), Some(counts.as_str()), "{pruned}");
+    assert_eq!([listed(&user, "project").len(), listed(&user, "other").len()], [1, 1]);
+    let pruned = text(&sessions(&user, &["prune", "--keep", "1", "--all"], "project").stdout);
+    assert_eq!(pruned.lines().last(), Some("deleted 1 of 2 sessions of all directories"), "{pruned}");
+    assert_eq!([listed(&user, "project").len(), listed(&user, "other").len()], [1, 0]);
+}
+
 /// Returns the files of the session's record, in order.
 pub(super) fn segments(user: &User, id: &str) -> Vec<PathBuf> {
     let directory = user.at(".local/state/pintle/sessions/sessions").join(id);

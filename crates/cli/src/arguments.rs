@@ -93,7 +93,7 @@ use crate::exit;
 /// OPENAI_BASE_URL, ANTHROPIC_BASE_URL and GEMINI_BASE_URL. `pintle login` stores a key. `pintle demo` needs neither a key
 /// nor a network, but cargo in PATH.
 #[derive(Debug, Parser)]
-#[command(name = "pintle", version = env!("PINTLE_VERSION"), after_help = exit::TABLE)]
+#[command(name = "pintle", version = env!("PINTLE_VERSION"), after_help = after_help())]
 pub(crate) struct Arguments {
     /// Subcommand with its arguments.
     #[command(subcommand)]
@@ -101,6 +101,16 @@ pub(crate) struct Arguments {
     /// Names of the flags of the subcommand that were typed, without dashes.
     #[arg(skip)]
     pub(crate) typed: BTreeSet<String>,
+}
+
+/// Returns the text below the help of the command.
+fn after_help() -> String {
+    let compatible = if cfg!(feature = "compat") {
+        "\n\n`pintle exec` accepts the options of `codex exec`, for programs that start it: see `pintle help exec`."
+    } else {
+        ""
+    };
+    format!("{}{compatible}", exit::TABLE)
 }
 
 /// Subcommands.

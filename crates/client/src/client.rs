@@ -37,8 +37,8 @@ pub struct ByteRange {
 
 /// Client of one server. Cheap to clone.
 ///
-/// Requests are repeated after a connection failure, a status 502, 503 or 504, and a status 429 with `retry-after`. A
-/// request that changes something keeps its idempotency key, so that the server performs it once.
+/// Requests are repeated after a connection failure, a status 502, 503 or 504, and a status 429 with `retry-after`. If the
+/// client has never connected to the server, a failure to connect is returned at once. A request that changes something keeps its idempotency key, so that the server performs it once.
 #[derive(Clone, Debug)]
 pub struct Client {
     transport: Transport,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
@@ -79,6 +80,8 @@ pub(crate) struct Transport {
     /// Host and port, or the socket, for messages.
     host: Arc<str>,
     authorization: Option<HeaderValue>,
+    /// Whether a connection to the server was ever made.
+    has_connected: Arc<AtomicBool>,
     pub(crate) options: Arc<ClientOptions>,
 }
 
@@ -105,7 +108,8 @@ impl Transport {
             }
         };
         let host = host.into();
-        Ok(Self { http, base: address.base, host, authorization, options: Arc::new(options) })
+        let (has_connected, options) = (Arc::default(), Arc::new(options));
+        Ok(Self { http, base: address.base, host, authorization, has_connected, options })
     }
 
     pub(crate) fn request(
@@ -127,7 +131,11 @@ impl Transport {
         if let Some(body) = body {
             sent = sent.body(body);
         }
-        let response = sent.send().await.map_err(|error| self.failed(error))?;
+        let sent = sent.send().await.map_err(|error| self.failed(error));
+        if !matches!(sent, Err(ClientError::Connect { .. })) {
+            self.has_connected.store(true, Ordering::Relaxed);
+        }
+        let response = sent?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -155,10 +163,17 @@ impl Transport {
         }
     }
 
-    /// Returns the delay before the next attempt of a request, or `None` if the request has failed permanently.
+    /// Returns the delay before the next attempt of a request, or `None` if the request has failed permanently. A server
+    /// that no connection was ever made to is not expected to return.
     pub(crate) fn retry_delay(&self, error: &ClientError, attempts: u32) -> Option<Duration> {
         let retry_after = error.retry_after().unwrap_or_default();
-        if attempts > self.options.retries || !error.is_retryable() || retry_after > LONGEST_RETRY_AFTER {
+        let is_unknown =
+            matches!(error, ClientError::Connect { .. }) && !self.has_connected.load(Ordering::Relaxed);
+        if attempts > self.options.retries
+            || is_unknown
+            || !error.is_retryable()
+            || retry_after > LONGEST_RETRY_AFTER
+        {
             return None;
         }
         Some(retry_after + self.options.backoff.delay(attempts))

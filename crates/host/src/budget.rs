@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use pintle_agent::{Budget, BudgetSource};
+use pintle_agent::{Budget, BudgetSource, ProviderProfile};
 use pintle_governance::{AtLimit, BudgetApprover, BudgetLimits, SessionBudget, UnknownPrice};
+use pintle_llm::{ModelInfo, Usage};
 
 use crate::attendant::Attendant;
 use crate::failure::{Failure, OrFailure as _};
@@ -70,6 +71,30 @@ pub fn load(
     Ok((limits, sources))
 }
 
+/// Refuses a model without a price under a limit on cost, unless the user can be asked about that.
+///
+/// Limits of projects are unknown before the environment is connected. The session reports that it cannot enforce them.
+pub fn require_price(
+    choice: &BudgetChoice,
+    profile: &ProviderProfile,
+    attendant: &Arc<dyn Attendant>,
+    process_env: &ProcessEnv,
+) -> Result<(), Failure> {
+    let is_priced = |pricing: &ModelInfo| pricing.cost(&Usage::new(1, 1)).is_some();
+    // A profile without prices is of a model that costs nothing.
+    if profile.is_unpriced || profile.pricing.as_deref().is_some_and(is_priced) {
+        return Ok(());
+    }
+    let (limits, _sources) = load(choice, &[], process_env)?;
+    let is_limited = [limits.run, limits.session, limits.day].iter().any(|limit| limit.cost_micros.is_some());
+    if !is_limited || limits.unknown_price == UnknownPrice::Ask && attendant.is_attended() {
+        return Ok(());
+    }
+    let message =
+        format!("the limit on cost cannot be enforced, since the price of `{}` is unknown", profile.model);
+    Err(Failure::usage(message).with_hint("add its price to the catalog, or limit tokens instead"))
+}
+
 /// Returns the limits without cost limits, for a free model without a price.
 pub(crate) fn without_cost_limits(mut limits: BudgetLimits) -> BudgetLimits {
     for budget in [&mut limits.run, &mut limits.session, &mut limits.day] {
@@ -127,6 +152,7 @@ mod tests {
 
     use super::*;
     use crate::attendant::FakeAttendant;
+    use crate::failure::FailureKind;
 
     #[test]
     fn chosen_limits_replace_the_limits_of_the_file() {
@@ -151,6 +177,37 @@ mod tests {
         let limits = BudgetLimits::default().with_run(limited).with_session(limited).with_day(limited);
         let rest = without_cost_limits(limits);
         assert_eq!([rest.run, rest.session, rest.day], [Budget::default().with_tokens(7); 3]);
+    }
+
+    #[test]
+    fn a_limit_on_cost_needs_a_price() {
+        let process_env = ProcessEnv::from_variables([]);
+        let [attended, unattended] = [FakeAttendant::attended(["y"]), FakeAttendant::unattended()]
+            .map(|attendant| Arc::new(attendant) as Arc<dyn Attendant>);
+        let known = ProviderProfile::anthropic("opus");
+        let unknown = ProviderProfile::anthropic("claude-of-tomorrow");
+        let scripted = unknown.clone().without_prices();
+        let limited = |unknown_price| {
+            let mut choice = BudgetChoice { unknown_price, ..BudgetChoice::default() };
+            choice.limits.day.cost_micros = Some(1);
+            choice
+        };
+        let ask = limited(Some(UnknownPrice::Ask));
+        for (choice, profile, attendant, is_allowed) in [
+            (limited(None), &unknown, &attended, false),
+            (limited(None), &known, &unattended, true),
+            (limited(None), &scripted, &unattended, true),
+            (BudgetChoice::default(), &unknown, &unattended, true),
+            (ask, &unknown, &attended, true),
+            (ask, &unknown, &unattended, false),
+        ] {
+            let required = require_price(&choice, profile, attendant, &process_env);
+            assert_eq!(required.is_ok(), is_allowed, "{choice:?} {}", profile.model);
+            if let Err(failure) = required {
+                assert_eq!(failure.kind(), FailureKind::Usage);
+                assert!(failure.message().contains("the price of `claude-of-tomorrow` is unknown"));
+            }
+        }
     }
 
     #[tokio::test]

@@ -15,6 +15,7 @@ use pintle_tools::RegisteredTool;
 
 use self::opener::{SessionOpener, StartedSession};
 use crate::attendant::Attendant;
+use crate::budget;
 use crate::configuration::ResolvedSession;
 use crate::env_spec::EnvironmentChoice;
 use crate::environment::{Confinement, EnvSession, EnvTarget};
@@ -211,11 +212,13 @@ impl Host {
     async fn open_session(&self, request: OpenRequest, surface: Surface<'_>) -> Result<OpenSession, Failure> {
         let OpenRequest { spec, remembered, selected, worktree, model, must_be_stored, .. } = request;
         let process_env = self.process_env_for(&spec);
+        let attendant = Arc::clone(&surface.attendant);
         let prepared = async {
             let model = match model {
                 Some(model) => model,
                 None => self.choose_model(&spec).await?,
             };
+            budget::require_price(&(&spec).into(), &model.profile(), &attendant, &process_env)?;
             let choice = EnvironmentChoice::try_from(&spec)?;
             EnvTarget::new(choice.clone(), Confinement::from(&spec), &process_env)?;
             let description = SessionDescription::new(&spec, remembered);
@@ -249,7 +252,7 @@ impl Host {
                 spec: &spec,
                 environment: &choice,
                 model: &model,
-                attendant: Arc::clone(&surface.attendant),
+                attendant,
                 is_mode_given: request.is_mode_given,
                 is_effort_given: request.is_effort_given,
                 can_switch_to_plan: surface.can_switch_to_plan,

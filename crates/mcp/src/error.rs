@@ -9,7 +9,9 @@ use pintle_tools::{ToolError, ToolErrorKind};
 use rmcp::ServiceError;
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::auth::WWWAuthenticateParams;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
 
+use crate::http_client::origin;
 use crate::process_log::{ProcessLog, shorten};
 use crate::spec::{ServerName, ServerSpec, ServerTransport};
 
@@ -92,7 +94,13 @@ impl ServerError {
         }
         let why = match process_log.how_it_ended() {
             Some(how) => format!("ended during the handshake: {how}"),
-            None => format!("did not complete the handshake: {}", with_cause(&error)),
+            None => {
+                let failed = failed_start(&error);
+                match connect_failure(spec, failed) {
+                    Some(failure) => format!("cannot be reached: {failure}"),
+                    None => format!("did not complete the handshake: {}", with_cause(failed)),
+                }
+            }
         };
         Self::new(&spec.name, ServerErrorKind::Start, why).with_source(error).with_process_log(process_log)
     }
@@ -159,7 +167,11 @@ impl ServerError {
             ),
             other => match process_log.how_it_ended() {
                 Some(how) => lost(format!("is gone: {how}")),
-                None => lost(format!("is gone: {}", with_cause(other))),
+                None => {
+                    let failed = failed_request(other);
+                    let why = connect_failure(spec, failed).unwrap_or_else(|| with_cause(failed));
+                    lost(format!("is gone: {why}"))
+                }
             },
         };
         built.with_source(error)
@@ -191,6 +203,42 @@ impl From<ServerError> for ToolError {
 fn challenge_of(spec: &ServerSpec, challenge: &str) -> Option<WWWAuthenticateParams> {
     let ServerTransport::Http(server) = &spec.transport else { return None };
     Some(WWWAuthenticateParams::parse(challenge, server.parsed_url()))
+}
+
+/// Returns the error of the transport, if it is the cause: the message of the outer error names Rust types.
+fn failed_start(error: &ClientInitializeError) -> &(dyn StdError + 'static) {
+    if let ClientInitializeError::TransportError { error, .. } = error {
+        return error.error.as_ref();
+    }
+    if let ClientInitializeError::LegacyFallbackFailed { fallback, .. } = error {
+        return failed_start(fallback);
+    }
+    error
+}
+
+/// As [`failed_start`], for a request.
+fn failed_request(error: &ServiceError) -> &(dyn StdError + 'static) {
+    if let ServiceError::TransportSend(failed) = error {
+        return failed.error.as_ref();
+    }
+    error
+}
+
+/// Returns why a server could not be connected to; `None` for other errors. The path of its URL may contain a secret.
+fn connect_failure(spec: &ServerSpec, error: &(dyn StdError + 'static)) -> Option<String> {
+    let ServerTransport::Http(server) = &spec.transport else { return None };
+    let StreamableHttpError::Client(failed) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>()?
+    else {
+        return None;
+    };
+    if !failed.is_connect() {
+        return None;
+    }
+    let mut cause: &(dyn StdError + 'static) = failed;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    Some(format!("cannot connect to {}: {}", origin(server.parsed_url()), message_of(cause)))
 }
 
 /// Returns the message of a cause. The message of an `io::Error` with only a kind calls a missing file an entity.

@@ -12,9 +12,11 @@ use crate::store::{Filter, Page, SessionStore, Summary};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PrunePolicy {
+    /// Sessions that the policy applies to. The default selects all.
+    pub filter: Filter,
     /// Removes sessions that were last changed before this time.
     pub older_than: Option<Timestamp>,
-    /// Removes all but this many of the newest sessions.
+    /// Removes all but this many of the newest sessions that the filter selects.
     pub keep: Option<usize>,
     /// Sessions that are never removed.
     pub spared: BTreeSet<SessionId>,
@@ -57,7 +59,7 @@ impl PrunePolicy {
 /// As for [`SessionStore::list`], [`SessionStore::delete`] and [`SessionStore::sweep`]. Sessions and files removed
 /// before the error stay removed.
 pub async fn prune(store: &dyn SessionStore, policy: &PrunePolicy) -> Result<PruneResult, StoreError> {
-    let all = store.list(&Filter::default(), &Page::default()).await?;
+    let all = store.list(&policy.filter, &Page::default()).await?;
     // The store also contains tasks and recorded costs.
     let sessions = all.into_iter().filter(Summary::is_session);
     let mut pruned = PruneResult::default();
@@ -170,6 +172,20 @@ mod tests {
                 assert_eq!(child.is_none(), removed.contains(&"s0") && !dry_run, "{policy:?}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn the_filter_limits_what_is_counted_and_removed() {
+        let store = filled().await;
+        for number in 6..9 {
+            let summary =
+                Summary::new(SessionId::new(format!("s{number}")), Timestamp::from_millis(number * 1_000));
+            drop(store.create(summary.with_property("project", "other")).await.unwrap());
+        }
+        let filter = Filter::default().with_property("project", "other");
+        let policy = PrunePolicy { filter, keep: Some(1), ..PrunePolicy::default() };
+        let pruned = prune(&store, &policy).await.unwrap();
+        assert_eq!((ids(&pruned.removed), ids(&pruned.kept)), (vec!["s7", "s6"], vec![]));
     }
 
     #[tokio::test]

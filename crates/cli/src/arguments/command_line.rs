@@ -123,7 +123,7 @@ fn from_matches(command: &clap::Command, matches: &ArgMatches) -> Result<Argumen
 }
 
 fn report_usage_error(error: &clap::Error, args: &[OsString]) -> Exit {
-    let failure = usage_failure(error);
+    let failure = usage_failure(error, args);
     let failure = match hint::for_error(error, args) {
         Some(hint) => failure.with_hint(&hint),
         None => failure,
@@ -138,7 +138,7 @@ fn report_usage_error(error: &clap::Error, args: &[OsString]) -> Exit {
 }
 
 /// Returns the parser's error on one line, without its usage and help paragraphs.
-fn usage_failure(error: &clap::Error) -> Failure {
+fn usage_failure(error: &clap::Error, args: &[OsString]) -> Failure {
     let text = error.render().to_string();
     let paragraphs = text.split("\n\n").map(|paragraph| {
         let words = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -151,7 +151,7 @@ fn usage_failure(error: &clap::Error) -> Failure {
         !paragraph.starts_with("For more information") && !is_misleading
     };
     let details: Vec<String> = before_usage.filter(is_detail).collect();
-    Failure::usage(details.join("; ")).with_hint("see `pintle --help`")
+    Failure::usage(details.join("; ")).with_hint(&format!("see `{}`", hint::help_command(args)))
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ pub(crate) enum SessionsCommand {
     Rewind(RewindArgs),
     /// Delete sessions
     Delete(DeleteArgs),
-    /// Delete old sessions
+    /// Delete old sessions of this directory, or of all directories
     Prune(PruneArgs),
 }
 
@@ -94,8 +94,8 @@ pub(crate) struct ListSessionsArgs {
     #[arg(long, short)]
     pub(crate) all: bool,
     /// Maximum number of sessions
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    pub(crate) limit: usize,
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: u32,
     /// List the sessions of all directories on this server: the URL that `pintle serve` prints, or `unix:FILE`; the token may be in PINTLE_TOKEN
     #[cfg(feature = "client")]
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
@@ -225,10 +225,13 @@ pub(crate) struct DeleteArgs {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("condition").required(true).multiple(true).args(["older_than", "keep"]))]
 pub(crate) struct PruneArgs {
+    /// Delete sessions of all directories
+    #[arg(long, short)]
+    pub(crate) all: bool,
     /// Delete sessions that have not been used for this time, such as 12h, 30d or 8w
     #[arg(long, value_name = "AGE", value_parser = timeout::parse_age)]
     pub(crate) older_than: Option<Duration>,
-    /// Delete all but this many of the newest sessions
+    /// Delete all but this many of the newest sessions of this directory, or with --all of all directories
     #[arg(long, value_name = "N")]
     pub(crate) keep: Option<usize>,
     /// List the sessions without deleting them

@@ -101,10 +101,12 @@ fn line(waiting: &SessionApproval) -> String {
     let SessionApproval { session, title, approval } = waiting;
     let time = approval.asked_at.to_string();
     let time = time.get(..16).unwrap_or(&time).replace('T', " ");
+    let arguments = pintle_tui::render::summarize_arguments(&approval.arguments);
+    let call = format!("{} {arguments}", approval.tool_name);
     format!(
         "{session}  {}  {time}  {}: {}  ({})\n",
         sanitize(&approval.call_id),
-        sanitize(&approval.tool_name),
+        sanitize(call.trim_end()),
         sanitize(&approval.reason),
         sanitize(title)
     )

@@ -57,6 +57,12 @@ fn page(path: &[String]) -> Result<String, Failure> {
 }
 
 fn unknown(command: &clap::Command, name: &str) -> Failure {
+    if cfg!(feature = "compat") && name == "exec" {
+        return Failure::usage(
+            "`pintle exec` has no manual page: it is for programs that start `codex exec`",
+        )
+        .with_hint("`pintle help exec` lists its options");
+    }
     let parent = command.get_bin_name().unwrap_or_else(|| command.get_name());
     let known: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
     let message = format!("`{parent}` has no subcommand `{name}`");

@@ -16,8 +16,12 @@ use pintle_host::sessions::files::{SessionFiles, SessionPoint, with_session_file
 use pintle_host::sessions::{Sessions, parse_session_point};
 use pintle_tui::console::{self, Console};
 
+use self::files::RewindSurface;
 use crate::arguments::{DiffArgs, ExportArgs, ListFormat, RewindArgs, SessionsArgs, SessionsCommand};
 use crate::exit::Exit;
+
+/// Message about two points, of which only one can be meant.
+const POINT_AND_CHECKPOINT: &str = "expected either ID@N or ID with --checkpoint, found both";
 
 /// Runs `pintle sessions`.
 pub(crate) async fn sessions(args: SessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -48,8 +52,11 @@ async fn export(sessions: &Sessions, args: &ExportArgs) -> Result<Exit, Failure>
 /// Runs `pintle sessions diff`: shows the changes of a session in its directory.
 async fn diff(sessions: &Sessions, args: &DiffArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let (prefix, turns) = parse_session_point(&args.id)?;
-    let point =
-        args.checkpoint.as_deref().map_or(SessionPoint::Turns(turns.unwrap_or(0)), SessionPoint::Checkpoint);
+    let point = match (turns, args.checkpoint.as_deref()) {
+        (Some(_), Some(_)) => return Err(Failure::usage(POINT_AND_CHECKPOINT)),
+        (None, Some(checkpoint)) => SessionPoint::Checkpoint(checkpoint),
+        (turns, None) => SessionPoint::Turns(turns.unwrap_or(0)),
+    };
     if args.output == ListFormat::Text && !console::stdout_is_terminal() {
         let work = async |files: &SessionFiles<'_>| files.patch(&point, process_env).await;
         let patch = with_session_files(sessions, prefix, process_env, work).await?;
@@ -69,14 +76,16 @@ async fn diff(sessions: &Sessions, args: &DiffArgs, process_env: &ProcessEnv) ->
 async fn rewind(sessions: &Sessions, args: &RewindArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let (prefix, turns) = parse_session_point(&args.id)?;
     let point = match (turns, args.checkpoint.as_deref()) {
-        (_, Some(checkpoint)) => SessionPoint::Checkpoint(checkpoint),
+        (Some(_), Some(_)) => return Err(Failure::usage(POINT_AND_CHECKPOINT)),
+        (None, Some(checkpoint)) => SessionPoint::Checkpoint(checkpoint),
         (Some(turns), None) => SessionPoint::Turns(turns),
         (None, None) => {
             return Err(Failure::usage("expected ID@N, with N entries of the history, or --checkpoint")
                 .with_hint("`pintle sessions show ID --output json` numbers the entries"));
         }
     };
-    let work = async |files: &SessionFiles<'_>| files::rewind(files, &point, args).await;
+    let work =
+        async |files: &SessionFiles<'_>| files::rewind(files, &point, args, RewindSurface::Shell).await;
     let text = with_session_files(sessions, prefix, process_env, work).await?;
     console::print(&text).await?;
     Ok(Exit::Done)

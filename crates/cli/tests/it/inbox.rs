@@ -86,6 +86,8 @@ fn another_terminal_decides_on_a_call_that_waits() {
             (row["tool_name"].as_str(), row["suggested_rules"][0].as_str()),
             (Some("write_file"), Some("write_file(a.txt)"))
         );
+        let listed = fixture.approvals(&["list"]);
+        assert!(listed.stdout.contains("  write_file a.txt: "), "{listed:?}");
         let session = row["session"].as_str().unwrap();
         let shown = fixture.approvals(&["show", session]);
         for part in ["tool:    write_file", "\"content\": \"hello\\n\"", "mode ask asks about that"] {

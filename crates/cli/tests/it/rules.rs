@@ -168,6 +168,7 @@ fn check_says_what_would_happen_and_why() {
         ("sh*(ls)", "names several tools"),
         ("shell(ls", "has no `)` at its end"),
         ("mytool(x)", "does not say what `x` is"),
+        ("foo(x)", "unknown tool `foo`: "),
     ] {
         let output = fixture.pintle(&["rules", "check", call]);
         assert_eq!(output.code, Some(2), "{output:?}");

@@ -6,6 +6,8 @@ use futures_util::StreamExt as _;
 use pintle_agent::{EventKind, SessionId};
 
 use super::harness::{Canned, PATIENCE, head_and_body, next, quick, response};
+use crate::operation;
+use crate::transport::{FailedRequest, Transport};
 use crate::{Client, ClientError, EventId, SessionItem, SessionQuery};
 
 const JSON: &str = "application/json";
@@ -139,6 +141,38 @@ async fn a_server_that_is_gone_is_an_error_of_the_connection() {
     let error = client.models().await.unwrap_err();
     assert_eq!(error.to_string(), format!("cannot connect to {address}"));
     assert!(error.is_retryable() && !format!("{error:?}").contains("secret"), "{error:?}");
+}
+
+/// Asks the server once, and returns the failure.
+async fn fail(transport: &Transport) -> FailedRequest {
+    let request = transport.request(&operation::HEALTH, &[]).unwrap();
+    transport.call(&request).await.err().unwrap()
+}
+
+#[tokio::test]
+async fn a_failure_to_connect_is_final_only_at_a_server_that_never_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = format!("unix:{}", directory.path().join("missing").display());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let transport = Transport::new(&url, None, quick().with_retries(2)).unwrap();
+    let serving = async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        head_and_body(&mut stream).await;
+        let busy = response("500 Internal Server Error", JSON, "", "{}");
+        tokio::io::AsyncWriteExt::write_all(&mut stream, &busy).await.unwrap();
+    };
+    let (answered, ()) = tokio::join!(fail(&transport), serving);
+    assert_eq!((answered.error.status(), answered.attempts), (Some(500), 1));
+    // The listener is closed.
+    let gone = fail(&transport).await;
+    assert!(matches!(gone.error, ClientError::Connect { .. }), "{:?}", gone.error);
+    assert_eq!(gone.attempts, 3);
+    for url in [url, socket] {
+        let unknown = fail(&Transport::new(&url, None, quick().with_retries(2)).unwrap()).await;
+        assert!(matches!(unknown.error, ClientError::Connect { .. }), "{url}: {:?}", unknown.error);
+        assert_eq!(unknown.attempts, 1, "{url}");
+    }
 }
 
 /// Returns the text of an event of a session.

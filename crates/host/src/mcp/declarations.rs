@@ -235,6 +235,11 @@ pub fn describe_server(spec: &ServerSpec) -> String {
     }
 }
 
+/// Returns why a server cannot be used without network access; `None` if it can.
+pub fn network_objection(transport: &ServerTransport, has_network: bool) -> Option<&'static str> {
+    (!has_network && matches!(transport, ServerTransport::Http(_))).then_some("it needs --network on")
+}
+
 /// Returns the directory whose file `pintle mcp add --project` changes.
 pub async fn project_file(process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
     let environment = process_env.local_environment(&process_env.directory(None)?)?;

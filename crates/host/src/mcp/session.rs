@@ -11,7 +11,7 @@ use pintle_governance::GrantId;
 use pintle_mcp::{McpServers, ServerName, ServerSpec, ServerTransport, ToolListing};
 use pintle_tools::ToolRegistry;
 
-use super::declarations::{Declarations, DeclaredServer, ServerChoice};
+use super::declarations::{Declarations, DeclaredServer, ServerChoice, network_objection};
 use super::elicitor::AttendantElicitor;
 use super::listings::ServerListings;
 use super::prompts::{self, ServerPrompts};
@@ -85,10 +85,7 @@ impl ServerStartContext<'_> {
                 "grant {} does not allow the network, and no sandbox blocks it for this server",
                 offline.id
             )),
-            Some(_) | None => {
-                let is_unreachable = !self.network && matches!(transport, ServerTransport::Http(_));
-                is_unreachable.then(|| "it needs --network on".to_owned())
-            }
+            Some(_) | None => network_objection(transport, self.network).map(str::to_owned),
         }
     }
 }

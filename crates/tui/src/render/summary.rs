@@ -28,7 +28,7 @@ pub(super) const KEY_ARGUMENTS: [&str; 12] = [
 ];
 
 /// Summarises the arguments of a call on one line.
-pub(super) fn arguments(arguments: &Value) -> String {
+pub fn arguments(arguments: &Value) -> String {
     let parts: Vec<String> =
         KEY_ARGUMENTS.iter().filter_map(|name| Some(argument(name, arguments.get(name)?))).collect();
     let text = match (parts.is_empty(), arguments) {

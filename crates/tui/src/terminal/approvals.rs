@@ -108,6 +108,11 @@ impl Approvals {
         self.is_focused && matches!(self.asking, ApprovalInput::Decision)
     }
 
+    /// Returns whether the user writes a rule or a reason.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.is_focused && !self.is_deciding()
+    }
+
     /// Gives the keys to the pending calls, if any, or to the input editor.
     pub(crate) fn focus(&mut self, is_focused: bool) {
         self.is_focused = is_focused && !self.pending.is_empty();

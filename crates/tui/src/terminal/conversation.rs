@@ -105,6 +105,8 @@ pub(crate) struct Conversation {
     pasted: PastedImages,
     /// Outputs of the user's commands, for the next message.
     outputs: Vec<String>,
+    /// Texts of queued messages.
+    queued: Vec<String>,
     pub(crate) status: StatusLine,
     /// Hint and the time at which it disappears.
     hint: Option<(String, Duration)>,
@@ -139,6 +141,7 @@ impl Conversation {
             memory: None,
             pasted: PastedImages::default(),
             outputs: Vec::new(),
+            queued: Vec::new(),
             status,
             hint: None,
             is_running: false,
@@ -377,6 +380,9 @@ impl Conversation {
         if let Some(line) = self.memory.take() {
             return self.memorize(line, key);
         }
+        if key == Key::ctrl('d') && self.leaves_at_ctrl_d() {
+            return vec![Effect::Leave];
+        }
         let columns = region::editor_columns(self.size);
         if self.approvals.is_focused() {
             if key == Key::plain(KeyCode::Escape) && self.approvals.is_deciding() {
@@ -409,8 +415,6 @@ impl Conversation {
             self.enter(now)
         } else if code == KeyCode::Tab && !modifiers.shift && self.is_running {
             self.follow_up()
-        } else if key == Key::ctrl('d') && self.editor.is_empty() {
-            vec![Effect::Leave]
         } else if matches!(code, KeyCode::Char(_)) && self.editor.is_full() && key == Key::plain(code) {
             self.refuse_more(now);
             Vec::new()
@@ -511,6 +515,11 @@ impl Conversation {
         let also = if self.is_running { "; Esc interrupts the turn" } else { "" };
         self.hint(format!("press Ctrl+C again to leave{also}"), now);
         Vec::new()
+    }
+
+    /// Returns whether Ctrl+D leaves: no text is written that it could delete from.
+    fn leaves_at_ctrl_d(&self) -> bool {
+        self.editor.is_empty() && !self.approvals.is_writing() && !self.questions.is_writing()
     }
 
     fn interrupt(&mut self) -> Vec<Effect> {

@@ -499,8 +499,9 @@ impl<'a> Driver<'a> {
         let conversation = &mut self.display.conversation;
         conversation.set_approvals(state.approvals);
         conversation.forget_withdrawn();
+        conversation.set_queued(state.queued);
         let status = &mut conversation.status;
-        (status.queued, status.cost) = (state.queued, state.cost);
+        status.cost = state.cost;
         (status.model, status.effort, status.mode) = (state.model, state.effort, state.mode);
     }
 }

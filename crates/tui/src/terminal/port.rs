@@ -169,8 +169,8 @@ impl Capabilities {
 pub(super) struct PortState {
     /// Calls that wait for approval.
     pub(super) approvals: Vec<Arc<ApprovalRequest>>,
-    /// Number of accepted messages that are not part of the conversation.
-    pub(super) queued: usize,
+    /// Texts of accepted messages that are not part of the conversation, in the order in which they are handled.
+    pub(super) queued: Vec<String>,
     /// Cost in US dollars, if known.
     pub(super) cost: Option<f64>,
     /// Model of the next request. Empty if unknown.

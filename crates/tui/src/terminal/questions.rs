@@ -56,6 +56,11 @@ impl Questions {
         self.is_focused
     }
 
+    /// Returns whether an answer is being written.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.is_focused && !self.answer.is_empty()
+    }
+
     /// Gives the keys to the pending questions, if any, or to the input editor.
     pub(crate) fn focus(&mut self, is_focused: bool) {
         self.is_focused = is_focused && !self.pending.is_empty();

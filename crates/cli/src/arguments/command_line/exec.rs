@@ -13,7 +13,9 @@ const APP_SERVER: &str = "app-server";
 
 /// Help of the subcommand, whose arguments are translated before they are parsed.
 const HELP: &str = "\
-Run one task with the options of `codex exec`, for programs that start it
+Run one task with the options of `codex exec`
+
+This subcommand is for programs that start `codex exec`, such as the SDKs of codex. `pintle run` is the command for users.
 
 Usage: pintle exec [OPTIONS] [PROMPT]
        pintle exec [OPTIONS] resume <ID|--last> [PROMPT]
@@ -79,6 +81,9 @@ pub(super) fn translate_arguments(args: &[OsString]) -> Result<Option<Translated
 /// Returns the help or the version if the arguments ask for it.
 pub(super) fn information(args: &[OsString]) -> Option<&'static str> {
     let [_, command, rest @ ..] = args else { return None };
+    if command == "help" && matches!(rest, [name] if name == NAME) {
+        return Some(HELP);
+    }
     let mut options = rest.iter().take_while(|word| *word != "--").filter(|_| command == NAME);
     options.find_map(|word| match word.to_str() {
         Some("--help" | "-h") => Some(HELP),
@@ -253,6 +258,9 @@ mod tests {
         for (line, expected) in [
             ("pintle exec --help", Some(HELP)),
             ("pintle exec --json -h", Some(HELP)),
+            ("pintle help exec", Some(HELP)),
+            ("pintle help run", None),
+            ("pintle help", None),
             ("pintle exec --version", Some(VERSION)),
             ("pintle exec --json -V", Some(VERSION)),
             ("pintle exec -- --help", None),

@@ -22,6 +22,17 @@ const FOREIGN_OPTIONS: &[(&str, &str)] = &[
     ("--full-auto", "`--mode auto` runs everything in the sandbox"),
 ];
 
+/// Returns the command line that prints the help of the subcommand that a command line names.
+pub(super) fn help_command(args: &[OsString]) -> String {
+    let (mut command, mut line) = (definition::complete(), "pintle".to_owned());
+    for word in args.iter().skip(1).map_while(|word| word.to_str()) {
+        let Some(subcommand) = command.find_subcommand(word).cloned() else { break };
+        line = format!("{line} {word}");
+        command = subcommand;
+    }
+    line + " --help"
+}
+
 fn context(error: &clap::Error, kind: ContextKind) -> Option<&str> {
     match error.get(kind) {
         Some(ContextValue::String(word)) => Some(word.as_str()),
@@ -130,7 +141,7 @@ mod tests {
             let error = Arguments::try_parse_from(&args).unwrap_err();
             let hint = for_error(&error, &args).unwrap();
             assert!(hint.contains(expected), "{arguments:?}: {hint}");
-            let message = super::super::usage_failure(&error).message();
+            let message = super::super::usage_failure(&error, &args).message();
             assert!(!message.contains("tip:"), "{arguments:?}: {message}");
         }
         if cfg!(feature = "compat") {

@@ -12,8 +12,14 @@ pub(crate) fn session_of(line: &str) -> RunArgs {
     arguments.command.session().unwrap().clone()
 }
 
-fn parse(line: &str) -> Result<Arguments, clap::Error> {
-    Arguments::try_parse_from(std::iter::once("pintle").chain(line.split_whitespace()))
+/// Returns the failure of an invalid command line.
+fn failure_of(words: &[&str]) -> Failure {
+    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    usage_failure(&Arguments::try_parse_from(&words).unwrap_err(), &words)
+}
+
+fn parse_failure(line: &str) -> Failure {
+    failure_of(&std::iter::once("pintle").chain(line.split_whitespace()).collect::<Vec<_>>())
 }
 
 #[test]
@@ -37,7 +43,7 @@ fn errors_never_repeat_a_password() {
         for words in
             [vec!["pintle", "run", "--env", value, "x"], vec!["pintle", "prompt", &format!("--env={value}")]]
         {
-            let failure = usage_failure(&Arguments::try_parse_from(words).unwrap_err());
+            let failure = failure_of(&words);
             assert!(!failure.message().contains("hunter2"), "{value}: {}", failure.message());
             assert!(failure.message().contains("for '--env <ENV>'"), "{value}: {}", failure.message());
         }
@@ -50,53 +56,67 @@ fn usage_errors_are_one_line() {
         (
             "run --provider acme x",
             "invalid value 'acme' for '--provider <NAME>' \
-             [possible values: openai, anthropic, gemini, openai-compatible, scripted]; see `pintle --help`",
+             [possible values: openai, anthropic, gemini, openai-compatible, scripted]; see `pintle run --help`",
         ),
         (
             "run --env podman:box x",
             "invalid value 'podman:box' for '--env <ENV>': expected local, docker:CONTAINER or \
-             ssh:[USER@]HOST[:PORT]; see `pintle --help`",
+             ssh:[USER@]HOST[:PORT]; see `pintle run --help`",
         ),
         (
             "run --toolset foreign x",
-            "invalid value 'foreign' for '--toolset <NAME>' [possible values: native, spec]; see `pintle --help`",
+            "invalid value 'foreign' for '--toolset <NAME>' [possible values: native, spec]; see `pintle run --help`",
         ),
         (
             "run --max-turns many x",
-            "invalid value 'many' for '--max-turns <N>': invalid digit found in string; see `pintle --help`",
+            "invalid value 'many' for '--max-turns <N>': invalid digit found in string; see `pintle run --help`",
         ),
         (
             "run --quiet --verbose x",
-            "the argument '--quiet' cannot be used with '--verbose'; see `pintle --help`",
+            "the argument '--quiet' cannot be used with '--verbose'; see `pintle run --help`",
         ),
         (
             "run --prompt-file f x",
-            "the argument '--prompt-file <FILE>' cannot be used with '[PROMPT]'; see `pintle --help`",
+            "the argument '--prompt-file <FILE>' cannot be used with '[PROMPT]'; see `pintle run --help`",
         ),
         (
             "mock serve",
-            "the following required arguments were not provided: --script <FILE>; see `pintle --help`",
+            "the following required arguments were not provided: --script <FILE>; see `pintle mock serve --help`",
         ),
         (
             "mock serve --script s --listen nowhere",
-            "invalid value 'nowhere' for '--listen <ADDRESS>': invalid socket address syntax; see `pintle --help`",
+            "invalid value 'nowhere' for '--listen <ADDRESS>': invalid socket address syntax; see `pintle mock serve --help`",
         ),
     ];
     for (line, message) in cases {
-        assert_eq!(usage_failure(&parse(line).unwrap_err()).message(), message, "{line}");
+        assert_eq!(parse_failure(line).message(), message, "{line}");
     }
-    let failure = usage_failure(&parse("run --env ssh:me:hunter2@host x").unwrap_err());
+    let failure = parse_failure("run --env ssh:me:hunter2@host x");
     assert_eq!(
         failure.message(),
         "invalid value 'ssh:me:…@host' for '--env <ENV>': found a `:` in the user, expected ssh:[USER@]HOST[:PORT]; \
-         passwords are not supported, use keys; see `pintle --help`"
+         passwords are not supported, use keys; see `pintle run --help`"
     );
-    let failure = usage_failure(&parse("run --modell m x").unwrap_err());
+    let failure = parse_failure("run --modell m x");
     assert!(failure.message().starts_with("unexpected argument '--modell' found"), "{failure:?}");
     assert!(failure.message().contains("'--model'"), "{failure:?}");
     for line in ["run --model= x", "ask --reasoning-effort= x"] {
-        let failure = usage_failure(&parse(line).unwrap_err());
+        let failure = parse_failure(line);
         assert!(failure.message().starts_with("a value is required for"), "{failure:?}");
+    }
+}
+
+#[test]
+fn usage_errors_name_the_help_of_their_subcommand() {
+    for (line, hint) in [
+        ("--nonsense", "see `pintle --help`"),
+        ("rnu", "see `pintle --help`"),
+        ("sessions --nonsense", "see `pintle sessions --help`"),
+        ("sessions list --limit run", "see `pintle sessions list --help`"),
+        ("run --nonsense sessions", "see `pintle run --help`"),
+    ] {
+        let message = parse_failure(line).message();
+        assert!(message.ends_with(hint), "{line}: {message}");
     }
 }
 

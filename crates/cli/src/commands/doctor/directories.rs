@@ -92,7 +92,7 @@ pub(super) async fn store(process_env: &ProcessEnv) -> DoctorCheck {
         return DoctorCheck::warning(
             name,
             message,
-            "free some space, for example with `pintle sessions prune`",
+            "free some space, for example with `pintle sessions prune --all --older-than 30d`",
         );
     }
     DoctorCheck::ok(name, message)

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pintle_host::env_spec::{EnvSpec, EnvironmentChoice};
-use pintle_host::environment::{EnvTarget, SandboxRequirements};
+use pintle_host::environment::{Confinement, EnvTarget, SandboxRequirements};
 use pintle_host::failure::Failure;
 use pintle_host::mcp::declarations::{self, Declarations, DeclaredServer, describe_server};
 use pintle_host::mcp::listings::ServerListings;
@@ -184,7 +184,8 @@ async fn add(args: &AddServerArgs, process_env: &ProcessEnv) -> Result<String, F
     if args.server.project {
         said.push_str("servers of a project are used only after `pintle trust`\n");
     } else {
-        said.push_str(&format!("`pintle mcp tools {name}` starts it and lists its tools\n"));
+        let network = if args.url.is_some() { " --network on" } else { "" };
+        said.push_str(&format!("`pintle mcp tools {name}{network}` starts it and lists its tools\n"));
     }
     Ok(said)
 }
@@ -266,8 +267,9 @@ fn write(
 /// Starts servers in the environment of a session, and lists their tools.
 async fn tools(args: &ServerToolsArgs, process_env: &ProcessEnv) -> Result<String, Failure> {
     let declarations = read_declarations(process_env).await?;
-    let (confinement, args) = ((&args.confinement).into(), &args.servers);
+    let (confinement, args): (Confinement, _) = ((&args.confinement).into(), &args.servers);
     let selected = select_declarations(&declarations, args.name.as_ref())?;
+    let has_network = confinement.has_network();
     let target = EnvTarget::new(EnvironmentChoice::here(), confinement, process_env)?;
     let environment = target
         .with_requirements(SandboxRequirements { keeps_state: true, ..SandboxRequirements::default() })
@@ -281,10 +283,15 @@ async fn tools(args: &ServerToolsArgs, process_env: &ProcessEnv) -> Result<Strin
         server_tokens::store(process_env),
     );
     let asked = selected.iter().map(|declared| async {
-        let listing = servers.list(&declared.spec.name).await?;
+        let name = &declared.spec.name;
+        if let Some(objection) = declarations::network_objection(&declared.spec.transport, has_network) {
+            return Err(Failure::usage(format!("server `{name}` is left out: {objection}")));
+        }
+        let failed = |error: ServerError| Failure::failed("a server failed").caused_by(&error);
+        let listing = servers.list(name).await.map_err(failed)?;
         // A server with tools only works as well.
-        let prompts = prompts::list_prompts(&servers, &declared.spec.name).await.ok();
-        Ok::<_, ServerError>((listing, prompts))
+        let prompts = prompts::list_prompts(&servers, name).await.ok();
+        Ok((listing, prompts))
     });
     let answers = futures_util::future::join_all(asked).await;
     servers.close().await;
@@ -310,8 +317,7 @@ async fn tools(args: &ServerToolsArgs, process_env: &ProcessEnv) -> Result<Strin
                 names.iter().for_each(|name| text.push_str(&format!("    {name}\n")));
                 rows.push(json!({"name": declared.spec.name.as_str(), "tools": names}));
             }
-            Err(error) => {
-                let failure = Failure::failed("a server failed").caused_by(&error);
+            Err(failure) => {
                 rows.push(json!({"name": declared.spec.name.as_str(), "error": failure.message()}));
                 if let Some(earlier) = failed.replace(failure) {
                     console::report(&earlier);

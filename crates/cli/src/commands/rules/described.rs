@@ -17,6 +17,9 @@ use pintle_tools::{
 };
 use serde_json::{Value, json};
 
+/// Start of the names of tools of MCP servers. Only a session knows these tools.
+const SERVER_PREFIX: &str = "mcp__";
+
 /// Id of the call. It is never shown.
 const ID: &str = "described";
 
@@ -45,7 +48,15 @@ impl DescribedCall {
             Some(kind) if kind != name => kind.clone(),
             Some(_) | None => text.to_owned(),
         };
-        let facts = CallFacts::parse(&as_kind, environment).await.or_usage("cannot parse the call")?;
+        let is_unknown = kind.is_none() && !name.contains(['@', '*']) && !name.starts_with(SERVER_PREFIX);
+        let facts = CallFacts::parse(&as_kind, environment).await.map_err(|error| {
+            let problem = if is_unknown {
+                format!("unknown tool `{name}`")
+            } else {
+                "cannot parse the call".to_owned()
+            };
+            Failure::usage(problem).caused_by(&error)
+        })?;
         let target = target.strip_suffix(')').unwrap_or(target).trim();
         let prefixes = ["command:", "path:", "host:"];
         let target = prefixes.iter().find_map(|prefix| target.strip_prefix(prefix)).unwrap_or(target).trim();

@@ -1,14 +1,16 @@
 //! `pintle sessions delete` and `pintle sessions prune`.
 
 use pintle_agent::{SessionId, Timestamp};
+use pintle_host::env_spec::EnvironmentChoice;
 use pintle_host::environment::{UnusedCaches, prune_caches};
 use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::process_env::ProcessEnv;
 use pintle_host::sanitize::{json_line, sanitize};
 use pintle_host::sessions::delete::{delete_empty, delete_unchecked, has_worktree, refuse_worktree};
-use pintle_host::sessions::{Sessions, now};
-use pintle_store::{Filter, Page, PrunePolicy, Summary, prune};
+use pintle_host::sessions::{SessionLocation, Sessions, now};
+use pintle_store::{Page, PrunePolicy, PruneResult, Summary, prune};
 use pintle_tui::console;
+use pintle_tui::render;
 use serde_json::json;
 
 use super::list;
@@ -52,8 +54,14 @@ pub(super) async fn prune_old(
         Timestamp::from_millis(now().as_millis().saturating_sub(age))
     });
     (policy.keep, policy.dry_run) = (args.keep, args.dry_run);
+    let location = if args.all {
+        None
+    } else {
+        Some(SessionLocation::from_choice(&EnvironmentChoice::here(), process_env)?)
+    };
+    policy.filter = location.as_ref().map(SessionLocation::filter).unwrap_or_default();
     // A worktree is never lost silently.
-    let all = sessions.list(&Filter::default(), &Page::default()).await?;
+    let all = sessions.list(&policy.filter, &Page::default()).await?;
     let with_worktree = all.iter().filter(|summary| has_worktree(summary, process_env));
     policy.spared = with_worktree.map(|summary| summary.id.clone()).collect();
     let failed = "cannot delete old sessions";
@@ -63,6 +71,7 @@ pub(super) async fn prune_old(
     pruned.removed.extend(empty);
     let caches = prune_caches(args.dry_run, process_env)?;
     let caches: Vec<String> = caches.iter().map(caches_name).collect();
+    let total = all.iter().filter(|summary| summary.is_session()).count();
     let text = match args.output {
         ListFormat::Json => {
             let ids = |summaries: &[Summary]| -> Vec<String> {
@@ -70,6 +79,8 @@ pub(super) async fn prune_old(
             };
             json_line(&json!({
                 "dry_run": args.dry_run,
+                "directory": location.as_ref().map(SessionLocation::directory),
+                "sessions": total,
                 "deleted": ids(&pruned.removed),
                 "kept": ids(&pruned.kept),
                 "swept": pruned.swept,
@@ -78,16 +89,24 @@ pub(super) async fn prune_old(
         }
         ListFormat::Text => {
             let verb = if args.dry_run { "would delete" } else { "deleted" };
-            let mut text: String = pruned.removed.iter().map(|summary| line(verb, summary)).collect();
-            text.extend(pruned.kept.iter().map(|summary| line("kept, since it is unfinished:", summary)));
-            text.extend(
-                caches.iter().map(|name| format!("{verb} the package caches of {}\n", sanitize(name))),
+            let scope = location.map_or_else(
+                || "all directories".to_owned(),
+                |location| sanitize(&location.to_string()).into_owned(),
             );
-            text
+            let (count, total) = (pruned.removed.len(), render::plural(total as u64, "session"));
+            lines(&pruned, &caches, verb) + &format!("{verb} {count} of {total} of {scope}\n")
         }
     };
     console::print(&text).await?;
     Ok(Exit::Done)
+}
+
+/// Returns a line for each session and each cache.
+fn lines(pruned: &PruneResult, caches: &[String], verb: &str) -> String {
+    let mut text: String = pruned.removed.iter().map(|summary| line(verb, summary)).collect();
+    text.extend(pruned.kept.iter().map(|summary| line("kept, since it is unfinished:", summary)));
+    text.extend(caches.iter().map(|name| format!("{verb} the package caches of {}\n", sanitize(name))));
+    text
 }
 
 /// Returns the workspace of caches, or their directory if it is not known.

@@ -38,6 +38,37 @@ pub(super) async fn diff(
     files.diff_text(&comparison).await
 }
 
+/// Where a report is read, which decides which commands it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RewindSurface {
+    /// After a command line.
+    Shell,
+    /// In a conversation, which has the session open and has its own commands.
+    Conversation,
+}
+
+impl RewindSurface {
+    /// Returns the remedy for files that another process may have changed.
+    const fn force_hint(self) -> &'static str {
+        match self {
+            Self::Shell => {
+                "nothing was changed; --force restores these files as well, and --dry-run shows all"
+            }
+            Self::Conversation => {
+                "nothing was changed; /rewind lists the inputs, /rewind N shows all changes, and /rewind N force restores these files as well"
+            }
+        }
+    }
+
+    /// Returns the words before a command line. The session must be closed first.
+    const fn before_command(self) -> &'static str {
+        match self {
+            Self::Shell => "",
+            Self::Conversation => "/quit, then ",
+        }
+    }
+}
+
 /// Restores files and rewinds the conversation, and returns a report.
 ///
 /// Fails if another process has changed something, unless it is forced, or if a file was not restored.
@@ -45,6 +76,7 @@ pub(super) async fn rewind(
     files: &SessionFiles<'_>,
     point: &SessionPoint<'_>,
     args: &RewindArgs,
+    surface: RewindSurface,
 ) -> Result<String, Failure> {
     let options = RewindOptions {
         files: !args.conversation,
@@ -58,11 +90,9 @@ pub(super) async fn rewind(
     if !report.foreign.is_empty() && !args.force && !args.dry_run {
         let changed: Vec<String> = report.foreign.iter().map(|path| to_single_line(path)).collect();
         let message = format!("another process may have changed {}", changed.join(", "));
-        return Err(Failure::failed(message).with_hint(
-            "nothing was changed; --force restores these files as well, and --dry-run shows all",
-        ));
+        return Err(Failure::failed(message).with_hint(surface.force_hint()));
     }
-    let text = report_text(&report, args.output)?;
+    let text = report_text(&report, args.output, surface)?;
     if report.problems.is_empty() {
         return Ok(text);
     }
@@ -71,7 +101,7 @@ pub(super) async fn rewind(
 }
 
 /// Returns the text of a report.
-fn report_text(report: &RewindReport, output: ListFormat) -> Result<String, Failure> {
+fn report_text(report: &RewindReport, output: ListFormat, surface: RewindSurface) -> Result<String, Failure> {
     if output == ListFormat::Json {
         let list = |pairs: &[(String, &'static str)]| -> Vec<Value> {
             pairs.iter().map(|(path, action)| json!({"path": path, "action": action})).collect()
@@ -102,13 +132,14 @@ fn report_text(report: &RewindReport, output: ListFormat) -> Result<String, Fail
         text.push_str(&format!("FAILED    {}\n", to_single_line(problem)));
     }
     let would = if report.dry_run { "would be" } else { "was" };
+    let leave = surface.before_command();
     let entries = |turns: usize| render::plural(turns as u64, "entry");
     match report.turns {
         Some(turns) if turns < report.before => {
             text.push_str(&format!("the conversation {would} rewound to {}\n", entries(turns)));
             if !report.dry_run {
                 text.push_str(&format!(
-                    "to undo this before the conversation continues: pintle sessions rewind {}@{} --conversation\n",
+                    "to undo this before the conversation continues: {leave}pintle sessions rewind {}@{} --conversation\n",
                     report.id, report.before
                 ));
             }
@@ -119,7 +150,7 @@ fn report_text(report: &RewindReport, output: ListFormat) -> Result<String, Fail
     match &report.undo {
         None if report.turns.is_none() => text.push_str("no file has changed since\n"),
         Some(undo) if !report.dry_run => text.push_str(&format!(
-            "to undo the files: pintle sessions rewind {} --checkpoint {undo}\n",
+            "to undo the files: {leave}pintle sessions rewind {} --checkpoint {undo}\n",
             report.id
         )),
         None | Some(_) => {}

@@ -47,7 +47,7 @@ pub(super) async fn list(
     } else {
         SessionLocation::from_choice(&EnvironmentChoice::here(), process_env)?.filter()
     };
-    let found = list_started(sessions, &filter, args.limit, args.all).await?;
+    let found = list_started(sessions, &filter, args.limit as usize, args.all).await?;
     let mut rows = Vec::new();
     for summary in &found {
         rows.push(row(sessions, summary).await);

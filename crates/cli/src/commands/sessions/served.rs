@@ -43,7 +43,7 @@ pub(super) async fn run_on_server(
 }
 
 async fn list(remote: &RemoteServer, args: &ListSessionsArgs) -> Result<String, Failure> {
-    let found = remote.newest(args.limit).await?;
+    let found = remote.newest(args.limit as usize).await?;
     let rows: Vec<SessionListRow<'_>> = found.iter().map(row).collect();
     match args.output {
         ListFormat::Json => json_line(&rows),

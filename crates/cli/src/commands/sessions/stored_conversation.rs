@@ -12,7 +12,8 @@ use pintle_host::sessions::files::{SessionFiles, SessionPoint, with_session_file
 use pintle_host::sessions::{OpenSessionFiles, SessionLocation, Sessions};
 use pintle_tui::terminal::StoredSession;
 
-use super::{files, list};
+use super::files::{self, RewindSurface};
+use super::list;
 use crate::arguments::{ListFormat, RewindArgs};
 
 /// Maximum number of sessions in a list of a conversation.
@@ -54,7 +55,8 @@ impl StoredSession for StoredConversation {
 
     async fn preview_rewind(&self, turns: usize) -> Result<String, Failure> {
         let args = rewind_args(self.files.id(), turns, false, true);
-        files::rewind(&self.files.files().await?, &SessionPoint::Turns(turns), &args).await
+        let (files, point) = (self.files.files().await?, SessionPoint::Turns(turns));
+        files::rewind(&files, &point, &args, RewindSurface::Conversation).await
     }
 
     async fn export(&self, name: &str) -> Result<String, Failure> {
@@ -88,8 +90,10 @@ pub(crate) async fn rewind(
 ) -> Result<String, Failure> {
     let sessions = Sessions::open(process_env).await?;
     let args = rewind_args(id, turns, forced, false);
-    let work =
-        async |files: &SessionFiles<'_>| files::rewind(files, &SessionPoint::Turns(turns), &args).await;
+    let point = SessionPoint::Turns(turns);
+    let work = async |files: &SessionFiles<'_>| {
+        files::rewind(files, &point, &args, RewindSurface::Conversation).await
+    };
     with_session_files(&sessions, id.as_str(), process_env, work).await
 }
 

@@ -53,6 +53,27 @@ fn an_input_is_taken_back_with_its_files() {
     assert_eq!(ids(&state).len(), 1, "it is the same session");
 }
 
+#[test]
+fn a_refused_rewind_names_commands_of_the_conversation() {
+    let (harness, state) = (writing(), TempDir::new().unwrap());
+    let mut command = chat(&harness, &["--toolset", "spec", "make it"]);
+    let mut terminal = Terminal::run(command.env("PINTLE_STATE_DIR", state.path()), 300, 60, |_| {});
+    ended_with(&mut terminal, "Made it.");
+    fs::write(harness.path("made.txt"), "by another process").unwrap();
+    terminal.type_keys("/undo\r");
+    let screen = terminal.wait_for_text("/rewind N force");
+    assert!(screen.contains("another process may have changed made.txt"), "{screen}");
+    assert!(!screen.contains("--force") && !screen.contains("--dry-run"), "{screen}");
+    terminal.type_keys("/rewind 1 force\r");
+    let screen = terminal.wait_for_text("the conversation was rewound to 0 entries");
+    assert!(screen.contains("/quit, then pintle sessions rewind"), "{screen}");
+    assert!(!harness.path("made.txt").exists());
+    terminal.type_keys("\u{15}/rewind\r");
+    terminal.wait_for_text("nothing to rewind: the conversation has no input yet");
+    terminal.type_keys("\u{3}");
+    leave(terminal);
+}
+
 /// As for whoever starts it in their home.
 #[test]
 fn a_rewind_leaves_state_within_the_directory_alone() {

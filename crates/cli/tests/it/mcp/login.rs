@@ -110,7 +110,7 @@ fn a_login_lets_commands_in_until_the_logout() {
     let guarded = Guarded::start(IDLE, &[]);
     let listed = guarded.mcp(&["list"], 0);
     assert!(!listed.stdout.contains("logged in"), "{listed:?}");
-    let refused = guarded.mcp(&["tools", "web"], 1);
+    let refused = guarded.mcp(&["tools", "web", "--network", "on"], 1);
     let hint = "MCP server `web` requires a login: `pintle mcp login web` logs in";
     assert!(refused.stderr.contains(hint), "{refused:?}");
 
@@ -121,19 +121,19 @@ fn a_login_lets_commands_in_until_the_logout() {
     assert_eq!(files.len(), 1, "{files:?}");
     assert_eq!(files[0].metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert!(guarded.mcp(&["list"], 0).stdout.contains("; logged in; "));
-    assert!(guarded.mcp(&["tools", "web"], 0).stdout.starts_with("web  2 tools\n"));
+    assert!(guarded.mcp(&["tools", "web", "--network", "on"], 0).stdout.starts_with("web  2 tools\n"));
 
     // A token that has ended is renewed, and the new one is kept.
     let before = std::fs::read_to_string(&files[0]).unwrap();
     guarded.control("expire");
-    guarded.mcp(&["tools", "web"], 0);
+    guarded.mcp(&["tools", "web", "--network", "on"], 0);
     assert_ne!(std::fs::read_to_string(&files[0]).unwrap(), before);
     assert_eq!(files[0].metadata().unwrap().permissions().mode() & 0o777, 0o600);
 
     // The same name with another URL is another server.
     guarded.declare("/mcp?other=1");
     let sent = guarded.control("log").len();
-    guarded.mcp(&["tools", "web"], 1);
+    guarded.mcp(&["tools", "web", "--network", "on"], 1);
     let log = guarded.control("log");
     assert!(
         log.len() > sent && log[sent..].iter().all(|request| request["authorization"].is_null()),
@@ -143,7 +143,7 @@ fn a_login_lets_commands_in_until_the_logout() {
     guarded.declare("/mcp");
     assert!(guarded.mcp(&["logout", "web"], 0).stdout.contains("removed the tokens of server `web`"));
     assert_eq!(guarded.files(), Vec::<PathBuf>::new());
-    guarded.mcp(&["tools", "web"], 1);
+    guarded.mcp(&["tools", "web", "--network", "on"], 1);
     assert!(guarded.mcp(&["logout", "web"], 0).stdout.contains("there are no tokens"));
     let rows = guarded.mcp(&["list", "--output", "json"], 0).stdout;
     let rows: Value = serde_json::from_str(&rows).unwrap();
@@ -178,7 +178,7 @@ fn a_session_uses_tokens_that_its_tools_do_not_see() {
     let guarded = Guarded::start(&turns, &[]);
     std::os::unix::fs::symlink(state.path(), guarded.home.0.path().join("state")).unwrap();
     guarded.log_in();
-    guarded.mcp(&["tools", "web"], 0);
+    guarded.mcp(&["tools", "web", "--network", "on"], 0);
     guarded.control("expire");
     let mut command = guarded.harness.command("run", &["--network", "on", "Go"]);
     command.env("PINTLE_CONFIG_DIR", guarded.home.0.path().join("config"));
@@ -208,7 +208,7 @@ fn processes_that_renew_at_once_lose_no_token() {
     let guarded = Guarded::start(IDLE, &["short"]);
     guarded.log_in();
     let listing = || {
-        let mut command = pintle(&["mcp", "tools", "web"]);
+        let mut command = pintle(&["mcp", "tools", "web", "--network", "on"]);
         command.current_dir(guarded.harness.path(""));
         let command = guarded.home.apply(&mut command);
         command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
@@ -220,7 +220,7 @@ fn processes_that_renew_at_once_lose_no_token() {
     }
     // Only the newest refresh token gets another one.
     guarded.control("expire");
-    guarded.mcp(&["tools", "web"], 0);
+    guarded.mcp(&["tools", "web", "--network", "on"], 0);
     assert_eq!(guarded.files().len(), 1);
 }
 

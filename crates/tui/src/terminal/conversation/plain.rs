@@ -77,8 +77,14 @@ impl Conversation {
         for effect in &effects {
             if let (Effect::Say(said), Some(plain)) = (effect, &mut self.plain) {
                 plain.said.push(said.text.clone());
+                if !self.approvals.is_empty() {
+                    self.transcript.note("message", &said.text);
+                    // The message is no answer, so the call still waits.
+                    plain.asked = None;
+                }
             }
         }
+        self.ask();
         effects
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Conversation;
-use crate::render::{Colour, Face, StyledLine, TerminalSize};
+use crate::render::{Colour, Face, StyledLine, TerminalSize, one_line, plural};
 use crate::terminal::painter::Region;
 
 /// Prefix of the first row of the editor.
@@ -14,6 +14,9 @@ const PLACEHOLDER: &str = "say what to do · /help lists keys and commands";
 
 /// Height of a window below which the region has no room for the details of a call.
 const LOW: usize = 20;
+
+/// Maximum number of rows for queued messages.
+const MOST_QUEUED: usize = 5;
 
 /// Minimum width of a window with a region.
 const MIN_COLUMNS: usize = 8;
@@ -64,22 +67,47 @@ impl Conversation {
         let (questions, answer_cursor) = self.questions.rows(columns, room - asked.len());
         let before_questions = asked.len();
         asked.extend(questions.into_iter().take(room - before_questions));
-        let mut rows = self.activity_rows(now, room - asked.len());
+        let queued = self.queued_rows((room - asked.len()) / 2);
+        let mut rows = self.activity_rows(now, room - asked.len() - queued.len());
         let above = rows.len();
         let cursor = if is_deciding {
             approval_cursor.map(|(row, column)| (above + row, column))
         } else if let Some((row, column)) = answer_cursor.filter(|_| self.questions.is_focused()) {
             Some((above + before_questions + row, column))
         } else {
-            Some((above + asked.len() + editor_cursor.0, editor_cursor.1))
+            Some((above + asked.len() + queued.len() + editor_cursor.0, editor_cursor.1))
         };
         rows.extend(asked);
+        rows.extend(queued);
         rows.extend(editor);
         rows.extend(menu);
         rows.extend(below);
         let rows: Vec<StyledLine> = rows.into_iter().map(|row| row.truncated(columns)).collect();
         let cursor = cursor.map(|(row, column)| (row.min(rows.len().saturating_sub(1)), column.min(columns)));
         Region { rows, cursor }
+    }
+
+    /// Sets the texts of the queued messages, in the order in which they are handled.
+    pub(crate) fn set_queued(&mut self, queued: Vec<String>) {
+        self.status.queued = queued.len();
+        self.queued = queued;
+    }
+
+    /// Returns a row for each queued message, with its first line. If there are more messages than rows, the last row has the
+    /// number of the others.
+    fn queued_rows(&self, most: usize) -> Vec<StyledLine> {
+        let most = most.min(MOST_QUEUED);
+        let count = self.queued.len();
+        let shown = if count > most { most.saturating_sub(1) } else { count };
+        let row = |text: &String| {
+            StyledLine::new(format!("  queued: {}", one_line(text, self.size.columns)), Face::DIM)
+        };
+        let mut rows: Vec<StyledLine> = self.queued.iter().take(shown).map(row).collect();
+        if shown < count && most > 0 {
+            let more = plural((count - shown) as u64, "more message");
+            rows.push(StyledLine::new(format!("  queued: … {more}"), Face::DIM));
+        }
+        rows
     }
 
     /// Returns the newest rows of incomplete text and of activity, each followed by a blank row.

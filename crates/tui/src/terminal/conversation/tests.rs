@@ -250,6 +250,39 @@ fn enter_steers_a_turn_and_tab_queues() {
 }
 
 #[test]
+fn queued_messages_are_shown_above_the_editor_until_they_are_handled() {
+    let mut harness = Harness::of_size(24, 60);
+    harness.event("USER_INPUT", &json!({"content": "go"}));
+    harness.conversation.set_queued(vec!["then run\x1b[2J the tests\nand more".into(), "commit".into()]);
+    harness.types("abc");
+    let shown = harness.shown();
+    let rows: Vec<&str> = shown.lines().collect();
+    let editor = rows.iter().position(|row| row.starts_with("› abc")).unwrap();
+    assert!(rows[editor - 2].starts_with("  queued: then run") && rows[editor - 2].ends_with('…'), "{shown}");
+    assert_eq!(rows[editor - 1], "  queued: commit", "{shown}");
+    assert!(shown.contains("2 queued"), "{shown}");
+    assert_eq!(usize::from(harness.cursor().0), editor);
+    harness.conversation.set_queued((1..=9).map(|number| format!("message {number}")).collect());
+    let shown = harness.shown();
+    assert!(shown.contains("  queued: message 1\n") && !shown.contains("message 9"), "{shown}");
+    assert!(shown.contains(" more messages\n"), "{shown}");
+    harness.conversation.set_queued(Vec::new());
+    assert!(!harness.shown().contains("queued"));
+}
+
+#[test]
+fn ctrl_d_leaves_while_a_call_waits_unless_a_text_is_written() {
+    for (keys, leaves) in [("", true), ("w", false), ("wnot that", false), ("e", false), ("\x1baabc", false)]
+    {
+        let mut harness = Harness::running();
+        harness.conversation.set_approvals(vec![request("1", "make")]);
+        harness.types(keys).done();
+        let expected = if leaves { "Leave" } else { "" };
+        assert_eq!(harness.types("\x04").done(), expected, "{keys:?}");
+    }
+}
+
+#[test]
 fn enter_completes_the_only_command_of_the_menu() {
     let mut harness = Harness::new();
     assert_eq!(

@@ -180,7 +180,7 @@ async fn lines_become_commands_of_the_port() {
     // A running turn is steered by the same command.
     harness.types("look at b").await;
     assert_eq!(harness.commands(), ["submit look at b"]);
-    harness.state(|state| (state.queued, state.mode) = (1, "ask".to_owned()));
+    harness.state(|state| (state.queued, state.mode) = (vec!["look at b".to_owned()], "ask".to_owned()));
     harness.receives(PortEvent::State).await;
     let status = &harness.driver.display.conversation.status;
     assert_eq!((status.queued, status.mode.as_str()), (1, "ask"));

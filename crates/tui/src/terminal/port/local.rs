@@ -296,7 +296,7 @@ impl SessionPort for LocalPort<'_> {
         let queued = self.handle.queued();
         PortState {
             approvals: self.handle.approvals(),
-            queued: queued.steering.len() + queued.follow_ups.len(),
+            queued: queued.steering.into_iter().chain(queued.follow_ups).collect(),
             cost: self.cost.total(),
             model: self.model.clone(),
             effort: self.effort.clone(),

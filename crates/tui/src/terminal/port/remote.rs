@@ -305,7 +305,7 @@ impl SessionPort for RemotePort {
     }
 
     fn state(&self) -> PortState {
-        PortState { queued: self.outbox.queued(), ..self.state.clone() }
+        PortState { queued: self.outbox.queued().to_vec(), ..self.state.clone() }
     }
 
     fn command(&mut self, command: PortCommand) -> BoxFuture<'static, PortResult> {

@@ -121,6 +121,9 @@ fn other_lines_do_not_decide() {
         "{printed}"
     );
     assert_eq!(lines.line("yes but look first"), r#"Say("yes but look first")"#);
+    let printed = lines.printed();
+    assert!(printed.contains("[message] yes but look first\n"), "{printed}");
+    assert!(printed.contains("approval: shell (mode ask) [1 of 2]\n"), "the question is repeated: {printed}");
     assert_eq!(lines.line("now"), r#"Say("now")"#);
     assert_eq!(lines.line("a better name is load(path)"), r#"Say("a better name is load(path)")"#);
     assert_eq!(lines.line("inside"), "");

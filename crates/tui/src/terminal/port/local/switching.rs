@@ -94,6 +94,9 @@ impl LocalPort<'_> {
         let mut words = arguments.split_whitespace();
         let (number, order) = (words.next(), words.next());
         let inputs = inputs(&history);
+        if inputs.is_empty() {
+            return carried_out(Err("nothing to rewind: the conversation has no input yet".to_owned()));
+        }
         carried_out(match (number, order, words.next()) {
             (None, ..) => Ok(PortReply::Lines(listed(&inputs))),
             (Some(number), order @ (None | Some("now" | "force")), None) => match chosen(number, &inputs) {

@@ -13,9 +13,9 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    /// Returns the number of accepted messages that are not part of the conversation.
-    pub(super) fn queued(&self) -> usize {
-        self.accepted.len()
+    /// Returns the accepted messages that are not part of the conversation.
+    pub(super) fn queued(&self) -> &[String] {
+        &self.accepted
     }
 
     /// Records the start of a request.
@@ -56,22 +56,22 @@ mod tests {
         for text in ["a", "a", "b", "c"] {
             outbox.start(text);
         }
-        assert_eq!(outbox.queued(), 0);
+        assert_eq!(outbox.queued().len(), 0);
         outbox.answered("a".to_owned(), true);
-        assert_eq!(outbox.queued(), 1);
+        assert_eq!(outbox.queued().len(), 1);
         outbox.arrived("b");
         outbox.answered("b".to_owned(), true);
-        assert_eq!(outbox.queued(), 1, "its event came first");
+        assert_eq!(outbox.queued().len(), 1, "its event came first");
         outbox.arrived("a");
-        assert_eq!(outbox.queued(), 0);
+        assert_eq!(outbox.queued().len(), 0);
         outbox.answered("c".to_owned(), false);
         outbox.arrived("another user's");
         outbox.answered("a".to_owned(), true);
-        assert_eq!(outbox.queued(), 1, "one of two with the same text");
+        assert_eq!(outbox.queued().len(), 1, "one of two with the same text");
         outbox.arrived("a");
-        assert_eq!(outbox.queued(), 0);
+        assert_eq!(outbox.queued().len(), 0);
         outbox.start("b");
         outbox.answered("b".to_owned(), true);
-        assert_eq!(outbox.queued(), 1, "an event counts once");
+        assert_eq!(outbox.queued().len(), 1, "an event counts once");
     }
 }
