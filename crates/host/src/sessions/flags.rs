@@ -64,15 +64,6 @@ impl RememberedSettings {
         Ok(Self { flags, spec, recorded_mode: None })
     }
 
-    /// Returns only the directory.
-    #[must_use]
-    pub fn directory(&self) -> Self {
-        let mut directory = Self::default();
-        directory.spec.given.environment.dir.clone_from(&self.spec.given.environment.dir);
-        directory.flags.extend(self.flags.get_key_value(DIR).map(|(name, dir)| (name.clone(), dir.clone())));
-        directory
-    }
-
     /// Adds the model that was chosen, unless a profile or a script names it. `has_profile` is whether the configuration names
     /// a profile.
     fn with_selected_model(
@@ -412,8 +403,6 @@ mod tests {
         let summary = summary.with_property("directory", "/w").with_property("environment", "docker:c");
         let remembered = RememberedSettings::from_summary(&summary).unwrap();
         assert_eq!(remembered.flags, flags(&["mode=plan", "env=docker:c", "dir=/w"]));
-        let directory = remembered.directory();
-        assert_eq!(directory, RememberedSettings::from_flags(flags(&["dir=/w"])).unwrap());
         let unknown = Summary::new(SessionId::new("s"), super::super::now())
             .with_property(FLAGS, r#"{"denny": ["shell"]}"#);
         let failure = RememberedSettings::from_summary(&unknown).unwrap_err();
