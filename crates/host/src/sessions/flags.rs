@@ -36,7 +36,7 @@ impl RememberedSettings {
         let flags = remembered_flags(summary)?;
         // Older versions have stored flags only.
         let Some(text) = summary.properties.get(SPEC) else { return Self::from_flags(flags) };
-        let spec: StoredSpec = serde_json::from_str(text).or_failed(UNREADABLE)?;
+        let spec = StoredSpec::parse(text).or_failed(UNREADABLE)?;
         let mut settings = Self { flags, spec, recorded_mode: None };
         settings.spec.given.environment.dir =
             settings.flags.get(DIR).and_then(|dir| dir.first()).map(PathBuf::from);
