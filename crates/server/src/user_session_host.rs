@@ -29,7 +29,7 @@ use pintle_host::sessions::files::{
 };
 use pintle_host::sessions::{RememberedSettings, SelectedSession, SessionLocation, Sessions};
 use pintle_host::{
-    GivenSettings, Host, LayerSpec, OpenRequest, PartialSpec, RequestClient, SandboxLevel, SessionSpec,
+    GivenSettings, Host, OpenRequest, PartialSpec, RequestClient, RequestSpec, SandboxLevel, SessionSpec,
     SettingSources, Surface,
 };
 use pintle_llm::{Catalog, Usage};
@@ -262,16 +262,17 @@ impl UserSessionHost {
     ) -> SettingSources {
         let mut requested = PartialSpec::default();
         requested.environment.dir = directory;
-        self.sources(remembered, LayerSpec::from_request(RequestClient::Http, false, requested))
+        let request = RequestSpec { client: RequestClient::Http, can_approve: false, spec: requested };
+        self.sources(remembered, request)
     }
 
-    fn sources(&self, remembered: RememberedSettings, request: LayerSpec) -> SettingSources {
+    fn sources(&self, remembered: RememberedSettings, request: RequestSpec) -> SettingSources {
         SettingSources { given: self.given.clone(), defaults: defaults(), remembered, request: Some(request) }
     }
 
     /// Returns whether the sessions have a grant of the application.
     fn has_grant(&self) -> bool {
-        self.given.grant.is_some() || self.given.layer.spec.policy.grant.is_some()
+        self.given.grant.is_some() || self.given.spec.policy.grant.is_some()
     }
 
     async fn audit(
@@ -295,7 +296,7 @@ impl UserSessionHost {
 #[async_trait]
 impl SessionHost for UserSessionHost {
     async fn create(&self, id: SessionId, request: NewSession) -> Result<OpenSession, HostError> {
-        let given = &self.given.layer.spec.environment;
+        let given = &self.given.spec.environment;
         let mut requested = request_settings(&request, &self.environment, given.kind.is_some())?;
         let NewSession { directory, environment, settings, properties, can_approve, .. } = request;
         let tenant = properties.get(TENANT).map(String::as_str);
@@ -323,10 +324,10 @@ impl SessionHost for UserSessionHost {
         let tenant = tenant.map(str::to_owned);
         // The configuration of the directory's project applies.
         requested.environment.dir = directory;
-        let layer = LayerSpec::from_request(RequestClient::Http, can_approve, requested);
+        let request = RequestSpec { client: RequestClient::Http, can_approve, spec: requested };
         let model = settings.model;
         let requested = RequestedSession { id: Some(id), tenant, model, properties };
-        self.open_with(self.sources(RememberedSettings::default(), layer), None, requested).await
+        self.open_with(self.sources(RememberedSettings::default(), request), None, requested).await
     }
 
     async fn open(&self, id: &SessionId) -> Result<OpenSession, HostError> {

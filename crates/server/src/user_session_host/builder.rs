@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(host.default_spec().policy.mode, Mode::Edit, "the default of a server");
         given.policy.mode = Some(Mode::Ask);
         let mut given = GivenSettings::from(given);
-        given.layer.spec.tools.server_files = vec![base.join("servers.json")];
+        given.spec.tools.server_files = vec![base.join("servers.json")];
         let builder = builder.with_settings(given);
         let missing = builder.clone().with_root(WorkspaceRoot::new(base.join("missing"))).build().await;
         let failure = missing.unwrap_err();

@@ -55,7 +55,7 @@ pub(super) fn parse_mode(mode: &str) -> Result<Mode, HostError> {
 
 #[cfg(test)]
 mod tests {
-    use pintle_host::{LayerSpec, RequestClient, ValueOrigin};
+    use pintle_host::{LayerSpec, RequestClient, RequestSpec, ValueOrigin};
     use serde_json::json;
 
     use super::*;
@@ -63,8 +63,8 @@ mod tests {
     fn layer(set: impl FnOnce(&mut NewSession), is_fixed: bool) -> Result<LayerSpec, HostError> {
         let mut request = NewSession::default();
         set(&mut request);
-        let settings = request_settings(&request, &EnvSpec::Local, is_fixed)?;
-        Ok(LayerSpec::from_request(RequestClient::Http, true, settings))
+        let spec = request_settings(&request, &EnvSpec::Local, is_fixed)?;
+        Ok(RequestSpec { client: RequestClient::Http, can_approve: true, spec }.into())
     }
 
     #[test]
