@@ -117,7 +117,9 @@ mod tests {
         let builder = builder.with_settings(given);
         let missing = builder.clone().with_root(WorkspaceRoot::new(base.join("missing"))).build().await;
         let failure = missing.unwrap_err();
-        assert!(failure.message().contains("expected an existing directory"), "{failure:?}");
+        let shown = base.join("missing").display().to_string();
+        assert_eq!(failure.message(), format!("root {shown}: expected an existing directory"));
+        assert_eq!(failure.setting(), Some("environment.roots"));
 
         let key = base.join("key.pem");
         let builder = builder.with_root(WorkspaceRoot::new(&base)).with_server_files([key.clone()]);
