@@ -3,6 +3,9 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
+use serde_json::json;
+
+use super::server::{TestServer, session_path, token};
 use super::user::{KEY, User};
 
 const ANSWER: &str = "[[turn]]\ntext = \"Done.\"";
@@ -90,4 +93,36 @@ fn a_first_start_names_the_ways_to_a_model() {
     let output = without_key(user.run_command("Go")).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(String::from_utf8(output.stdout).unwrap().contains("Done."));
+}
+
+/// The server was started in another project. A reopened session and a new one have the configuration of the same project.
+#[test]
+fn a_session_of_a_server_has_the_configuration_of_its_own_project() {
+    let user = User::new(&"[[turn]]\ntext = \"Done.\"\n".repeat(2));
+    let other = user.at("other");
+    std::fs::create_dir(&other).unwrap();
+    assert!(Command::new("git").args(["init", "--quiet"]).current_dir(&other).status().unwrap().success());
+    for (project, toolset) in [(user.project(), "native"), (other.clone(), "spec")] {
+        std::fs::create_dir(project.join(".pintle")).unwrap();
+        std::fs::write(project.join(".pintle/config.toml"), format!("toolset = \"{toolset}\"\n")).unwrap();
+    }
+    let secret = token(&user, "ann", &["--scope", "read,run"]);
+    let root = other.display().to_string();
+    for is_reopened in [false, true] {
+        let mut served = TestServer::start(&user, &["--root", &root]);
+        let body = json!({"directory": root});
+        let (status, body) = served.request(&secret, "POST", "/v1/sessions", &body);
+        assert_eq!(status, 201, "{body}");
+        let path = session_path(&body);
+        if is_reopened {
+            drop(served);
+            served = TestServer::start(&user, &["--root", &root]);
+        }
+        let text = json!({"text": "Go"});
+        let (status, body) = served.request(&secret, "POST", &format!("{path}/submit"), &text);
+        assert_eq!(status, 202, "{body}");
+        served.follow_until(&secret, &format!("{path}/events"), &["PROCESSING_END"]);
+        let request = user.request(usize::from(is_reopened));
+        assert!(request.contains("\"read_file\""), "{is_reopened}: {request}");
+    }
 }

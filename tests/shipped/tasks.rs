@@ -361,7 +361,7 @@ fn a_task_whose_first_session_stops_at_its_budget_exits_with_the_code_of_a_limit
     let text = format!(
         "goal = '{GOAL}'\n[[check]]\nname = 'sums'\ncommand = 'sh check.sh'\n[budget]\ntokens = 10\n"
     );
-    std::fs::write(&contract, text).unwrap();
+    std::fs::write(&contract, &text).unwrap();
     let url = user.model.base_url(Dialect::AnthropicMessages);
     let shared = ["task", "run", "--provider", "anthropic", "--base-url", &url];
     for (flags, parts) in [
@@ -384,5 +384,14 @@ fn a_task_whose_first_session_stops_at_its_budget_exits_with_the_code_of_a_limit
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(3), "{error}");
     assert!(error.contains("there is no draft: its session stopped at a limit of its budget"), "{error}");
+    // The share of the task does not replace the limit of the user.
+    std::fs::write(&contract, text.replace("tokens = 10", "tokens = 1000000")).unwrap();
+    std::fs::create_dir_all(user.at(".config/pintle")).unwrap();
+    std::fs::write(user.at(".config/pintle/budget.toml"), "[run]\ntokens = 10\n").unwrap();
+    let flags = ["--contract", contract.to_str().unwrap()];
+    let output = user.command(&[&shared[..], &flags].concat()).output().unwrap();
+    let report = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{report}");
+    assert_once(&report, &["# At its limit", "The budget of its sessions is used up."]);
     assert!(user.model.requests().is_empty());
 }

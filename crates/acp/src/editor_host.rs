@@ -20,7 +20,9 @@ use pintle_host::sessions::delete::delete_stored_session;
 use pintle_host::sessions::empty::delete_if_empty;
 use pintle_host::sessions::{OpenSessionFiles, SelectedSession, SessionLocation, Sessions};
 use pintle_host::user_commands::discover;
-use pintle_host::{GivenSettings, Host, LayerSpec, OpenRequest, PartialSpec, SettingSources, Surface};
+use pintle_host::{
+    GivenSettings, Host, OpenRequest, PartialSpec, RequestClient, RequestSpec, SettingSources, Surface,
+};
 use pintle_mcp::{HttpServer, ServerName, ServerSpec, ServerTransport, StdioServer};
 use pintle_store::{Filter, Page, Summary};
 
@@ -175,7 +177,8 @@ impl EditorHost {
         let mut sources = SettingSources::from_selected(self.given.clone(), selected)?;
         // The user can be asked.
         sources.defaults.policy.mode = Some(MODE);
-        sources.request = Some(LayerSpec::from_request(pintle_host::RequestClient::Editor, true, requested));
+        let request = RequestSpec { client: RequestClient::Editor, can_approve: true, spec: requested };
+        sources.request = Some(request);
         Ok(sources)
     }
 

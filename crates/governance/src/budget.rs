@@ -90,13 +90,6 @@ impl BudgetLimits {
         self.at_limit = at_limit;
         self
     }
-
-    /// Sets the behaviour for a model without a known price.
-    #[must_use]
-    pub fn with_unknown_price(mut self, unknown_price: UnknownPrice) -> Self {
-        self.unknown_price = unknown_price;
-        self
-    }
 }
 
 /// Question to an approver about exceeding a budget.

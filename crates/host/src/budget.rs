@@ -48,11 +48,13 @@ impl BudgetChoice {
     }
 }
 
-/// Loads the limits of a run in these projects, and their sources. Flags replace limits of the user's file, and project files can only lower them.
+/// Loads the limits of a run in these projects, and their sources. Flags replace limits of the user's file. `run_limit`, which
+/// the program sets, and project files can only lower them.
 ///
 /// A file with mistakes is a usage failure: an unrecognised part could be a limit.
 pub fn load(
     choice: &BudgetChoice,
+    run_limit: &Budget,
     projects: &[Project],
     process_env: &ProcessEnv,
 ) -> Result<(BudgetLimits, LimitSources), Failure> {
@@ -60,6 +62,7 @@ pub fn load(
     let mut limits = user.as_ref().map(|file| file.limits).unwrap_or_default();
     let mut sources = LimitSources { chosen: choice.limits, user, ..LimitSources::default() };
     choice.apply(&mut limits);
+    limits.run = limits.run.lower(run_limit);
     for project in projects {
         if let Some((name, text)) = project.budget() {
             let of_project = BudgetLimits::parse(&name, text)
@@ -85,7 +88,7 @@ pub fn require_price(
     if profile.is_unpriced || profile.pricing.as_deref().is_some_and(is_priced) {
         return Ok(());
     }
-    let (limits, _sources) = load(choice, &[], process_env)?;
+    let (limits, _sources) = load(choice, &Budget::default(), &[], process_env)?;
     let is_limited = [limits.run, limits.session, limits.day].iter().any(|limit| limit.cost_micros.is_some());
     if !is_limited || limits.unknown_price == UnknownPrice::Ask && attendant.is_attended() {
         return Ok(());
@@ -169,6 +172,25 @@ mod tests {
         assert_eq!((limits.day.cost_micros, limits.at_limit), (Some(2_000_000), AtLimit::Ask));
         BudgetChoice::from(&SessionSpec::default()).apply(&mut limits);
         assert_eq!(limits.at_limit, AtLimit::Ask, "the file decides without a setting");
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test writes the file of a user")]
+    fn the_limit_of_a_program_only_lowers_the_limits_of_the_user() {
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path().join(".config/pintle");
+        std::fs::create_dir_all(&directory).unwrap();
+        let text = "[run]\ntokens = 5\ncalls = 7\n[session]\ntokens = 9\n";
+        std::fs::write(directory.join("budget.toml"), text).unwrap();
+        let process_env = ProcessEnv::from_variables([("HOME", home.path().as_os_str())]);
+        let program = Budget::default().with_tokens(6).with_tool_calls(3).with_cost_micros(4);
+        for (chosen, expected) in [(None, 5), (Some(2), 2), (Some(8), 6)] {
+            let mut spec = SessionSpec::default();
+            spec.limits.budget.run.tokens = chosen;
+            let (limits, _sources) = load(&BudgetChoice::from(&spec), &program, &[], &process_env).unwrap();
+            let run = Budget::default().with_tokens(expected).with_tool_calls(3).with_cost_micros(4);
+            assert_eq!((limits.run, limits.session), (run, Budget::default().with_tokens(9)), "{chosen:?}");
+        }
     }
 
     #[test]

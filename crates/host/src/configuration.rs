@@ -18,7 +18,8 @@ use crate::env_spec::EnvSpec;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::layers::{
-    BoundedValue, Layer, LayerSpec, Resolved, StoredSpec, ValueOrigin, limit_recorded_mode, merge,
+    BoundedValue, Layer, LayerSpec, RequestSpec, Resolved, StoredSpec, ValueOrigin, limit_recorded_mode,
+    merge,
 };
 use crate::notice::Notice;
 use crate::policy::grant;
@@ -30,11 +31,13 @@ use crate::spec::{PartialSpec, ProfileRef, SessionSpec};
 const MODE: &str = "policy.mode";
 
 /// Settings that the program gives: the flags of the command, or values of an application.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct GivenSettings {
-    /// The settings with their origins, as the layer [`Layer::CommandLine`]. A profile that is a file becomes a profile of the
-    /// configuration if one has its name.
-    pub layer: LayerSpec,
+    /// The settings, which are the layer [`Layer::CommandLine`]. A profile that is a file becomes a profile of the configuration
+    /// if one has its name.
+    pub spec: PartialSpec,
+    /// Their origins for messages, by the path of the field.
+    pub origins: BTreeMap<String, ValueOrigin>,
     /// The settings as flags, which older versions of stored sessions read.
     pub flags: RememberedFlags,
     /// File of the grant, which is read for each session that is opened.
@@ -43,20 +46,18 @@ pub struct GivenSettings {
     pub ignore_config_errors: bool,
 }
 
-impl Default for GivenSettings {
-    fn default() -> Self {
-        Self::from(PartialSpec::default())
+impl GivenSettings {
+    /// Returns the layer of the settings.
+    #[must_use]
+    pub fn into_layer(self) -> LayerSpec {
+        let layer = LayerSpec::new(Layer::CommandLine, self.spec, ValueOrigin::Default);
+        LayerSpec { origins: self.origins, ..layer }
     }
 }
 
 impl From<PartialSpec> for GivenSettings {
     fn from(spec: PartialSpec) -> Self {
-        Self {
-            layer: LayerSpec::new(Layer::CommandLine, spec, ValueOrigin::Default),
-            flags: RememberedFlags::new(),
-            grant: None,
-            ignore_config_errors: false,
-        }
+        Self { spec, ..Self::default() }
     }
 }
 
@@ -70,7 +71,7 @@ pub struct SettingSources {
     /// Settings of the kept session that is resumed or forked. Its recorded mode is unset if another mode is given.
     pub remembered: RememberedSettings,
     /// Request of a client.
-    pub request: Option<LayerSpec>,
+    pub request: Option<RequestSpec>,
 }
 
 impl SettingSources {
@@ -138,7 +139,7 @@ impl Host {
         let MergedSession { resolved, spec, sources, loaded } =
             merge_session(sources, self.process_env()).await?;
         let SettingSources { given, remembered: kept, .. } = sources;
-        let profile = layers::selected_profile(&given.layer.spec, &kept.spec.given);
+        let profile = layers::selected_profile(&given.spec, &kept.spec.given);
         let presentation = loaded.presentation(profile.as_deref());
         let mut remembered =
             RememberedSettings { flags: given.flags, spec, recorded_mode: kept.recorded_mode };
@@ -162,7 +163,7 @@ async fn merge_session(
     mut sources: SettingSources,
     process_env: &ProcessEnv,
 ) -> Result<MergedSession, Failure> {
-    sources.remembered = sources.remembered.without_replaced(&sources.given.layer.spec);
+    sources.remembered = sources.remembered.without_replaced(&sources.given.spec);
     let directory = directory_of_session(&sources, process_env)?;
     let loaded = load_checked(directory.as_deref(), sources.given.ignore_config_errors, process_env).await?;
     let layers = layers::session_layers(&sources, &loaded, process_env)?;
@@ -197,8 +198,8 @@ pub async fn resolve_without_session(
     given: GivenSettings,
     process_env: &ProcessEnv,
 ) -> Result<Resolved, Failure> {
-    let GivenSettings { layer: mut given, ignore_config_errors, .. } = given;
-    let loaded = load_checked(directory, ignore_config_errors, process_env).await?;
+    let loaded = load_checked(directory, given.ignore_config_errors, process_env).await?;
+    let mut given = given.into_layer();
     layers::name_profile(&mut given.spec, &loaded)?;
     let (profile, provider) = (layers::profile_text(&given.spec), given.spec.model.provider.clone());
     let mut layers =
@@ -244,7 +245,7 @@ fn directory_of_session(
     process_env: &ProcessEnv,
 ) -> Result<Option<PathBuf>, Failure> {
     let request = sources.request.as_ref().map(|request| &request.spec.environment);
-    let given = &sources.given.layer.spec.environment;
+    let given = &sources.given.spec.environment;
     let remembered = &sources.remembered.spec.given.environment;
     let kind = request.and_then(|request| request.kind.as_ref()).or(given.kind.as_ref());
     let kind = kind.or(remembered.kind.as_ref());

@@ -565,10 +565,9 @@ fn remote_host(
 }
 
 fn invalid_directory(directory: &Path, problem: &str, spec: &EnvSpec) -> Failure {
-    Failure::usage(format!(
-        "--dir {}: {problem} on {spec}; expected an existing directory",
-        directory.display()
-    ))
+    let directory = directory.display();
+    let problem = format!("directory {directory}: {problem} on {spec}; expected an existing directory");
+    Failure::usage(problem).with_setting("environment.dir")
 }
 
 /// Returns a hint for problems that the user has to solve by hand, since `ssh` runs without prompts.

@@ -32,12 +32,21 @@ pub struct Failure {
     message: String,
     /// Suggested remedy.
     hint: Option<String>,
-    /// Error of the model call, if one caused the failure.
-    info: Option<Box<ErrorInfo>>,
+    /// What failed, for programs. Boxed, since few failures have it.
+    context: Option<Box<FailureContext>>,
     /// Further lines after the message, each with its line end.
     details: String,
     /// Lines of the hint after the details, each with its line end; empty if the hint follows the message.
     hint_lines: String,
+}
+
+/// Subject of a failure.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct FailureContext {
+    /// Error of the model call, if one caused the failure.
+    info: Option<ErrorInfo>,
+    /// Path of the setting whose value is invalid.
+    setting: Option<&'static str>,
 }
 
 /// Conversion of any error into the cause of a failure.
@@ -63,7 +72,7 @@ impl Failure {
     /// Creates a failure. The message starts in lower case and has no final period.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { kind, message, hint: None, info: None, details: String::new(), hint_lines: String::new() }
+        Self { kind, message, hint: None, context: None, details: String::new(), hint_lines: String::new() }
     }
 
     /// Creates a failure from a text whose first line is the message and whose other lines are details.
@@ -95,6 +104,12 @@ impl Failure {
         self
     }
 
+    /// Names the setting whose value is invalid, by its path. A program can add the name that its users know.
+    pub fn with_setting(mut self, path: &'static str) -> Self {
+        self.context.get_or_insert_default().setting = Some(path);
+        self
+    }
+
     /// Adds a hint after any earlier ones.
     pub fn with_hint(mut self, hint: &str) -> Self {
         if !self.hint_lines.is_empty() {
@@ -123,7 +138,7 @@ impl Failure {
 
     /// Attaches the error of a model call.
     pub fn with_info(mut self, info: &ErrorInfo) -> Self {
-        self.info = Some(Box::new(info.clone()));
+        self.context.get_or_insert_default().info = Some(info.clone());
         self
     }
 
@@ -134,12 +149,17 @@ impl Failure {
 
     /// Returns the error of the model call that caused the failure.
     pub fn info(&self) -> Option<&ErrorInfo> {
-        self.info.as_deref()
+        self.context.as_ref()?.info.as_ref()
     }
 
     /// Returns the message without the hint, which may contain flags and commands of the command line.
     pub fn message_without_hint(&self) -> &str {
         &self.message
+    }
+
+    /// Returns the path of the setting whose value is invalid.
+    pub fn setting(&self) -> Option<&'static str> {
+        self.context.as_ref()?.setting
     }
 
     /// Returns the hint.

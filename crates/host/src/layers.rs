@@ -156,22 +156,6 @@ impl LayerSpec {
         Self { layer, spec, origin, origins: BTreeMap::new() }
     }
 
-    /// Creates the layer of a client's request, with its fields as the origins. `can_approve` is whether the client may decide
-    /// on approvals.
-    #[must_use]
-    pub fn from_request(client: RequestClient, can_approve: bool, spec: PartialSpec) -> Self {
-        let set = spec.set_paths();
-        let mut layer = Self::new(Layer::Request { client, can_approve }, spec, ValueOrigin::Default);
-        for row in FIELDS.iter().filter(|row| set.contains(&row.path)) {
-            let name = match client {
-                RequestClient::Http => row.http.map(|field| field.name),
-                RequestClient::Editor => row.acp,
-            };
-            layer = layer.with_origin(row.path, ValueOrigin::Request(name.unwrap_or(row.path).to_owned()));
-        }
-        layer
-    }
-
     /// Sets the origin of a field.
     #[must_use]
     pub fn with_origin(mut self, path: impl Into<String>, origin: ValueOrigin) -> Self {
@@ -182,6 +166,34 @@ impl LayerSpec {
     /// Returns the origin of a field.
     fn origin_of(&self, path: &str) -> ValueOrigin {
         self.origins.get(path).unwrap_or(&self.origin).clone()
+    }
+}
+
+/// Settings that a client requests for a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestSpec {
+    /// Kind of the client.
+    pub client: RequestClient,
+    /// Whether the client may decide on approvals.
+    pub can_approve: bool,
+    /// The settings.
+    pub spec: PartialSpec,
+}
+
+impl From<RequestSpec> for LayerSpec {
+    /// Returns the layer of the request, with its fields as the origins.
+    fn from(request: RequestSpec) -> Self {
+        let RequestSpec { client, can_approve, spec } = request;
+        let set = spec.set_paths();
+        let mut layer = Self::new(Layer::Request { client, can_approve }, spec, ValueOrigin::Default);
+        for row in FIELDS.iter().filter(|row| set.contains(&row.path)) {
+            let name = match client {
+                RequestClient::Http => row.http.map(|field| field.name),
+                RequestClient::Editor => row.acp,
+            };
+            layer = layer.with_origin(row.path, ValueOrigin::Request(name.unwrap_or(row.path).to_owned()));
+        }
+        layer
     }
 }
 

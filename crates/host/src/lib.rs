@@ -53,8 +53,8 @@ pub use configuration::{GivenSettings, ResolvedSession, SettingSources};
 pub use host::Host;
 pub use layers::{
     Access, BoundedValue, ClientScope, DefaultValue, FIELDS, FieldRetention, FieldRow, HttpField, Layer,
-    LayerSpec, ProblemKind, RequestClient, Resolved, SpecProblem, StoredSpec, UnreadableFlag, ValueKind,
-    ValueOrigin, limit_recorded_mode, merge,
+    LayerSpec, ProblemKind, RequestClient, RequestSpec, Resolved, SpecProblem, StoredSpec, UnreadableFlag,
+    ValueKind, ValueOrigin, limit_recorded_mode, merge,
 };
 pub use open::{EnvironmentCheck, EnvironmentWrapper, OpenRequest, OpenSession, Surface};
 pub use spec::{

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use pintle_agent::{Hooks, SessionId, TurnLimits};
+use pintle_agent::{Budget, Hooks, SessionId, TurnLimits};
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::{GovernedSession, Policy};
 use pintle_llm::ToolList;
@@ -58,6 +58,8 @@ pub struct OpenRequest {
     pub is_effort_given: bool,
     /// Whether a new session fails to open if it cannot be stored. Otherwise it is opened without a store.
     pub must_be_stored: bool,
+    /// Limits on each run until the session is closed. They only lower the limits of the settings and of the user's file.
+    pub run_limit: Budget,
 }
 
 impl From<SessionSpec> for OpenRequest {
@@ -72,6 +74,7 @@ impl From<SessionSpec> for OpenRequest {
             model: None,
             is_mode_given: true,
             must_be_stored: true,
+            run_limit: Budget::default(),
         }
     }
 }
@@ -255,6 +258,7 @@ impl Host {
                 attendant,
                 is_mode_given: request.is_mode_given,
                 is_effort_given: request.is_effort_given,
+                run_limit: &request.run_limit,
                 can_switch_to_plan: surface.can_switch_to_plan,
                 process_env: &process_env,
             };

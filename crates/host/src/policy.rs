@@ -214,7 +214,7 @@ fn collect_project_parts(
                     },
                 );
             }
-            // Commands must not change trusted programs.
+            // Commands must not change trusted programs. A project with a program whose path is not text is not trusted.
             for program in project.programs().iter().filter_map(|(path, _)| path.to_str()) {
                 let rule = format!("@write({})", escaped(program));
                 let rule = Rule::parse(&rule, workspace)

@@ -285,7 +285,8 @@ impl ProcessEnv {
             return std::env::current_dir().or_usage("cannot use the current directory");
         };
         let refused = |why: &str| {
-            Failure::usage(format!("--dir {}: {why}; expected an existing directory", named.display()))
+            let problem = format!("directory {}: {why}; expected an existing directory", named.display());
+            Failure::usage(problem).with_setting("environment.dir")
         };
         match std::fs::metadata(named) {
             Ok(metadata) if metadata.is_dir() => absolute(named),
@@ -467,7 +468,9 @@ mod tests {
         assert_eq!(process_env.directory(Some(directory.path())).unwrap(), directory.path());
         let missing = directory.path().join("missing");
         let failure = process_env.directory(Some(&missing)).unwrap_err();
-        assert!(failure.message().ends_with("does not exist; expected an existing directory"), "{failure:?}");
+        let expected =
+            format!("directory {}: does not exist; expected an existing directory", missing.display());
+        assert_eq!((failure.message(), failure.setting()), (expected, Some("environment.dir")));
         let file = directory.path().join("file");
         std::fs::write(&file, "").unwrap();
         let failure = process_env.directory(Some(&file)).unwrap_err();

@@ -463,7 +463,7 @@ impl SelectedSession {
                 origin: SessionOrigin::Resumed(Box::new(record)),
             });
         };
-        let described = new_summary(description, model, location, worktree, grant.as_ref());
+        let described = new_summary(description, model, location, worktree, grant.as_ref())?;
         let id = described.id.clone();
         let forked = pintle_store::fork(sessions.store(), &summary.id, turns, described).await;
         let StoredFork { start, journal, .. } = forked.map_err(|error| fork_failure(&error, &summary.id))?;
@@ -487,7 +487,7 @@ impl Sessions {
         location: &SessionLocation,
         worktree: Option<&Worktree>,
     ) -> Result<SessionStorage, Failure> {
-        let summary = new_summary(description, model, location, worktree, None);
+        let summary = new_summary(description, model, location, worktree, None)?;
         let id = summary.id.clone();
         let writer = self.store().create(summary.clone()).await.or_failed("cannot create the session")?;
         let checkpoints = self.checkpoints(&id);
@@ -515,14 +515,14 @@ pub fn find_by_prefix(prefix: &str, all: Vec<Summary>, kind: &str, hint: &str) -
     }
 }
 
-/// Returns the summary of a new session. A fork inherits the grant of its origin.
+/// Returns the summary of a new session. A fork inherits the grant of its origin. Fails for a path that is not UTF-8.
 fn new_summary(
     description: &SessionDescription,
     model: &Model,
     location: &SessionLocation,
     worktree: Option<&Worktree>,
     inherited_grant: Option<&Grant>,
-) -> Summary {
+) -> Result<Summary, Failure> {
     let chosen = description.id.as_ref().map(SessionId::new);
     let id = worktree.map(|worktree| worktree.session.clone()).or(chosen).unwrap_or_else(SessionId::generate);
     let mut summary = location.add_to_summary(Summary::new(id, now()));
@@ -530,8 +530,8 @@ fn new_summary(
     if let Some(worktree) = worktree {
         summary = worktree.add_to_summary(summary);
     }
-    let summary = flags::add_settings(summary, description, model);
-    flags::add_grant(summary, description, inherited_grant)
+    let summary = flags::add_settings(summary, description, model)?;
+    Ok(flags::add_grant(summary, description, inherited_grant))
 }
 
 /// Returns the failure of an operation on a session, without a hint about the entries before the damage.

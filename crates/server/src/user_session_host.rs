@@ -29,7 +29,8 @@ use pintle_host::sessions::files::{
 };
 use pintle_host::sessions::{RememberedSettings, SelectedSession, SessionLocation, Sessions};
 use pintle_host::{
-    GivenSettings, Host, OpenRequest, PartialSpec, SandboxLevel, SessionSpec, SettingSources, Surface,
+    GivenSettings, Host, OpenRequest, PartialSpec, RequestClient, RequestSpec, SandboxLevel, SessionSpec,
+    SettingSources, Surface,
 };
 use pintle_llm::{Catalog, Usage};
 use pintle_store::{IntactRecord, StoreError, Summary, read_intact};
@@ -38,7 +39,7 @@ pub use self::builder::UserSessionHostBuilder;
 use self::controls::UserSessionControls;
 use self::damage::damage_or;
 use self::fork::{unknown_policy, widening};
-use self::request::request_layer;
+use self::request::request_settings;
 pub use self::roots::WorkspaceRoot;
 use self::roots::WorkspaceRoots;
 use crate::files::{FileChanges, FileLeft, FilePoint, FileStep, RestoreReport, RestoreRequest};
@@ -105,7 +106,6 @@ const NO_DIRECTORY: &str = "directory: required, because the default directory i
 struct RequestedSession {
     id: Option<SessionId>,
     tenant: Option<String>,
-    directory: Option<PathBuf>,
     /// Model that the client requested.
     model: Option<String>,
     properties: BTreeMap<String, String>,
@@ -136,11 +136,10 @@ impl UserSessionHost {
     ) -> Result<OpenSession, HostError> {
         let is_new = selected.is_none();
         let mut resolved = self.host.resolve(sources).await.map_err(host_error)?;
-        let RequestedSession { id, tenant, directory, model: named, properties } = requested;
+        let RequestedSession { id, tenant, model: named, properties } = requested;
         let spec = &mut resolved.spec;
         spec.persistence.id = id.as_ref().map(ToString::to_string);
         spec.persistence.properties = Some(properties);
-        spec.environment.dir = directory.or_else(|| spec.environment.dir.take());
         let choice = EnvironmentChoice::try_from(&*spec).map_err(host_error)?;
         let tenant = tenant.as_deref();
         let judged = self.resolve_workspace(tenant, &choice)?;
@@ -235,16 +234,12 @@ impl UserSessionHost {
         self.roots.resolve(tenant, &directory, self.process_env()).map(Some)
     }
 
-    /// Returns the settings for opening a session of the store. It works in its own directory, not in the default one.
-    fn request_for_stored(&self, summary: &Summary) -> RequestedSession {
+    /// Returns the directory in which a session of the store works; `None` if it is not on this machine.
+    fn stored_directory(&self, summary: &Summary) -> Option<PathBuf> {
         let place = SessionLocation::from_summary(summary);
         let is_local = place.environment() == EnvSpec::LOCAL && self.environment == EnvSpec::Local;
-        let directory = Some(PathBuf::from(place.directory()));
-        RequestedSession {
-            tenant: summary.properties.get(TENANT).cloned(),
-            directory: directory.filter(|directory| is_local && directory.is_absolute()),
-            ..RequestedSession::default()
-        }
+        let directory = PathBuf::from(place.directory());
+        (is_local && directory.is_absolute()).then_some(directory)
     }
 
     /// Checks that a session of the store does not work in a hidden directory, whose files are neither shown nor restored.
@@ -259,14 +254,25 @@ impl UserSessionHost {
         }
     }
 
-    /// Returns the settings of a stored session.
-    fn sources(&self, remembered: RememberedSettings) -> SettingSources {
-        SettingSources { given: self.given.clone(), defaults: defaults(), remembered, request: None }
+    /// Returns the settings of a stored session, whose checked directory precedes the directory of the server.
+    fn sources_for_stored(
+        &self,
+        remembered: RememberedSettings,
+        directory: Option<PathBuf>,
+    ) -> SettingSources {
+        let mut requested = PartialSpec::default();
+        requested.environment.dir = directory;
+        let request = RequestSpec { client: RequestClient::Http, can_approve: false, spec: requested };
+        self.sources(remembered, request)
+    }
+
+    fn sources(&self, remembered: RememberedSettings, request: RequestSpec) -> SettingSources {
+        SettingSources { given: self.given.clone(), defaults: defaults(), remembered, request: Some(request) }
     }
 
     /// Returns whether the sessions have a grant of the application.
     fn has_grant(&self) -> bool {
-        self.given.grant.is_some() || self.given.layer.spec.policy.grant.is_some()
+        self.given.grant.is_some() || self.given.spec.policy.grant.is_some()
     }
 
     async fn audit(
@@ -290,9 +296,9 @@ impl UserSessionHost {
 #[async_trait]
 impl SessionHost for UserSessionHost {
     async fn create(&self, id: SessionId, request: NewSession) -> Result<OpenSession, HostError> {
-        let given = &self.given.layer.spec.environment;
-        let layer = request_layer(&request, &self.environment, given.kind.is_some())?;
-        let NewSession { directory, environment, settings, properties, .. } = request;
+        let given = &self.given.spec.environment;
+        let mut requested = request_settings(&request, &self.environment, given.kind.is_some())?;
+        let NewSession { directory, environment, settings, properties, can_approve, .. } = request;
         let tenant = properties.get(TENANT).map(String::as_str);
         let is_local = match &environment {
             Some(environment) => environment == EnvSpec::LOCAL,
@@ -316,20 +322,25 @@ impl SessionHost for UserSessionHost {
             }
         };
         let tenant = tenant.map(str::to_owned);
+        // The configuration of the directory's project applies.
+        requested.environment.dir = directory;
+        let request = RequestSpec { client: RequestClient::Http, can_approve, spec: requested };
         let model = settings.model;
-        let requested = RequestedSession { id: Some(id), tenant, directory, model, properties };
-        let sources = SettingSources { request: Some(layer), ..self.sources(RememberedSettings::default()) };
-        self.open_with(sources, None, requested).await
+        let requested = RequestedSession { id: Some(id), tenant, model, properties };
+        self.open_with(self.sources(RememberedSettings::default(), request), None, requested).await
     }
 
     async fn open(&self, id: &SessionId) -> Result<OpenSession, HostError> {
         let (sessions, summary) = self.unheld(id).await?;
         self.resolve_stored_workspace(&summary)?;
-        let requested = self.request_for_stored(&summary);
+        let directory = self.stored_directory(&summary);
+        let tenant = summary.properties.get(TENANT).cloned();
+        let requested = RequestedSession { tenant, ..RequestedSession::default() };
         let store = sessions.shared_store();
         let opening = async {
             let selected = SelectedSession::load(sessions, summary).await.map_err(host_error)?;
-            let sources = self.sources(selected.remembered().map_err(host_error)?);
+            let remembered = selected.remembered().map_err(host_error)?;
+            let sources = self.sources_for_stored(remembered, directory);
             self.open_with(sources, Some(selected), requested).await
         };
         match opening.await {
@@ -346,17 +357,20 @@ impl SessionHost for UserSessionHost {
     ) -> Result<OpenSession, HostError> {
         let (sessions, summary) = self.find(origin).await?;
         self.resolve_stored_workspace(&summary)?;
-        let requested = self.request_for_stored(&summary);
+        let directory = self.stored_directory(&summary);
+        let tenant = summary.properties.get(TENANT).cloned();
         let own = [SERVER_OWNED, TENANT];
         let properties = summary.properties.clone();
         let properties = properties.into_iter().filter(|(name, _)| own.contains(&name.as_str()));
-        let requested = RequestedSession { id: Some(fork), properties: properties.collect(), ..requested };
+        let requested =
+            RequestedSession { id: Some(fork), tenant, model: None, properties: properties.collect() };
         let store = sessions.shared_store();
         let forking = async {
             let selected = SelectedSession::load_for_fork(sessions, summary, turns, self.has_grant())
                 .await
                 .map_err(host_error)?;
-            let sources = self.sources(selected.remembered().map_err(host_error)?);
+            let remembered = selected.remembered().map_err(host_error)?;
+            let sources = self.sources_for_stored(remembered, directory);
             self.open_with(sources, Some(selected), requested).await
         };
         match forking.await {
@@ -451,9 +465,12 @@ impl SessionHost for UserSessionHost {
             return Ok(Some(unknown_policy(origin, &damage)));
         }
         let remembered = RememberedSettings::from_session(&summary, &recorded).map_err(host_error)?;
-        // A new session in the same directory has only the settings of the server.
-        let new = self.host.resolve(self.sources(remembered.directory())).await.map_err(host_error)?;
-        let fork = self.host.resolve(self.sources(remembered)).await.map_err(host_error)?;
+        let directory = self.stored_directory(&summary);
+        // A new session in the same directory has only the settings of the server and of the project.
+        let new = self.sources_for_stored(RememberedSettings::default(), directory.clone());
+        let new = self.host.resolve(new).await.map_err(host_error)?;
+        let fork = self.sources_for_stored(remembered, directory);
+        let fork = self.host.resolve(fork).await.map_err(host_error)?;
         // The fork starts with the recorded mode within the limits of the user.
         recorded.mode = fork.remembered.recorded_mode.or(recorded.mode);
         Ok(widening(&fork.spec, &recorded, &new.spec))

@@ -364,24 +364,10 @@ impl TaskCheck {
         self
     }
 
-    /// Sets the file with the results.
-    #[must_use]
-    pub fn with_report(mut self, report: impl Into<String>) -> Self {
-        self.report = Some(report.into());
-        self
-    }
-
     /// Sets the condition of a pass.
     #[must_use]
     pub fn with_pass(mut self, pass: PassCondition) -> Self {
         self.pass = pass;
-        self
-    }
-
-    /// Sets the number of runs.
-    #[must_use]
-    pub fn with_runs(mut self, runs: u32) -> Self {
-        self.runs = runs;
         self
     }
 }

@@ -1,5 +1,6 @@
 //! Flags as a layer of settings, and the flags of commands without a session for resolved settings.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pintle_agent::Toolset;
@@ -7,8 +8,8 @@ use pintle_host::environment::Confinement;
 use pintle_host::failure::Failure;
 use pintle_host::named_value::{NamedValue as _, parse_setting};
 use pintle_host::{
-    BaseUrl, CountLimit, FIELDS, GivenSettings, Layer, LayerSpec, NetworkAccess, PartialLimits, PartialSpec,
-    PartialTools, ProfileRef, Resolved, ValueOrigin,
+    BaseUrl, CountLimit, FIELDS, GivenSettings, NetworkAccess, PartialLimits, PartialSpec, PartialTools,
+    ProfileRef, Resolved, ValueOrigin,
 };
 
 #[cfg(feature = "mcp")]
@@ -19,24 +20,21 @@ impl RunArgs {
     /// Returns the settings of the flags that were typed, for the session of the run.
     pub(crate) fn given(&self) -> Result<GivenSettings, Failure> {
         Ok(GivenSettings {
-            layer: self.layer()?,
+            spec: self.settings()?,
+            origins: self.origins(),
             flags: self.session.given.clone(),
             grant: self.grant.clone(),
             ignore_config_errors: self.configuration.ignore_config_errors,
         })
     }
 
-    /// Returns the settings of the flags that were typed, each with its flag as the origin. Each value of `--profile` is a file.
-    ///
-    /// The grant is left out: its file is read when the session is opened.
-    fn layer(&self) -> Result<LayerSpec, Failure> {
-        let mut layer = LayerSpec::new(Layer::CommandLine, self.settings()?, ValueOrigin::Default);
-        for row in FIELDS {
-            if let Some(flag) = row.flags.iter().find(|flag| self.is_typed(flag)) {
-                layer = layer.with_origin(row.path, ValueOrigin::Flag(format!("--{flag}")));
-            }
-        }
-        Ok(layer)
+    /// Returns the flags that were typed, by the path of their field.
+    fn origins(&self) -> BTreeMap<String, ValueOrigin> {
+        let typed = FIELDS.iter().filter_map(|row| {
+            let flag = row.flags.iter().find(|flag| self.is_typed(flag))?;
+            Some((row.path.to_owned(), ValueOrigin::Flag(format!("--{flag}"))))
+        });
+        typed.collect()
     }
 
     /// Returns whether a flag was typed, by its name without dashes.
@@ -44,6 +42,9 @@ impl RunArgs {
         self.typed.contains(flag)
     }
 
+    /// Returns the settings of the flags that were typed. Each value of `--profile` is a file.
+    ///
+    /// The grant is left out: its file is read when the session is opened.
     fn settings(&self) -> Result<PartialSpec, Failure> {
         let mut spec = PartialSpec::default();
         self.model.set(&mut spec);

@@ -74,7 +74,7 @@ fn choices_have_the_values_of_the_flags() {
          --max-calls 7 --max-time 90s --budget day.cost=3 --at-limit ask --unknown-price ask --max-turns 3 \
          --max-tool-rounds 4 --compact-at 50 --timeout 9s --toolset spec x",
     );
-    let spec = merge([args.given().unwrap().layer]).unwrap().spec;
+    let spec = merge([args.given().unwrap().into_layer()]).unwrap().spec;
     assert_eq!(
         ModelChoice::try_from(&spec).unwrap(),
         ModelChoice {

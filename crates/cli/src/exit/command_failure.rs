@@ -1,5 +1,6 @@
 //! How the command reports a failure: its exit status, and its object in JSON output.
 
+use pintle_host::FieldRow;
 use pintle_host::failure::Failure;
 use serde_json::{Map, Value, json};
 
@@ -40,7 +41,13 @@ impl CommandFailure {
 }
 
 impl From<Failure> for CommandFailure {
+    /// Adds the flag of the setting that the failure names as a hint.
     fn from(failure: Failure) -> Self {
+        let row = failure.setting().and_then(FieldRow::find);
+        let failure = match row.and_then(|row| row.flags.first()) {
+            Some(flag) => failure.with_hint(&format!("`--{flag}` sets it")),
+            None => failure,
+        };
         Self { failure, is_in_output: false }
     }
 }
@@ -78,6 +85,21 @@ mod tests {
     use pintle_llm::{Error, ErrorKind};
 
     use super::*;
+
+    #[test]
+    fn the_flag_of_an_invalid_setting_is_a_hint() {
+        for (setting, hint) in [
+            ("environment.dir", Some("`--dir` sets it")),
+            ("environment.roots", Some("`--root` sets it")),
+            ("environment.sandbox", Some("`--sandbox` sets it")),
+            ("environment.network", Some("`--network` sets it")),
+            ("persistence.worktree", Some("`--worktree` sets it")),
+            ("tools.only", None),
+        ] {
+            let failure = CommandFailure::from(Failure::usage("x").with_setting(setting));
+            assert_eq!(failure.failure().hint(), hint, "{setting}");
+        }
+    }
 
     #[test]
     fn output_is_marked_also_after_a_replacement() {

@@ -183,8 +183,14 @@ fn files_that_run_programs_later_are_protected_in_every_mode() {
 #[test]
 fn unenforceable_limits_are_rejected() {
     for (flags, message) in [
-        (&["--sandbox", "full", "--env", "docker:box"][..], "--sandbox requires --env local"),
-        (&["--no-sandbox", "--network", "off"], "--network off requires a sandbox"),
+        (
+            &["--sandbox", "full", "--env", "docker:box"][..],
+            "sandbox full: expected the environment local, not docker:box",
+        ),
+        (
+            &["--no-sandbox", "--network", "off"],
+            "network off: expected a sandbox, which blocks the network; `--network` sets it",
+        ),
         (&["--sandbox", "full", "--no-sandbox"], "cannot be used with"),
     ] {
         let output =

@@ -25,7 +25,7 @@ pub(super) fn session_layers(
     loaded: &Configuration,
     process_env: &ProcessEnv,
 ) -> Result<Vec<LayerSpec>, Failure> {
-    let mut given = sources.given.layer.clone();
+    let mut given = sources.given.clone().into_layer();
     name_profile(&mut given.spec, loaded)?;
     let mut kept = sources.remembered.spec.clone().into_layer();
     let profile = selected_profile(&given.spec, &kept.spec);
@@ -38,7 +38,7 @@ pub(super) fn session_layers(
     let mut layers = configuration_layers(profile.as_deref(), provider, loaded, process_env)?;
     let defaults = LayerSpec::new(Layer::Default, sources.defaults.clone(), ValueOrigin::Default);
     layers.extend([defaults, kept, given]);
-    layers.extend(sources.request.clone());
+    layers.extend(sources.request.clone().map(LayerSpec::from));
     Ok(layers)
 }
 

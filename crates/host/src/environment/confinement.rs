@@ -158,12 +158,15 @@ impl SandboxState {
 pub(super) fn validate(confinement: &Confinement, spec: &EnvSpec) -> Result<(), Failure> {
     let level = confinement.level;
     if matches!(level, SandboxLevel::Full | SandboxLevel::Writes) && *spec != EnvSpec::Local {
-        return Err(Failure::usage(format!("--sandbox requires --env local, not {spec}"))
-            .with_hint("use --confine to restrict file tools"));
+        let problem = format!("sandbox {level}: expected the environment {}, not {spec}", EnvSpec::LOCAL);
+        return Err(Failure::usage(problem)
+            .with_setting("environment.sandbox")
+            .with_hint("the setting `confine` restricts file tools"));
     }
     let has_sandbox = level != SandboxLevel::Off && *spec == EnvSpec::Local;
     if confinement.network.is_some() && !confinement.has_network() && !has_sandbox {
-        return Err(Failure::usage("--network off requires a sandbox"));
+        let problem = "network off: expected a sandbox, which blocks the network";
+        return Err(Failure::usage(problem).with_setting("environment.network"));
     }
     Ok(())
 }

@@ -30,14 +30,14 @@ fn environment_errors_name_the_target() {
         failure_for("docker:box", Some("x"), not_found()),
         (
             FailureKind::Usage,
-            "--dir x: does not exist on docker:box; expected an existing directory".to_owned()
+            "directory x: does not exist on docker:box; expected an existing directory".to_owned()
         )
     );
     assert_eq!(
         failure_for("ssh:me@host:22", Some("/x"), EnvError::NotADirectory { path: "/x".into() }),
         (
             FailureKind::Usage,
-            "--dir /x: is not a directory on ssh:me@host:22; expected an existing directory".to_owned()
+            "directory /x: is not a directory on ssh:me@host:22; expected an existing directory".to_owned()
         )
     );
     assert_eq!(

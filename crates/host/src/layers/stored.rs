@@ -68,6 +68,23 @@ impl StoredSpec {
         stored
     }
 
+    /// Parses stored settings. Fields that no session stores are left out: another process that writes to the store could have set
+    /// them.
+    ///
+    /// # Errors
+    ///
+    /// Text that is not JSON, and unknown fields, which could be restrictions.
+    pub fn parse(text: &str) -> serde_json::Result<Self> {
+        let mut stored: Self = serde_json::from_str(text)?;
+        retain(&mut stored.given, is_stored);
+        if let Some(user) = &mut stored.user {
+            retain(user, is_bounded);
+        }
+        let given = &stored.given;
+        stored.origins.retain(|path, _| given.is_set(path));
+        Ok(stored)
+    }
+
     /// Converts the flags that an older version stored, by name without dashes, and the working directory of the session.
     ///
     /// # Errors
@@ -141,6 +158,11 @@ fn limit_to_user(mut remembered: LayerSpec, users: &[LayerSpec]) -> LayerSpec {
     retain(&mut limited, |path| is_bounded(path) && remembered.spec.is_set(path));
     remembered.spec.overlay(&limited);
     remembered
+}
+
+/// Returns whether sessions store a field.
+fn is_stored(path: &str) -> bool {
+    FieldRow::find(path).is_some_and(|row| row.retention != FieldRetention::Never)
 }
 
 /// Returns whether the user's value of a field limits the values of other layers.

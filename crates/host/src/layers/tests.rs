@@ -305,7 +305,15 @@ fn a_client_can_only_narrow_the_grant() {
     let merged = merge([grant(CLIENT, &all)]).unwrap();
     assert_eq!(merged.spec.policy.grant.as_ref(), Some(&all));
     let merged = merge([grant(Layer::CommandLine, &all), grant(CLIENT, &none)]).unwrap();
-    assert_eq!(merged.spec.policy.grant.as_ref(), Some(&none));
+    // A revocation of the limit applies to the narrower grant as well.
+    let mut narrower = none.clone();
+    narrower.ancestors = vec![GrantId::new("all")];
+    assert_eq!(merged.spec.policy.grant.as_ref(), Some(&narrower));
+    let (mut limit, mut newer) = (all.clone(), none.clone());
+    (limit.ancestors, newer.epoch) = (vec![GrantId::new("root")], 7);
+    let merged = merge([grant(Layer::CommandLine, &limit), grant(CLIENT, &newer)]).unwrap();
+    narrower.ancestors = vec![GrantId::new("root"), GrantId::new("all")];
+    assert_eq!(merged.spec.policy.grant.as_ref(), Some(&narrower), "the limit has an older epoch");
     for client in [CLIENT, APPROVER] {
         let problems = merge([grant(Layer::CommandLine, &none), grant(client, &all)]).unwrap_err();
         assert_eq!((problems.len(), problems[0].kind), (1, ProblemKind::Wider));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use pintle_agent::protocol::{Change, InputKind};
 use pintle_agent::{
-    BudgetSource, EventKind, Hooks, ProviderProfile, Record, Session, SessionConfig, SessionId,
+    Budget, BudgetSource, EventKind, Hooks, ProviderProfile, Record, Session, SessionConfig, SessionId,
     SubagentLimits, TurnLimits,
 };
 use pintle_env::{ExecutionEnvironment, WriteSwitch};
@@ -47,6 +47,7 @@ pub(super) struct SessionOpener<'a> {
     pub(super) attendant: Arc<dyn Attendant>,
     pub(super) is_mode_given: bool,
     pub(super) is_effort_given: bool,
+    pub(super) run_limit: &'a Budget,
     pub(super) can_switch_to_plan: bool,
     pub(super) process_env: &'a ProcessEnv,
 }
@@ -160,8 +161,9 @@ impl SessionOpener<'_> {
         let environment = env_session.environment();
         require_root(spec, environment.as_ref()).await?;
         env_session.compare_with_earlier().await?;
+        let projects = env_session.projects().await?;
         let (mut budget, mut limit_sources) =
-            budget::load(&(*spec).into(), env_session.projects().await?, process_env)?;
+            budget::load(&(*spec).into(), self.run_limit, projects, process_env)?;
         if model.is_scripted() {
             budget = budget::without_cost_limits(budget);
         }

@@ -64,11 +64,14 @@ pub fn read_file(file: &Path) -> Result<Grant, Failure> {
 }
 
 /// Returns the given grant, or else the recorded grant of the session. A session that is resumed or forked cannot get a wider
-/// grant.
+/// grant. It keeps a recorded grant that a client narrowed from the given one.
 ///
 /// A grant that is wider than the session's grant is a usage failure.
 pub fn load(given: Option<&Grant>, recorded: Option<&Grant>) -> Result<Option<Grant>, Failure> {
     let Some(given) = given else { return Ok(recorded.cloned()) };
+    if let Some(recorded) = recorded.filter(|recorded| is_narrowed_from(recorded, given)) {
+        return Ok(Some(recorded.clone()));
+    }
     if let Some(axis) = recorded.and_then(|recorded| recorded.first_wider_axis(given)) {
         let message = format!("the given grant allows more than the grant of the session: {axis}");
         return Err(Failure::usage(message).with_hint("start a new session with this grant"));
@@ -76,7 +79,31 @@ pub fn load(given: Option<&Grant>, recorded: Option<&Grant>) -> Result<Option<Gr
     Ok(Some(given.clone()))
 }
 
+/// Returns whether a grant was narrowed from another one, which still allows everything that it allows.
+fn is_narrowed_from(recorded: &Grant, given: &Grant) -> bool {
+    recorded.ancestors.contains(&given.id) && given.first_wider_axis(recorded).is_none()
+}
+
 /// Returns the recorded grant.
 pub(crate) fn recorded_grant(record: &Record) -> Result<Option<Grant>, Failure> {
     Grant::of_record(record).or_failed("the grant of the session cannot be restored")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_keeps_the_grant_that_a_client_narrowed() {
+        let given = Grant::all(GrantId::new("given"));
+        let mut narrowed = Grant::none(GrantId::new("client"));
+        let failure = load(Some(&given), Some(&narrowed)).unwrap_err();
+        assert!(failure.message().contains("allows more than the grant of the session"), "{failure:?}");
+        narrowed.ancestors = vec![given.id.clone()];
+        assert_eq!(load(Some(&given), Some(&narrowed)).unwrap(), Some(narrowed.clone()));
+        let mut later = given.clone();
+        later.epoch = 1;
+        assert!(load(Some(&later), Some(&narrowed)).is_err(), "the given grant has a newer epoch");
+        assert_eq!(load(Some(&narrowed), Some(&given)).unwrap(), Some(narrowed));
+    }
 }

@@ -209,6 +209,11 @@ impl Project {
         &self.programs
     }
 
+    /// Returns the first of its programs that no rule protects against writes, because its path is not UTF-8.
+    pub fn unprotected_program(&self) -> Option<&Path> {
+        self.programs.iter().map(|(path, _)| path).find(|path| path.to_str().is_none())
+    }
+
     /// Returns the hash that is stored if the user trusts the project in its current state.
     pub fn hash(&self) -> Hash {
         let mut all = Vec::new();

@@ -54,9 +54,11 @@ impl TrustedProjects {
         Ok(Self { path, form })
     }
 
-    /// Returns whether the user trusts a project in its current state. A project that has changed since is not trusted.
+    /// Returns whether the user trusts a project in its current state. A project that has changed since is not trusted, and
+    /// neither is one with a [program that no rule protects](Project::unprotected_program).
     pub fn contains(&self, environment: &str, project: &Project) -> bool {
-        self.form.projects.get(&key(environment, project)) == Some(&project.hash().to_string())
+        project.unprotected_program().is_none()
+            && self.form.projects.get(&key(environment, project)) == Some(&project.hash().to_string())
     }
 
     /// Returns whether the user has refused a project in its current state.
@@ -70,12 +72,23 @@ impl TrustedProjects {
     }
 
     /// Trusts a project in its current state.
+    ///
+    /// # Errors
+    ///
+    /// A [program that no rule protects](Project::unprotected_program), and a file that cannot be written.
     pub fn add(
         &mut self,
         environment: &str,
         project: &Project,
         process_env: &ProcessEnv,
     ) -> Result<Hash, Failure> {
+        if let Some(program) = project.unprotected_program() {
+            return Err(Failure::usage(format!(
+                "cannot trust the project in {}: cannot protect its program {} against writes; expected a path in UTF-8",
+                project.root.display(),
+                program.display()
+            )));
+        }
         let hash = project.hash();
         self.form.projects.insert(key(environment, project), hash.to_string());
         self.form.refused.remove(&key(environment, project));

@@ -36,7 +36,7 @@ impl RememberedSettings {
         let flags = remembered_flags(summary)?;
         // Older versions have stored flags only.
         let Some(text) = summary.properties.get(SPEC) else { return Self::from_flags(flags) };
-        let spec: StoredSpec = serde_json::from_str(text).or_failed(UNREADABLE)?;
+        let spec = StoredSpec::parse(text).or_failed(UNREADABLE)?;
         let mut settings = Self { flags, spec, recorded_mode: None };
         settings.spec.given.environment.dir =
             settings.flags.get(DIR).and_then(|dir| dir.first()).map(PathBuf::from);
@@ -64,15 +64,6 @@ impl RememberedSettings {
         Ok(Self { flags, spec, recorded_mode: None })
     }
 
-    /// Returns only the directory.
-    #[must_use]
-    pub fn directory(&self) -> Self {
-        let mut directory = Self::default();
-        directory.spec.given.environment.dir.clone_from(&self.spec.given.environment.dir);
-        directory.flags.extend(self.flags.get_key_value(DIR).map(|(name, dir)| (name.clone(), dir.clone())));
-        directory
-    }
-
     /// Adds the model that was chosen, unless a profile or a script names it. `has_profile` is whether the configuration names
     /// a profile.
     fn with_selected_model(
@@ -98,7 +89,9 @@ impl RememberedSettings {
 
     /// Records the settings of a new session, and the rules of its client also as flags. The store has the directory, and the
     /// record contains the original grant.
-    fn add_to_summary(mut self, summary: Summary) -> Summary {
+    ///
+    /// Fails for a path that is not UTF-8.
+    fn add_to_summary(mut self, summary: Summary) -> Result<Summary, Failure> {
         self.flags.remove(DIR);
         self.flags.remove("grant");
         let policy = &self.spec.given.policy;
@@ -108,11 +101,7 @@ impl RememberedSettings {
             }
         }
         let summary = summary.with_property(FLAGS, serde_json::to_string(&self.flags).unwrap_or_default());
-        match serde_json::to_string(&self.spec) {
-            Ok(text) => summary.with_property(SPEC, text),
-            // A path that is not UTF-8: the session has its flags.
-            Err(_) => summary,
-        }
+        Ok(summary.with_property(SPEC, stored_text(&self.spec)?))
     }
 
     /// Adds hidden paths. Returns whether one of them is new.
@@ -203,7 +192,7 @@ pub(super) fn add_grant(
 ///
 /// # Errors
 ///
-/// As [`RememberedSettings::from_summary`].
+/// As [`RememberedSettings::from_summary`], and a path that is not UTF-8.
 pub(super) fn add_hidden_paths(
     summary: Summary,
     description: &SessionDescription,
@@ -214,10 +203,25 @@ pub(super) fn add_hidden_paths(
     }
     // The store has the directory.
     settings.spec.given.environment.dir = None;
-    Ok(match serde_json::to_string(&settings.spec) {
-        Ok(text) => summary.with_property(SPEC, text),
-        // A path that is not UTF-8.
-        Err(_) => summary,
+    Ok(summary.with_property(SPEC, stored_text(&settings.spec)?))
+}
+
+/// Returns the settings as the text that the store has. Fails for a path that is not UTF-8: without its settings, a session would
+/// be resumed without its restrictions.
+fn stored_text(spec: &StoredSpec) -> Result<String, Failure> {
+    serde_json::to_string(spec).map_err(|cause| {
+        let is_unwritable = |path: &&'static str| {
+            let mut others = spec.given.clone();
+            spec.given
+                .set_paths()
+                .into_iter()
+                .filter(|other| other != path)
+                .for_each(|other| others.clear(other));
+            serde_json::to_string(&others).is_err()
+        };
+        let setting = spec.given.set_paths().into_iter().find(is_unwritable).unwrap_or_default();
+        let problem = format!("cannot store the session: setting `{setting}`: expected paths in UTF-8");
+        Failure::usage(problem).caused_by(&cause)
     })
 }
 
@@ -227,7 +231,15 @@ pub(super) fn is_grant_recorded(summary: &Summary) -> bool {
 }
 
 /// Adds the flags of a new session, and the model that was chosen without them.
-pub(super) fn add_settings(summary: Summary, description: &SessionDescription, model: &Model) -> Summary {
+///
+/// # Errors
+///
+/// A path that is not UTF-8.
+pub(super) fn add_settings(
+    summary: Summary,
+    description: &SessionDescription,
+    model: &Model,
+) -> Result<Summary, Failure> {
     let route = &model.route;
     let base_url = route.base_url.as_ref().map(|url| url.redacted());
     let remembered = description.remembered.clone();
@@ -237,10 +249,9 @@ pub(super) fn add_settings(summary: Summary, description: &SessionDescription, m
         base_url,
         description.has_profile,
     );
-    remembered
-        .add_to_summary(summary)
-        .with_property("provider", model.route.provider.name())
-        .with_property("model", model.route.model.as_str())
+    let summary = remembered.add_to_summary(summary)?;
+    let summary = summary.with_property("provider", model.route.provider.name());
+    Ok(summary.with_property("model", model.route.model.as_str()))
 }
 
 /// Returns the rules that deny and that a session remembers.
@@ -336,7 +347,8 @@ mod tests {
         settings.spec.given.policy.deny = vec!["shell".to_owned()];
         settings.spec.user = Some(PartialSpec::default());
         let settings = settings.with_selected_model("openai", "m", None, false);
-        let summary = settings.add_to_summary(Summary::new(SessionId::new("s"), super::super::now()));
+        let summary =
+            settings.add_to_summary(Summary::new(SessionId::new("s"), super::super::now())).unwrap();
         let recorded: RememberedFlags = serde_json::from_str(&summary.properties[FLAGS]).unwrap();
         assert_eq!(recorded, flags(&["mode=plan", "provider=openai", "model=m", "deny=shell"]));
         let summary = summary.with_property("directory", "/w").with_property("environment", "local");
@@ -362,8 +374,35 @@ mod tests {
         remembered.spec.given.policy.hidden = vec!["keys".into()];
         let description = SessionDescription::new(&spec, remembered);
         let summary = Summary::new(SessionId::new("s"), super::super::now());
-        let summary = description.remembered.add_to_summary(summary);
+        let summary = description.remembered.add_to_summary(summary).unwrap();
         assert_eq!(remembered_hidden_paths(&summary).unwrap(), spec.policy.hidden);
+    }
+
+    #[test]
+    fn a_path_that_is_not_utf_8_is_not_forgotten() {
+        use std::os::unix::ffi::OsStrExt as _;
+        type Set = fn(&mut PartialSpec, PathBuf);
+        let path = PathBuf::from(std::ffi::OsStr::from_bytes(b"/keys\xff"));
+        let cases: [(Set, &str); 3] = [
+            (|spec, path| spec.policy.hidden = vec!["/w".into(), path], "policy.hidden"),
+            (|spec, path| spec.model.script = Some(path), "model.script"),
+            (|spec, path| spec.tools.server_files = vec![path], "tools.server_files"),
+        ];
+        for (set, setting) in cases {
+            let mut remembered = RememberedSettings::default();
+            remembered.spec.given.policy.deny = vec!["shell".to_owned()];
+            set(&mut remembered.spec.given, path.clone());
+            let summary = Summary::new(SessionId::new("s"), super::super::now());
+            let failure = remembered.add_to_summary(summary).unwrap_err();
+            let expected = format!("setting `{setting}`: expected paths in UTF-8");
+            assert!(failure.message().contains(&expected), "{failure:?}");
+        }
+        let mut spec = SessionSpec::default();
+        spec.policy.hidden = vec![path];
+        let description = SessionDescription::new(&spec, RememberedSettings::default());
+        let summary = Summary::new(SessionId::new("s"), super::super::now());
+        let failure = add_hidden_paths(summary, &description).unwrap_err();
+        assert!(failure.message().contains("`policy.hidden`"), "{failure:?}");
     }
 
     #[test]
@@ -412,8 +451,6 @@ mod tests {
         let summary = summary.with_property("directory", "/w").with_property("environment", "docker:c");
         let remembered = RememberedSettings::from_summary(&summary).unwrap();
         assert_eq!(remembered.flags, flags(&["mode=plan", "env=docker:c", "dir=/w"]));
-        let directory = remembered.directory();
-        assert_eq!(directory, RememberedSettings::from_flags(flags(&["dir=/w"])).unwrap());
         let unknown = Summary::new(SessionId::new("s"), super::super::now())
             .with_property(FLAGS, r#"{"denny": ["shell"]}"#);
         let failure = RememberedSettings::from_summary(&unknown).unwrap_err();

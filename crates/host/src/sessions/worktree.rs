@@ -90,11 +90,14 @@ impl Worktree {
             if pintle_env::Git::ownership_remedy(&message).is_some() {
                 return git::failure(&find, &message);
             }
-            Failure::usage(format!("--worktree: {} is not in a git repository", directory.display()))
+            let problem =
+                format!("worktree: {} is not in a git repository; expected one", directory.display());
+            Failure::usage(problem).with_setting("persistence.worktree")
         })?;
         let prefix = here.run(&["rev-parse", "--show-prefix"]).await?;
         if here.attempt(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await?.is_err() {
-            return Err(Failure::usage(format!("--worktree: {repository} has no commit yet")));
+            let problem = format!("worktree: {repository} has no commit yet; expected one to start from");
+            return Err(Failure::usage(problem).with_setting("persistence.worktree"));
         }
         let session = SessionId::generate();
         let root = state.join("worktrees").join(session.as_str());

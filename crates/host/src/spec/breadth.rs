@@ -85,12 +85,23 @@ impl Breadth for BudgetSpec {
 }
 
 impl Breadth for Grant {
+    /// The narrower grant descends from the limit, so that revoking the limit or its epoch revokes it.
     fn within(&self, limit: &Self) -> Result<Self, String> {
         // Two grants have no common part as a grant if each allows something that the other does not.
-        match limit.first_wider_axis(self) {
-            None => Ok(self.clone()),
-            Some(axis) => Err(axis.to_string()),
+        if let Some(axis) = limit.first_wider_axis(self) {
+            return Err(axis.to_string());
         }
+        let mut within = self.clone();
+        within.ancestors.clone_from(&limit.ancestors);
+        if within.id != limit.id {
+            within.ancestors.push(limit.id.clone());
+        }
+        within.epoch = limit.epoch;
+        Ok(within)
+    }
+
+    fn is_within(&self, limit: &Self) -> bool {
+        limit.first_wider_axis(self).is_none()
     }
 }
 

@@ -113,11 +113,13 @@ mod tests {
         assert_eq!(host.default_spec().policy.mode, Mode::Edit, "the default of a server");
         given.policy.mode = Some(Mode::Ask);
         let mut given = GivenSettings::from(given);
-        given.layer.spec.tools.server_files = vec![base.join("servers.json")];
+        given.spec.tools.server_files = vec![base.join("servers.json")];
         let builder = builder.with_settings(given);
         let missing = builder.clone().with_root(WorkspaceRoot::new(base.join("missing"))).build().await;
         let failure = missing.unwrap_err();
-        assert!(failure.message().contains("expected an existing directory"), "{failure:?}");
+        let shown = base.join("missing").display().to_string();
+        assert_eq!(failure.message(), format!("root {shown}: expected an existing directory"));
+        assert_eq!(failure.setting(), Some("environment.roots"));
 
         let key = base.join("key.pem");
         let builder = builder.with_root(WorkspaceRoot::new(&base)).with_server_files([key.clone()]);

@@ -1,24 +1,24 @@
-//! The request of a client for a new session, as a layer of its settings.
+//! The settings of a client's request for a new session.
 
 use pintle_governance::{Grant, Mode};
+use pintle_host::PartialSpec;
 use pintle_host::env_spec::EnvSpec;
 use pintle_host::failure::OrFailure as _;
 use pintle_host::policy::check_rules;
-use pintle_host::{LayerSpec, PartialSpec, RequestClient};
 
 use super::host_error;
 use crate::host::{HostError, NewSession};
 
-/// Returns the settings of a request, without its directory. `of_server` is the environment of the server, and `is_fixed` is
-/// whether the settings of the server set it.
+/// Returns the settings of a request, without its directory, which is not checked yet. `of_server` is the environment of the
+/// server, and `is_fixed` is whether the settings of the server set it.
 ///
 /// Fails if a value is wrong, or if the environment is fixed and another one is requested.
-pub(super) fn request_layer(
+pub(super) fn request_settings(
     request: &NewSession,
     of_server: &EnvSpec,
     is_fixed: bool,
-) -> Result<LayerSpec, HostError> {
-    let NewSession { environment, rules, grant, settings, can_approve, .. } = request;
+) -> Result<PartialSpec, HostError> {
+    let NewSession { environment, rules, grant, settings, .. } = request;
     check_rules(&rules.allow, "rules.allow").map_err(host_error)?;
     check_rules(&rules.deny, "rules.deny").map_err(host_error)?;
     let mut spec = PartialSpec::default();
@@ -37,7 +37,7 @@ pub(super) fn request_layer(
     spec.policy.mode = settings.mode.as_deref().map(parse_mode).transpose()?;
     spec.model.name.clone_from(&settings.model);
     spec.model.reasoning_effort.clone_from(&settings.effort);
-    Ok(LayerSpec::from_request(RequestClient::Http, *can_approve, spec))
+    Ok(spec)
 }
 
 fn parse_environment(text: &str) -> Result<EnvSpec, HostError> {
@@ -55,15 +55,16 @@ pub(super) fn parse_mode(mode: &str) -> Result<Mode, HostError> {
 
 #[cfg(test)]
 mod tests {
-    use pintle_host::{Layer, ValueOrigin};
+    use pintle_host::{LayerSpec, RequestClient, RequestSpec, ValueOrigin};
     use serde_json::json;
 
     use super::*;
 
     fn layer(set: impl FnOnce(&mut NewSession), is_fixed: bool) -> Result<LayerSpec, HostError> {
-        let mut request = NewSession { can_approve: true, ..NewSession::default() };
+        let mut request = NewSession::default();
         set(&mut request);
-        request_layer(&request, &EnvSpec::Local, is_fixed)
+        let spec = request_settings(&request, &EnvSpec::Local, is_fixed)?;
+        Ok(RequestSpec { client: RequestClient::Http, can_approve: true, spec }.into())
     }
 
     #[test]
@@ -78,7 +79,6 @@ mod tests {
             request.settings.effort = Some("low".to_owned());
         };
         let layer = layer(set, false).unwrap();
-        assert_eq!(layer.layer, Layer::Request { client: RequestClient::Http, can_approve: true });
         let origins: Vec<(&str, &ValueOrigin)> =
             layer.origins.iter().map(|(path, origin)| (path.as_str(), origin)).collect();
         let field = |name: &str| ValueOrigin::Request(name.to_owned());

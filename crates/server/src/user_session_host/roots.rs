@@ -70,7 +70,8 @@ impl WorkspaceRoots {
             let directory = process_env.real_path(&std::path::absolute(&root.directory).unwrap_or_default());
             if !process_env.is_directory(&directory) {
                 let shown = root.directory.display();
-                return Err(Failure::usage(format!("--root {shown}: expected an existing directory")));
+                let problem = format!("root {shown}: expected an existing directory");
+                return Err(Failure::usage(problem).with_setting("environment.roots"));
             }
             Ok(WorkspaceRoot { tenant: root.tenant.clone(), directory })
         });
@@ -116,7 +117,7 @@ impl WorkspaceRoots {
             // Checked last, so that clients cannot probe for directories outside the roots.
             return if process_env.is_directory(&real) { Ok(real) } else { Err(invalid()) };
         }
-        Err(HostError::Forbidden(format!("directory: `{shown}` is outside the allowed roots (see --root)")))
+        Err(HostError::Forbidden(format!("directory: `{shown}` is outside the allowed roots")))
     }
 
     /// Returns the roots of other tenants that a session in a resolved `workspace` must not read. Roots that contain the

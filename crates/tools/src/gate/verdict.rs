@@ -131,12 +131,6 @@ impl Verdict {
     pub fn rule(&self) -> Option<&str> {
         self.rule.as_deref()
     }
-
-    /// Returns whether no rule named the call.
-    #[must_use]
-    pub fn is_by_default(&self) -> bool {
-        self.by_default
-    }
 }
 
 /// One step of a judgement, for the record: the verdict of one gate.

@@ -9,7 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pintle_agent::protocol::InputKind;
 use pintle_agent::{
-    EventKind, Events, OutcomeStatus, Session, SessionHandle, SessionId, TreeEvents, TurnLimits, UserMessage,
+    Budget, EventKind, Events, OutcomeStatus, Session, SessionHandle, SessionId, TreeEvents, TurnLimits,
+    UserMessage,
 };
 use pintle_governance::parse_dollars;
 use pintle_host::answered_run::{AnsweredRun, REPAIRS, RunInput, run_until_answered};
@@ -28,7 +29,7 @@ use super::workspace_factory::{HostWorkspaceFactory, work_error};
 use crate::session_runner::{
     MAX_LOOPS, SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult,
 };
-use crate::task::{WorkCost, WorkEnd};
+use crate::task::{WorkCost, WorkEnd, WorkLimits};
 
 /// Property of a summary with the task that a session works for.
 const TASK: &str = "task";
@@ -99,9 +100,10 @@ impl HostSessionRunner {
         cancel: &CancellationToken,
     ) -> Result<WorkResult, Failure> {
         let (spec, host) = self.workspace_factory.settings_for(&assignment.workspace);
-        let Some(mut spec) = apply_limits(spec, &assignment) else {
+        let Some(run_limit) = run_limit(&assignment.limits) else {
             return Ok(WorkResult::new(WorkEnd::Limit, WorkCost::default()));
         };
+        let mut spec = apply_settings(spec, &assignment);
         self.workspace_factory.add_grant(&mut spec)?;
         let sessions = host.sessions().await?;
         let selected = select_session(sessions, &SessionId::new(&assignment.session)).await?;
@@ -113,6 +115,7 @@ impl HostSessionRunner {
             remembered: self.workspace_factory.remembered.clone(),
             selected,
             model: Some(Arc::new(model)),
+            run_limit,
             ..OpenRequest::from(spec)
         };
         let opened = host.open(request, surface).await?;
@@ -215,24 +218,26 @@ fn has_message(selected: &SelectedSession, text: &str) -> bool {
     })
 }
 
-/// Returns the settings with the settings of the assignment; `None` if its budget is exhausted.
-fn apply_limits(mut spec: SessionSpec, assignment: &SessionAssignment) -> Option<SessionSpec> {
-    let limits = &assignment.limits;
+/// Returns the limits on the run of an assignment; `None` if one of them is exhausted.
+fn run_limit(limits: &WorkLimits) -> Option<Budget> {
     if limits.usd.is_some_and(|usd| usd < 0.000_001) || limits.tokens == Some(0) || limits.seconds == Some(0)
     {
         return None;
     }
+    let mut limit = Budget::default();
+    limit.cost_micros = limits.usd.and_then(|usd| parse_dollars(&format!("{usd:.6}")));
+    limit.tokens = limits.tokens;
+    limit.wall_time = limits.seconds.map(Duration::from_secs);
+    Some(limit)
+}
+
+/// Returns the settings with the settings of the assignment.
+fn apply_settings(mut spec: SessionSpec, assignment: &SessionAssignment) -> SessionSpec {
     spec.persistence.id = Some(assignment.session.clone());
     spec.persistence.properties = Some([(TASK.to_owned(), assignment.task.clone())].into());
     spec.model.name = assignment.model.clone().or(spec.model.name);
     spec.model.reasoning_effort = assignment.effort.clone().or(spec.model.reasoning_effort);
-    let budget = &mut spec.limits.budget.run;
-    let cost = limits.usd.and_then(|usd| parse_dollars(&format!("{usd:.6}")));
-    budget.cost_micros = [budget.cost_micros, cost].into_iter().flatten().min();
-    budget.tokens = [budget.tokens, limits.tokens].into_iter().flatten().min();
-    let seconds = limits.seconds.map(Duration::from_secs);
-    budget.wall_time = [budget.wall_time, seconds].into_iter().flatten().min();
-    Some(spec)
+    spec
 }
 
 /// Waits for the end of the work, and interrupts it after repeated loops. Returns whether it was interrupted.
@@ -307,8 +312,6 @@ mod tests {
     use std::task::Poll;
 
     use super::*;
-    use crate::session_runner::Workspace;
-    use crate::task::WorkLimits;
 
     #[tokio::test]
     async fn a_session_whose_run_was_dropped_accepts_no_message() {
@@ -332,42 +335,18 @@ mod tests {
     }
 
     #[test]
-    fn the_narrower_limit_of_the_user_and_of_the_task_applies() {
-        let cases: [(Option<u32>, Option<u32>, Option<u32>); 5] = [
-            (None, None, None),
-            (Some(5), None, Some(5)),
-            (None, Some(7), Some(7)),
-            (Some(5), Some(7), Some(5)),
-            (Some(9), Some(7), Some(7)),
-        ];
-        let amount = |limit: Option<u32>| limit.map(u64::from);
-        let micros = |limit: Option<u32>| amount(limit).map(|dollars| dollars * 1_000_000);
-        let time = |limit: Option<u32>| amount(limit).map(Duration::from_secs);
-        for (of_user, of_task, expected) in cases {
-            let mut spec = SessionSpec::default();
-            let run = &mut spec.limits.budget.run;
-            (run.tokens, run.cost_micros, run.wall_time) = (amount(of_user), micros(of_user), time(of_user));
-            let assignment = SessionAssignment {
-                session: "s".to_owned(),
-                task: "t".to_owned(),
-                message: "m".to_owned(),
-                steering: Vec::new(),
-                workspace: Workspace::new("/w", BTreeMap::new()),
-                model: None,
-                effort: None,
-                answer: None,
-                limits: WorkLimits {
-                    usd: of_task.map(f64::from),
-                    tokens: amount(of_task),
-                    seconds: amount(of_task),
-                },
-            };
-            let run = apply_limits(spec, &assignment).unwrap().limits.budget.run;
-            assert_eq!(
-                (run.tokens, run.cost_micros, run.wall_time),
-                (amount(expected), micros(expected), time(expected)),
-                "{of_user:?} {of_task:?}"
-            );
+    fn the_limits_of_a_task_are_limits_on_its_run() {
+        let limits = |usd, tokens, seconds| WorkLimits { usd, tokens, seconds };
+        let expected = Budget::default().with_cost_micros(1_500_000).with_tokens(7);
+        let expected = expected.with_wall_time(Duration::from_secs(9));
+        for (limits, expected) in [
+            (limits(None, None, None), Some(Budget::default())),
+            (limits(Some(1.5), Some(7), Some(9)), Some(expected)),
+            (limits(Some(0.0), None, None), None),
+            (limits(None, Some(0), None), None),
+            (limits(None, None, Some(0)), None),
+        ] {
+            assert_eq!(run_limit(&limits), expected, "{limits:?}");
         }
     }
 

@@ -3,13 +3,13 @@ use pintle_governance::{AtLimit, Mode, UnknownPrice};
 use pintle_host::env_spec::EnvironmentChoice;
 use pintle_host::policy::PolicyChoice;
 use pintle_host::route::ModelChoice;
-use pintle_host::{SandboxLevel, WorktreeBase, merge};
+use pintle_host::{Layer, LayerSpec, SandboxLevel, WorktreeBase, merge};
 
 use super::*;
 use crate::arguments::command_line::session_of;
 
 fn layer(flags: &str) -> LayerSpec {
-    session_of(&format!("pintle run {flags} x")).given().unwrap().layer
+    session_of(&format!("pintle run {flags} x")).given().unwrap().into_layer()
 }
 
 /// Flags with values, and the field that each of them sets.
@@ -113,7 +113,7 @@ fn values_are_those_of_the_flags() {
 fn choices_of_the_settings_are_those_of_the_flags() {
     for (flag, _) in FLAGS {
         let typed = session_of(&format!("pintle run {flag} x"));
-        let spec = merge([typed.given().unwrap().layer]).unwrap().spec;
+        let spec = merge([typed.given().unwrap().into_layer()]).unwrap().spec;
         assert_eq!(ModelChoice::try_from(&spec).unwrap(), ModelChoice::from(&typed.model), "{flag}");
         assert_eq!(
             EnvironmentChoice::try_from(&spec).unwrap(),
@@ -146,7 +146,7 @@ fn given_settings_have_the_grant_the_remembered_flags_and_the_treatment_of_mista
     assert!(some.ignore_config_errors);
     assert_eq!(some.flags["mode"], ["plan"]);
     assert!(!some.flags.contains_key("max-turns"), "{:?}", some.flags);
-    assert_eq!(some.layer.spec.model.profile, Some(ProfileRef::File("review".into())));
+    assert_eq!(some.spec.model.profile, Some(ProfileRef::File("review".into())));
     let none = given("");
     assert_eq!((none.grant, none.ignore_config_errors, none.flags.len()), (None, false, 0));
 }

@@ -76,7 +76,7 @@ impl StartSettings<'_> {
             sources.defaults.policy.mode = Some(Mode::Edit);
         }
         if let Some(directory) = directory {
-            sources.given.layer.spec.environment.dir = Some(directory.to_path_buf());
+            sources.given.spec.environment.dir = Some(directory.to_path_buf());
         }
         Ok(sources)
     }

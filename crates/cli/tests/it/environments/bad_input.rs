@@ -41,10 +41,15 @@ fn container_must_be_running() {
         &remote,
         &["--dir", "/no/such"],
         2,
-        &["--dir /no/such", "does not exist on docker:", "existing directory"],
+        &["directory /no/such", "does not exist on docker:", "existing directory; `--dir` sets it"],
     );
-    assert_rejected(&remote, &["--dir", "no/such"], 2, &["--dir no/such", "does not exist on docker:"]);
-    assert_rejected(&remote, &["--dir", "/bin/sh"], 2, &["--dir /bin/sh", "is not a directory on docker:"]);
+    assert_rejected(&remote, &["--dir", "no/such"], 2, &["directory no/such", "does not exist on docker:"]);
+    assert_rejected(
+        &remote,
+        &["--dir", "/bin/sh"],
+        2,
+        &["directory /bin/sh", "is not a directory on docker:"],
+    );
     assert_rejected(&remote, &["--dir", ""], 2, &["a value is required for '--dir <DIR>'"]);
     stdout_of(Command::new("docker").args(["pause", remote.container()]));
     assert_rejected(
@@ -103,15 +108,15 @@ fn configuration(services: &Path, lines: &str) -> (TempDir, PathBuf) {
 fn directory_must_exist() {
     let Some(remote) = Remote::ssh() else { return };
     let expected = ["does not exist on ssh:tester", "expected an existing directory"];
-    assert_rejected(&remote, &["--dir", "/no/such"], 2, &[&["--dir /no/such"], &expected[..]].concat());
-    assert_rejected(&remote, &["--dir", "no/such"], 2, &[&["--dir no/such"], &expected[..]].concat());
+    assert_rejected(&remote, &["--dir", "/no/such"], 2, &[&["directory /no/such"], &expected[..]].concat());
+    assert_rejected(&remote, &["--dir", "no/such"], 2, &[&["directory no/such"], &expected[..]].concat());
     remote.sh("mkdir -p shut/x && chmod 0 shut");
     let shut = format!("{}/shut/x", remote.directory);
     assert_rejected(
         &remote,
         &["--dir", &shut],
         2,
-        &[&format!("--dir {shut}: is not accessible on ssh:tester")],
+        &[&format!("directory {shut}: is not accessible on ssh:tester")],
     );
     remote.sh("chmod 700 shut");
     remote.assert_clean();

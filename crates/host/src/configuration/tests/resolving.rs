@@ -8,7 +8,7 @@ use pintle_governance::{Grant, GrantId, Mode};
 use super::super::{GivenSettings, ResolvedSession, SettingSources};
 use crate::failure::{Failure, FailureKind};
 use crate::host::Host;
-use crate::layers::{LayerSpec, RequestClient, ValueOrigin};
+use crate::layers::{RequestClient, RequestSpec, ValueOrigin};
 use crate::notice::Notice;
 use crate::process_env::ProcessEnv;
 use crate::spec::{PartialSpec, ProfileRef};
@@ -112,7 +112,7 @@ async fn a_given_profile_is_a_file_or_a_profile_of_the_configuration() {
 async fn the_name_of_a_profile_is_a_flag_for_older_versions() {
     let scene = Scene::new(USER, "");
     let mut given = scene.given(|spec| spec.model.profile = Some(ProfileRef::File("p".into())));
-    given.layer = given.layer.with_origin("model.profile", ValueOrigin::Flag("--profile".to_owned()));
+    given.origins.insert("model.profile".to_owned(), ValueOrigin::Flag("--profile".to_owned()));
     let resolved = scene.resolve(given).await.unwrap();
     assert_eq!(resolved.remembered.flags["profile"], ["p"]);
 }
@@ -136,7 +136,7 @@ async fn a_client_does_not_replace_the_grant_of_the_file() {
     scene.write("grant.json", &Grant::all(GrantId::new("file")).to_json());
     let mut requested = PartialSpec::default();
     requested.policy.grant = Some(Grant::none(GrantId::new("client")));
-    let request = LayerSpec::from_request(RequestClient::Http, true, requested);
+    let request = RequestSpec { client: RequestClient::Http, can_approve: true, spec: requested };
     for (file, id) in [(None, Some("client")), (Some(scene.at("grant.json")), None)] {
         let given = GivenSettings { grant: file, ..scene.given(|_| {}) };
         let sources = SettingSources { request: Some(request.clone()), ..SettingSources::from(given) };
@@ -176,7 +176,7 @@ async fn the_configuration_replaces_defaults_and_a_request_replaces_both() {
     defaults.policy.after_plan = Some(Mode::Ask);
     let mut requested = PartialSpec::default();
     requested.policy.mode = Some(Mode::Plan);
-    let request = LayerSpec::from_request(RequestClient::Http, true, requested);
+    let request = RequestSpec { client: RequestClient::Http, can_approve: true, spec: requested };
     for (request, mode) in [(None, Mode::Ask), (Some(request), Mode::Plan)] {
         let sources = SettingSources {
             defaults: defaults.clone(),

@@ -4,8 +4,8 @@ use pintle_governance::{Grant, GrantId};
 use serde_json::{Value, json};
 
 use super::layer;
-use crate::layers::{Layer, ValueOrigin, merge};
-use crate::spec::{PartialSpec, SessionSpec};
+use crate::layers::{FIELDS, FieldRetention, Layer, StoredSpec, ValueOrigin, merge};
+use crate::spec::{Combine, PartialSpec, SessionSpec};
 
 /// Returns the sections of a specification, with a value other than the default for each field.
 fn values() -> Value {
@@ -93,4 +93,20 @@ fn each_field_has_the_value_of_its_layer() {
             assert_eq!(field(&merged, other), field(&default, other), "{path} sets {other}");
         }
     }
+}
+
+/// A process that can write to the store does not set other fields of a session of the user.
+#[test]
+fn stored_settings_have_only_the_fields_that_sessions_store() {
+    let origins = json!({"policy.grant": {"flag": "--grant"}, "policy.mode": {"flag": "--mode"}});
+    let text = json!({"given": values(), "origins": origins, "user": values()}).to_string();
+    let stored = StoredSpec::parse(&text).unwrap();
+    assert_eq!(stored.origins.keys().collect::<Vec<_>>(), ["policy.mode"]);
+    let user = stored.user.unwrap();
+    for row in FIELDS {
+        let path = row.path;
+        assert_eq!(stored.given.is_set(path), row.retention != FieldRetention::Never, "{path}");
+        assert_eq!(user.is_set(path), row.combine == Combine::Bounded, "{path}");
+    }
+    assert!(StoredSpec::parse(r#"{"given": {"policy": {"forbid": ["shell"]}}}"#).is_err());
 }

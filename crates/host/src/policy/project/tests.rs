@@ -10,7 +10,9 @@ use async_trait::async_trait;
 use pintle_env::{LocalEnvironment, Metadata};
 
 use super::*;
-use crate::policy::{ProjectFiles, check_project};
+use crate::failure::FailureKind;
+use crate::policy::{ProjectFiles, TrustedProjects, check_project};
+use crate::process_env::ProcessEnv;
 
 /// Counts the operations that look at files, and records the paths that they read.
 #[derive(Debug)]
@@ -196,6 +198,45 @@ async fn a_project_with_a_mistake_is_named_before_it_is_trusted() {
         match (&message, expected) {
             (Some(message), Some(expected)) => assert!(message.contains(expected), "{message}"),
             (message, expected) => assert_eq!(message.as_deref(), expected, "{file}"),
+        }
+    }
+}
+
+/// The path of a program contains the path of its project.
+#[tokio::test]
+async fn a_project_with_a_program_that_no_rule_protects_is_not_trusted() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    for (name, hooks, is_trusted) in
+        [(&b"project"[..], true, true), (b"project\xff", true, false), (b"project\xff", false, true)]
+    {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().canonicalize().unwrap().join(OsStr::from_bytes(name));
+        std::fs::create_dir_all(root.join(".git")).unwrap();
+        write(&root.join(".pintle/rules.toml"), "allow = [\"shell(ls)\"]\n");
+        write(&root.join("check.sh"), "true\n");
+        if hooks {
+            write(&root.join(".pintle/hooks.toml"), "[[PreToolUse]]\ncommand = \"sh check.sh\"\n");
+        }
+        let environment = LocalEnvironment::with_host_env(&root, []).unwrap();
+        let projects = Project::read_all(&environment).await.unwrap();
+        let [project] = projects.as_slice() else { panic!("{projects:?}") };
+        assert_eq!(project.programs().iter().count(), usize::from(hooks));
+        let process_env = ProcessEnv::from_variables([("HOME", home.path().as_os_str())]);
+        // Another version has trusted the project.
+        let state = process_env.state_directory().unwrap();
+        let key = format!("local {}", root.display());
+        let text =
+            serde_json::json!({"version": 1, "projects": {key: project.hash().to_string()}}).to_string();
+        write(&state.join("trust.json"), &text);
+        let mut trusted = TrustedProjects::open(&process_env).unwrap();
+        assert_eq!(trusted.contains("local", project), is_trusted, "{name:?} {hooks}");
+        match trusted.add("local", project, &process_env) {
+            Ok(_) => assert!(is_trusted, "{name:?}"),
+            Err(failure) => {
+                assert!(!is_trusted && failure.kind() == FailureKind::Usage, "{failure:?}");
+                assert!(failure.message().contains("expected a path in UTF-8"), "{failure:?}");
+            }
         }
     }
 }
