@@ -166,9 +166,8 @@ async fn a_command_runs_in_the_background() {
         let name = registry.names().next().unwrap().to_owned();
         let call = pintle_llm::ToolCall::from_raw("call_1", name, arguments.to_string());
         let prepared = crate::pipeline::prepare(&registry, &[], harness.env.as_ref(), &call).await;
-        let call = match prepared {
-            crate::pipeline::Preparation::Ready { call, .. } => call,
-            other => return format!("{other:?}"),
+        let crate::pipeline::Preparation::Ready { call, .. } = prepared else {
+            return format!("{prepared:?}");
         };
         let execution = crate::pipeline::execute(&call, &cx, &crate::TruncationLimits::new()).await;
         let sign = if execution.result.is_error { "error" } else { "ok" };
