@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use pintle_test_conditions::{GO, NODE, PYTEST, Prerequisite};
+use pintle_test_conditions::{BUBBLEWRAP, GO, NODE, PYTEST, Prerequisite};
 use pintle_testkit::Dialect;
 
 use super::sessions::segments;
@@ -197,6 +197,9 @@ fn first_task(name: &str) {
     assert!(stdout.contains("evidence: all of it holds"), "{name}: {stdout}");
     assert!(!stderr.contains("fails before any change"), "{name}: {stderr}");
     assert!(!stdout.contains("Remarks"), "{name}: {stdout}");
+    let passes = format!("* Check `check 1`: `{}` passes, ", ecosystem.check);
+    let by = if name == "shell" { "by exit code only." } else { "with 2 tests." };
+    assert!(stdout.contains(&format!("{passes}{by}")), "{name}: {stdout}");
     let listed: serde_json::Value =
         serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
     let id = listed[0]["id"].as_str().unwrap();
@@ -394,4 +397,95 @@ fn a_task_whose_first_session_stops_at_its_budget_exits_with_the_code_of_a_limit
     assert_eq!(output.status.code(), Some(3), "{report}");
     assert_once(&report, &["# At its limit", "The budget of its sessions is used up."]);
     assert!(user.model.requests().is_empty());
+}
+
+/// The only check fails, with output.
+#[test]
+fn the_output_of_a_failed_check_reaches_the_candidate_and_the_user() {
+    if !is_confined() {
+        return;
+    }
+    let user = user(&ECOSYSTEMS[0]).with_turns(
+        "[[turn]]\n[[turn.call]]\ntool = \"Bash\"\narguments = { command = 'echo : >>add.sh' }\n[[turn]]\ntext = 'Done.'\n\
+         [[turn]]\n[[turn.call]]\ntool = \"Bash\"\narguments = { command = 'cat .pintle-output/check-1.txt' }\n\
+         [[turn]]\ntext = 'Done again.'\n",
+    );
+    let contract = format!(
+        "goal = '{GOAL}'\nreview.rounds = 0\n[anchor]\nkind = 'none'\nbecause = 'the check is enough'\n\
+         [[check]]\nname = 'sums'\ncommand = 'echo first; seq 20; echo the reason; exit 3'\n[[candidate]]\n"
+    );
+    let file = user.at("contract.toml");
+    std::fs::write(&file, contract).unwrap();
+    let url = user.model.base_url(Dialect::AnthropicMessages);
+    let arguments = ["task", "run", "--provider", "anthropic", "--base-url", &url, "--contract"];
+    let output = user.command(&[&arguments[..], &[file.to_str().unwrap()]].concat()).output().unwrap();
+    let report = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{report}");
+    // The end is in the report, and in the feedback for the second attempt, which reads all of it.
+    assert!(report.contains("The output of check `sums` ends with:\n\n"), "{report}");
+    assert!(report.contains("    the reason\n") && !report.contains("    first\n"), "{report}");
+    let requests = user.model.requests();
+    let feedback = requests[2].body.to_string();
+    assert!(feedback.contains("the reason") && feedback.contains(".pintle-output/check-1.txt"), "{feedback}");
+    assert!(!feedback.contains("first\\n1\\n2"), "{feedback}");
+    let whole = requests[3].body.to_string();
+    assert!(whole.contains("first\\n1\\n2"), "{whole}");
+
+    let listed: serde_json::Value =
+        serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
+    let id = listed[0]["id"].as_str().unwrap();
+    let logs = user.pintle(&["task", "logs", id]);
+    assert!(logs.contains("baseline-1: check sums exited with 3 ("), "{logs}");
+    assert!(logs.contains("evidence-0-1: check sums exited with 3 ("), "{logs}");
+    assert!(logs.contains("    the reason\n") && !logs.contains("    first\n"), "{logs}");
+    let step = user.pintle(&["task", "logs", id, "evidence-0-1"]);
+    assert!(step.contains("    first\n    1\n") && !step.contains("baseline"), "{step}");
+    let json: serde_json::Value =
+        serde_json::from_str(&user.pintle(&["task", "logs", id, "baseline-1", "--output", "json"])).unwrap();
+    assert_eq!(
+        (&json[0]["command"], &json[0]["output"][0]),
+        (&"check sums".into(), &"first".into()),
+        "{json}"
+    );
+    let unknown = user.command(&["task", "logs", id, "evidence-7-1"]).output().unwrap();
+    assert_eq!(unknown.status.code(), Some(2));
+    let error = String::from_utf8(unknown.stderr).unwrap();
+    assert!(error.contains("has no finished step `evidence-7-1`"), "{error}");
+    // The files for the candidate are not part of its change.
+    let patch = user.pintle(&["task", "apply", id, "--candidate", "0", "--patch"]);
+    assert!(patch.contains("add.sh") && !patch.contains(".pintle-output"), "{patch}");
+}
+
+/// Two candidates list the directories around their clones.
+#[test]
+fn a_candidate_sees_its_own_clone_only() {
+    if !BUBBLEWRAP.is_present() {
+        return;
+    }
+    let user = user(&ECOSYSTEMS[0]).with_turns(
+        "[[turn]]\n[[turn.call]]\ntool = \"Bash\"\narguments = { command = 'ls .. ../.. ../../.. ../../../.. >seen.txt' }\n\
+         [[turn]]\ntext = 'Done.'\n",
+    );
+    let contract = format!(
+        "goal = '{GOAL}'\nreview.rounds = 0\n[anchor]\nkind = 'none'\nbecause = 'the check is enough'\n\
+         [[check]]\nname = 'sums'\ncommand = 'sh check.sh'\n[[candidate]]\n[[candidate]]\n"
+    );
+    let file = user.at("contract.toml");
+    std::fs::write(&file, contract).unwrap();
+    let url = user.model.base_url(Dialect::AnthropicMessages);
+    let arguments = ["task", "run", "--provider", "anthropic", "--base-url", &url, "--contract"];
+    let output = user.command(&[&arguments[..], &[file.to_str().unwrap()]].concat()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let listed: serde_json::Value =
+        serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
+    let id = listed[0]["id"].as_str().unwrap();
+    for candidate in ["0", "1"] {
+        let patch = user.pintle(&["task", "apply", id, "--candidate", candidate, "--patch"]);
+        let seen: Vec<&str> = patch
+            .lines()
+            .filter_map(|line| line.strip_prefix('+'))
+            .filter(|line| !line.is_empty() && !line.starts_with("++") && !line.ends_with(':'))
+            .collect();
+        assert_eq!(seen, ["tree", candidate, "candidates", &format!("task-{id}")], "{patch}");
+    }
 }

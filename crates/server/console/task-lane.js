@@ -98,6 +98,7 @@ function drawAttempt({ number, steps, report }) {
   const box = h("div", { class: "attempt" }, title, h("ul", { class: "steps" }, ...steps.map(drawStep)));
   if (!report) return box;
   if (report.findings.length > 0) box.append(drawList("Missing", report.findings.map((/** @type {any} */ finding) => [proofStep(finding.step), finding.what]), "bad"));
+  for (const output of report.outputs ?? []) box.append(drawOutput(output));
   if (report.proof) box.append(drawList("Evidence", evidenceOf(report.proof), "good"));
   if (report.review?.remarks) box.append(drawList("Review", [["", report.review.remarks]], "dim"));
   if (report.sent_back.length > 0) box.append(drawList("Sent back", report.sent_back.map((/** @type {string} */ words) => ["", words]), "bad"));
@@ -111,8 +112,14 @@ function drawAttempt({ number, steps, report }) {
 function evidenceOf(proof) {
   /** @type {[string, string][]} */
   const lines = proof.anchor ? [["anchor", "failed before, and passes now"]] : [];
-  for (const check of proof.checks) lines.push([`check ${check.name}`, check.passed > 0 ? `passes, with ${counted(check.passed, "test")}` : "passes"]);
+  for (const check of proof.checks) lines.push([`check ${check.name}`, check.passed > 0 ? `passes, with ${counted(check.passed, "test")}` : check.has_tests === false ? "passes, by exit code only" : "passes"]);
   return [...lines, ["diff", diffText(proof.diff)]];
+}
+
+/** @param {{check: string | null, lines: string[]}} output */
+function drawOutput({ check, lines }) {
+  const name = check === null ? "Output of the anchor" : `Output of check ${check}`;
+  return h("div", { class: "findings dim" }, h("h4", null, name), h("pre", { tabindex: "0", role: "region", "aria-label": name }, lines.join("\n")));
 }
 
 /**

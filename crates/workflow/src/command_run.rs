@@ -48,6 +48,9 @@ pub struct CommandRun {
     /// Its output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<BlobReference>,
+    /// Last lines of its output, if it failed or one of its tests failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_lines: Vec<String>,
     /// Time that it took, in milliseconds.
     #[serde(default)]
     pub millis: u64,
@@ -57,7 +60,7 @@ impl CommandRun {
     /// Creates a run with this end.
     #[must_use]
     pub fn new(end: CommandEnd) -> Self {
-        Self { end, tests: None, output: None, millis: 0 }
+        Self { end, tests: None, output: None, last_lines: Vec::new(), millis: 0 }
     }
 
     /// Sets the results of its tests.
@@ -71,6 +74,14 @@ impl CommandRun {
     #[must_use]
     pub fn is_success(&self) -> bool {
         self.end == CommandEnd::Exited(0)
+    }
+
+    /// Returns whether it exited with 0, and no test failed.
+    #[must_use]
+    pub fn has_passed(&self) -> bool {
+        let fails = |status: &TestStatus| matches!(status, TestStatus::Failed | TestStatus::Broken);
+        let tests = self.tests.iter().flat_map(|run| run.tests.values());
+        self.is_success() && !tests.into_iter().any(fails)
     }
 }
 

@@ -95,12 +95,17 @@ pub struct TaskCheck {
     /// Condition of a pass.
     #[serde(default)]
     pub pass: PassCondition,
-    /// Format of the results of its tests. Without a format, only the exit code counts.
+    /// Format of the results of its tests. Without a format, the format is recognized in the command or in its output on the
+    /// base.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub results: Option<ResultsFormat>,
-    /// File with the results, for formats that are files, below the root of the worktree.
+    /// File with the results, for formats that are files, below the root of the worktree. JUnit XML may be a directory of
+    /// files, which a leading `**/` finds in each module.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
+    /// Whether only the exit code counts, and no format of results is recognized. Default `false`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exit_code_only: bool,
     /// Seconds after which it is stopped, 1 to 86,400. Default 600.
     #[serde(default = "default_timeout")]
     pub timeout_s: u32,
@@ -352,6 +357,7 @@ impl TaskCheck {
             pass: PassCondition::default(),
             results: None,
             report: None,
+            exit_code_only: false,
             timeout_s: default_timeout(),
             runs: default_runs(),
         }

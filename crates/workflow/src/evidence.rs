@@ -2,8 +2,14 @@
 //! and the model cannot write.
 
 mod checks;
+mod cost;
+mod output;
 
 pub(crate) use self::checks::explain_incomparable;
+pub(crate) use self::cost::plan_separate_runs;
+pub use self::cost::{LONG_RUN, MAX_CHECK_RUNS};
+pub use self::output::FailedOutput;
+pub(crate) use self::output::{failed_outputs, render_failed_outputs};
 #[cfg(test)]
 mod tests;
 
@@ -17,13 +23,19 @@ use crate::command_run::{CommandEnd, CommandRun, RunComparison, TestStability};
 use crate::contract::{Contract, PathRules};
 use crate::diff::Diff;
 use crate::names::list_names;
-use crate::results::TestStatus;
+use crate::results::{RecognizedResults, TestStatus};
 
 /// Runs of the checks on the base, before any work on the goal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Baseline {
     /// Runs by the names of the checks.
     pub checks: BTreeMap<String, Vec<CommandRun>>,
+    /// Results of single tests that were recognized, by the names of the checks.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub recognized: BTreeMap<String, RecognizedResults>,
+    /// Reasons why the results of known runners cannot be used, by the names of the checks.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub without_results: BTreeMap<String, String>,
     /// Remarks about the repository, for the report.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
@@ -103,6 +115,8 @@ pub struct PassedCheck {
     pub name: String,
     /// Its command.
     pub command: String,
+    /// Whether it has results of single tests. Without them, only its exit code counts.
+    pub has_tests: bool,
     /// Number of tests that passed in each run.
     pub passed: usize,
     /// Tests that were already flaky before, and prove nothing.
@@ -238,7 +252,8 @@ pub fn judge(
     let mut passed = Vec::new();
     for check in &contract.checks {
         let runs = |of: &BTreeMap<String, Vec<CommandRun>>| of.get(&check.name).cloned().unwrap_or_default();
-        match checks::judge(check, &runs(&baseline.checks), &runs(&facts.checks)) {
+        let is_recognized = baseline.recognized.contains_key(&check.name);
+        match checks::judge(check, is_recognized, &runs(&baseline.checks), &runs(&facts.checks)) {
             Ok(check) => passed.push(check),
             Err(problems) => {
                 let step = || ProofStep::Check(check.name.clone());

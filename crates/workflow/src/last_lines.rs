@@ -1,5 +1,7 @@
 //! The end of a command's output, for messages.
 
+use std::io;
+
 use pintle_env::{Output, OutputLimits};
 use pintle_store::Blobs;
 
@@ -20,15 +22,18 @@ impl CommandRun {
     /// The store no longer has the output, or it cannot be read.
     pub async fn last_lines(&self, blobs: &dyn Blobs) -> Result<Vec<String>, RepositoryError> {
         let Some(output) = &self.output else { return Ok(Vec::new()) };
-        let output = read_blob(output, blobs).await?;
-        let output = Output::from(output);
-        // Only the newest progress frame of each line shows how the command ended.
-        let plain = output.plain_text(OutputLimits::default())?.unwrap_or(output);
-        Ok(last_lines(&plain.to_text_lossy()?))
+        Ok(last_lines(Output::from(read_blob(output, blobs).await?))?)
     }
 }
 
-fn last_lines(output: &str) -> Vec<String> {
+/// Returns the end of output, as [`CommandRun::last_lines`].
+pub(crate) fn last_lines(output: Output) -> io::Result<Vec<String>> {
+    // Only the newest progress frame of each line shows how the command ended.
+    let plain = output.plain_text(OutputLimits::default())?.unwrap_or(output);
+    Ok(select_last_lines(&plain.to_text_lossy()?))
+}
+
+fn select_last_lines(output: &str) -> Vec<String> {
     let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
     let first = lines.len().saturating_sub(SHOWN_LINES);
     lines.iter().skip(first).map(|line| line.chars().take(SHOWN_CHARS).collect()).collect()

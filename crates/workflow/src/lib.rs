@@ -21,6 +21,7 @@ pub mod repository;
 pub mod results;
 mod secrets;
 mod session_runner;
+mod step_runs;
 mod supervisor;
 pub mod task;
 #[cfg(any(test, feature = "testing"))]
@@ -44,4 +45,5 @@ pub use session_runner::{
     MAX_LOOPS, OpenWorkspace, SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult,
     Workspace, WorkspaceFactory,
 };
+pub use step_runs::RunPurpose;
 pub use supervisor::{PerformerFactory, StepProgress, TaskEnd, TaskStatus, TaskSupervisor};

@@ -11,17 +11,19 @@ mod draft;
 mod evidence;
 mod pending_messages;
 mod ports;
+mod recognition;
 mod review;
 #[cfg(test)]
 mod tests;
 mod work;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pintle_agent::Fence;
+use pintle_agent::{Fence, SessionId};
 use pintle_env::{EnvError, ExecutionEnvironment, ExecutionEnvironmentExt as _, Redactions};
 use pintle_store::{Blobs, StoreError};
 use serde_json::Value;
@@ -201,6 +203,15 @@ impl RepositoryPerformer {
             variables.insert(name.to_owned(), path.display().to_string());
         }
         Ok(Workspace::new(root, variables))
+    }
+
+    /// Returns a workspace without variables, at a path that no other workspace has. Its root does not exist yet.
+    async fn create_plain_workspace(&self) -> Result<Workspace, StepError> {
+        let id = SessionId::generate();
+        let unique: String = id.as_str().chars().filter(char::is_ascii_alphanumeric).collect();
+        let directory = self.directory.join(unique);
+        self.machine.create_directory(&directory.join("tmp")).await?;
+        Ok(Workspace::new(directory.join("project"), BTreeMap::new()))
     }
 }
 

@@ -14,7 +14,7 @@ pub use self::html::CandidateDiff;
 use crate::anchor::Anchor;
 use crate::contract::{AnchorPlan, Contract};
 use crate::diff::Diff;
-use crate::evidence::{Finding, Proof};
+use crate::evidence::{FailedOutput, Finding, Proof, failed_outputs};
 use crate::names::MAX_NAMES;
 use crate::task::{
     BlockReason, CandidateAttempt, LimitKind, ReviewFacts, Task, TaskCandidate, TaskOutcome, WorkCost,
@@ -62,6 +62,9 @@ struct AttemptReport<'a> {
     diff: Option<&'a Diff>,
     proof: Option<&'a Proof>,
     findings: &'a [Finding],
+    /// End of the output of its failed commands, if it has findings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    outputs: Vec<FailedOutput>,
     review: Option<&'a ReviewFacts>,
     sent_back: &'a [String],
 }
@@ -216,6 +219,7 @@ impl<'a> TaskReport<'a> {
 impl<'a> AttemptReport<'a> {
     fn from_attempt(attempt: &'a CandidateAttempt) -> Self {
         let verdict = attempt.verdict.as_ref();
+        let facts = attempt.facts.as_ref().filter(|_| matches!(verdict, Some(Err(_))));
         Self {
             session: attempt.work.as_ref().map(|work| work.session.as_str()),
             diff: attempt.facts.as_ref().map(|facts| &facts.diff),
@@ -224,6 +228,7 @@ impl<'a> AttemptReport<'a> {
                 .and_then(|verdict| verdict.as_ref().err())
                 .map(Vec::as_slice)
                 .unwrap_or_default(),
+            outputs: facts.map(failed_outputs).unwrap_or_default(),
             review: attempt.review.as_ref(),
             sent_back: &attempt.sent_back,
         }
@@ -252,6 +257,10 @@ impl CandidateReport<'_> {
                 let heading = format!("Candidate {number}, attempt {attempt}");
                 blocks.extend([ReportBlock::Heading(3, heading), ReportBlock::List(all)]);
             }
+            for output in &report.outputs {
+                let lines = output.lines.join("\n");
+                blocks.extend([ReportBlock::Text(output.describe()), ReportBlock::Output(lines)]);
+            }
         }
         blocks
     }
@@ -263,6 +272,8 @@ enum ReportBlock {
     Heading(usize, String),
     Text(String),
     Quote(String),
+    /// Lines of output, verbatim.
+    Output(String),
     List(Vec<ReportItem>),
     Numbered(Vec<ReportItem>),
     Table(ReportTable),
@@ -296,6 +307,7 @@ impl ReportBlock {
             Self::Heading(level, title) => format!("{} {title}\n", "#".repeat(*level)),
             Self::Text(text) => format!("{}\n", single_line(text)),
             Self::Quote(text) => format!("{}\n", quote(text)),
+            Self::Output(lines) => lines.lines().map(|line| format!("    {}\n", printable(line))).collect(),
             Self::List(lines) => lines.iter().map(|line| format!("* {}\n", line.to_markdown())).collect(),
             Self::Numbered(lines) => {
                 let numbered = (1..).zip(lines);
@@ -368,6 +380,8 @@ fn evidence_lines(contract: &Contract, proof: &Proof) -> Vec<ReportItem> {
             .text(" passes");
         if check.passed > 0 {
             line = line.text(format!(", with {} tests", check.passed));
+        } else if !check.has_tests {
+            line = line.text(", by exit code only");
         }
         if !check.failing_before.is_empty() {
             line = line.text("; ").names(&check.failing_before).text(" failed before and fails still");
@@ -395,7 +409,8 @@ fn anchor_line(contract: &Contract, proof: &Proof) -> Option<ReportItem> {
             let tests: Vec<String> = anchor.tests().iter().cloned().collect();
             let line = ReportItem::default().text("Anchor: ").code(anchor.command());
             let line = if tests.is_empty() { line } else { line.text(" (").names(&tests).text(")") };
-            Some(line.text(" failed three times before, and passes now."))
+            let by = if tests.is_empty() { ", by exit code only" } else { "" };
+            Some(line.text(format!(" failed three times before, and passes now{by}.")))
         }
         (None, AnchorPlan::None { because }) => {
             let because = because.trim();
@@ -436,6 +451,11 @@ fn escape_markdown(text: &str) -> String {
         _ => character.to_string(),
     };
     text.chars().map(shown).collect()
+}
+
+/// Returns a line of output without control characters.
+fn printable(line: &str) -> String {
+    line.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
 fn quote(text: &str) -> String {

@@ -6,16 +6,28 @@
 //! results with problems prove nothing.
 
 mod cargo;
+mod go;
+mod jest;
 mod junit;
 mod pytest;
+mod recognition;
+mod rspec;
+mod runner;
+mod shell_line;
+mod summarized;
 mod tap;
 #[cfg(test)]
 mod tests;
+mod unittest;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use serde::{Deserialize, Serialize};
+
+pub use self::recognition::RecognizedResults;
+pub(crate) use self::recognition::{explain_unusable, recognize, take_recognized};
 
 /// Maximum number of tests of a run.
 const MAX_TESTS: usize = 50_000;
@@ -36,6 +48,22 @@ pub enum ResultsFormat {
     Junit,
     /// Output in the Test Anything Protocol, version 12 to 14.
     Tap,
+    /// Output of `go test`, with `-json` or as text.
+    Go,
+    /// Output of `python -m unittest -v`.
+    Unittest,
+    /// A file of jest's JSON.
+    Jest,
+    /// A file of vitest's JSON.
+    Vitest,
+    /// Output of `ctest`.
+    Ctest,
+    /// A file of `RSpec`'s JSON.
+    Rspec,
+    /// Output of `dotnet test` with the console logger at the verbosity `normal`.
+    Dotnet,
+    /// Output of `mix test --trace`.
+    Mix,
 }
 
 /// Outcome of a test.
@@ -57,6 +85,9 @@ pub enum TestStatus {
 pub struct TestRun {
     /// Tests by their names, which are unique in a run.
     pub tests: BTreeMap<String, TestStatus>,
+    /// Format, if it was recognized in the output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<ResultsFormat>,
     /// Inconsistencies of these results, as text for users. At most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
@@ -71,6 +102,13 @@ impl ResultsFormat {
             Self::Pytest => pytest::parse(text),
             Self::Junit => junit::parse(text),
             Self::Tap => tap::parse(text),
+            Self::Go => go::parse(text),
+            Self::Unittest => unittest::parse(text),
+            Self::Jest | Self::Vitest => jest::parse(text),
+            Self::Ctest => summarized::parse_ctest(text),
+            Self::Rspec => rspec::parse(text),
+            Self::Dotnet => summarized::parse_dotnet(text),
+            Self::Mix => summarized::parse_mix(text),
         };
         if run.tests.is_empty() && run.problems.is_empty() {
             run.problem("there are no results".to_owned());
@@ -78,16 +116,31 @@ impl ResultsFormat {
         run
     }
 
-    /// Returns the command to run, so that its results can be parsed. Merges both streams, because a program may print
-    /// headings to one and tests to the other.
-    pub(crate) fn command(self, line: &str) -> String {
-        if self.is_file() { line.to_owned() } else { format!("exec 2>&1\n{line}") }
+    /// Parses results whose format is not known. Returns `None` unless exactly one format fits.
+    pub(crate) fn recognize_output(text: &str) -> Option<TestRun> {
+        recognition::recognize_output(text)
+    }
+
+    /// Returns the command to run, so that its results can be parsed: with the flags that its runner needs to report single
+    /// tests. Merges both streams, because a program may print headings to one and tests to the other.
+    pub(crate) fn command(self, line: &str, report: Option<&str>) -> String {
+        runner::adapt(self, line, report)
+    }
+
+    /// Returns the command to run, so that the format of its results can be recognized in its output.
+    pub(crate) fn unknown_command(line: &str) -> String {
+        runner::adapt_unknown(line)
+    }
+
+    /// Returns output of this format for users.
+    pub(crate) fn readable(self, text: &str) -> Cow<'_, str> {
+        if self == Self::Go { Cow::Owned(go::readable(text)) } else { Cow::Borrowed(text) }
     }
 
     /// Returns whether results are in a file, and not in the output.
     #[must_use]
     pub fn is_file(self) -> bool {
-        matches!(self, Self::Junit)
+        matches!(self, Self::Junit | Self::Jest | Self::Vitest | Self::Rspec)
     }
 }
 
@@ -110,6 +163,14 @@ impl TestRun {
                 self.problem(problem);
             }
         }
+    }
+
+    /// Adds the results of another file, with a prefix for the names of its tests.
+    pub(crate) fn merge(&mut self, other: Self, prefix: &str) {
+        for (name, status) in other.tests {
+            self.add(format!("{prefix}{name}"), status);
+        }
+        other.problems.into_iter().for_each(|problem| self.problem(problem));
     }
 
     fn problem(&mut self, problem: String) {

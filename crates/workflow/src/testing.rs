@@ -225,7 +225,7 @@ fn run(code: i32, status: TestStatus) -> CommandRun {
 pub(crate) fn baseline() -> StepOutput {
     StepOutput::Baseline(Baseline {
         checks: [("tests".to_owned(), vec![plain(0)])].into(),
-        remarks: Vec::new(),
+        ..Baseline::default()
     })
 }
 

@@ -25,6 +25,8 @@ pub(crate) enum TaskCommand {
     Show(ShowTaskArgs),
     /// Print the report of a running or finished task
     Report(ReportTaskArgs),
+    /// Print the output of the commands that judge a task
+    Logs(LogsTaskArgs),
     /// Send a message to the candidates of a task
     Steer(SteerTaskArgs),
     /// Approve or refuse the pending decision of a task
@@ -113,6 +115,19 @@ pub(crate) struct ReportTaskArgs {
     /// Name of the instance in a prediction [default: the id of the task]
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) instance: Option<String>,
+}
+
+/// `pintle task logs`.
+#[derive(Debug, Args)]
+pub(crate) struct LogsTaskArgs {
+    #[command(flatten)]
+    pub(crate) task: TaskArg,
+    /// Step whose output is printed completely, such as evidence-0-1 [default: the last lines of all steps]
+    #[arg(value_name = "STEP", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) step: Option<String>,
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ListFormat,
 }
 
 /// Formats of a report.

@@ -5,6 +5,7 @@ mod draft;
 #[cfg(feature = "restate")]
 pub(super) mod engine;
 mod gate_prompt;
+mod logs;
 mod progress;
 mod run;
 mod show;
@@ -36,6 +37,7 @@ pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exi
         TaskCommand::List(args) => box_future(|| list(&args, process_env)).await,
         TaskCommand::Show(args) => box_future(|| show::show(&args, process_env)).await,
         TaskCommand::Report(args) => box_future(|| report(&args, process_env)).await,
+        TaskCommand::Logs(args) => box_future(|| logs::logs(&args, process_env)).await,
         TaskCommand::Steer(args) => box_future(|| signals::steer(args, process_env)).await,
         TaskCommand::Decide(args) => box_future(|| signals::decide(args, process_env)).await,
         TaskCommand::Cancel(args) => box_future(|| signals::cancel(args, process_env)).await,

@@ -92,8 +92,8 @@ fn a_goal_becomes_a_commit_with_evidence() {
     assert_eq!(output.code, Some(0), "{output:?}");
     let report = output.stdout.split("# Done").nth(1).unwrap_or_else(|| panic!("{output:?}"));
     for expected in [
-        "* Anchor: `sh tests/negative.sh` failed three times before, and passes now.",
-        "* Check `check 1`: `sh -n src/add.sh` passes.",
+        "* Anchor: `sh tests/negative.sh` failed three times before, and passes now, by exit code only.",
+        "* Check `check 1`: `sh -n src/add.sh` passes, by exit code only.",
         "* Diff: 1 file, 1 line added, 1 removed; protected files are as they were.",
         "The reviewer found no fault.",
         "> It is small.",

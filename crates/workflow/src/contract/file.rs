@@ -158,6 +158,10 @@ impl TaskCheck {
             !is_compared || self.results.is_some(),
             "pass: `no-worse` needs `results`, to tell tests apart",
         );
+        expect(
+            !self.exit_code_only || self.results.is_none(),
+            "exit_code_only: expected no `results`, which would not count",
+        );
         check_results(&name, self.results, self.report.as_deref(), problems);
     }
 }

@@ -5,13 +5,14 @@ use crate::command_run::{CommandEnd, CommandRun, RunComparison, TestStability};
 use crate::contract::{PassCondition, TaskCheck};
 use crate::names::list_names;
 
-/// Judges a check by its runs before and now.
+/// Judges a check by its runs before and now. `is_recognized` is whether results of single tests were recognized on the base.
 ///
 /// # Errors
 ///
 /// The problems, as text.
 pub(super) fn judge(
     check: &TaskCheck,
+    is_recognized: bool,
     before: &[CommandRun],
     now: &[CommandRun],
 ) -> Result<PassedCheck, Vec<String>> {
@@ -24,12 +25,13 @@ pub(super) fn judge(
     let cut_short =
         now.ends.iter().filter(|end| end.is_cut_short() || matches!(end, CommandEnd::Exited(126 | 127)));
     problems.extend(cut_short.map(|end| format!("it {}", end.describe())));
-    if check.results.is_some() && !now.has_tests {
+    let needs_tests = check.results.is_some() || is_recognized;
+    if needs_tests && !now.has_tests {
         problems.push("it has no results of tests".to_owned());
     }
     compare(check, &before, &now, &mut problems);
     if problems.is_empty() {
-        judge_ends(check, &before, &now, &mut problems);
+        judge_ends(check, needs_tests, &before, &now, &mut problems);
     }
     if !problems.is_empty() {
         return Err(problems);
@@ -43,6 +45,7 @@ pub(super) fn judge(
     Ok(PassedCheck {
         name: check.name.clone(),
         command: check.command.clone(),
+        has_tests: now.has_tests,
         passed: now.tests_with(TestStability::Passes).count(),
         flaky: of(TestStability::Flaky),
         failing_before: still_failing.map(|(test, _)| test.clone()).collect(),
@@ -99,7 +102,13 @@ fn compare(check: &TaskCheck, before: &RunComparison, now: &RunComparison, probl
 }
 
 /// Checks that the exit code agrees with the tests.
-fn judge_ends(check: &TaskCheck, before: &RunComparison, now: &RunComparison, problems: &mut Vec<String>) {
+fn judge_ends(
+    check: &TaskCheck,
+    needs_tests: bool,
+    before: &RunComparison,
+    now: &RunComparison,
+    problems: &mut Vec<String>,
+) {
     let fails = now.tests.values().any(|found| matches!(found, TestStability::Fails | TestStability::Breaks));
     if fails && now.ends.contains(&CommandEnd::Exited(0)) {
         problems.push("it exited with 0 although tests fail".to_owned());
@@ -111,7 +120,7 @@ fn judge_ends(check: &TaskCheck, before: &RunComparison, now: &RunComparison, pr
         });
     let fails_as_before =
         check.pass == PassCondition::NoWorse && now.ends.iter().all(|end| before.ends.contains(end));
-    if !(now.is_always_successful() || may_fail && check.results.is_some() || fails_as_before) {
+    if !(now.is_always_successful() || may_fail && needs_tests || fails_as_before) {
         let ends = now.ends.iter().filter(|end| **end != CommandEnd::Exited(0)).map(CommandEnd::describe);
         problems.push(format!("it {}", ends.collect::<Vec<_>>().join(", and ")));
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::anchor::AnchorFacts;
 use crate::contract::{AnchorPlan, PassCondition, TaskCheck, TaskScope};
-use crate::results::ResultsFormat;
+use crate::results::{RecognizedResults, ResultsFormat};
 use crate::tests::facts::{added, diff, modified, plain, results, run};
 
 fn contract() -> Contract {
@@ -155,6 +155,42 @@ fn each_step_finds_what_it_is_for() {
     - check tests: it has no results of tests
     - check tests: `a`, `b` passed before and does not run any more
     ");
+}
+
+/// Results that were recognized on the base count like results of the contract.
+#[test]
+fn recognized_results_are_compared_by_name() {
+    let mut contract = contract();
+    contract.checks[0].results = None;
+    let judged = |now: CommandRun| {
+        let mut before = baseline("+a +b");
+        let results = RecognizedResults { format: ResultsFormat::Tap, report: None };
+        before.recognized.insert("tests".to_owned(), results);
+        let mut facts = done();
+        facts.checks.insert("tests".to_owned(), vec![now.clone(), now]);
+        match judge(&contract, &rules(&contract), Some(&anchor()), &before, &facts) {
+            Ok(proof) => format!("has tests: {}", proof.checks()[0].has_tests),
+            Err(findings) => feedback(&findings),
+        }
+    };
+    for (now, expected) in [
+        (run(0, "+a +b"), "has tests: true"),
+        (run(0, "+a ?b"), "- check tests: `b` passed before and is skipped\n"),
+        (run(0, "+a"), "- check tests: `b` passed before and does not run any more\n"),
+        (
+            plain(0),
+            "- check tests: it has no results of tests\n\
+             - check tests: `a`, `b` passed before and does not run any more\n",
+        ),
+    ] {
+        assert_eq!(judged(now), expected);
+    }
+    let mut before = baseline("+a");
+    before.checks.insert("tests".to_owned(), vec![plain(0), plain(0)]);
+    let mut facts = done();
+    facts.checks.insert("tests".to_owned(), vec![plain(0), plain(0)]);
+    let proof = judge(&contract, &rules(&contract), Some(&anchor()), &before, &facts).unwrap();
+    assert!(!proof.checks()[0].has_tests, "its exit code counts");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::clean_clone::CleanClone;
 use super::command_runner::CommandSpec;
 use super::{RunningStep, StepError, control, take_answer};
-use crate::anchor::{ANCHOR_RUNS, AnchorFacts};
+use crate::anchor::AnchorFacts;
 use crate::command_run::{RunComparison, TestStability};
 use crate::contract::{AnchorPlan, CandidatePlan};
 use crate::diff::ChangedFile;
@@ -34,23 +34,21 @@ impl RunningStep<'_> {
                 self.propose_anchor(&base, feedback, limits).await?
             }
         };
-        let spec = CommandSpec::new(&facts.command).with_results(facts.results, facts.report.as_deref());
         let commit = match &facts.patch {
             None => base.clone(),
-            Some(patch) => {
-                // Tests of the same command that fail without the patch prove nothing.
-                let clean = CleanClone::create(self, &base).await?;
-                let before = clean.run_in_clean_clone(self, spec, 1).await?;
-                let before = RunComparison::compare(&before);
-                facts.failing_before = [TestStability::Fails, TestStability::Breaks]
-                    .into_iter()
-                    .flat_map(|stability| before.tests_with(stability).map(str::to_owned).collect::<Vec<_>>())
-                    .collect();
-                self.repository.commit_patch(&base, &self.read_blob(patch).await?).await?
-            }
+            Some(patch) => self.repository.commit_patch(&base, &self.read_blob(patch).await?).await?,
         };
-        let clean = CleanClone::create(self, &commit).await?;
-        facts.runs = clean.run_in_clean_clone(self, spec, ANCHOR_RUNS).await?;
+        self.run_proposed_anchor(&mut facts, &commit).await?;
+        let spec = CommandSpec::new(&facts.command).with_results(facts.results, facts.report.as_deref());
+        if facts.patch.is_some() {
+            // Tests of the same command that fail without the patch prove nothing.
+            let clean = CleanClone::create(self, &base).await?;
+            let before = RunComparison::compare(&clean.run_in_clean_clone(self, spec, 1).await?);
+            facts.failing_before = [TestStability::Fails, TestStability::Breaks]
+                .into_iter()
+                .flat_map(|stability| before.tests_with(stability).map(str::to_owned).collect::<Vec<_>>())
+                .collect();
+        }
         if facts.results.is_some() {
             facts.control = self.find_control_file(&commit, spec, &facts.files).await?;
         }

@@ -30,6 +30,15 @@ impl CleanClone {
         Ok(Self { workspace, commit: commit.to_owned() })
     }
 
+    /// As [`create`](Self::create), at another path and without variables of the task. Code that recognizes the environment of
+    /// judged commands behaves differently here.
+    pub(super) async fn create_elsewhere(running: &RunningStep<'_>, commit: &str) -> Result<Self, StepError> {
+        running.ensure_active()?;
+        let workspace = running.performer.create_plain_workspace().await?;
+        running.repository.clone_to(&workspace.root, commit).await?;
+        Ok(Self { workspace, commit: commit.to_owned() })
+    }
+
     pub(super) async fn open_runner<'a>(
         &'a self,
         running: &RunningStep<'a>,

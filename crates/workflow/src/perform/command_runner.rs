@@ -1,9 +1,10 @@
 //! Runs the commands of a task, and collects their results and their output.
 
-use std::path::{Path, PathBuf};
+mod result_files;
+
 use std::time::Duration;
 
-use pintle_env::{EnvError, ExecRequest, ExecResult, ExecutionEnvironmentExt as _, FileKind};
+use pintle_env::{EnvError, ExecRequest, ExecResult, ExecutionEnvironmentExt as _, Output};
 use pintle_store::Blobs;
 use tokio_util::sync::CancellationToken;
 
@@ -11,7 +12,8 @@ use super::StepError;
 use crate::anchor::Anchor;
 use crate::command_run::{BlobReference, CommandEnd, CommandRun};
 use crate::contract::{TaskCheck, default_timeout};
-use crate::results::{ResultsFormat, TestRun};
+use crate::last_lines::last_lines;
+use crate::results::{RecognizedResults, ResultsFormat, TestRun};
 use crate::session_runner::{OpenWorkspace, Workspace};
 
 /// Maximum size of parsed results, in bytes.
@@ -29,16 +31,32 @@ pub(super) struct CommandSpec<'a> {
     command: &'a str,
     results: Option<ResultsFormat>,
     report: Option<&'a str>,
+    /// Whether the format of the results is recognized in the output.
+    is_unknown: bool,
     timeout_s: u32,
 }
 
 impl<'a> CommandSpec<'a> {
     pub(super) fn new(command: &'a str) -> Self {
-        Self { command, results: None, report: None, timeout_s: default_timeout() }
+        Self { command, results: None, report: None, is_unknown: false, timeout_s: default_timeout() }
     }
 
     pub(super) fn with_results(mut self, results: Option<ResultsFormat>, report: Option<&'a str>) -> Self {
         (self.results, self.report) = (results, report);
+        self
+    }
+
+    /// Sets results that were recognized.
+    pub(super) fn with_recognized(self, recognized: Option<&'a RecognizedResults>) -> Self {
+        match recognized {
+            Some(results) => self.with_results(Some(results.format), results.report.as_deref()),
+            None => self,
+        }
+    }
+
+    /// Recognizes the format of the results in the output.
+    pub(super) fn with_unknown_results(mut self) -> Self {
+        self.is_unknown = true;
         self
     }
 }
@@ -46,7 +64,8 @@ impl<'a> CommandSpec<'a> {
 impl<'a> From<&'a TaskCheck> for CommandSpec<'a> {
     fn from(check: &'a TaskCheck) -> Self {
         let TaskCheck { command, results, report, timeout_s, .. } = check;
-        Self { command, results: *results, report: report.as_deref(), timeout_s: *timeout_s }
+        let spec = Self::new(command).with_results(*results, report.as_deref());
+        Self { timeout_s: *timeout_s, ..spec }
     }
 }
 
@@ -106,8 +125,11 @@ impl<'a> CommandRunner<'a> {
         {
             return Ok(CommandRun::new(CommandEnd::NotRun(reason)));
         }
-        let command =
-            spec.results.map_or_else(|| spec.command.to_owned(), |format| format.command(spec.command));
+        let command = match spec.results {
+            Some(format) => format.command(spec.command, spec.report),
+            None if spec.is_unknown => ResultsFormat::unknown_command(spec.command),
+            None => spec.command.to_owned(),
+        };
         // The environment has the variables of the workspace. A request with them would replace the `TMPDIR` of a sandbox by
         // a directory that its commands cannot write to.
         let request = ExecRequest::new(command)
@@ -127,70 +149,48 @@ impl<'a> CommandRunner<'a> {
     async fn record_run(&self, spec: CommandSpec<'_>, ended: &ExecResult) -> Result<CommandRun, StepError> {
         let mut run = CommandRun::new(command_end(ended));
         run.millis = u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX);
-        let head = ended.output.head_text_lossy(MAX_KEPT)?;
-        let text = match ended.output.len() > 2 * MAX_KEPT as u64 {
-            false => ended.output.to_text_lossy()?,
-            true => format!("{head}\n[…]\n{}", ended.output.tail_text_lossy(MAX_KEPT)?),
-        };
-        let (bytes, hash) = (text.len() as u64, self.blobs.put(text.into_bytes()).await?);
-        run.output = Some(BlobReference { hash: hash.to_string(), bytes });
+        let text = kept_text(spec, &ended.output)?;
         if let Some(format) = spec.results {
             run.tests = Some(match spec.report {
                 Some(report) => self.read_report(format, report).await,
                 None if ended.output.len() > MAX_RESULTS => results_with_problem("the output is too long"),
-                None => format.parse(&ended.output.to_text_lossy()?),
+                None => format.parse(&self.without_root(ended.output.to_text_lossy()?)),
             });
+        } else if spec.is_unknown && ended.output.len() <= MAX_RESULTS {
+            let output = self.without_root(ended.output.to_text_lossy()?);
+            run.tests = ResultsFormat::recognize_output(&output);
         }
+        if !run.has_passed() {
+            run.last_lines = last_lines(Output::from(text.as_str()))?;
+        }
+        let (bytes, hash) = (text.len() as u64, self.blobs.put(text.into_bytes()).await?);
+        run.output = Some(BlobReference { hash: hash.to_string(), bytes });
         Ok(run)
     }
 
-    /// Removes an older report, which does not belong to this run.
-    async fn remove_report(&self, report: &str) -> Result<(), String> {
-        let path = self.workspace.root.join(report);
-        let Some(directory) = self.resolve_inside(path.parent().unwrap_or(&path), report).await? else {
-            return Ok(());
-        };
-        // Removes a link itself, not its target.
-        let path = directory.join(path.file_name().unwrap_or_default());
-        match self.open.environment().remove(&path).await {
-            Ok(()) | Err(EnvError::NotFound { .. }) => Ok(()),
-            Err(error) => Err(format!("an older `{report}` cannot be removed: {error}")),
-        }
+    /// Removes the path of the clone from output, because tests may have it in their names, and it differs between clones.
+    fn without_root(&self, text: String) -> String {
+        let root = format!("{}/", self.workspace.root.display());
+        if text.contains(&root) { text.replace(&root, "") } else { text }
     }
+}
 
-    async fn read_report(&self, format: ResultsFormat, report: &str) -> TestRun {
-        let environment = self.open.environment();
-        let read = async {
-            let Some(path) = self.resolve_inside(&self.workspace.root.join(report), report).await? else {
-                return Err(format!("`{report}` was not written"));
-            };
-            let found = environment.metadata(&path).await.map_err(|error| error.to_string())?;
-            if found.kind != FileKind::File || found.len > MAX_RESULTS {
-                return Err(format!("`{report}` is no file of up to {} MiB", MAX_RESULTS >> 20));
-            }
-            environment.read(&path, None).await.map_err(|error| error.to_string())
-        };
-        match read.await {
-            Ok(bytes) => format.parse(&String::from_utf8_lossy(&bytes)),
-            Err(problem) => results_with_problem(&problem),
-        }
+/// Returns the output that is kept of a run.
+fn kept_text(spec: CommandSpec<'_>, output: &Output) -> Result<String, StepError> {
+    if output.len() <= MAX_RESULTS && spec.results == Some(ResultsFormat::Go) {
+        let text = output.to_text_lossy()?;
+        let readable = ResultsFormat::Go.readable(&text).into_owned();
+        return both_ends(&Output::from(readable));
     }
+    both_ends(output)
+}
 
-    /// Returns the canonical form of a path in the workspace, or `None` if it does not exist.
-    async fn resolve_inside(&self, path: &Path, name: &str) -> Result<Option<PathBuf>, String> {
-        let environment = self.open.environment();
-        if !environment.file_exists(path).await.map_err(|error| error.to_string())? {
-            return Ok(None);
-        }
-        let real =
-            async |path: &Path| environment.canonicalize(path).await.map_err(|error| error.to_string());
-        let (root, path) = (real(&self.workspace.root).await?, real(path).await?);
-        if path.starts_with(&root) {
-            Ok(Some(path))
-        } else {
-            Err(format!("`{name}` leads out of the worktree"))
-        }
+/// Returns both ends of output, with a mark between them if it is long.
+fn both_ends(output: &Output) -> Result<String, StepError> {
+    if output.len() <= 2 * MAX_KEPT as u64 {
+        return Ok(output.to_text_lossy()?);
     }
+    Ok(format!("{}\n[…]\n{}", output.head_text_lossy(MAX_KEPT)?, output.tail_text_lossy(MAX_KEPT)?))
 }
 
 fn results_with_problem(problem: &str) -> TestRun {

@@ -2,11 +2,12 @@
 
 use super::clean_clone::{CleanClone, differ};
 use super::command_runner::CommandSpec;
+use super::recognition::RecognizedRuns;
 use super::{RunningStep, StepError};
 use crate::anchor::{ANCHOR_RUNS, Anchor};
 use crate::command_run::CommandRun;
 use crate::diff::{ChangeKind, ChangedFile, Diff};
-use crate::evidence::{Baseline, CandidateFacts, is_passing};
+use crate::evidence::{Baseline, CandidateFacts, MAX_CHECK_RUNS, is_passing, plan_separate_runs};
 use crate::repository::RepositoryError;
 use crate::secrets;
 use crate::task::StepOutput;
@@ -17,12 +18,13 @@ impl RunningStep<'_> {
         let base = self.repository.base().to_owned();
         let mut baseline = Baseline { remarks: self.repository.remarks().await?, ..Baseline::default() };
         for check in &self.contract().checks {
-            let clean = CleanClone::create(self, &base).await?;
-            let seen = clean.run_in_clean_clone(self, CommandSpec::from(check), check.runs as usize).await?;
-            if let Some(problem) = crate::evidence::explain_incomparable(check, &seen) {
+            let RecognizedRuns { runs, recognized, problem } = self.run_check_on_base(check, &base).await?;
+            if let Some(problem) = crate::evidence::explain_incomparable(check, &runs) {
                 return Err(StepError::Other(format!("check {} on the base: {problem}", check.name)));
             }
-            baseline.checks.insert(check.name.clone(), seen);
+            baseline.without_results.extend(problem.map(|problem| (check.name.clone(), problem)));
+            baseline.recognized.extend(recognized.map(|results| (check.name.clone(), results)));
+            baseline.checks.insert(check.name.clone(), runs);
         }
         let failures = baseline.failures().map(|(name, run)| {
             format!(
@@ -33,6 +35,12 @@ impl RunningStep<'_> {
         });
         let failures: Vec<String> = failures.collect();
         baseline.remarks.extend(failures);
+        let without_results = baseline.without_results.iter().map(|(name, problem)| {
+            let name = crate::names::escape_name(name);
+            format!("check `{name}` is judged by its exit code only, because its results cannot be used: {problem}")
+        });
+        let without_results: Vec<String> = without_results.collect();
+        baseline.remarks.extend(without_results);
         Ok(StepOutput::Baseline(baseline))
     }
 
@@ -56,8 +64,7 @@ impl RunningStep<'_> {
         let mut facts = CandidateFacts::from_diff(diff);
         facts.secrets = secrets::find_in_patch(&patch, &self.performer.secrets);
         if let Some(anchor) = self.task.anchor() {
-            facts.anchor =
-                self.run_check(&commit, CommandSpec::from(anchor), ANCHOR_RUNS, &mut facts).await?;
+            facts.anchor = self.run_anchor(&commit, CommandSpec::from(anchor), &mut facts).await?;
             let control = anchor.control().filter(|_| is_passing(anchor, &facts.anchor));
             if let Some(file) = control {
                 facts.control =
@@ -65,11 +72,29 @@ impl RunningStep<'_> {
             }
         }
         for check in &self.contract().checks {
-            let seen =
-                self.run_check(&commit, CommandSpec::from(check), check.runs as usize, &mut facts).await?;
+            let recognized = self.task.baseline().and_then(|baseline| baseline.recognized.get(&check.name));
+            let spec = CommandSpec::from(check).with_recognized(recognized);
+            let times = MAX_CHECK_RUNS.min(check.runs as usize);
+            let seen = self.run_check(&commit, spec, times, &mut facts).await?;
             facts.checks.insert(check.name.clone(), seen);
         }
         Ok(StepOutput::Evidence(Box::new(facts)))
+    }
+
+    /// Runs the anchor. The last run is at another path and without variables of the task.
+    async fn run_anchor(
+        &self,
+        commit: &str,
+        spec: CommandSpec<'_>,
+        facts: &mut CandidateFacts,
+    ) -> Result<Vec<CommandRun>, StepError> {
+        let mut seen = self.run_check(commit, spec, ANCHOR_RUNS - 1, facts).await?;
+        if facts.not_applied.is_none() {
+            let clean = CleanClone::create_elsewhere(self, commit).await?;
+            let last = self.run_check_at(&clean, commit, spec, 1, facts).await;
+            seen.extend(clean.remove_after(self, last).await?);
+        }
+        Ok(seen)
     }
 
     /// Runs a command in a separate clean clone. In a shared clone, an earlier command could change files that are not
@@ -85,8 +110,12 @@ impl RunningStep<'_> {
         if !differ(&seen) {
             return Ok(seen);
         }
-        let mut apart = Vec::with_capacity(times);
-        for _ in 0..times {
+        let separate = plan_separate_runs(times);
+        if separate == 0 {
+            return Ok(seen);
+        }
+        let mut apart = Vec::with_capacity(separate);
+        for _ in 0..separate {
             apart.extend(self.run_check_once(commit, spec, 1, facts).await?);
         }
         Ok(apart)

@@ -1,11 +1,17 @@
 //! The work of a candidate.
 
+use std::path::Path;
+
 use super::{RunningStep, StepError};
+use crate::command_run::BlobReference;
 use crate::diff::Diff;
 use crate::prompts;
-use crate::repository::RepositoryError;
+use crate::repository::{RepositoryError, remove_directory};
 use crate::session_runner::SessionAssignment;
 use crate::task::{StepOutput, TaskCandidate, WorkFacts, WorkLimits};
+
+/// Directory with the output of failed commands in the clone of a candidate. It is not part of the change.
+const OUTPUTS: &str = ".pintle-output";
 
 impl RunningStep<'_> {
     /// Runs the session of a candidate.
@@ -42,12 +48,49 @@ impl RunningStep<'_> {
         let before = self.candidate().and_then(newest_diff).map(|diff| diff.patch.clone());
         self.ensure_clone(&workspace, &start, before.as_ref()).await?;
         let plan = self.contract().candidates.get(index).cloned().unwrap_or_default();
+        let feedback = self.add_outputs(&workspace.root, feedback).await?;
+        let feedback = feedback.as_deref();
         let number = self.step.attempt;
         let message = match self.candidate().is_some_and(TaskCandidate::has_worked) {
             true => prompts::more_work(number, feedback),
             false => prompts::work(self.contract(), &plan, self.task.anchor(), number, feedback),
         };
         Ok((start, self.create_assignment(&workspace, message, &plan, limits)))
+    }
+}
+
+impl RunningStep<'_> {
+    /// Writes the output of the commands that failed in the last attempt to files of the clone, and names them in the feedback.
+    async fn add_outputs(&self, root: &Path, feedback: Option<&str>) -> Result<Option<String>, StepError> {
+        let Some(feedback) = feedback else { return Ok(None) };
+        let (directory, machine) = (root.join(OUTPUTS), self.performer.machine.as_ref());
+        // The candidate may have replaced the directory with a link, which this removes without following it. It fails for a
+        // directory with files.
+        let _ = machine.remove(&directory).await;
+        remove_directory(machine, &directory).await?;
+        let mut text = feedback.to_owned();
+        for (name, output) in self.failed_outputs() {
+            let output = self.read_blob(output).await?;
+            machine.write(&directory.join(&name), &output).await?;
+            text.push_str(&format!("- The whole output is in `{OUTPUTS}/{name}`.\n"));
+        }
+        Ok(Some(text))
+    }
+
+    /// Returns the output of the failed commands of the newest judged attempt, with a name for each.
+    fn failed_outputs(&self) -> Vec<(String, &BlobReference)> {
+        let attempts = self.candidate().map(TaskCandidate::attempts).unwrap_or_default();
+        let Some(facts) = attempts.iter().rev().find_map(|attempt| attempt.facts.as_ref()) else {
+            return Vec::new();
+        };
+        let checks = (1..).zip(facts.checks.values());
+        let named = checks.map(|(number, runs): (usize, _)| (format!("check-{number}.txt"), runs));
+        let mut outputs = Vec::new();
+        for (name, runs) in [("anchor.txt".to_owned(), &facts.anchor)].into_iter().chain(named) {
+            let failed = runs.iter().find(|run| !run.has_passed());
+            outputs.extend(failed.and_then(|run| Some((name, run.output.as_ref()?))));
+        }
+        outputs
     }
 }
 

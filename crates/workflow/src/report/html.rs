@@ -262,6 +262,9 @@ fn render_block(block: &ReportBlock) -> String {
             let lines: Vec<String> = text.trim().lines().map(render_inline).collect();
             format!("<blockquote><p>{}</p></blockquote>\n", lines.join("\n"))
         }
+        ReportBlock::Output(lines) => {
+            format!("<pre {}>{}</pre>\n", region_attributes("Output"), escape(lines))
+        }
         ReportBlock::List(lines) => format!("<ul>\n{}</ul>\n", render_items(lines)),
         ReportBlock::Numbered(lines) => format!("<ol>\n{}</ol>\n", render_items(lines)),
         ReportBlock::Table(content) => render_table(content),

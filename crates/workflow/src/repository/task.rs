@@ -24,8 +24,9 @@ const HISTORY: &str = "--depth=50";
 /// Reference to the start commit of a task, in its repository.
 const BASE: &str = "refs/pintle/base";
 
-/// Directories that tools leave behind, links to such directories, and files in them. They are not part of a change.
-const EXCLUDED: &str = "__pycache__\n*.pyc\n.pytest_cache\n.mypy_cache\n.ruff_cache\n/target\nnode_modules\n";
+/// Directories that tools and Pintle leave behind, links to such directories, and files in them. They are not part of a change.
+const EXCLUDED: &str =
+    "__pycache__\n*.pyc\n.pytest_cache\n.mypy_cache\n.ruff_cache\n/target\nnode_modules\n/.pintle-output\n";
 
 /// Directory of build output, which may contain other files of a project as well.
 const TARGET: &str = "target";

@@ -8,7 +8,7 @@ pub(super) fn parse(text: &str) -> TestRun {
     let mut run = TestRun::default();
     // Both forms may be printed, and an error in the teardown of a passed test is a second line.
     let mut found: BTreeMap<String, TestStatus> = BTreeMap::new();
-    let mut summed = None;
+    let (mut summed, mut plain) = (None, None);
     let mut in_summary = false;
     for line in text.lines().map(str::trim_end) {
         if is_rule(line) {
@@ -20,6 +20,7 @@ pub(super) fn parse(text: &str) -> TestRun {
             }
             continue;
         }
+        plain = plain_counts(line).or(plain);
         let named = if in_summary { short(line) } else { verbose(line) };
         if let Some((test, status)) = named {
             let known = found.entry(test.to_owned()).or_insert(status);
@@ -29,7 +30,8 @@ pub(super) fn parse(text: &str) -> TestRun {
     for (test, status) in found {
         run.add(test, status);
     }
-    match summed {
+    // With `-q`, the last line has no frame.
+    match summed.or(plain) {
         Some(counts) => check(&counts, &mut run),
         None => run.problem("the run ended without a summary".to_owned()),
     }
@@ -119,6 +121,27 @@ fn counts(line: &str) -> Option<BTreeMap<&str, usize>> {
         Some((part.get(..end)?.parse().ok()?, end + 1))
     };
     counts.split(", ").map(|part| count(part).map(|(number, at)| (&part[at..], number))).collect()
+}
+
+/// Returns the counts of a last line without a frame: `1 failed, 2 passed in 0.12s`.
+fn plain_counts(line: &str) -> Option<BTreeMap<&str, usize>> {
+    const KNOWN: [&str; 11] = [
+        "passed",
+        "failed",
+        "error",
+        "errors",
+        "skipped",
+        "xfailed",
+        "xpassed",
+        "deselected",
+        "warning",
+        "warnings",
+        "rerun",
+    ];
+    if !line.starts_with(|character: char| character.is_ascii_digit()) || !line.ends_with(['s', ')']) {
+        return None;
+    }
+    counts(line).filter(|counts| counts.keys().all(|name| KNOWN.contains(name)))
 }
 
 fn check(counts: &BTreeMap<&str, usize>, run: &mut TestRun) {

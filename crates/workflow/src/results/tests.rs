@@ -1,6 +1,8 @@
 //! Output of real runners, and output that no runner has.
 
 mod real;
+mod recognition;
+mod runners;
 
 use proptest::prelude::*;
 
@@ -283,7 +285,20 @@ proptest! {
     fn whatever_is_printed_is_read(
         text in "([ a-z.:#=<>/\"\\[\\]%\n]{0,40}|test | \\.\\.\\. ok|running 2 tests|ok 1|1\\.\\.2|    |---|==){0,30}"
     ) {
-        for format in [ResultsFormat::Cargo, ResultsFormat::Pytest, ResultsFormat::Junit, ResultsFormat::Tap] {
+        for format in [
+            ResultsFormat::Cargo,
+            ResultsFormat::Pytest,
+            ResultsFormat::Junit,
+            ResultsFormat::Tap,
+            ResultsFormat::Go,
+            ResultsFormat::Unittest,
+            ResultsFormat::Jest,
+            ResultsFormat::Vitest,
+            ResultsFormat::Ctest,
+            ResultsFormat::Rspec,
+            ResultsFormat::Dotnet,
+            ResultsFormat::Mix,
+        ] {
             let run = format.parse(&text);
             prop_assert!(!run.tests.is_empty() || !run.problems.is_empty());
             prop_assert!(run.problems.len() <= MAX_PROBLEMS);

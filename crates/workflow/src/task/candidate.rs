@@ -3,7 +3,7 @@
 use super::step::{ReviewFacts, StepId, StepKind, StepOrder, TaskStep, WorkEnd, WorkFacts, WorkLimits};
 use crate::contract::Contract;
 use crate::diff::Diff;
-use crate::evidence::{CandidateFacts, Finding, Proof, feedback};
+use crate::evidence::{CandidateFacts, Finding, Proof, feedback, render_failed_outputs};
 use crate::work_cost::WorkCost;
 
 /// A candidate and its attempts.
@@ -172,6 +172,7 @@ impl TaskCandidate {
         if let Some(newest) = self.attempts.iter().rev().find(is_judged) {
             if let Some(Err(findings)) = &newest.verdict {
                 lines.push_str(&feedback(findings));
+                lines.extend(newest.facts.as_ref().map(render_failed_outputs));
             }
             newest.sent_back.iter().for_each(|words| lines.push_str(&format!("- {words}\n")));
         }

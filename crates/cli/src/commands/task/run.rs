@@ -235,14 +235,24 @@ impl TaskConsole<'_> {
         }
     }
 
-    /// Reports each check that fails on the base, with the end of its output. That can be the goal of the task, or a check that
-    /// no candidate can pass.
+    /// Reports each check that fails on the base or has no results of single tests there, with the end of its output. A failure
+    /// can be the goal of the task, or a check that no candidate can pass.
     async fn warn(&self, baseline: &Baseline) -> Result<(), Failure> {
         let blobs = self.sessions.store().blobs(self.id);
         for (name, run) in baseline.failures() {
             let lines = run.last_lines(blobs.as_ref()).await.or_failed("the output cannot be read")?;
             let lines: String = lines.iter().map(|line| format!("\n    {line}")).collect();
             let text = format!("check `{name}` fails before any change: it {}{lines}", run.end.describe());
+            console::report(&Failure::multi_line(FailureKind::Other, &text));
+        }
+        for (name, problem) in &baseline.without_results {
+            let run = baseline.checks.get(name).and_then(|runs| runs.first());
+            let lines = match run {
+                Some(run) => run.last_lines(blobs.as_ref()).await.or_failed("the output cannot be read")?,
+                None => Vec::new(),
+            };
+            let lines: String = lines.iter().map(|line| format!("\n    {line}")).collect();
+            let text = format!("check `{name}` has no results of single tests: {problem}{lines}");
             console::report(&Failure::multi_line(FailureKind::Other, &text));
         }
         Ok(())

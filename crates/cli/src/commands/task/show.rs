@@ -59,6 +59,11 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
                 let line = format!("check `{name}` fails before any change: it {end}");
                 text.push_str(&format!("{}\n", sanitize(&line)));
             }
+            for (name, problem) in task.baseline().into_iter().flat_map(|baseline| &baseline.without_results)
+            {
+                let line = format!("check `{name}` has no results of single tests: {problem}");
+                text.push_str(&format!("{}\n", sanitize(&line)));
+            }
             text.push_str(&render_status(&task, &status));
             for (number, candidate) in task.candidates().iter().enumerate() {
                 text.push_str(&format!(

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use pintle_env::{ExecRequest, ExecutionEnvironment as _, LocalEnvironment};
-use pintle_test_conditions::PYTEST;
+use pintle_test_conditions::{GO, NODE, PYTEST};
 
 use super::{ResultsFormat, shown};
 
@@ -200,8 +200,13 @@ fn write(directory: &Path, files: &[(&str, &str)]) {
 
 /// Runs a command as a task does, and returns its exit code and its output.
 async fn run(directory: &Path, line: &str) -> (i32, String) {
+    run_as(ResultsFormat::Cargo, directory, line).await
+}
+
+/// Runs a command as a task does that has results of this format.
+async fn run_as(format: ResultsFormat, directory: &Path, line: &str) -> (i32, String) {
     let env = LocalEnvironment::with_host_env(directory, std::env::vars_os()).unwrap();
-    let request = ExecRequest::new(ResultsFormat::Cargo.command(line))
+    let request = ExecRequest::new(format.command(line, None))
         .with_timeout(LIMIT)
         // As for a task; that of the project would be used otherwise.
         .with_env("CARGO_TARGET_DIR", directory.join("target").display().to_string());
@@ -347,5 +352,73 @@ async fn runs_of_pytest_that_prove_nothing_are_told() {
     -rA exits with 1: - tests/test_sums.py::test_a; problem: there are two summaries
     -v exits with 0: problem: the run ended without a summary
     -rA exits with 0: problem: the run ended without a summary
+    ");
+}
+
+/// Commands without flags for their results.
+#[tokio::test]
+async fn each_test_of_other_runners_is_found() {
+    let directory = tempfile::tempdir().unwrap();
+    write(
+        directory.path(),
+        &[
+            ("go.mod", "module sums\n\ngo 1.18\n"),
+            (
+                "sums_test.go",
+                "package sums\n\nimport \"testing\"\n\nfunc TestPasses(t *testing.T) {}\n\n\
+                 func TestFails(t *testing.T) { t.Fatal(\"no\") }\n\nfunc TestSkips(t *testing.T) { t.Skip(\"later\") }\n",
+            ),
+            (
+                "sums.test.js",
+                "const test = require('node:test');\ntest('passes', () => {});\n\
+                 test('fails', () => { throw new Error('no'); });\ntest('skips', { skip: true }, () => {});\n",
+            ),
+            (
+                "test_sums.py",
+                "import unittest\n\n\nclass Sums(unittest.TestCase):\n    def test_passes(self):\n        print('noise')\n\n    \
+                 def test_fails(self):\n        self.assertEqual(1, 2)\n\n    @unittest.skip('later ... ok')\n    \
+                 def test_skips(self):\n        pass\n",
+            ),
+            ("Makefile", "test:\n\t@python3 -m unittest -v\n"),
+        ],
+    );
+    let mut found = String::new();
+    for (is_present, format, line) in [
+        (true, ResultsFormat::Unittest, "python3 -m unittest"),
+        (true, ResultsFormat::Unittest, "make test"),
+        (GO.is_present(), ResultsFormat::Go, "go test ./..."),
+        (NODE.is_present(), ResultsFormat::Tap, "node --test sums.test.js"),
+    ] {
+        if !is_present {
+            return;
+        }
+        let (code, output) = run_as(format, directory.path(), line).await;
+        assert_ne!(code, 0, "{line}: {output}");
+        let shown = shown(format, &output);
+        assert!(shown.lines().count() >= 3, "{line}: {output}");
+        found.push_str(&format!("{line}:\n{shown}"));
+        let recognized = super::super::recognize(line, None).map(|results| results.format);
+        assert_eq!(recognized, (line != "make test").then_some(format), "{line}");
+        let of_output = ResultsFormat::recognize_output(&output).and_then(|run| run.format);
+        // The events of `go test -json` are asked for by their name only.
+        assert_eq!(of_output, (format != ResultsFormat::Go).then_some(format), "{line}: {output}");
+    }
+    insta::assert_snapshot!(found, @"
+    python3 -m unittest:
+    - test_sums.Sums.test_fails
+    + test_sums.Sums.test_passes
+    ? test_sums.Sums.test_skips
+    make test:
+    - test_sums.Sums.test_fails
+    + test_sums.Sums.test_passes
+    ? test_sums.Sums.test_skips
+    go test ./...:
+    - sums::TestFails
+    + sums::TestPasses
+    ? sums::TestSkips
+    node --test sums.test.js:
+    - fails
+    + passes
+    ? skips
     ");
 }
