@@ -225,7 +225,7 @@ fn run(code: i32, status: TestStatus) -> CommandRun {
 pub(crate) fn baseline() -> StepOutput {
     StepOutput::Baseline(Baseline {
         checks: [("tests".to_owned(), vec![plain(0)])].into(),
-        remarks: Vec::new(),
+        ..Baseline::default()
     })
 }
 
@@ -257,6 +257,7 @@ pub(crate) fn evidence(lines: u64, code: i32) -> StepOutput {
         diff: diff(file),
         not_applied: None,
         protected: vec![],
+        judging: None,
         secrets: vec![],
         control: None,
         anchor: vec![run(0, TestStatus::Passed)],

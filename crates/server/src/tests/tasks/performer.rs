@@ -54,7 +54,7 @@ impl Scripted {
         let session = step.to_string();
         let runs = |code| [("tests".to_owned(), vec![CommandRun::new(CommandEnd::Exited(code))])].into();
         match step.kind {
-            StepKind::Baseline => StepOutput::Baseline(Baseline { checks: runs(0), remarks: Vec::new() }),
+            StepKind::Baseline => StepOutput::Baseline(Baseline { checks: runs(0), ..Baseline::default() }),
             StepKind::Anchor => StepOutput::failed("the contract has no anchor"),
             StepKind::Work => {
                 let diff = Some(self.diff(step).await);
