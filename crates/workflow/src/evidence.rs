@@ -280,6 +280,18 @@ fn dropped_finding(diff: &Diff) -> Option<Finding> {
     Some(Finding { step: ProofStep::Diff, what })
 }
 
+/// Returns a problem if a diff has no change that is judged.
+fn find_nothing_judged(facts: &CandidateFacts) -> Option<&'static str> {
+    let files = &facts.diff.files;
+    if files.is_empty() {
+        return facts.not_applied.is_none().then_some("nothing was changed");
+    }
+    let judging = facts.judging.as_ref()?;
+    files.iter().all(|file| judging.is_apart(&file.path)).then_some(
+        "nothing but new tests was added, which are not judged; a contract can list them as unprotected",
+    )
+}
+
 fn judge_diff(
     contract: &Contract,
     rules: &PathRules,
@@ -288,14 +300,8 @@ fn judge_diff(
     find: &mut impl FnMut(ProofStep, String),
 ) {
     let diff = &facts.diff;
-    if diff.files.is_empty() && facts.not_applied.is_none() {
-        find(ProofStep::Diff, "nothing was changed".to_owned());
-    }
-    let is_only_apart = |facts: &JudgingFacts| diff.files.iter().all(|file| facts.is_apart(&file.path));
-    if !diff.files.is_empty() && facts.judging.as_ref().is_some_and(is_only_apart) {
-        let only =
-            "nothing but new tests was added, which are not judged; a contract can list them as unprotected";
-        find(ProofStep::Diff, only.to_owned());
+    if let Some(problem) = find_nothing_judged(facts) {
+        find(ProofStep::Diff, problem.to_owned());
     }
     let paths = |is_wrong: &dyn Fn(&str) -> bool| {
         let wrong = diff.files.iter().map(|file| &file.path).filter(|path| is_wrong(path));

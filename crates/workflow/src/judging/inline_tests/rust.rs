@@ -26,6 +26,9 @@ const STATEMENTS: [&str; 5] = ["use", "const", "static", "type", "extern"];
 /// Number of tokens in the name of an item that is no test.
 const NAMED_TOKENS: usize = 6;
 
+/// Maximum number of tokens of an import that are searched for assertions.
+const MAX_IMPORT: usize = 1_000;
+
 /// Maximum depth of modules and imports. Items below it are compared as one part.
 const MAX_DEPTH: usize = 32;
 
@@ -280,7 +283,8 @@ fn shadows(tokens: &[Token]) -> Vec<String> {
             let name = rest.get(1).and_then(Token::word);
             found.extend(name.filter(|name| ASSERTIONS.contains(name)).map(str::to_owned));
         } else if token.is_word("use") {
-            let path: Vec<&Token> = rest.iter().take_while(|token| !token.is_sign(';')).collect();
+            let path: Vec<&Token> =
+                rest.iter().take(MAX_IMPORT).take_while(|token| !token.is_sign(';')).collect();
             found.extend(imported_assertions(&path));
         }
     }
@@ -325,7 +329,11 @@ fn doctests(tokens: &[Token]) -> Vec<InlineTest> {
                     tests.push(InlineTest { name, tokens: format!("doctest {code}") });
                 }
             }
-            Some(code) => open = Some(format!("{code}\n{}", render(&tokenise(text)))),
+            Some(mut code) => {
+                code.push('\n');
+                code.push_str(&render(&tokenise(text)));
+                open = Some(code);
+            }
         }
     }
     tests
