@@ -5,7 +5,7 @@ mod python;
 mod rust;
 mod rust_tokens;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::assess::ChangedText;
 use super::facts::JudgingPart;
@@ -25,13 +25,15 @@ struct InlineTests {
     tests: Vec<InlineTest>,
     /// Macros and functions that replace known assertions.
     shadows: Vec<String>,
+    /// Names that items beside tests define or import.
+    definitions: Vec<String>,
 }
 
 /// Returns the inline tests of a file, if its language has such tests.
 fn inline_tests(path: &str, text: &str) -> Option<InlineTests> {
     match path.rsplit_once('.')?.1 {
         "rs" => Some(rust::inline_tests(text)),
-        "py" | "pyi" => Some(InlineTests { tests: python::doctests(text), shadows: Vec::new() }),
+        "py" | "pyi" => Some(InlineTests { tests: python::doctests(text), ..InlineTests::default() }),
         _ => None,
     }
 }
@@ -51,15 +53,14 @@ pub(super) fn changed_tests(files: &[ChangedText]) -> Vec<JudgingPart> {
         for test in new.tests {
             *after.entry(test.tokens).or_default() += 1;
         }
-        let is_new = |name: &&String| {
-            let count = |all: &[String]| all.iter().filter(|other| other == name).count();
-            count(&new.shadows) > count(&old.shadows)
-        };
-        let mut shadows: Vec<String> =
-            new.shadows.iter().filter(is_new).map(|name| format!("{name} (a new definition)")).collect();
-        shadows.dedup();
-        before.push((file.path.clone(), old.tests));
+        let mut shadows = new_names(&old.shadows, &new.shadows);
+        // A new item beside tests replaces an item of the module above that existing tests use.
+        let used: BTreeSet<&str> = old.tests.iter().flat_map(|test| test.tokens.split(' ')).collect();
+        let defined = new_names(&old.definitions, &new.definitions);
+        shadows.extend(defined.into_iter().filter(|name| used.contains(name.as_str())));
+        let shadows = shadows.into_iter().map(|name| format!("{name} (a new definition)")).collect();
         add_part(&mut parts, &file.path, shadows);
+        before.push((file.path.clone(), old.tests));
     }
     for (path, tests) in before {
         let mut missing = Vec::new();
@@ -73,6 +74,22 @@ pub(super) fn changed_tests(files: &[ChangedText]) -> Vec<JudgingPart> {
         add_part(&mut parts, &path, missing);
     }
     parts
+}
+
+/// Returns the names that occur more often than before.
+fn new_names(before: &[String], after: &[String]) -> Vec<String> {
+    let mut counts: BTreeMap<&String, usize> = BTreeMap::new();
+    for name in before {
+        *counts.entry(name).or_default() += 1;
+    }
+    let mut new = Vec::new();
+    for name in after {
+        match counts.get_mut(name) {
+            Some(count) if *count > 0 => *count -= 1,
+            _ => new.push(name.clone()),
+        }
+    }
+    new
 }
 
 fn add_part(parts: &mut Vec<JudgingPart>, path: &str, names: Vec<String>) {
@@ -158,7 +175,23 @@ mod tests {
             ("#[test]\n    fn one", "fn one", "src/lib.rs: test one"),
             ("    fn one() { assert_eq!(max(&[1]), 1); }\n", "    fn one() {}\n", "src/lib.rs: test one"),
             ("#[cfg(test)]", "#[cfg(all(test, no))]", "src/lib.rs: use super::*, test largest, test one"),
-            ("    use super::*;", "    use super::{fake as max};", "src/lib.rs: use super::*"),
+            (
+                "    use super::*;",
+                "    use super::{fake as max};",
+                "src/lib.rs: max (a new definition), use super::*",
+            ),
+            (
+                "    #[test]\n    fn one",
+                "    fn max(_: &[i32]) -> i32 { 1 }\n\n    #[test]\n    fn one",
+                "src/lib.rs: max (a new definition)",
+            ),
+            ("    use super::*;", "    use super::*;\n    use super::max;", ""),
+            (
+                "    use super::*;",
+                "    use super::*;\n    use crate::fake::max;",
+                "src/lib.rs: max (a new definition)",
+            ),
+            ("    use super::*;", "    use super::*;\n\n    fn helper() {}", ""),
             (
                 "//! Statistics.",
                 "//! Statistics.\nmacro_rules! assert_eq { ($($t:tt)*) => {} }",

@@ -35,12 +35,12 @@ const MAX_DEPTH: usize = 32;
 /// Returns the inline tests of a file.
 pub(super) fn inline_tests(text: &str) -> InlineTests {
     let tokens = tokenise(text);
-    let mut tests = doctests(&tokens);
+    let tests = doctests(&tokens);
     let code: Vec<Token> =
         tokens.into_iter().filter(|token| !matches!(token, Token::Documentation(_))).collect();
-    let shadows = shadows(&code);
-    scan_items(&code, ModuleScope::default(), &mut tests);
-    InlineTests { tests, shadows }
+    let mut found = InlineTests { tests, shadows: shadows(&code), definitions: Vec::new() };
+    scan_items(&code, ModuleScope::default(), &mut found);
+    found
 }
 
 /// An item with its attributes.
@@ -61,7 +61,7 @@ struct ModuleScope {
 }
 
 /// Records the items that only test builds have.
-fn scan_items(tokens: &[Token], mut scope: ModuleScope, tests: &mut Vec<InlineTest>) {
+fn scan_items(tokens: &[Token], mut scope: ModuleScope, found: &mut InlineTests) {
     let mut rest = tokens;
     while !rest.is_empty() {
         let mut attributes = Vec::new();
@@ -76,12 +76,12 @@ fn scan_items(tokens: &[Token], mut scope: ModuleScope, tests: &mut Vec<InlineTe
         let (item, after) = rest.split_at(item_length(rest));
         rest = after;
         if !item.is_empty() {
-            record_item(&Item { attributes, tokens: item }, &scope, tests);
+            record_item(&Item { attributes, tokens: item }, &scope, found);
         }
     }
 }
 
-fn record_item(item: &Item<'_>, scope: &ModuleScope, tests: &mut Vec<InlineTest>) {
+fn record_item(item: &Item<'_>, scope: &ModuleScope, found: &mut InlineTests) {
     let is_gated = item.attributes.iter().any(|attribute| is_test_build(attribute));
     let is_function = item.attributes.iter().any(|attribute| is_test_attribute(attribute));
     let attributes = || {
@@ -98,12 +98,13 @@ fn record_item(item: &Item<'_>, scope: &ModuleScope, tests: &mut Vec<InlineTest>
         if item.attributes.iter().any(|attribute| is_condition(attribute)) {
             inner.context.push_str(&attributes());
         }
-        scan_items(body, inner, tests);
+        scan_items(body, inner, found);
     } else if keyword(item.tokens) == Some("use") && is_test {
         // Imports may be merged and split.
         for path in imported_paths(item.tokens) {
             let tokens = format!("{context}{}use {path}", attributes());
-            tests.push(InlineTest { name: format!("use {}", path.replace(" : : ", "::")), tokens });
+            found.definitions.extend(imported_name(&path).map(str::to_owned));
+            found.tests.push(InlineTest { name: format!("use {}", path.replace(" : : ", "::")), tokens });
         }
     } else if is_test || is_function {
         let name = if is_function {
@@ -111,7 +112,11 @@ fn record_item(item: &Item<'_>, scope: &ModuleScope, tests: &mut Vec<InlineTest>
         } else {
             describe(item.tokens.get(..NAMED_TOKENS).unwrap_or(item.tokens))
         };
-        tests.push(InlineTest { name, tokens: format!("{context}{}{}", attributes(), render(item.tokens)) });
+        if !is_function {
+            found.definitions.extend(defined_name(item.tokens).map(str::to_owned));
+        }
+        let tokens = format!("{context}{}{}", attributes(), render(item.tokens));
+        found.tests.push(InlineTest { name, tokens });
     }
 }
 
@@ -230,6 +235,25 @@ fn add_paths(prefix: &str, tree: &[Token], depth: usize, paths: &mut Vec<String>
             _ if !branch.is_empty() => paths.push(format!("{prefix}{}", render(branch))),
             _ => {}
         }
+    }
+}
+
+/// Returns the name that an import defines, unless the module above has the item.
+fn imported_name(path: &str) -> Option<&str> {
+    let mut words = path.rsplit(' ');
+    let name = words.next().filter(|name| *name != "*")?;
+    let is_from_above = path.strip_prefix("super : : ") == Some(name);
+    if is_from_above { None } else { Some(name) }
+}
+
+/// Returns the name that an item defines.
+fn defined_name(tokens: &[Token]) -> Option<&str> {
+    let keywords = ["fn", "const", "static", "type", "struct", "enum", "trait", "union", "mod"];
+    match keyword(tokens)? {
+        "macro_rules" => tokens.get(2)?.word(),
+        "const" if is_block_item(tokens) => name_after(tokens, "fn"),
+        keyword if keywords.contains(&keyword) => name_after(tokens, keyword),
+        _ => None,
     }
 }
 
