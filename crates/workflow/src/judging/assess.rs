@@ -67,15 +67,15 @@ impl ChangeAssessment<'_> {
         let mut inline = Vec::new();
         for file in files.iter().filter(|file| !self.anchor.contains(&file.path)) {
             let (path, role) = (&file.path, self.rules.role(&file.path));
+            let text = texts.iter().find(|text| text.path == *path);
+            if matches!(role, FileRole::Source | FileRole::Uncertain) && !self.rules.is_unprotected(path) {
+                inline.extend(text.cloned());
+            }
             if by_command.contains(path) {
                 if self.rules.is_listed(path) && !role.is_frozen() {
                     facts.in_scope.push(path.clone());
                 }
                 continue;
-            }
-            let text = texts.iter().find(|text| text.path == *path);
-            if matches!(role, FileRole::Source | FileRole::Uncertain) && !self.rules.is_unprotected(path) {
-                inline.extend(text.cloned());
             }
             match role {
                 FileRole::Test | FileRole::Fixture | FileRole::Snapshot => {
