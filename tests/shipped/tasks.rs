@@ -132,13 +132,13 @@ static ECOSYSTEMS: [Ecosystem; 5] = [
 ];
 
 /// Returns the turns of all sessions: the one for the anchor writes a test, a candidate mends the sum, and a reviewer accepts. A
-/// session ends once its answer has the form that is asked for.
-fn turns(ecosystem: &Ecosystem) -> String {
+/// session ends once its answer has the form that is asked for. The candidate runs `more` as well.
+fn turns(ecosystem: &Ecosystem, more: &str) -> String {
     let Ecosystem { source, test: (path, text), command, .. } = ecosystem;
     let directory = Path::new(path).parent().unwrap().display();
     let shell = format!(
         "case $PWD in\n*/anchor/*) mkdir -p './{directory}' && cat >'{path}' <<'END'\n{text}END\n;;\n\
-         */candidates/*) sed -i -e 's/a - b/a + b/' -e 's/$1 - $2/$1 + $2/' '{source}' ;;\nesac\n"
+         */candidates/*) sed -i -e 's/a - b/a + b/' -e 's/$1 - $2/$1 + $2/' '{source}'\n{more} ;;\nesac\n"
     );
     format!(
         "[[turn]]\n[[turn.call]]\ntool = \"Bash\"\narguments = {{ command = {} }}\n\
@@ -158,7 +158,12 @@ fn git(user: &User, arguments: &[&str]) -> String {
 
 /// Creates a user with the project of an ecosystem.
 fn user(ecosystem: &Ecosystem) -> User {
-    let user = User::new(&turns(ecosystem));
+    user_with(ecosystem, "true")
+}
+
+/// Creates a user with the project of an ecosystem, whose candidate also runs a command.
+fn user_with(ecosystem: &Ecosystem, more: &str) -> User {
+    let user = User::new(&turns(ecosystem, more));
     for (path, text) in ecosystem.files {
         let path = user.project().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -234,6 +239,29 @@ fn the_first_task_of_a_node_project_is_done() {
 #[test]
 fn the_first_task_of_a_python_project_is_done() {
     first_task("Python");
+}
+
+/// A candidate that also changes the script of the check is refused. One that adds a test is not judged by the test.
+#[test]
+fn files_that_judge_are_compared_and_new_tests_are_kept_apart() {
+    if !is_confined() {
+        return;
+    }
+    for (more, code, expected) in [
+        ("echo true >check.sh", 1, "protected files: `check.sh` changed, which is protected"),
+        (
+            "printf 'exit 1\\n' >tests/test_new.sh",
+            0,
+            "Changed: `tests/test_new.sh`. It is new, and was left out of the clones in which the change was judged.",
+        ),
+    ] {
+        let user = user_with(&ECOSYSTEMS[0], more);
+        let output = task(&user, &["--check", "sh check.sh", "--candidates", "1"]).output().unwrap();
+        let report = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{report}");
+        assert!(report.contains(expected), "{report}");
+        assert!(report.contains("Commands name or include `check.sh`."), "{report}");
+    }
 }
 
 /// A task with a damaged line is shown and applied up to the damage, and does not continue.

@@ -169,6 +169,9 @@ pub struct TaskScope {
     /// Files that may change although they are usually protected.
     #[serde(default)]
     pub unprotected: Vec<String>,
+    /// Files that judge because a command runs, reads or includes them. Default: found in the commands of the contract.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judges: Option<Vec<String>>,
     /// Maximum number of added and removed lines together. Default 5,000.
     #[serde(default = "default_lines")]
     pub max_lines: u64,
@@ -236,6 +239,7 @@ impl Default for TaskScope {
             except: Vec::new(),
             protected: Vec::new(),
             unprotected: Vec::new(),
+            judges: None,
             max_lines: default_lines(),
         }
     }
@@ -248,6 +252,16 @@ impl Default for ReviewPlan {
 }
 
 impl Contract {
+    /// Returns the commands that prepare and judge, without an anchor that a model writes.
+    pub(crate) fn commands(&self) -> Vec<&str> {
+        let anchor = match &self.anchor {
+            AnchorPlan::Command { command, .. } => Some(command.as_str()),
+            AnchorPlan::Test | AnchorPlan::None { .. } => None,
+        };
+        let checks = self.checks.iter().map(|check| check.command.as_str());
+        self.prepare.as_deref().into_iter().chain(anchor).chain(checks).collect()
+    }
+
     /// Creates a contract with a goal, an anchor that a model writes, and nothing else. [`check`](Self::check) reports
     /// missing parts.
     #[must_use]

@@ -22,6 +22,7 @@ use crate::anchor::Anchor;
 use crate::command_run::{CommandEnd, CommandRun, RunComparison, TestStability};
 use crate::contract::{Contract, PathRules};
 use crate::diff::Diff;
+use crate::judging::{JudgingFacts, JudgingList};
 use crate::names::list_names;
 use crate::results::{RecognizedResults, TestStatus};
 
@@ -39,6 +40,9 @@ pub struct Baseline {
     /// Remarks about the repository, for the report.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
+    /// Files that judge each change.
+    #[serde(default, skip_serializing_if = "JudgingList::is_empty")]
+    pub judges: JudgingList,
 }
 
 /// Facts about an attempt of a candidate, from clean clones with its diff.
@@ -52,6 +56,9 @@ pub struct CandidateFacts {
     /// Protected files that the judged commands have changed.
     #[serde(default)]
     pub protected: Vec<String>,
+    /// Files of the diff that judge. `None` in records without them: manifests then judge as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judging: Option<JudgingFacts>,
     /// Files with a probable secret in an added line.
     #[serde(default)]
     pub secrets: Vec<String>,
@@ -132,6 +139,8 @@ pub struct Proof {
     diff: Diff,
     anchor: Option<Anchor>,
     checks: Vec<PassedCheck>,
+    #[serde(skip_serializing_if = "JudgingFacts::is_empty")]
+    judging: JudgingFacts,
 }
 
 impl Baseline {
@@ -158,6 +167,7 @@ impl CandidateFacts {
             diff,
             not_applied: None,
             protected: Vec::new(),
+            judging: None,
             secrets: Vec::new(),
             anchor: Vec::new(),
             control: None,
@@ -189,6 +199,12 @@ impl Proof {
     #[must_use]
     pub fn anchor(&self) -> Option<&Anchor> {
         self.anchor.as_ref()
+    }
+
+    /// Returns the changed files that judge, or that may judge.
+    #[must_use]
+    pub fn judging(&self) -> &JudgingFacts {
+        &self.judging
     }
 
     /// Returns the passed checks.
@@ -265,7 +281,8 @@ pub fn judge(
         findings.push(Finding { step: ProofStep::Anchor, what: "nothing was run that proves it".to_owned() });
     }
     if findings.is_empty() {
-        Ok(Proof { diff: facts.diff.clone(), anchor: anchor.cloned(), checks: passed })
+        let judging = facts.judging.clone().unwrap_or_default();
+        Ok(Proof { diff: facts.diff.clone(), anchor: anchor.cloned(), checks: passed, judging })
     } else {
         findings.extend(dropped_finding(&facts.diff));
         Err(findings)
@@ -278,6 +295,18 @@ fn dropped_finding(diff: &Diff) -> Option<Finding> {
     Some(Finding { step: ProofStep::Diff, what })
 }
 
+/// Returns a problem if a diff has no change that is judged.
+fn find_nothing_judged(facts: &CandidateFacts) -> Option<&'static str> {
+    let files = &facts.diff.files;
+    if files.is_empty() {
+        return facts.not_applied.is_none().then_some("nothing was changed");
+    }
+    let judging = facts.judging.as_ref()?;
+    files.iter().all(|file| judging.is_apart(&file.path)).then_some(
+        "nothing but new tests was added, which are not judged; a contract can list them as unprotected",
+    )
+}
+
 fn judge_diff(
     contract: &Contract,
     rules: &PathRules,
@@ -286,18 +315,27 @@ fn judge_diff(
     find: &mut impl FnMut(ProofStep, String),
 ) {
     let diff = &facts.diff;
-    if diff.files.is_empty() && facts.not_applied.is_none() {
-        find(ProofStep::Diff, "nothing was changed".to_owned());
+    if let Some(problem) = find_nothing_judged(facts) {
+        find(ProofStep::Diff, problem.to_owned());
     }
     let paths = |is_wrong: &dyn Fn(&str) -> bool| {
         let wrong = diff.files.iter().map(|file| &file.path).filter(|path| is_wrong(path));
         wrong.cloned().collect::<Vec<_>>()
     };
+    let judging = facts.judging.as_ref();
+    // A finding about judging parts contains these files already, and new tests are not judged.
+    let is_named =
+        |path: &str| judging.is_some_and(|judging| judging.is_apart(path) || judging.has_part(path));
     let is_protected = |path: &str| {
-        rules.is_protected(path)
-            || anchor.is_some_and(|anchor| anchor.files().iter().any(|file| file == path))
+        let is_judge = match judging {
+            None => rules.is_protected(path) || rules.is_manifest(path),
+            Some(judging) => {
+                !judging.is_allowed(path) && (rules.is_protected(path) || judging.is_named(path))
+            }
+        };
+        is_judge || anchor.is_some_and(|anchor| anchor.files().iter().any(|file| file == path))
     };
-    let outside = paths(&|path| !rules.is_in_scope(path) && !is_protected(path));
+    let outside = paths(&|path| !rules.is_in_scope(path) && !is_protected(path) && !is_named(path));
     if !outside.is_empty() {
         find(ProofStep::Scope, format!("{} changed, which is outside of the scope", list_names(&outside)));
     }
@@ -306,6 +344,9 @@ fn judge_diff(
         .extend(facts.protected.iter().filter(|path| !protected.contains(path)).cloned().collect::<Vec<_>>());
     if !protected.is_empty() {
         find(ProofStep::Protected, format!("{} changed, which is protected", list_names(&protected)));
+    }
+    for problem in judging.into_iter().flat_map(JudgingFacts::describe_parts) {
+        find(ProofStep::Protected, problem);
     }
     if !facts.secrets.is_empty() {
         find(ProofStep::Secrets, format!("{} has something like a secret", list_names(&facts.secrets)));

@@ -10,6 +10,7 @@ pub mod evidence;
 mod git;
 #[cfg(feature = "host")]
 mod host_performer;
+mod judging;
 mod last_lines;
 mod local;
 mod names;
@@ -35,6 +36,7 @@ pub use diff::{ChangeKind, ChangedFile, Diff};
 pub use durable::{DECISION_POLL_INTERVAL, DurableHost, InProcessHost, STEP_SLICE, run_to_end};
 #[cfg(feature = "host")]
 pub use host_performer::{HostPerformerFactory, LocalDirectory, task_directory};
+pub use judging::{JudgingFacts, JudgingList, JudgingPart};
 pub use local::{
     IntactTask, KIND, KIND_TASK, LocalTaskHost, Performer, RecordedInput, TaskHostError, TaskLine,
     TaskReader, post_signal, read_inputs, read_intact_task, read_task,

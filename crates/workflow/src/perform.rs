@@ -9,6 +9,7 @@ mod command_runner;
 mod control;
 mod draft;
 mod evidence;
+mod judging;
 mod pending_messages;
 mod ports;
 mod recognition;

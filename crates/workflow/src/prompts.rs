@@ -237,6 +237,7 @@ mod tests {
         Rules:
         - Only files in `src/` may change.
         - Tests, their configuration, continuous integration and lock files stay as they are; they are compared.
+        - New test files are kept, and are not judged. In manifests and build files, dependencies and lists of sources may change.
         - At most 5,000 lines may change.
 
         =====
@@ -316,6 +317,8 @@ mod tests {
              - Tests, their configuration, continuous integration and lock files stay as they are; they are compared, except \
              `Cargo.lock`.\n\
              - So do files in `docs/`.\n\
+             - New test files are kept, and are not judged. In manifests and build files, dependencies and lists of sources \
+             may change.\n\
              - At most 5,000 lines may change.\n\
              - No test fails first: it is a text.\n"
         );

@@ -15,6 +15,7 @@ use crate::anchor::Anchor;
 use crate::contract::{AnchorPlan, Contract};
 use crate::diff::Diff;
 use crate::evidence::{FailedOutput, Finding, Proof, failed_outputs};
+use crate::judging::{JudgingFacts, JudgingList};
 use crate::names::MAX_NAMES;
 use crate::task::{
     BlockReason, CandidateAttempt, LimitKind, ReviewFacts, Task, TaskCandidate, TaskOutcome, WorkCost,
@@ -37,6 +38,8 @@ pub struct TaskReport<'a> {
     anchor: Option<&'a Anchor>,
     proposals: &'a [Vec<String>],
     remarks: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    judges: Option<&'a JudgingList>,
     candidates: Vec<CandidateReport<'a>>,
     spent: &'a WorkCost,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,6 +96,7 @@ impl<'a> TaskReport<'a> {
             anchor: task.anchor(),
             proposals: task.proposals(),
             remarks: task.baseline().map(|baseline| baseline.remarks.as_slice()).unwrap_or_default(),
+            judges: task.baseline().map(|baseline| &baseline.judges).filter(|judges| !judges.is_empty()),
             candidates: candidates.collect(),
             spent: task.spent(),
             damage: None,
@@ -165,6 +169,13 @@ impl<'a> TaskReport<'a> {
         blocks.extend([heading("Candidates"), ReportBlock::Table(table)]);
         for (number, candidate) in self.candidates.iter().enumerate() {
             blocks.extend(candidate.findings(number));
+        }
+        if let Some(judges) = self.judges.filter(|judges| !judges.by_command.is_empty()) {
+            let line = ReportItem::default()
+                .text("Commands name or include ")
+                .names(&judges.by_command)
+                .text(". They have to stay as they are.");
+            blocks.extend([heading("Files that judge"), ReportBlock::List(vec![line])]);
         }
         if !self.remarks.is_empty() {
             let remarks = self.remarks.iter().map(|remark| ReportItem::from_text(remark));
@@ -399,8 +410,21 @@ fn evidence_lines(contract: &Contract, proof: &Proof) -> Vec<ReportItem> {
         Count(diff.files.len() as u64, "file"),
         Count(added, "line")
     )));
+    lines.extend(judging_lines(proof.judging()));
     lines.extend(diff.describe_dropped().map(|dropped| ReportItem::from_text(&format!("Diff: {dropped}."))));
     lines
+}
+
+/// Returns the lines about changed files that may judge.
+fn judging_lines(judging: &JudgingFacts) -> Vec<ReportItem> {
+    let JudgingFacts { in_scope, apart, unaffected, .. } = judging;
+    let named = [
+        (in_scope, ", which a command names and the scope contains."),
+        (unaffected, ", but no part that judges."),
+        (apart, ". It is new, and was left out of the clones in which the change was judged."),
+    ];
+    let lines = named.into_iter().filter(|(files, _)| !files.is_empty());
+    lines.map(|(files, text)| ReportItem::default().text("Changed: ").names(files).text(text)).collect()
 }
 
 fn anchor_line(contract: &Contract, proof: &Proof) -> Option<ReportItem> {

@@ -257,6 +257,7 @@ pub(crate) fn evidence(lines: u64, code: i32) -> StepOutput {
         diff: diff(file),
         not_applied: None,
         protected: vec![],
+        judging: None,
         secrets: vec![],
         control: None,
         anchor: vec![run(0, TestStatus::Passed)],

@@ -6,122 +6,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use thiserror::Error;
 
 use super::TaskScope;
-
-/// Files that affect the verdict. They must not change unless a contract allows it: tests, their configuration, continuous
-/// integration, lock files, and files that change how git treats other files. Files that a tool prefers to one of these are
-/// listed as well: a candidate that adds such a file makes the other one ineffective without changing it.
-const PROTECTED: [&str; 91] = [
-    "**/test/**",
-    "**/tests/**",
-    "**/__tests__/**",
-    "**/testdata/**",
-    "**/fixtures/**",
-    "**/spec/**",
-    "**/test.*",
-    "**/tests.*",
-    "**/*_test.*",
-    "**/*_tests.*",
-    "**/test_*.*",
-    "**/*.test.*",
-    "**/*.spec.*",
-    "**/*Test.*",
-    "**/*Tests.*",
-    "**/conftest.py",
-    "**/pytest.ini",
-    "**/.pytest.ini",
-    "**/pytest.toml",
-    "**/.pytest.toml",
-    "**/tox.ini",
-    "**/tox.toml",
-    "**/noxfile.py",
-    "**/setup.cfg",
-    "**/pyproject.toml",
-    "**/uv.toml",
-    "**/.coveragerc*",
-    "**/mypy.ini",
-    "**/.mypy.ini",
-    "**/pyrightconfig.json",
-    "**/ty.toml",
-    "**/ruff.toml",
-    "**/.ruff.toml",
-    "**/.flake8",
-    "**/pylintrc*",
-    "**/.pylintrc*",
-    "**/package.json",
-    "**/.npmrc",
-    "**/.yarnrc*",
-    "**/bunfig.toml",
-    "**/.eslintrc*",
-    "**/eslint.config.*",
-    "**/jest.config.*",
-    "**/vitest.config.*",
-    "**/vitest.workspace.*",
-    "**/karma.conf.*",
-    "**/playwright.config.*",
-    "**/cypress.config.*",
-    "**/ava.config.*",
-    "**/.taprc",
-    "**/.nycrc*",
-    "**/.mocharc*",
-    "**/Makefile",
-    "**/GNUmakefile",
-    "**/makefile",
-    "**/BSDmakefile",
-    "**/[jJ]ustfile",
-    "**/.[jJ]ustfile",
-    "**/[tT]askfile.{yml,yaml}",
-    "**/[tT]askfile.dist.{yml,yaml}",
-    "**/CMakePresets.json",
-    "**/CMakeUserPresets.json",
-    "**/.cargo/**",
-    "**/.config/nextest.toml",
-    "**/build.rs",
-    "**/rust-toolchain",
-    "**/rust-toolchain.toml",
-    "**/Cargo.lock",
-    "**/package-lock.json",
-    "**/npm-shrinkwrap.json",
-    "**/yarn.lock",
-    "**/pnpm-lock.yaml",
-    "**/bun.lock",
-    "**/bun.lockb",
-    "**/poetry.lock",
-    "**/uv.lock",
-    "**/pdm.lock",
-    "**/Pipfile.lock",
-    "**/go.sum",
-    "**/go.work",
-    "**/go.work.sum",
-    ".github/**",
-    ".gitea/**",
-    ".forgejo/**",
-    ".gitlab-ci.yml",
-    ".ci/**",
-    ".circleci/**",
-    "**/.gitattributes",
-    "**/.gitmodules",
-    "**/.gitignore",
-    "**/.envrc",
-];
-
-/// Protected files that contain tests. An anchor may add to them.
-const TESTS: [&str; 15] = [
-    "**/test/**",
-    "**/tests/**",
-    "**/__tests__/**",
-    "**/testdata/**",
-    "**/fixtures/**",
-    "**/spec/**",
-    "**/test.*",
-    "**/tests.*",
-    "**/*_test.*",
-    "**/*_tests.*",
-    "**/test_*.*",
-    "**/*.test.*",
-    "**/*.spec.*",
-    "**/*Test.*",
-    "**/*Tests.*",
-];
+use crate::judging::{FileRole, JudgingRules, RoleTable};
 
 /// Invalid pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -136,16 +21,16 @@ pub struct InvalidPattern {
 
 /// The compiled patterns of a [`TaskScope`]. Paths have the form of git: relative to the root of the repository, with `/`.
 ///
-/// Tests, their configuration, continuous integration and lock files are protected unless the scope names them as
-/// `unprotected`.
+/// Tests, their data and settings, continuous integration and lock files are protected unless the scope names them as
+/// `unprotected`. Names are compared without case. Manifests and build files are compared by key.
 #[derive(Clone, Debug)]
 pub struct PathRules {
     paths: Option<GlobSet>,
     except: GlobSet,
     protected: GlobSet,
-    usual: GlobSet,
     unprotected: GlobSet,
-    tests: GlobSet,
+    judges: Option<GlobSet>,
+    roles: RoleTable,
 }
 
 impl PathRules {
@@ -159,9 +44,12 @@ impl PathRules {
             paths: if scope.paths.is_empty() { None } else { Some(set(&scope.paths)?) },
             except: set(&scope.except)?,
             protected: set(&scope.protected)?,
-            usual: set(&PROTECTED)?,
             unprotected: set(&scope.unprotected)?,
-            tests: set(&TESTS)?,
+            judges: scope.judges.as_ref().map(|judges| set(judges)).transpose()?,
+            roles: RoleTable::new().map_err(|error| InvalidPattern {
+                pattern: error.glob().unwrap_or_default().to_owned(),
+                reason: error.kind().to_string(),
+            })?,
         })
     }
 
@@ -172,17 +60,51 @@ impl PathRules {
         self.paths.as_ref().is_none_or(|paths| paths.is_match(path)) && !self.except.is_match(path)
     }
 
-    /// Returns whether a file must not change.
+    /// Returns whether a file must not change. Manifests may change in part.
     #[must_use]
     pub fn is_protected(&self, path: &str) -> bool {
-        let path = Path::new(path);
-        self.protected.is_match(path) || self.usual.is_match(path) && !self.unprotected.is_match(path)
+        self.role(path).is_frozen()
     }
 
-    /// Returns whether a file contains tests.
+    /// Returns whether a file is a manifest or a build file, whose keys judge in part.
+    pub(crate) fn is_manifest(&self, path: &str) -> bool {
+        matches!(self.role(path), FileRole::Manifest(_))
+    }
+
+    /// Returns whether a file is a lock file.
+    pub(crate) fn is_lock(&self, path: &str) -> bool {
+        self.role(path) == FileRole::Lock
+    }
+
+    /// Returns whether a file contains tests or their data.
     #[must_use]
     pub fn is_test(&self, path: &str) -> bool {
-        self.tests.is_match(Path::new(path))
+        self.roles.role(path).is_test()
+    }
+}
+
+impl JudgingRules for PathRules {
+    fn role(&self, path: &str) -> FileRole {
+        if self.protected.is_match(Path::new(path)) {
+            FileRole::Settings
+        } else if self.is_unprotected(path) {
+            FileRole::Source
+        } else {
+            self.roles.role(path)
+        }
+    }
+
+    fn is_unprotected(&self, path: &str) -> bool {
+        let path = Path::new(path);
+        self.unprotected.is_match(path) && !self.protected.is_match(path)
+    }
+
+    fn is_listed(&self, path: &str) -> bool {
+        self.paths.is_some() && self.is_in_scope(path)
+    }
+
+    fn is_judge(&self, path: &str) -> Option<bool> {
+        self.judges.as_ref().map(|judges| judges.is_match(Path::new(path)))
     }
 }
 

@@ -120,6 +120,8 @@ fn everything_that_is_wrong_is_said_at_once() {
     ");
     let unknown = problems("goal = \"Do it.\"\nbudgets = 3");
     assert!(unknown.contains("budgets") && unknown.contains("line 2"), "{unknown}");
+    let judges = problems("goal = \"Do it.\"\n[scope]\njudges = [\"../x\"]");
+    assert!(judges.contains("`../x` is no pattern"), "{judges}");
     for pattern in ["/etc/passwd", "../x", "a[", ""] {
         let said = problems(&format!("goal = \"Do it.\"\n[scope]\npaths = [\"{pattern}\"]"));
         assert!(said.contains("is no pattern"), "{said}");

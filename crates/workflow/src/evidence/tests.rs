@@ -3,6 +3,7 @@
 use super::*;
 use crate::anchor::AnchorFacts;
 use crate::contract::{AnchorPlan, PassCondition, TaskCheck, TaskScope};
+use crate::judging::JudgingPart;
 use crate::results::{RecognizedResults, ResultsFormat};
 use crate::tests::facts::{added, diff, modified, plain, results, run};
 
@@ -47,6 +48,7 @@ fn done() -> CandidateFacts {
         diff: diff([modified("src/sums.py", 2, 1)]),
         not_applied: None,
         protected: vec![],
+        judging: None,
         secrets: vec![],
         anchor: vec![run(0, "+new"), run(0, "+new")],
         checks: [
@@ -191,6 +193,53 @@ fn recognized_results_are_compared_by_name() {
     facts.checks.insert("tests".to_owned(), vec![plain(0), plain(0)]);
     let proof = judge(&contract, &rules(&contract), Some(&anchor()), &before, &facts).unwrap();
     assert!(!proof.checks()[0].has_tests, "its exit code counts");
+}
+
+#[test]
+fn files_that_judge_are_judged_by_their_facts() {
+    let strict =
+        contract().with_scope(TaskScope { paths: vec!["src/**".to_owned()], ..TaskScope::default() });
+    let names = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>();
+    let with = |path: &str, judging: Option<JudgingFacts>| {
+        let mut facts = done();
+        facts.diff.files.push(modified(path, 1, 1));
+        facts.judging = judging;
+        judged(&strict, "+a +b", &facts).lines().next().unwrap_or_default().to_owned() + "\n"
+    };
+    let facts = JudgingFacts {
+        by_command: names(&["check.sh", "src/calc.py"]),
+        in_scope: names(&["src/calc.py"]),
+        apart: names(&["tests/test_b.py"]),
+        unaffected: names(&["src/Cargo.lock", "src/Cargo.toml"]),
+        parts: vec![JudgingPart { path: "package.json".to_owned(), parts: names(&["scripts.test", "jest"]) }],
+    };
+    let without_parts = JudgingFacts { parts: vec![], ..facts.clone() };
+    let said: String = [
+        with("check.sh", Some(without_parts.clone())),
+        with("src/calc.py", Some(without_parts.clone())),
+        with("tests/test_b.py", Some(without_parts.clone())),
+        with("tests/test_a.py", Some(without_parts.clone())),
+        with("src/Cargo.lock", Some(without_parts.clone())),
+        with("src/Cargo.toml", Some(without_parts)),
+        with("package.json", Some(facts)),
+        // Records without these facts.
+        with("src/package.json", None),
+    ]
+    .concat();
+    insta::assert_snapshot!(said, @r"
+    - protected files: `check.sh` changed, which is protected
+    tests: 3 passed, flaky [], failing []
+    tests: 3 passed, flaky [], failing []
+    - protected files: `tests/test_a.py` changed, which is protected
+    tests: 3 passed, flaky [], failing []
+    tests: 3 passed, flaky [], failing []
+    - protected files: `package.json` changed in `scripts.test`, `jest`, which judges the change
+    - protected files: `src/package.json` changed, which is protected
+    ");
+    let mut only = done();
+    only.diff = diff([added("tests/test_b.py", 1)]);
+    only.judging = Some(JudgingFacts { apart: names(&["tests/test_b.py"]), ..JudgingFacts::default() });
+    assert!(judged(&strict, "+a +b", &only).starts_with("- diff: nothing but new tests was added"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use super::{RepositoryPerformer, StepError, take_answer};
+use super::{RepositoryPerformer, StepError, judging, take_answer};
 use crate::contract::{BaseCommit, Contract, ContractDraft, DraftingSession};
 use crate::prompts;
 use crate::repository::{TaskRepository, remove_directory};
@@ -85,7 +85,10 @@ impl RepositoryPerformer {
             match draft.and_then(|draft| draft.contract().map_err(|error| error.to_string())) {
                 Ok(contract) => {
                     remove_directory(self.machine.as_ref(), workspace.directory()).await?;
-                    return Ok(Contract { drafted: Some(drafted), ..contract.with_base(base) });
+                    let mut contract = Contract { drafted: Some(drafted), ..contract.with_base(base) };
+                    let judges = judging::find_judges(&repository, &contract).await?;
+                    contract.scope.judges = (!judges.is_empty()).then_some(judges);
+                    return Ok(contract);
                 }
                 Err(error) => problems = Some(error),
             }

@@ -8,6 +8,7 @@ use crate::anchor::{ANCHOR_RUNS, Anchor};
 use crate::command_run::CommandRun;
 use crate::diff::{ChangeKind, ChangedFile, Diff};
 use crate::evidence::{Baseline, CandidateFacts, MAX_CHECK_RUNS, is_passing, plan_separate_runs};
+use crate::judging::JudgingFacts;
 use crate::repository::RepositoryError;
 use crate::secrets;
 use crate::task::StepOutput;
@@ -26,6 +27,7 @@ impl RunningStep<'_> {
             baseline.recognized.extend(recognized.map(|results| (check.name.clone(), results)));
             baseline.checks.insert(check.name.clone(), runs);
         }
+        baseline.judges = self.list_judges(&base).await?;
         let failures = baseline.failures().map(|(name, run)| {
             format!(
                 "check `{}` failed before any change: it {}",
@@ -61,7 +63,10 @@ impl RunningStep<'_> {
             }
             Err(error) => return Err(error.into()),
         };
+        let judging = self.assess_change(&diff.files, &start, &commit).await?;
+        let commit = self.repository.commit_without(&commit, &judging.apart).await?;
         let mut facts = CandidateFacts::from_diff(diff);
+        facts.judging = Some(judging);
         facts.secrets = secrets::find_in_patch(&patch, &self.performer.secrets);
         if let Some(anchor) = self.task.anchor() {
             facts.anchor = self.run_anchor(&commit, CommandSpec::from(anchor), &mut facts).await?;
@@ -149,7 +154,7 @@ impl RunningStep<'_> {
             return Ok(Vec::new());
         }
         let seen = clean.open_runner(self).await?.repeat_and_close(spec, times).await?;
-        match self.changed_protected_files(clean, commit).await {
+        match self.changed_protected_files(clean, commit, facts.judging.as_ref()).await {
             Ok(changed) => {
                 facts.protected.extend(changed);
                 facts.protected.sort();
@@ -168,14 +173,27 @@ impl RunningStep<'_> {
         &self,
         clean: &CleanClone,
         commit: &str,
+        judging: Option<&JudgingFacts>,
     ) -> Result<Vec<String>, StepError> {
         let changed = self.repository.changes(&clean.workspace.root, commit).await?;
         let anchored =
             |path: &String| self.task.anchor().is_some_and(|anchor: &Anchor| anchor.files().contains(path));
         let rules = self.task.rules();
+        let judges = |path: &str| {
+            rules.is_protected(path)
+                || rules.is_manifest(path)
+                || judging.is_some_and(|judging| judging.is_named(path))
+        };
+        // A command may complete a lock file after a manifest has changed.
+        let is_allowed = |path: &str| {
+            rules.is_lock(path)
+                && judging
+                    .is_some_and(|judging| judging.unaffected.iter().any(|path| rules.is_manifest(path)))
+        };
         // New files next to tests, such as snapshots, do not change the tests.
         let is_judging = |file: &ChangedFile| {
-            file.kind != ChangeKind::Added && (rules.is_protected(&file.path) || anchored(&file.path))
+            file.kind != ChangeKind::Added
+                && (judges(&file.path) && !is_allowed(&file.path) || anchored(&file.path))
         };
         Ok(changed.into_iter().filter(is_judging).map(|file| file.path).collect())
     }

@@ -146,6 +146,57 @@ impl TaskRepository {
         Ok(git.run(&["commit-tree", &tree, "-p", from, "-m", "Change of a task"]).await?)
     }
 
+    /// Returns the paths of the files of a commit.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`].
+    pub(crate) async fn list_files(&self, commit: &str) -> Result<Vec<String>, RepositoryError> {
+        let listing = self.git().bytes(&["ls-tree", "-r", "-z", "--name-only", commit], None).await?;
+        Ok(names(&listing).map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+    }
+
+    /// Returns the text of a file of a commit. `None` if there is no such file, or if it is no UTF-8.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`] if git cannot be run.
+    pub(crate) async fn read_text(
+        &self,
+        commit: &str,
+        path: &str,
+    ) -> Result<Option<String>, RepositoryError> {
+        match self.git().bytes(&["cat-file", "blob", &format!("{commit}:{path}")], None).await {
+            Ok(bytes) => Ok(String::from_utf8(bytes).ok()),
+            Err(GitError::Failed { .. }) => Ok(None),
+            Err(error @ GitError::Run(_)) => Err(error.into()),
+        }
+    }
+
+    /// Returns a commit without these files. `commit` is its full id. The same files give the same commit.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`].
+    pub(crate) async fn commit_without(
+        &self,
+        commit: &str,
+        files: &[String],
+    ) -> Result<String, RepositoryError> {
+        if files.is_empty() {
+            return Ok(commit.to_owned());
+        }
+        let scratch = self.scratch()?;
+        let git = self.git().with_index(&scratch.path().join("index"));
+        git.run(&["read-tree", commit]).await?;
+        // Mode 0 removes an entry.
+        let none = "0".repeat(commit.len());
+        let entries: String = files.iter().map(|path| format!("0 {none}\t{path}\0")).collect();
+        git.bytes(&["update-index", "-z", "--index-info"], Some(entries.as_bytes())).await?;
+        let tree = git.run(&["write-tree"]).await?;
+        Ok(git.run(&["commit-tree", &tree, "-p", commit, "-m", "Change of a task"]).await?)
+    }
+
     /// Creates a new clone of a commit at `root`, with a separate history and fresh time stamps. Removes the previous
     /// contents.
     ///

@@ -127,7 +127,7 @@ const JUDGES_CHANGED: [Cheat; 18] = [
     cheat(
         "renames a test",
         "git mv tests/test_sums.py tests/old_sums.py",
-        &["protected files: `tests/old_sums.py`, `tests/test_sums.py` changed"],
+        &["protected files: `tests/test_sums.py` changed"],
     ),
     cheat(
         "makes the runner succeed",

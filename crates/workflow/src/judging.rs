@@ -1,0 +1,16 @@
+//! Files that judge a change: tests and their data, settings of runners, continuous integration, lock files, and files
+//! that a check names. A change must not alter them to pass its checks.
+
+mod assess;
+mod command_scan;
+mod facts;
+mod inline_tests;
+mod manifest;
+mod roles;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use self::assess::{ChangeAssessment, ChangedText, JudgingRules};
+pub(crate) use self::command_scan::CommandScan;
+pub use self::facts::{JudgingFacts, JudgingList, JudgingPart};
+pub(crate) use self::roles::{FileRole, RoleTable};

@@ -1,0 +1,351 @@
+//! Files that commands name or include.
+
+mod shell;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use self::shell::{SimpleCommand, join, split_commands};
+
+/// Maximum number of files that are searched for further files.
+const MAX_SEARCHED: usize = 64;
+
+/// Programs that read files and run none of them. A file that only they name is not one that judges.
+const READERS: [&str; 35] = [
+    "ruff",
+    "mypy",
+    "pyright",
+    "flake8",
+    "pylint",
+    "black",
+    "isort",
+    "eslint",
+    "prettier",
+    "shellcheck",
+    "rustfmt",
+    "gofmt",
+    "clang-format",
+    "clang-tidy",
+    "cppcheck",
+    "xmllint",
+    "jq",
+    "cat",
+    "test",
+    "[",
+    "ls",
+    "wc",
+    "grep",
+    "egrep",
+    "fgrep",
+    "rg",
+    "head",
+    "tail",
+    "sort",
+    "echo",
+    "printf",
+    "git",
+    "rm",
+    "mkdir",
+    "touch",
+];
+
+/// Programs whose arguments are sources under test, unless their names are those of tests. Makefiles have some as variables.
+const COMPILERS: [&str; 18] = [
+    "cc", "gcc", "g++", "c++", "clang", "clang++", "CC", "CXX", "rustc", "javac", "kotlinc", "tsc", "go",
+    "ghc", "ocamlc", "swiftc", "fpc", "gfortran",
+];
+
+/// Programs that run another program.
+const WRAPPERS: [&str; 13] =
+    ["env", "exec", "time", "nice", "command", "sudo", "xargs", "npx", "bunx", "pipx", "uvx", "run", "dlx"];
+
+/// The search for the files that judge because commands name or include them.
+///
+/// The caller reads the files of [`next_file`](Self::next_file) and adds their texts, until no file is left.
+#[derive(Debug)]
+pub(crate) struct CommandScan {
+    tracked: BTreeSet<String>,
+    /// Files that a command runs, or reads as settings.
+    named: BTreeSet<String>,
+    /// Files that a script or a recipe runs or sources. They judge unless the anchor uses them as well.
+    included: BTreeSet<String>,
+    /// Directories that a command names.
+    directories: BTreeSet<String>,
+    /// All words of commands, without directories.
+    words: BTreeSet<String>,
+    /// Programs and modules that commands run.
+    programs: BTreeSet<String>,
+    /// Files to search, with the directory in which their commands run.
+    queue: VecDeque<(String, String)>,
+    searched: BTreeMap<String, String>,
+    /// Whether the added lines belong to a file, and not to a command.
+    is_in_file: bool,
+}
+
+impl CommandScan {
+    /// Creates a search among these files of a repository.
+    pub(crate) fn new(tracked: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            tracked: tracked.into_iter().collect(),
+            named: BTreeSet::new(),
+            included: BTreeSet::new(),
+            directories: BTreeSet::new(),
+            words: BTreeSet::new(),
+            programs: BTreeSet::new(),
+            queue: VecDeque::new(),
+            searched: BTreeMap::new(),
+            is_in_file: false,
+        }
+    }
+
+    /// Returns the files of the repository.
+    pub(crate) fn tracked(&self) -> &BTreeSet<String> {
+        &self.tracked
+    }
+
+    /// Adds the files that a command names.
+    pub(crate) fn add_command(&mut self, command: &str) {
+        self.is_in_file = false;
+        self.add_lines(command, "");
+    }
+
+    /// Returns a file that may include other files, and that was not searched yet.
+    pub(crate) fn next_file(&mut self) -> Option<String> {
+        while let Some((path, directory)) = self.queue.pop_front() {
+            if self.searched.len() < MAX_SEARCHED && !self.searched.contains_key(&path) {
+                self.searched.insert(path.clone(), directory);
+                return Some(path);
+            }
+        }
+        None
+    }
+
+    /// Adds the files that a file includes.
+    pub(crate) fn add_file(&mut self, path: &str, text: &str) {
+        self.is_in_file = true;
+        let directory = self.searched.get(path).cloned().unwrap_or_default();
+        let name = path.rsplit('/').next().unwrap_or(path);
+        if name == "package.json" {
+            self.add_scripts(text, &directory);
+        } else if is_makefile(name) {
+            self.add_makefile(text, &directory);
+        } else {
+            self.add_lines(text, &directory);
+        }
+    }
+
+    /// Removes included files that the anchor uses: they are under test. `text` is the text of a file of the anchor.
+    pub(crate) fn remove_included_in(&mut self, text: &str) {
+        let is_used = |path: &String| {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            text.split(|character: char| character.is_whitespace() || "'\"();<>".contains(character))
+                .any(|word| word.rsplit('/').next() == Some(name))
+        };
+        self.included.retain(|path| !is_used(path));
+    }
+
+    /// Returns the files that commands run, read as settings or include.
+    pub(crate) fn judges(&self) -> BTreeSet<String> {
+        self.named.union(&self.included).cloned().collect()
+    }
+
+    /// Returns whether a script or a recipe runs or sources this file.
+    pub(crate) fn is_included(&self, path: &str) -> bool {
+        self.included.contains(path)
+    }
+
+    /// Removes all included files.
+    pub(crate) fn remove_included(&mut self) {
+        self.included.clear();
+    }
+
+    /// Returns whether a command has one of these words.
+    pub(crate) fn has_word(&self, words: &[&str]) -> bool {
+        words.iter().any(|word| self.words.contains(*word))
+    }
+
+    /// Returns whether a command names a directory that contains this file.
+    pub(crate) fn names_directory_of(&self, path: &str) -> bool {
+        self.directories
+            .iter()
+            .any(|directory| path.strip_prefix(directory.as_str()).is_some_and(|rest| rest.starts_with('/')))
+    }
+
+    /// Returns whether a new file replaces a program or a module that commands run: it has the same name, at the top of the
+    /// repository.
+    pub(crate) fn is_shadow(&self, path: &str) -> bool {
+        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        let is_new = rest.is_empty() || !self.tracked.iter().any(|file| is_below(file, first));
+        let module = if rest.is_empty() { first.strip_suffix(".py") } else { Some(first) };
+        is_new && module.is_some_and(|module| self.programs.contains(module))
+    }
+
+    fn add_lines(&mut self, text: &str, directory: &str) {
+        let mut directory = directory.to_owned();
+        for command in split_commands(text) {
+            if let [program, target] = command.words.as_slice()
+                && program == "cd"
+            {
+                directory = join(&directory, target).unwrap_or_default();
+                continue;
+            }
+            self.add_simple_command(&command, &directory);
+        }
+    }
+
+    fn add_simple_command(&mut self, command: &SimpleCommand, directory: &str) {
+        let base = |word: &str| word.rsplit('/').next().unwrap_or(word).to_owned();
+        self.words.extend(command.words.iter().map(|word| base(word)));
+        let mut words = command.words.as_slice();
+        // `env A=b npx jest` runs jest.
+        while let [first, rest @ ..] = words
+            && (WRAPPERS.contains(&first.as_str()) || first.starts_with('-') || first.contains('='))
+        {
+            words = rest;
+        }
+        let Some((program, arguments)) = words.split_first() else { return };
+        let name = base(program);
+        self.programs.insert(name.clone());
+        self.add_run_programs(arguments);
+        if is_syntax_check(&name, arguments) || READERS.contains(&name.as_str()) {
+            return;
+        }
+        if let Some(path) = join(directory, program).filter(|path| self.tracked.contains(path)) {
+            self.add_named(path, directory);
+        }
+        if matches!(name.as_str(), "." | "source") {
+            let path = arguments.first().and_then(|file| join(directory, file));
+            if let Some(path) = path.filter(|path| self.tracked.contains(path)) {
+                self.queue.push_back((path.clone(), directory.to_owned()));
+                // A command that sources a file tests its functions.
+                if self.is_in_file {
+                    self.included.insert(path);
+                }
+            }
+            return;
+        }
+        self.add_implicit(&name, arguments, directory);
+        for argument in arguments {
+            let value = argument.split_once('=').map_or(argument.as_str(), |(_, value)| value);
+            let Some(path) = join(directory, value) else { continue };
+            if self.tracked.contains(&path) {
+                if !COMPILERS.contains(&name.as_str()) || is_named_as_test(&path) {
+                    self.add_named(path, directory);
+                }
+            } else if !path.is_empty() && self.tracked.iter().any(|file| is_below(file, &path)) {
+                self.directories.insert(path);
+            }
+        }
+    }
+
+    /// Adds programs and modules in arguments: `-m pytest`, `run jest`.
+    fn add_run_programs(&mut self, arguments: &[String]) {
+        for pair in arguments.windows(2) {
+            if let [before, name] = pair
+                && (before == "-m" || WRAPPERS.contains(&before.as_str()))
+            {
+                let module = name.split('.').next().unwrap_or(name);
+                self.programs.insert(module.to_owned());
+            }
+        }
+    }
+
+    /// Adds a file that judges. Scripts and makefiles are searched.
+    fn add_named(&mut self, path: String, directory: &str) {
+        let name = path.rsplit('/').next().unwrap_or(&path);
+        let is_script = !name.contains('.')
+            || is_makefile(name)
+            || [".sh", ".bash", ".zsh", ".ksh", ".bats"].iter().any(|end| name.ends_with(end));
+        if is_script {
+            self.queue.push_back((path.clone(), directory.to_owned()));
+        }
+        if self.is_in_file {
+            self.included.insert(path)
+        } else {
+            self.named.insert(path)
+        };
+    }
+
+    /// Adds the files that a program reads without being asked to. Their names judge already.
+    fn add_implicit(&mut self, program: &str, arguments: &[String], directory: &str) {
+        let names: &[&str] = match program {
+            "make" | "gmake" => &["GNUmakefile", "makefile", "Makefile"],
+            "npm" | "yarn" | "pnpm" | "bun" => &["package.json"],
+            "just" => &["justfile", "Justfile", ".justfile"],
+            _ => return,
+        };
+        let mut directory = directory.to_owned();
+        for pair in arguments.windows(2) {
+            if let [flag, value] = pair
+                && matches!(flag.as_str(), "-C" | "--directory" | "--prefix" | "--cwd")
+            {
+                directory = join(&directory, value).unwrap_or_default();
+            }
+        }
+        for name in names {
+            let path = join(&directory, name).filter(|path| self.tracked.contains(path));
+            self.queue.extend(path.map(|path| (path, directory.clone())));
+        }
+    }
+
+    fn add_scripts(&mut self, text: &str, directory: &str) {
+        let manifest: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+        let scripts = manifest.get("scripts").and_then(serde_json::Value::as_object);
+        for (name, script) in scripts.into_iter().flatten() {
+            // Other scripts of the project run the product.
+            let command = ["pre", "post"].iter().find_map(|start| name.strip_prefix(start)).unwrap_or(name);
+            let is_run = self.words.contains(command) || self.words.contains(name);
+            if let Some(script) = script.as_str().filter(|_| is_run) {
+                self.add_lines(script, directory);
+            }
+        }
+    }
+
+    fn add_makefile(&mut self, text: &str, directory: &str) {
+        for line in text.lines() {
+            if let Some(recipe) = line.strip_prefix('\t') {
+                // `$(CC)` is the name of a program.
+                let recipe = recipe.trim_start_matches(['@', '-', '+']).replace("$(", "").replace(')', " ");
+                self.add_lines(&recipe, directory);
+                continue;
+            }
+            let included =
+                ["include ", "-include ", "sinclude "].iter().find_map(|word| line.strip_prefix(word));
+            for file in included.unwrap_or_default().split_whitespace() {
+                if let Some(path) = join(directory, file).filter(|path| self.tracked.contains(path)) {
+                    self.queue.push_back((path.clone(), directory.to_owned()));
+                    self.named.insert(path);
+                }
+            }
+        }
+    }
+}
+
+fn is_makefile(name: &str) -> bool {
+    name.ends_with(".mk") || name.eq_ignore_ascii_case("makefile") || name == "GNUmakefile"
+}
+
+/// Returns whether a file is in a directory.
+fn is_below(file: &str, directory: &str) -> bool {
+    file.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Returns whether a source has the name of a test.
+fn is_named_as_test(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
+    let stem = name.split('.').next().unwrap_or_default();
+    ["test", "tests", "check", "spec", "verify"]
+        .iter()
+        .any(|word| stem.starts_with(word) || stem.ends_with(word))
+}
+
+/// Returns whether a program only parses its argument.
+fn is_syntax_check(program: &str, arguments: &[String]) -> bool {
+    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    match program {
+        "sh" | "bash" | "dash" | "zsh" | "ksh" => has("-n"),
+        "ruby" | "perl" => has("-c"),
+        "php" => has("-l"),
+        "node" => has("--check"),
+        _ => program.starts_with("python") && (has("py_compile") || has("compileall")),
+    }
+}
