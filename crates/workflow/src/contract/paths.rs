@@ -172,6 +172,12 @@ impl PathRules {
         self.paths.as_ref().is_none_or(|paths| paths.is_match(path)) && !self.except.is_match(path)
     }
 
+    /// Returns whether the scope names a file, and does not allow all files.
+    #[must_use]
+    pub fn is_named(&self, path: &str) -> bool {
+        self.paths.is_some() && self.is_in_scope(path)
+    }
+
     /// Returns whether a file must not change.
     #[must_use]
     pub fn is_protected(&self, path: &str) -> bool {
