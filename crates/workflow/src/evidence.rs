@@ -2,8 +2,10 @@
 //! and the model cannot write.
 
 mod checks;
+mod controls;
 
 pub(crate) use self::checks::explain_incomparable;
+pub use self::controls::{ControlTest, MutantRun, RevertControl};
 #[cfg(test)]
 mod tests;
 
@@ -14,10 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::anchor::Anchor;
 use crate::command_run::{CommandEnd, CommandRun, RunComparison, TestStability};
-use crate::contract::{Contract, PathRules};
+use crate::contract::{Contract, PathRules, TaskCheck};
 use crate::diff::Diff;
 use crate::names::list_names;
-use crate::results::TestStatus;
 
 /// Runs of the checks on the base, before any work on the goal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,19 +50,21 @@ pub struct CandidateFacts {
     /// Runs by the names of the checks.
     #[serde(default)]
     pub checks: BTreeMap<String, Vec<CommandRun>>,
-    /// The control, if one can be added to the anchor.
+    /// The unconditional control, if only this one can be added to the anchor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<ControlTest>,
-}
-
-/// A test that must fail whatever a candidate does. It is added to the anchor under an unpredictable name. If it does not
-/// fail, the code under test controls the test runner, and no result counts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ControlTest {
-    /// Generated name of the test. The runner may report it as part of a longer name.
-    pub test: String,
-    /// Run of the anchor with it.
-    pub run: CommandRun,
+    /// Variants of the anchor's test that must fail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub controls: Vec<ControlTest>,
+    /// Run with the part of the diff that is not source, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revert: Option<RevertControl>,
+    /// Mutants of changed lines that run. Empty if none apply.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mutants: Vec<MutantRun>,
+    /// Runs of the hidden anchor, which no candidate sees.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<CommandRun>,
 }
 
 /// Step that a finding belongs to.
@@ -118,6 +121,12 @@ pub struct Proof {
     diff: Diff,
     anchor: Option<Anchor>,
     checks: Vec<PassedCheck>,
+    /// Mutants of changed lines.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    mutants: Vec<MutantRun>,
+    /// Whether the hidden anchor passes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hidden: Option<bool>,
 }
 
 impl Baseline {
@@ -147,20 +156,12 @@ impl CandidateFacts {
             secrets: Vec::new(),
             anchor: Vec::new(),
             control: None,
+            controls: Vec::new(),
+            revert: None,
+            mutants: Vec::new(),
+            hidden: Vec::new(),
             checks: BTreeMap::new(),
         }
-    }
-}
-
-impl ControlTest {
-    /// Returns whether the runner reports that it failed, and exits accordingly.
-    #[must_use]
-    pub fn has_failed(&self) -> bool {
-        let mut tests = self.run.tests.iter().flat_map(|run| &run.tests);
-        let is_failed = |(name, status): (&String, &TestStatus)| {
-            name.contains(&self.test) && matches!(status, TestStatus::Failed | TestStatus::Broken)
-        };
-        self.run.end != CommandEnd::Exited(0) && tests.any(is_failed)
     }
 }
 
@@ -181,6 +182,30 @@ impl Proof {
     #[must_use]
     pub fn checks(&self) -> &[PassedCheck] {
         &self.checks
+    }
+
+    /// Returns the mutants of changed lines, noticed or not. Empty if none apply.
+    #[must_use]
+    pub fn mutants(&self) -> &[MutantRun] {
+        &self.mutants
+    }
+
+    /// Returns whether the hidden anchor passes; `None` if the task has no hidden anchor, or if it could not be run.
+    #[must_use]
+    pub fn passes_hidden(&self) -> Option<bool> {
+        self.hidden
+    }
+
+    /// Returns whether the tests miss a change of a changed line, so that they prove little about it.
+    #[must_use]
+    pub fn is_weak(&self) -> bool {
+        self.mutants.iter().any(|mutant| !mutant.is_noticed)
+    }
+
+    /// Adds the result of the hidden anchor. It ranks proofs and refuses none.
+    pub(crate) fn with_hidden(mut self, hidden: Option<&Anchor>, runs: &[CommandRun]) -> Self {
+        self.hidden = hidden.filter(|_| !runs.is_empty()).map(|anchor| is_passing(anchor, runs));
+        self
     }
 }
 
@@ -230,8 +255,12 @@ pub fn judge(
     }
     if let Some(anchor) = anchor {
         let problems = anchor_problems(anchor, &facts.anchor);
-        if problems.is_empty() && anchor.control().is_some() {
-            judge_control(facts.control.as_ref(), &mut find);
+        if problems.is_empty() {
+            let CandidateFacts { controls, control, revert, .. } = facts;
+            let passes = |runs: &[CommandRun]| is_passing(anchor, runs);
+            controls::find_control_problems(anchor, controls, control.as_ref(), revert.as_ref(), passes)
+                .into_iter()
+                .for_each(|finding| find(finding.step, finding.what));
         }
         problems.into_iter().for_each(|problem| find(ProofStep::Anchor, problem));
     }
@@ -250,7 +279,13 @@ pub fn judge(
         findings.push(Finding { step: ProofStep::Anchor, what: "nothing was run that proves it".to_owned() });
     }
     if findings.is_empty() {
-        Ok(Proof { diff: facts.diff.clone(), anchor: anchor.cloned(), checks: passed })
+        Ok(Proof {
+            diff: facts.diff.clone(),
+            anchor: anchor.cloned(),
+            checks: passed,
+            mutants: facts.mutants.clone(),
+            hidden: None,
+        })
     } else {
         findings.extend(dropped_finding(&facts.diff));
         Err(findings)
@@ -301,6 +336,11 @@ fn judge_diff(
     }
 }
 
+/// Returns whether a check of a candidate fails in this run, compared with its runs on the base.
+pub(crate) fn is_failing(check: &TaskCheck, before: &[CommandRun], now: &[CommandRun]) -> bool {
+    checks::judge(check, before, now).is_err()
+}
+
 /// Returns whether an anchor passes in these runs.
 pub(crate) fn is_passing(anchor: &Anchor, runs: &[CommandRun]) -> bool {
     anchor_problems(anchor, runs).is_empty()
@@ -339,17 +379,6 @@ fn anchor_problems(anchor: &Anchor, runs: &[CommandRun]) -> Vec<String> {
         }
     }
     problems
-}
-
-fn judge_control(control: Option<&ControlTest>, find: &mut impl FnMut(ProofStep, String)) {
-    let problem = match control {
-        None => "the control was not run",
-        Some(control) if !control.has_failed() => {
-            "the control, a test that must fail, does not fail: results of tests mean nothing here"
-        }
-        Some(_) => return,
-    };
-    find(ProofStep::Anchor, problem.to_owned());
 }
 
 /// Returns the feedback for a candidate whose attempt has findings.

@@ -2,8 +2,11 @@
 #![forbid(unsafe_code)]
 
 pub mod anchor;
+mod assertions;
+mod change_parts;
 mod command_run;
 pub mod contract;
+mod control_plan;
 mod diff;
 mod durable;
 pub mod evidence;
@@ -12,6 +15,7 @@ mod git;
 mod host_performer;
 mod last_lines;
 mod local;
+mod mutants;
 mod names;
 mod perform;
 mod prompts;
@@ -19,8 +23,10 @@ mod ranking;
 pub mod report;
 pub mod repository;
 pub mod results;
+mod review_patch;
 mod secrets;
 mod session_runner;
+mod source_tokens;
 mod supervisor;
 pub mod task;
 #[cfg(any(test, feature = "testing"))]
@@ -30,6 +36,7 @@ mod tests;
 mod work_cost;
 
 pub use command_run::{BlobReference, CommandEnd, CommandRun, RunComparison, TestStability};
+pub use control_plan::ControlKind;
 pub use diff::{ChangeKind, ChangedFile, Diff};
 pub use durable::{DECISION_POLL_INTERVAL, DurableHost, InProcessHost, STEP_SLICE, run_to_end};
 #[cfg(feature = "host")]

@@ -4,16 +4,19 @@
 //! time stamps, and all judged commands run there.
 
 mod anchor;
+mod anchor_review;
 mod clean_clone;
 mod command_runner;
 mod control;
 mod draft;
 mod evidence;
+mod mutations;
 mod pending_messages;
 mod ports;
 mod review;
 #[cfg(test)]
 mod tests;
+mod variants;
 mod work;
 
 use std::fmt;

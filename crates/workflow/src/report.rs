@@ -1,6 +1,7 @@
 //! Reports: the outcome of a task, its evidence, and its costs.
 
 mod html;
+mod strength;
 #[cfg(test)]
 mod tests;
 
@@ -36,7 +37,7 @@ pub struct TaskReport<'a> {
     outcome: Option<&'a TaskOutcome>,
     anchor: Option<&'a Anchor>,
     proposals: &'a [Vec<String>],
-    remarks: &'a [String],
+    remarks: Vec<String>,
     candidates: Vec<CandidateReport<'a>>,
     spent: &'a WorkCost,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,7 +90,7 @@ impl<'a> TaskReport<'a> {
             outcome: task.outcome(),
             anchor: task.anchor(),
             proposals: task.proposals(),
-            remarks: task.baseline().map(|baseline| baseline.remarks.as_slice()).unwrap_or_default(),
+            remarks: strength::remarks(task),
             candidates: candidates.collect(),
             spent: task.spent(),
             damage: None,
@@ -359,6 +360,7 @@ pub(crate) fn evidence(contract: &Contract, proof: &Proof) -> String {
 
 fn evidence_lines(contract: &Contract, proof: &Proof) -> Vec<ReportItem> {
     let mut lines: Vec<ReportItem> = anchor_line(contract, proof).into_iter().collect();
+    lines.extend(strength::strength_lines(proof));
     for check in proof.checks() {
         let mut line = ReportItem::default()
             .text("Check ")

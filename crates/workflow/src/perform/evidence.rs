@@ -6,7 +6,7 @@ use super::{RunningStep, StepError};
 use crate::anchor::{ANCHOR_RUNS, Anchor};
 use crate::command_run::CommandRun;
 use crate::diff::{ChangeKind, ChangedFile, Diff};
-use crate::evidence::{Baseline, CandidateFacts, is_passing};
+use crate::evidence::{Baseline, CandidateFacts, is_passing, judge};
 use crate::repository::RepositoryError;
 use crate::secrets;
 use crate::task::StepOutput;
@@ -58,10 +58,14 @@ impl RunningStep<'_> {
         if let Some(anchor) = self.task.anchor() {
             facts.anchor =
                 self.run_check(&commit, CommandSpec::from(anchor), ANCHOR_RUNS, &mut facts).await?;
-            let control = anchor.control().filter(|_| is_passing(anchor, &facts.anchor));
-            if let Some(file) = control {
-                facts.control =
-                    CleanClone::run_control(self, &commit, CommandSpec::from(anchor), file).await?;
+            let is_passing = is_passing(anchor, &facts.anchor);
+            if is_passing && anchor.controls().is_empty() {
+                if let Some(file) = anchor.control() {
+                    let spec = CommandSpec::from(anchor);
+                    facts.control = CleanClone::run_control(self, &commit, spec, file).await?;
+                }
+            } else if is_passing {
+                facts.controls = self.run_controls(&commit, anchor).await?;
             }
         }
         for check in &self.contract().checks {
@@ -69,7 +73,33 @@ impl RunningStep<'_> {
                 self.run_check(&commit, CommandSpec::from(check), check.runs as usize, &mut facts).await?;
             facts.checks.insert(check.name.clone(), seen);
         }
+        if self.has_proof(&facts) {
+            self.examine_proof(&start, &commit, &patch, &mut facts).await?;
+        }
         Ok(StepOutput::Evidence(Box::new(facts)))
+    }
+
+    fn has_proof(&self, facts: &CandidateFacts) -> bool {
+        let baseline = self.task.baseline().cloned().unwrap_or_default();
+        judge(self.contract(), self.task.rules(), self.task.anchor(), &baseline, facts).is_ok()
+    }
+
+    /// Collects the evidence that only a candidate with a proof needs: runs without its sources, mutants of its changed
+    /// lines, and the hidden anchor.
+    async fn examine_proof(
+        &self,
+        start: &str,
+        commit: &str,
+        patch: &[u8],
+        facts: &mut CandidateFacts,
+    ) -> Result<(), StepError> {
+        let Some(anchor) = self.task.anchor() else { return Ok(()) };
+        facts.revert = self.run_revert_control(start, commit, anchor, &facts.diff).await?;
+        if self.has_proof(facts) {
+            facts.mutants = self.run_mutants(commit, patch, anchor, facts).await?;
+            facts.hidden = self.run_hidden_anchor(commit).await?;
+        }
+        Ok(())
     }
 
     /// Runs a command in a separate clean clone. In a shared clone, an earlier command could change files that are not

@@ -145,6 +145,40 @@ impl TaskRepository {
         Ok(git.run(&["commit-tree", &tree, "-p", from, "-m", "Change of a task"]).await?)
     }
 
+    /// Returns the patch between two commits, for these files only.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`].
+    pub async fn patch_of_files(
+        &self,
+        from: &str,
+        to: &str,
+        files: &[String],
+    ) -> Result<Vec<u8>, RepositoryError> {
+        let paths: Vec<String> = files.iter().map(|file| format!(":(literal){file}")).collect();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let arguments = [
+            &pintle_env::Git::DIFF[..],
+            &["--patch", "--binary", "--full-index", from, to, "--"],
+            paths.as_slice(),
+        ];
+        Ok(self.git().bytes(&arguments.concat(), None).await?)
+    }
+
+    /// Returns a file of a commit as text, or `None` if the commit does not have it or it is not text.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`] if git cannot be run.
+    pub async fn read_text(&self, commit: &str, path: &str) -> Result<Option<String>, RepositoryError> {
+        match self.git().bytes(&["cat-file", "blob", &format!("{commit}:{path}")], None).await {
+            Ok(bytes) => Ok(String::from_utf8(bytes).ok()),
+            Err(GitError::Failed { .. }) => Ok(None),
+            Err(error @ GitError::Run(_)) => Err(error.into()),
+        }
+    }
+
     /// Creates a new clone of a commit at `root`, with a separate history and fresh time stamps. Removes the previous
     /// contents.
     ///
