@@ -197,6 +197,12 @@ fn first_task(name: &str) {
     assert!(stdout.contains("evidence: all of it holds"), "{name}: {stdout}");
     assert!(!stderr.contains("fails before any change"), "{name}: {stderr}");
     assert!(!stdout.contains("Remarks"), "{name}: {stdout}");
+    // The assertions of scripts of the shell are not known.
+    assert_eq!(
+        stdout.contains("* Controls: the test of the anchor fails"),
+        name != "shell",
+        "{name}: {stdout}"
+    );
     let listed: serde_json::Value =
         serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
     let id = listed[0]["id"].as_str().unwrap();
@@ -231,6 +237,41 @@ fn the_first_task_of_a_node_project_is_done() {
 #[test]
 fn the_first_task_of_a_python_project_is_done() {
     first_task("Python");
+}
+
+/// The source ends each program of the project with 0, also the tests.
+static ENDED_BY_ITS_SOURCE: Ecosystem = Ecosystem {
+    name: "program that ends with 0",
+    prerequisite: None,
+    files: &[
+        ("sums.py", "def add(a, b):\n    return a - b\n"),
+        ("check.py", "import sums\n\nassert sums.add(1, 0) == 1\n"),
+    ],
+    source: "sums.py",
+    test: ("tests/negative.py", "import sums\n\nassert sums.add(3, -1) == 2\n"),
+    command: "PYTHONPATH=. python3 tests/negative.py",
+    check: "python3 check.py",
+    candidates: "1",
+};
+
+#[test]
+fn a_source_that_ends_its_tests_with_success_is_not_done() {
+    if !is_confined() {
+        return;
+    }
+    let ecosystem = &ENDED_BY_ITS_SOURCE;
+    let honest = "sed -i -e 's/a - b/a + b/' -e 's/$1 - $2/$1 + $2/' 'sums.py'";
+    let cheat = "echo 'import os; os._exit(0)' >>sums.py";
+    for (change, code) in [(honest, 0), (cheat, 1)] {
+        let scripted = turns(ecosystem).replace(honest, change);
+        let user = user(ecosystem).with_turns(&scripted);
+        let output = task(&user, &["--check", ecosystem.check]).output().unwrap();
+        let (stdout, stderr) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(code), "{change}: {stdout}{stderr}");
+        let finding = "anchor: its test with a changed expected value does not fail";
+        assert_eq!(stdout.contains(finding), change == cheat, "{change}: {stdout}");
+    }
 }
 
 /// A task with a damaged line is shown and applied up to the damage, and does not continue.
