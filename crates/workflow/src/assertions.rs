@@ -180,7 +180,7 @@ fn change_text(language: SourceLanguage, text: &str) -> Option<String> {
     if !is_plain {
         return None;
     }
-    let quote = text.chars().last()?;
+    let quote = text.chars().next_back()?;
     let is_character =
         quote == '\'' && !matches!(language, SourceLanguage::Python | SourceLanguage::JavaScript);
     if is_character {
@@ -246,7 +246,7 @@ impl<'a> AssertionFinder<'a> {
             end = if is_opening(token) { closing_bracket(self.tokens, end)? + 1 } else { end + 1 };
             before = self.token(end - 1)?.end();
         }
-        self.condition(index + 1..message.unwrap_or(end), "not ")
+        self.condition(&(index + 1..message.unwrap_or(end)), "not ")
     }
 
     /// `assert(CONDITION, …)`, with the bracket at `open`.
@@ -255,13 +255,13 @@ impl<'a> AssertionFinder<'a> {
             return None;
         }
         let arguments = self.arguments(open)?;
-        self.condition(arguments.into_iter().next()?, "!")
+        self.condition(arguments.first()?, "!")
     }
 
     /// Returns the edits of a condition that has to hold.
-    fn condition(&self, range: Range<usize>, not: &str) -> Option<AssertionEdits> {
-        let changed = self.compared_literal(&range, &["==", "==="]).into_iter().collect();
-        Some(AssertionEdits { changed, negated: self.wrap(&range, not)? })
+    fn condition(&self, range: &Range<usize>, not: &str) -> Option<AssertionEdits> {
+        let changed = self.compared_literal(range, &["==", "==="]).into_iter().collect();
+        Some(AssertionEdits { changed, negated: self.wrap(range, not)? })
     }
 
     /// `expect(VALUE).matcher(EXPECTED)`
@@ -344,7 +344,7 @@ impl<'a> AssertionFinder<'a> {
         if !is_code || number(question + 1) != Some("0") || number(question + 3) == Some("0") {
             return None;
         }
-        self.condition(index + 1..question, "!")
+        self.condition(&(index + 1..question), "!")
     }
 
     /// Returns the arguments in the brackets at `open`.

@@ -54,7 +54,7 @@ pub struct Contract {
     /// Default 2.
     #[serde(default = "default_attempts")]
     pub attempts: u32,
-    /// Review of the best candidate.
+    /// Review of the candidates that have their evidence.
     #[serde(default)]
     pub review: ReviewPlan,
     /// Additional evidence.
@@ -234,7 +234,8 @@ pub struct CandidatePlan {
     pub prompt: Option<String>,
 }
 
-/// Review of the best candidate by a separate session, which receives the diff and the evidence.
+/// Review by a separate session, which receives diffs and evidence, and compares several candidates. With rounds, an anchor
+/// that a model proposes is reviewed as well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]

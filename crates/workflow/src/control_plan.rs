@@ -156,7 +156,7 @@ impl ControlPlan {
 /// Returns whether a runner's name of a test is this name, possibly with parents before and parameters after it.
 pub(crate) fn is_test_named(reported: &str, name: &str) -> bool {
     let is_whole = |(start, _): (usize, &str)| {
-        let before = reported.get(..start).and_then(|text| text.chars().last());
+        let before = reported.get(..start).and_then(|text| text.chars().next_back());
         let after = reported.get(start + name.len()..).and_then(|text| text.chars().next());
         before.is_none_or(|before| !is_word_character(before))
             && after.is_none_or(|after| matches!(after, '[' | '(' | '/'))

@@ -108,7 +108,7 @@ fn is_binary(source: &str, tokens: &[SourceToken<'_>], index: usize) -> bool {
     let Some(token) = tokens.get(index) else { return false };
     let has_spaces = || {
         let is_space = |character: Option<char>| character.is_some_and(char::is_whitespace);
-        let before = source.get(..token.start).and_then(|text| text.chars().last());
+        let before = source.get(..token.start).and_then(|text| text.chars().next_back());
         is_space(before) && is_space(source.get(token.end()..).and_then(|text| text.chars().next()))
     };
     let operand = index.checked_sub(1).and_then(|before| tokens.get(before)).is_some_and(|before| {
