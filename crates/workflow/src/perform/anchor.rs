@@ -27,7 +27,8 @@ impl RunningStep<'_> {
                 self.propose_anchor(&base, AnchorSession::Anchor, message, limits).await?
             }
         };
-        self.run_anchor(&base, &mut facts).await?;
+        let commit = self.run_anchor(&base, &mut facts).await?;
+        self.add_controls(&commit, &mut facts).await?;
         let is_sound = facts.judge(&self.contract().anchor, self.task.rules()).is_ok();
         if is_sound && facts.patch.is_some() && self.contract().review.rounds > 0 {
             facts.review = Some(self.review_anchor(&facts, limits).await?);
@@ -39,8 +40,8 @@ impl RunningStep<'_> {
         Ok(StepOutput::Anchor(Box::new(facts)))
     }
 
-    /// Runs a proposed anchor on the base, and finds its controls.
-    pub(super) async fn run_anchor(&self, base: &str, facts: &mut AnchorFacts) -> Result<(), StepError> {
+    /// Runs a proposed anchor on the base. Returns the commit that has it.
+    pub(super) async fn run_anchor(&self, base: &str, facts: &mut AnchorFacts) -> Result<String, StepError> {
         let (command, report) = (facts.command.clone(), facts.report.clone());
         let spec = CommandSpec::new(&command).with_results(facts.results, report.as_deref());
         let commit = match &facts.patch {
@@ -60,10 +61,17 @@ impl RunningStep<'_> {
         };
         let clean = CleanClone::create(self, &commit).await?;
         facts.runs = clean.run_in_clean_clone(self, spec, ANCHOR_RUNS).await?;
-        if let Some((file, controls)) = self.find_controls(&commit, spec, facts).await? {
+        Ok(commit)
+    }
+
+    /// Finds the controls of an anchor that has run: variants of its test, or else an unconditional one.
+    async fn add_controls(&self, commit: &str, facts: &mut AnchorFacts) -> Result<(), StepError> {
+        let (command, report) = (facts.command.clone(), facts.report.clone());
+        let spec = CommandSpec::new(&command).with_results(facts.results, report.as_deref());
+        if let Some((file, controls)) = self.find_controls(commit, spec, facts).await? {
             (facts.control, facts.controls) = (Some(file), controls);
         } else if facts.results.is_some() {
-            facts.control = self.find_control_file(&commit, spec, &facts.files).await?;
+            facts.control = self.find_control_file(commit, spec, &facts.files).await?;
         }
         Ok(())
     }

@@ -63,7 +63,7 @@ impl RunningStep<'_> {
             Err(_) => return Ok(None),
         };
         match self.run_anchor(base, &mut facts).await {
-            Ok(()) => {}
+            Ok(_) => {}
             Err(error @ (StepError::Stopped | StepError::Lost | StepError::Store(_))) => return Err(error),
             Err(_) => return Ok(None),
         }

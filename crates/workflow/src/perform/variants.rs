@@ -12,8 +12,9 @@ use crate::repository::RepositoryError;
 use crate::source_tokens::SourceLanguage;
 
 impl RunningStep<'_> {
-    /// Finds the controls of an anchor that fails on the base. With results of single tests, they run there once: the one with
-    /// a changed value must fail, and a runner must report both. With an exit code only, the anchor fails there anyway.
+    /// Finds the controls of an anchor that fails on the base. With results of single tests, they run there once, and
+    /// the runner must report all of them. They may pass there: the base may return the changed value. With an exit code only,
+    /// the anchor fails there anyway.
     pub(super) async fn find_controls(
         &self,
         commit: &str,
@@ -27,11 +28,7 @@ impl RunningStep<'_> {
             let kinds: Vec<ControlKind> = if facts.results.is_some() {
                 let Some(plan) = ControlPlan::for_tests(language, &source, &tests) else { continue };
                 let controls = self.run_plan(commit, spec, &file.path, &plan).await?;
-                let is_usable = |control: &ControlTest| match control.kind {
-                    ControlKind::Negated => control.is_reported(),
-                    ControlKind::ChangedValue | ControlKind::Unconditional => control.has_failed(),
-                };
-                if !controls.iter().all(is_usable) {
+                if !controls.iter().all(ControlTest::is_reported) {
                     continue;
                 }
                 controls.iter().map(|control| control.kind).collect()
