@@ -205,6 +205,12 @@ fn first_task(name: &str) {
     let passes = format!("* Check `check 1`: `{}` passes, ", ecosystem.check);
     let by = if name == "shell" { "by exit code only." } else { "with 2 tests." };
     assert!(stdout.contains(&format!("{passes}{by}")), "{name}: {stdout}");
+    // The assertions of scripts of the shell are not known.
+    assert_eq!(
+        stdout.contains("* Controls: the test of the anchor fails"),
+        name != "shell",
+        "{name}: {stdout}"
+    );
     let listed: serde_json::Value =
         serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
     let id = listed[0]["id"].as_str().unwrap();
@@ -261,6 +267,41 @@ fn files_that_judge_are_compared_and_new_tests_are_kept_apart() {
         assert_eq!(output.status.code(), Some(code), "{report}");
         assert!(report.contains(expected), "{report}");
         assert!(report.contains("Commands name or include `check.sh`."), "{report}");
+    }
+}
+
+/// The source ends each program of the project with 0, also the tests.
+static ENDED_BY_ITS_SOURCE: Ecosystem = Ecosystem {
+    name: "program that ends with 0",
+    prerequisite: None,
+    files: &[
+        ("sums.py", "def add(a, b):\n    return a - b\n"),
+        ("check.py", "import sums\n\nassert sums.add(1, 0) == 1\n"),
+    ],
+    source: "sums.py",
+    test: ("tests/negative.py", "import sums\n\nassert sums.add(3, -1) == 2\n"),
+    command: "PYTHONPATH=. python3 tests/negative.py",
+    check: "python3 check.py",
+    candidates: "1",
+};
+
+#[test]
+fn a_source_that_ends_its_tests_with_success_is_not_done() {
+    if !is_confined() {
+        return;
+    }
+    let ecosystem = &ENDED_BY_ITS_SOURCE;
+    let honest = "sed -i -e 's/a - b/a + b/' -e 's/$1 - $2/$1 + $2/' 'sums.py'";
+    let cheat = "echo 'import os; os._exit(0)' >>sums.py";
+    for (change, code) in [(honest, 0), (cheat, 1)] {
+        let scripted = turns(ecosystem, "true").replace(honest, change);
+        let user = user(ecosystem).with_turns(&scripted);
+        let output = task(&user, &["--check", ecosystem.check]).output().unwrap();
+        let (stdout, stderr) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(code), "{change}: {stdout}{stderr}");
+        let finding = "anchor: its test with a changed expected value does not fail";
+        assert_eq!(stdout.contains(finding), change == cheat, "{change}: {stdout}");
     }
 }
 

@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::command_run::{BlobReference, CommandEnd, CommandRun, RunComparison, TestStability};
 use crate::contract::{AnchorPlan, PathRules};
+use crate::control_plan::ControlKind;
 use crate::diff::ChangedFile;
 use crate::names::list_names;
 use crate::results::ResultsFormat;
@@ -37,6 +38,18 @@ pub struct AnchorFacts {
     /// File of it to which a [control](crate::evidence::ControlTest) can be added: a control on the base ran and failed there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<String>,
+    /// Controls of this file that are variants of the test. If empty, its control is unconditional.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub controls: Vec<ControlKind>,
+    /// Review by a session that knows no solution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<AnchorReview>,
+    /// Existing tests that matter for the goal, as its session named them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub regression: Vec<String>,
+    /// A second anchor by another session. Candidates never see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<Box<AnchorFacts>>,
     /// Files that differ from the base.
     pub files: Vec<ChangedFile>,
     /// Runs on the base with these files.
@@ -44,6 +57,15 @@ pub struct AnchorFacts {
     /// Tests of the command that failed on the base without these files.
     #[serde(default)]
     pub failing_before: BTreeSet<String>,
+}
+
+/// Review of a proposed anchor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnchorReview {
+    /// Session that reviewed.
+    pub session: String,
+    /// Faults. Empty if the reviewer accepts.
+    pub findings: Vec<String>,
 }
 
 /// An anchor that failed for the right reason. Only [`AnchorFacts::judge`] creates one.
@@ -54,6 +76,10 @@ pub struct Anchor {
     report: Option<String>,
     patch: Option<BlobReference>,
     control: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    controls: Vec<ControlKind>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    regression: Vec<String>,
     tests: BTreeSet<String>,
     files: Vec<String>,
     /// Time of its slowest run, in milliseconds.
@@ -67,6 +93,12 @@ pub enum AnchorProblem {
     /// It changes files that contain no tests.
     #[error("it changes {}; expected changes of test files only", list_names(.0))]
     ChangesProduct(Vec<String>),
+    /// It changes the configuration of tests, which affects all of them.
+    #[error("it changes {}; expected tests, and no configuration of tests", list_names(.0))]
+    ChangesConfiguration(Vec<String>),
+    /// Its reviewer found a fault.
+    #[error("its reviewer found: {0}")]
+    Reviewed(String),
     /// It changes or deletes existing tests.
     #[error("it changes {}, which was there before; expected new test files, or additions to them", list_names(.0))]
     DeletesTests(Vec<String>),
@@ -94,6 +126,30 @@ pub enum AnchorProblem {
 }
 
 impl AnchorFacts {
+    /// Creates facts about a command that was not run yet.
+    #[must_use]
+    pub fn from_command(
+        command: impl Into<String>,
+        results: Option<ResultsFormat>,
+        report: Option<String>,
+    ) -> Self {
+        Self {
+            command: command.into(),
+            results,
+            report,
+            session: None,
+            patch: None,
+            control: None,
+            controls: Vec::new(),
+            review: None,
+            regression: Vec::new(),
+            hidden: None,
+            files: Vec::new(),
+            runs: Vec::new(),
+            failing_before: BTreeSet::new(),
+        }
+    }
+
     /// Judges a proposal.
     ///
     /// # Errors
@@ -102,14 +158,15 @@ impl AnchorFacts {
     pub fn judge(&self, plan: &AnchorPlan, rules: &PathRules) -> Result<Anchor, Vec<AnchorProblem>> {
         let mut problems = Vec::new();
         self.judge_files(plan, rules, &mut problems);
-        let observed = RunComparison::compare(&self.runs);
-        let tests = match self.judge_runs(&observed) {
+        let tests = match self.judge_runs() {
             Ok(tests) => tests,
             Err(problem) => {
                 problems.push(problem);
                 BTreeSet::new()
             }
         };
+        let findings = self.review.iter().flat_map(|review| &review.findings);
+        problems.extend(findings.cloned().map(AnchorProblem::Reviewed));
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -119,6 +176,8 @@ impl AnchorFacts {
             report: self.report.clone(),
             patch: self.patch.clone(),
             control: self.control.clone(),
+            controls: self.controls.clone(),
+            regression: self.regression.clone(),
             tests,
             files: self.files.iter().map(|file| file.path.clone()).collect(),
             millis: self.runs.iter().map(|run| run.millis).max().unwrap_or_default(),
@@ -126,10 +185,14 @@ impl AnchorFacts {
     }
 
     fn judge_files(&self, plan: &AnchorPlan, rules: &PathRules, problems: &mut Vec<AnchorProblem>) {
-        let product = |file: &&ChangedFile| !rules.is_test(&file.path);
-        let product: Vec<String> = self.files.iter().filter(product).map(|file| file.path.clone()).collect();
+        let others = self.files.iter().map(|file| &file.path).filter(|path| !rules.is_test(path));
+        let (configuration, product): (Vec<String>, Vec<String>) =
+            others.cloned().partition(|path| rules.is_configuration(path));
         if !product.is_empty() {
             problems.push(AnchorProblem::ChangesProduct(product));
+        }
+        if !configuration.is_empty() {
+            problems.push(AnchorProblem::ChangesConfiguration(configuration));
         }
         let deleted: Vec<String> =
             self.files.iter().filter(|file| file.removed > 0).map(|file| file.path.clone()).collect();
@@ -142,7 +205,8 @@ impl AnchorFacts {
     }
 
     /// Returns the new failing tests. Empty for a command without results.
-    fn judge_runs(&self, observed: &RunComparison) -> Result<BTreeSet<String>, AnchorProblem> {
+    pub(crate) fn judge_runs(&self) -> Result<BTreeSet<String>, AnchorProblem> {
+        let observed = RunComparison::compare(&self.runs);
         if self.runs.len() < ANCHOR_RUNS {
             return Err(AnchorProblem::TooFewRuns(self.runs.len()));
         }
@@ -213,6 +277,18 @@ impl Anchor {
     #[must_use]
     pub fn control(&self) -> Option<&str> {
         self.control.as_deref()
+    }
+
+    /// Returns the controls of this file that are variants of the test. If there are none, its control is unconditional.
+    #[must_use]
+    pub fn controls(&self) -> &[ControlKind] {
+        &self.controls
+    }
+
+    /// Returns the existing tests that matter for the goal, as the session of the anchor named them.
+    #[must_use]
+    pub fn regression(&self) -> &[String] {
+        &self.regression
     }
 
     /// Returns the tests that have to pass. If empty, the command has to exit with 0.

@@ -54,12 +54,45 @@ pub struct Contract {
     /// Default 2.
     #[serde(default = "default_attempts")]
     pub attempts: u32,
-    /// Review of the best candidate.
+    /// Review of the candidates that have their evidence.
     #[serde(default)]
     pub review: ReviewPlan,
+    /// Additional evidence.
+    #[serde(default, skip_serializing_if = "EvidencePlan::is_default")]
+    pub evidence: EvidencePlan,
     /// Points at which the task waits for a user.
     #[serde(default)]
     pub gates: Vec<DecisionGate>,
+}
+
+/// Additional evidence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct EvidencePlan {
+    /// Action if tests miss changes of the changed lines.
+    #[serde(default)]
+    pub on_weak: OnWeakEvidence,
+    /// Whether a separate session writes a second anchor that candidates never see. Default: with two or more candidates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden_anchor: Option<bool>,
+}
+
+/// Action for weak evidence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnWeakEvidence {
+    /// The report names it.
+    #[default]
+    Report,
+    /// A user decides about the result.
+    Ask,
+}
+
+impl EvidencePlan {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// State from which a task starts.
@@ -209,7 +242,8 @@ pub struct CandidatePlan {
     pub prompt: Option<String>,
 }
 
-/// Review of the best candidate by a separate session, which receives the diff and the evidence.
+/// Review by a separate session, which receives diffs and evidence, and compares several candidates. With rounds, an anchor
+/// that a model proposes is reviewed as well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -278,6 +312,7 @@ impl Contract {
             candidates: vec![CandidatePlan::default()],
             attempts: default_attempts(),
             review: ReviewPlan::default(),
+            evidence: EvidencePlan::default(),
             gates: Vec::new(),
         }
     }
@@ -329,6 +364,21 @@ impl Contract {
     pub fn with_candidates(mut self, candidates: impl IntoIterator<Item = CandidatePlan>) -> Self {
         self.candidates = candidates.into_iter().collect();
         self
+    }
+
+    /// Sets the additional evidence.
+    #[must_use]
+    pub fn with_evidence(mut self, evidence: EvidencePlan) -> Self {
+        self.evidence = evidence;
+        self
+    }
+
+    /// Returns whether a second anchor is written that candidates never see.
+    #[must_use]
+    pub fn has_hidden_anchor(&self) -> bool {
+        let is_default = self.candidates.len() > 1;
+        let has_anchor = !matches!(self.anchor, AnchorPlan::None { .. });
+        has_anchor && self.evidence.hidden_anchor.unwrap_or(is_default)
     }
 
     /// Sets the number of attempts of each candidate.

@@ -53,6 +53,13 @@ impl Diff {
     pub fn lines(&self) -> u64 {
         self.files.iter().map(|file| file.added.saturating_add(file.removed)).fold(0, u64::saturating_add)
     }
+
+    /// Returns whether a new file is probably a renamed one: as many lines were removed with another file.
+    pub(crate) fn is_renamed(&self, path: &str) -> bool {
+        let added = self.files.iter().find(|file| file.path == path && file.kind == ChangeKind::Added);
+        let mut deleted = self.files.iter().filter(|file| file.kind == ChangeKind::Deleted);
+        added.is_some_and(|added| deleted.any(|file| file.removed == added.added))
+    }
 }
 
 #[cfg(test)]
@@ -60,6 +67,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::tests::facts::{added, diff, modified};
+
+    #[test]
+    fn a_renamed_file_is_recognized() {
+        let mut old = modified("src/old.py", 0, 7);
+        old.kind = ChangeKind::Deleted;
+        let change = diff([old, added("src/new.py", 7), added("src/other.py", 8)]);
+        assert!(change.is_renamed("src/new.py") && !change.is_renamed("src/other.py"));
+    }
 
     #[test]
     fn changed_files_have_their_names_in_json() {

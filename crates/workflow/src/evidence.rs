@@ -2,11 +2,13 @@
 //! and the model cannot write.
 
 mod checks;
+mod controls;
 mod cost;
 mod output;
 
 pub(crate) use self::checks::explain_incomparable;
-pub(crate) use self::cost::plan_separate_runs;
+pub use self::controls::{ControlTest, MutantRun, RevertControl};
+pub(crate) use self::cost::RunCounter;
 pub use self::cost::{LONG_RUN, MAX_CHECK_RUNS};
 pub use self::output::FailedOutput;
 pub(crate) use self::output::{failed_outputs, render_failed_outputs};
@@ -20,11 +22,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::anchor::Anchor;
 use crate::command_run::{CommandEnd, CommandRun, RunComparison, TestStability};
-use crate::contract::{Contract, PathRules};
+use crate::contract::{Contract, PathRules, TaskCheck};
 use crate::diff::Diff;
 use crate::judging::{JudgingFacts, JudgingList};
 use crate::names::list_names;
-use crate::results::{RecognizedResults, TestStatus};
+use crate::results::RecognizedResults;
 
 /// Runs of the checks on the base, before any work on the goal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,19 +70,21 @@ pub struct CandidateFacts {
     /// Runs by the names of the checks.
     #[serde(default)]
     pub checks: BTreeMap<String, Vec<CommandRun>>,
-    /// The control, if one can be added to the anchor.
+    /// The unconditional control, if only this one can be added to the anchor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<ControlTest>,
-}
-
-/// A test that must fail whatever a candidate does. It is added to the anchor under an unpredictable name. If it does not
-/// fail, the code under test controls the test runner, and no result counts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ControlTest {
-    /// Generated name of the test. The runner may report it as part of a longer name.
-    pub test: String,
-    /// Run of the anchor with it.
-    pub run: CommandRun,
+    /// Variants of the anchor's test that must fail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub controls: Vec<ControlTest>,
+    /// Run with the part of the diff that is not source, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revert: Option<RevertControl>,
+    /// Mutants of changed lines that run. Empty if none apply.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mutants: Vec<MutantRun>,
+    /// Runs of the hidden anchor, which no candidate sees.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<CommandRun>,
 }
 
 /// Step that a finding belongs to.
@@ -141,6 +145,12 @@ pub struct Proof {
     checks: Vec<PassedCheck>,
     #[serde(skip_serializing_if = "JudgingFacts::is_empty")]
     judging: JudgingFacts,
+    /// Mutants of changed lines.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    mutants: Vec<MutantRun>,
+    /// Whether the hidden anchor passes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hidden: Option<bool>,
 }
 
 impl Baseline {
@@ -171,20 +181,12 @@ impl CandidateFacts {
             secrets: Vec::new(),
             anchor: Vec::new(),
             control: None,
+            controls: Vec::new(),
+            revert: None,
+            mutants: Vec::new(),
+            hidden: Vec::new(),
             checks: BTreeMap::new(),
         }
-    }
-}
-
-impl ControlTest {
-    /// Returns whether the runner reports that it failed, and exits accordingly.
-    #[must_use]
-    pub fn has_failed(&self) -> bool {
-        let mut tests = self.run.tests.iter().flat_map(|run| &run.tests);
-        let is_failed = |(name, status): (&String, &TestStatus)| {
-            name.contains(&self.test) && matches!(status, TestStatus::Failed | TestStatus::Broken)
-        };
-        self.run.end != CommandEnd::Exited(0) && tests.any(is_failed)
     }
 }
 
@@ -211,6 +213,30 @@ impl Proof {
     #[must_use]
     pub fn checks(&self) -> &[PassedCheck] {
         &self.checks
+    }
+
+    /// Returns the mutants of changed lines, noticed or not. Empty if none apply.
+    #[must_use]
+    pub fn mutants(&self) -> &[MutantRun] {
+        &self.mutants
+    }
+
+    /// Returns whether the hidden anchor passes; `None` if the task has no hidden anchor, or if it could not be run.
+    #[must_use]
+    pub fn passes_hidden(&self) -> Option<bool> {
+        self.hidden
+    }
+
+    /// Returns whether the tests miss a change of a changed line, so that they prove little about it.
+    #[must_use]
+    pub fn is_weak(&self) -> bool {
+        self.mutants.iter().any(|mutant| !mutant.is_noticed)
+    }
+
+    /// Adds the result of the hidden anchor. It ranks proofs and refuses none.
+    pub(crate) fn with_hidden(mut self, hidden: Option<&Anchor>, runs: &[CommandRun]) -> Self {
+        self.hidden = hidden.filter(|_| !runs.is_empty()).map(|anchor| is_passing(anchor, runs));
+        self
     }
 }
 
@@ -260,16 +286,19 @@ pub fn judge(
     }
     if let Some(anchor) = anchor {
         let problems = anchor_problems(anchor, &facts.anchor);
-        if problems.is_empty() && anchor.control().is_some() {
-            judge_control(facts.control.as_ref(), &mut find);
+        if problems.is_empty() {
+            let CandidateFacts { controls, control, revert, .. } = facts;
+            let passes = |runs: &[CommandRun]| is_passing(anchor, runs);
+            controls::find_control_problems(anchor, controls, control.as_ref(), revert.as_ref(), passes)
+                .into_iter()
+                .for_each(|finding| find(finding.step, finding.what));
         }
         problems.into_iter().for_each(|problem| find(ProofStep::Anchor, problem));
     }
     let mut passed = Vec::new();
     for check in &contract.checks {
-        let runs = |of: &BTreeMap<String, Vec<CommandRun>>| of.get(&check.name).cloned().unwrap_or_default();
-        let is_recognized = baseline.recognized.contains_key(&check.name);
-        match checks::judge(check, is_recognized, &runs(&baseline.checks), &runs(&facts.checks)) {
+        let now = facts.checks.get(&check.name).map(Vec::as_slice).unwrap_or_default();
+        match judge_check(check, baseline, now) {
             Ok(check) => passed.push(check),
             Err(problems) => {
                 let step = || ProofStep::Check(check.name.clone());
@@ -281,8 +310,14 @@ pub fn judge(
         findings.push(Finding { step: ProofStep::Anchor, what: "nothing was run that proves it".to_owned() });
     }
     if findings.is_empty() {
-        let judging = facts.judging.clone().unwrap_or_default();
-        Ok(Proof { diff: facts.diff.clone(), anchor: anchor.cloned(), checks: passed, judging })
+        Ok(Proof {
+            diff: facts.diff.clone(),
+            anchor: anchor.cloned(),
+            checks: passed,
+            judging: facts.judging.clone().unwrap_or_default(),
+            mutants: facts.mutants.clone(),
+            hidden: None,
+        })
     } else {
         findings.extend(dropped_finding(&facts.diff));
         Err(findings)
@@ -357,6 +392,20 @@ fn judge_diff(
     }
 }
 
+fn judge_check(
+    check: &TaskCheck,
+    baseline: &Baseline,
+    now: &[CommandRun],
+) -> Result<PassedCheck, Vec<String>> {
+    let before = baseline.checks.get(&check.name).map(Vec::as_slice).unwrap_or_default();
+    checks::judge(check, baseline.recognized.contains_key(&check.name), before, now)
+}
+
+/// Returns whether a check of a candidate fails in this run, compared with its runs on the base.
+pub(crate) fn is_failing(check: &TaskCheck, baseline: &Baseline, now: &[CommandRun]) -> bool {
+    judge_check(check, baseline, now).is_err()
+}
+
 /// Returns whether an anchor passes in these runs.
 pub(crate) fn is_passing(anchor: &Anchor, runs: &[CommandRun]) -> bool {
     anchor_problems(anchor, runs).is_empty()
@@ -395,17 +444,6 @@ fn anchor_problems(anchor: &Anchor, runs: &[CommandRun]) -> Vec<String> {
         }
     }
     problems
-}
-
-fn judge_control(control: Option<&ControlTest>, find: &mut impl FnMut(ProofStep, String)) {
-    let problem = match control {
-        None => "the control was not run",
-        Some(control) if !control.has_failed() => {
-            "the control, a test that must fail, does not fail: results of tests mean nothing here"
-        }
-        Some(_) => return,
-    };
-    find(ProofStep::Anchor, problem.to_owned());
 }
 
 /// Returns the feedback for a candidate whose attempt has findings.

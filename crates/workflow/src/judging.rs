@@ -7,6 +7,7 @@ mod facts;
 mod inline_tests;
 mod manifest;
 mod roles;
+mod sources;
 #[cfg(test)]
 mod tests;
 
@@ -14,3 +15,4 @@ pub(crate) use self::assess::{ChangeAssessment, ChangedText, JudgingRules};
 pub(crate) use self::command_scan::CommandScan;
 pub use self::facts::{JudgingFacts, JudgingList, JudgingPart};
 pub(crate) use self::roles::{FileRole, RoleTable};
+pub(crate) use self::sources::{files_beside_sources, is_source};

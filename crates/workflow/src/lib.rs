@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 
 pub mod anchor;
+mod assertions;
 mod command_run;
 pub mod contract;
+mod control_plan;
 mod diff;
 mod durable;
 pub mod evidence;
@@ -13,6 +15,7 @@ mod host_performer;
 mod judging;
 mod last_lines;
 mod local;
+mod mutants;
 mod names;
 mod perform;
 mod prompts;
@@ -20,8 +23,10 @@ mod ranking;
 pub mod report;
 pub mod repository;
 pub mod results;
+mod review_patch;
 mod secrets;
 mod session_runner;
+mod source_tokens;
 mod step_runs;
 mod supervisor;
 pub mod task;
@@ -32,6 +37,7 @@ mod tests;
 mod work_cost;
 
 pub use command_run::{BlobReference, CommandEnd, CommandRun, RunComparison, TestStability};
+pub use control_plan::ControlKind;
 pub use diff::{ChangeKind, ChangedFile, Diff};
 pub use durable::{DECISION_POLL_INTERVAL, DurableHost, InProcessHost, STEP_SLICE, run_to_end};
 #[cfg(feature = "host")]

@@ -4,18 +4,21 @@
 //! time stamps, and all judged commands run there.
 
 mod anchor;
+mod anchor_review;
 mod clean_clone;
 mod command_runner;
 mod control;
 mod draft;
 mod evidence;
 mod judging;
+mod mutations;
 mod pending_messages;
 mod ports;
 mod recognition;
 mod review;
 #[cfg(test)]
 mod tests;
+mod variants;
 mod work;
 
 use std::collections::BTreeMap;

@@ -8,9 +8,6 @@ use crate::anchor::Anchor;
 use crate::contract::{AnchorPlan, CandidatePlan, Contract, PassCondition, TaskScope};
 use crate::results::ResultsFormat;
 
-/// Maximum size of a patch in a message, in bytes.
-const MAX_PATCH: usize = 100 << 10;
-
 /// Answer of a session that proposes an anchor.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct AnchorProposal {
@@ -19,6 +16,8 @@ pub(crate) struct AnchorProposal {
     pub(crate) results: Option<ResultsFormat>,
     #[serde(default)]
     pub(crate) report: Option<String>,
+    #[serde(default)]
+    pub(crate) regression: Vec<String>,
 }
 
 /// Answer of a session that reviews.
@@ -28,6 +27,28 @@ pub(crate) struct ReviewAnswer {
     pub(crate) findings: Vec<String>,
     #[serde(default)]
     pub(crate) remarks: String,
+    /// Findings about single candidates of a comparison.
+    #[serde(default)]
+    pub(crate) candidates: Vec<CandidateFindings>,
+    /// Candidates of a comparison, the best one first.
+    #[serde(default)]
+    pub(crate) ranking: Vec<usize>,
+}
+
+/// Findings about one candidate of a comparison.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct CandidateFindings {
+    pub(crate) candidate: usize,
+    #[serde(default)]
+    pub(crate) findings: Vec<String>,
+}
+
+/// A change in a comparison.
+#[derive(Clone, Debug)]
+pub(crate) struct ComparedChange {
+    pub(crate) candidate: usize,
+    pub(crate) patch: String,
+    pub(crate) evidence: String,
 }
 
 /// Returns the JSON Schema of a [`AnchorProposal`].
@@ -47,6 +68,11 @@ pub(crate) fn proposal_schema() -> Value {
                 "type": ["string", "null"],
                 "description": "File with the results, for junit",
             },
+            "regression": {
+                "type": "array",
+                "items": { "type": "string" },
+                "description": "Names of existing tests that matter for the goal",
+            },
         },
         "required": ["command", "results", "report"],
         "additionalProperties": false,
@@ -62,6 +88,37 @@ pub(crate) fn review_schema() -> Value {
                 "type": "array",
                 "items": { "type": "string" },
                 "description": "Faults that have to be mended before this is merged, each with its place; none if there are none",
+            },
+            "remarks": { "type": "string", "description": "Anything else, in a few sentences" },
+        },
+        "required": ["findings", "remarks"],
+        "additionalProperties": false,
+    })
+}
+
+/// Returns the JSON Schema of a [`ReviewAnswer`] about several candidates.
+pub(crate) fn comparison_schema() -> Value {
+    let findings = |description: &str| json!({ "type": "array", "items": { "type": "string" }, "description": description });
+    json!({
+        "type": "object",
+        "properties": {
+            "findings": findings("Faults that all candidates have, each with its place; empty without such faults"),
+            "candidates": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "candidate": { "type": "integer", "description": "Its number" },
+                        "findings": findings("Faults that have to be mended before it is merged, each with its place"),
+                    },
+                    "required": ["candidate", "findings"],
+                    "additionalProperties": false,
+                },
+            },
+            "ranking": {
+                "type": "array",
+                "items": { "type": "integer" },
+                "description": "Numbers of all candidates, the best one first",
             },
             "remarks": { "type": "string", "description": "Anything else, in a few sentences" },
         },
@@ -141,20 +198,55 @@ fn numbered(kind: &str, number: u32) -> String {
     if number > 1 { format!("{kind} {number}. ") } else { String::new() }
 }
 
-/// Returns a request for a review of a change that has its evidence.
+/// Returns a request for a review of a change that has its evidence. The patch fits a message.
 pub(crate) fn review(contract: &Contract, patch: &str, evidence: &str) -> String {
-    let shown = patch.get(..floor_char_boundary(patch, MAX_PATCH)).unwrap_or_default();
-    let mut text = format!(
+    format!(
         include_str!("../prompts/review.md"),
         goal = goal(contract),
         evidence = evidence,
-        fence = fence(shown),
-        patch = shown
-    );
-    if shown.len() < patch.len() {
-        text.push_str("\n(The rest is in the working tree.)\n");
+        fence = fence(patch),
+        patch = patch
+    )
+}
+
+/// Returns a request for a comparison of changes. `directory` has their whole patches.
+pub(crate) fn compare(contract: &Contract, directory: &str, changes: &[ComparedChange]) -> String {
+    let mut text =
+        format!(include_str!("../prompts/compare.md"), goal = goal(contract), directory = directory);
+    for ComparedChange { candidate, patch, evidence } in changes {
+        text.push_str(&format!(
+            include_str!("../prompts/compared_change.md"),
+            candidate = candidate,
+            evidence = evidence,
+            fence = fence(patch),
+            patch = patch
+        ));
     }
     text
+}
+
+/// Returns a request for a review of an anchor. `output` has the last lines of its run on the base.
+pub(crate) fn anchor_review(contract: &Contract, command: &str, patch: &str, output: &[String]) -> String {
+    let output: String =
+        output.iter().map(|line| format!("> {}\n", crate::names::escape_name(line))).collect();
+    format!(
+        include_str!("../prompts/anchor_review.md"),
+        goal = goal(contract),
+        command = crate::names::escape_name(command),
+        output = output,
+        fence = fence(patch),
+        patch = patch
+    )
+}
+
+/// Returns a request for a test that no candidate sees.
+pub(crate) fn hidden_anchor(contract: &Contract) -> String {
+    format!(include_str!("../prompts/hidden_anchor.md"), goal = goal(contract))
+}
+
+/// Returns the hidden test for a reviewer.
+pub(crate) fn hidden_test(patch: &str) -> String {
+    format!(include_str!("../prompts/hidden_test.md"), fence = fence(patch), patch = patch)
 }
 
 fn goal(contract: &Contract) -> String {
@@ -257,7 +349,10 @@ mod tests {
         - It must come to its assertion and fail there. An error of compilation, of an import or of what prepares the test does not count, and neither does a time-out.
         - It must fail in the same way each time, without a network and without the time of day.
         - If the project has no tests, write a script below `tests/` that exits with 1 while the goal is not reached, and with 0 afterwards.
+        - If the goal is about two directions, such as writing and reading, test a value that goes through both.
+        - Add no configuration of tests, such as `conftest.py`.
         - Your answer names the command that runs the new test and as little else as possible.
+        - It also names the existing tests that matter for the goal.
 
         An earlier proposal was refused:
         it passes
@@ -332,12 +427,5 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("\nThis was said or found before you began:\n- use integers\n"), "{text}");
-    }
-
-    #[test]
-    fn long_patches_are_cut_between_characters() {
-        let patch = "ä".repeat(MAX_PATCH);
-        let text = review(&contract(), &patch, "");
-        assert!(text.len() < MAX_PATCH + 2_000 && text.contains("The rest is in the working tree"));
     }
 }

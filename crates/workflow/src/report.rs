@@ -1,6 +1,7 @@
 //! Reports: the outcome of a task, its evidence, and its costs.
 
 mod html;
+mod strength;
 #[cfg(test)]
 mod tests;
 
@@ -37,7 +38,7 @@ pub struct TaskReport<'a> {
     outcome: Option<&'a TaskOutcome>,
     anchor: Option<&'a Anchor>,
     proposals: &'a [Vec<String>],
-    remarks: &'a [String],
+    remarks: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     judges: Option<&'a JudgingList>,
     candidates: Vec<CandidateReport<'a>>,
@@ -95,7 +96,7 @@ impl<'a> TaskReport<'a> {
             outcome: task.outcome(),
             anchor: task.anchor(),
             proposals: task.proposals(),
-            remarks: task.baseline().map(|baseline| baseline.remarks.as_slice()).unwrap_or_default(),
+            remarks: strength::remarks(task),
             judges: task.baseline().map(|baseline| &baseline.judges).filter(|judges| !judges.is_empty()),
             candidates: candidates.collect(),
             spent: task.spent(),
@@ -382,6 +383,7 @@ pub(crate) fn evidence(contract: &Contract, proof: &Proof) -> String {
 
 fn evidence_lines(contract: &Contract, proof: &Proof) -> Vec<ReportItem> {
     let mut lines: Vec<ReportItem> = anchor_line(contract, proof).into_iter().collect();
+    lines.extend(strength::strength_lines(proof));
     for check in proof.checks() {
         let mut line = ReportItem::default()
             .text("Check ")

@@ -1,8 +1,10 @@
 //! The runs of judged commands in the output of a step.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::command_run::CommandRun;
+use crate::evidence::CandidateFacts;
 use crate::task::StepOutput;
 
 /// Purpose of a judged command.
@@ -12,6 +14,10 @@ pub enum RunPurpose {
     Anchor,
     /// It is the anchor with a test that has to fail.
     Control,
+    /// It is the anchor without the sources of the change.
+    WithoutSources,
+    /// It is the anchor that candidates never see.
+    HiddenAnchor,
     /// It is the check of this name.
     Check(String),
 }
@@ -21,6 +27,8 @@ impl fmt::Display for RunPurpose {
         match self {
             Self::Anchor => f.write_str("anchor"),
             Self::Control => f.write_str("control"),
+            Self::WithoutSources => f.write_str("anchor without the sources"),
+            Self::HiddenAnchor => f.write_str("hidden anchor"),
             Self::Check(name) => write!(f, "check {name}"),
         }
     }
@@ -30,19 +38,64 @@ impl StepOutput {
     /// Returns the runs of judged commands, in order.
     #[must_use]
     pub fn command_runs(&self) -> Vec<(RunPurpose, &CommandRun)> {
-        let (anchor, control, checks) = match self {
-            Self::Baseline(baseline) => (None, None, Some(&baseline.checks)),
-            Self::Anchor(facts) => (Some(&facts.runs), None, None),
-            Self::Evidence(facts) => (Some(&facts.anchor), facts.control.as_ref(), Some(&facts.checks)),
-            Self::Work(_) | Self::Review(_) | Self::AtLimit { .. } | Self::Failed { .. } => {
-                (None, None, None)
+        match self {
+            Self::Baseline(baseline) => check_runs(&baseline.checks).collect(),
+            Self::Anchor(facts) => {
+                let hidden = facts.hidden.iter().flat_map(|hidden| &hidden.runs);
+                let hidden = hidden.map(|run| (RunPurpose::HiddenAnchor, run));
+                facts.runs.iter().map(|run| (RunPurpose::Anchor, run)).chain(hidden).collect()
             }
-        };
-        let anchor = anchor.into_iter().flatten().map(|run| (RunPurpose::Anchor, run));
-        let control = control.map(|control| (RunPurpose::Control, &control.run));
-        let checks = checks.into_iter().flatten();
-        let checks = checks
-            .flat_map(|(name, runs)| runs.iter().map(move |run| (RunPurpose::Check(name.clone()), run)));
-        anchor.chain(control).chain(checks).collect()
+            Self::Evidence(facts) => evidence_runs(facts),
+            Self::Work(_) | Self::Review(_) | Self::AtLimit { .. } | Self::Failed { .. } => Vec::new(),
+        }
+    }
+}
+
+fn evidence_runs(facts: &CandidateFacts) -> Vec<(RunPurpose, &CommandRun)> {
+    let anchor = facts.anchor.iter().map(|run| (RunPurpose::Anchor, run));
+    let controls = facts.control.iter().chain(&facts.controls);
+    let controls = controls.map(|control| (RunPurpose::Control, &control.run));
+    let reverted = facts.revert.iter().flat_map(|revert| &revert.runs);
+    let reverted = reverted.map(|run| (RunPurpose::WithoutSources, run));
+    let hidden = facts.hidden.iter().map(|run| (RunPurpose::HiddenAnchor, run));
+    anchor.chain(controls).chain(check_runs(&facts.checks)).chain(reverted).chain(hidden).collect()
+}
+
+fn check_runs(checks: &BTreeMap<String, Vec<CommandRun>>) -> impl Iterator<Item = (RunPurpose, &CommandRun)> {
+    checks.iter().flat_map(|(name, runs)| runs.iter().map(move |run| (RunPurpose::Check(name.clone()), run)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control_plan::ControlKind;
+    use crate::evidence::{ControlTest, RevertControl};
+    use crate::tests::facts::{diff, modified, plain};
+
+    #[test]
+    fn runs_of_evidence_have_their_purposes() {
+        let mut facts = CandidateFacts::from_diff(diff([modified("src/a.py", 1, 1)]));
+        let kind = ControlKind::Negated;
+        facts.anchor = vec![plain(0)];
+        facts.controls = vec![ControlTest { test: "new".to_owned(), run: plain(1), kind, line: 3 }];
+        facts.revert = Some(RevertControl { files: vec!["a.json".to_owned()], runs: vec![plain(2)] });
+        facts.hidden = vec![plain(3)];
+        facts.checks = [("tests".to_owned(), vec![plain(4)])].into();
+        let output = StepOutput::Evidence(Box::new(facts));
+        let shown: Vec<String> = output
+            .command_runs()
+            .iter()
+            .map(|(purpose, run)| format!("{purpose} {}", run.end.describe()))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "anchor exited with 0",
+                "control exited with 1",
+                "check tests exited with 4",
+                "anchor without the sources exited with 2",
+                "hidden anchor exited with 3",
+            ]
+        );
     }
 }

@@ -2,7 +2,7 @@
 //! and reads no clock, so that the same inputs lead to the same outcome in every process, with every host.
 //!
 //! ```text
-//!  baseline ─► anchor ─► candidate 0: work ─► evidence ─┬─► the best one: review ─► done
+//!  baseline ─► anchor ─► candidate 0: work ─► evidence ─┬─► all of them: review ──► done
 //!                 ▲  │   candidate 1: work ─► evidence ─┤                  │
 //!                 └──┘                ▲           │     │                  │
 //!                                     └───────────┘     │                  │
@@ -21,12 +21,12 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use self::candidate::{CandidateAttempt, ExternalFailure, TaskCandidate};
 pub use self::outcome::{AcceptedCandidate, BlockReason, LimitKind, TaskOutcome};
 pub use self::step::{
-    GateAnswer, ReviewFacts, StepId, StepKind, StepOrder, StepOutput, StepResult, TaskSignal, TaskStep,
-    WorkEnd, WorkFacts, WorkLimits,
+    ComparedCandidate, GateAnswer, ReviewFacts, StepId, StepKind, StepOrder, StepOutput, StepResult,
+    TaskSignal, TaskStep, WorkEnd, WorkFacts, WorkLimits,
 };
 use crate::anchor::{Anchor, AnchorProblem};
-use crate::contract::{AnchorPlan, Contract, ContractError, DecisionGate, PathRules};
-use crate::evidence::{Baseline, Finding, ProofStep, judge};
+use crate::contract::{AnchorPlan, Contract, ContractError, DecisionGate, OnWeakEvidence, PathRules};
+use crate::evidence::{Baseline, Finding, Proof, ProofStep, judge};
 use crate::ranking::{ProvedCandidate, rank_candidates};
 pub use crate::work_cost::WorkCost;
 
@@ -64,6 +64,8 @@ pub struct Task {
     rules: PathRules,
     baseline: Option<Baseline>,
     anchor: Option<Anchor>,
+    /// Second anchor, which ranks candidates and which they never see.
+    hidden_anchor: Option<Anchor>,
     /// Problems of each refused proposal.
     proposals: Vec<Vec<String>>,
     /// Decisions of users about the anchor and the result.
@@ -94,6 +96,7 @@ impl Task {
             rules,
             baseline: None,
             anchor: None,
+            hidden_anchor: None,
             proposals: Vec::new(),
             decisions: BTreeMap::new(),
             candidates,
@@ -126,6 +129,19 @@ impl Task {
     #[must_use]
     pub fn anchor(&self) -> Option<&Anchor> {
         self.anchor.as_ref()
+    }
+
+    /// Returns the second anchor, which ranks candidates and which they never see, if there is one.
+    #[must_use]
+    pub fn hidden_anchor(&self) -> Option<&Anchor> {
+        self.hidden_anchor.as_ref()
+    }
+
+    /// Returns whether the hidden anchor is doubtful, because all candidates with a proof fail it.
+    #[must_use]
+    pub fn is_hidden_doubtful(&self) -> bool {
+        let mut proofs = self.candidates.iter().filter_map(TaskCandidate::newest_proof).peekable();
+        proofs.peek().is_some() && proofs.all(|proof| proof.passes_hidden() == Some(false))
     }
 
     /// Returns the problems of each refused proposal of an anchor.
@@ -235,9 +251,11 @@ impl Task {
         if !steps.is_empty() {
             return only_steps(steps);
         }
+        if let Some(candidate) = self.candidate_to_review() {
+            return only_steps(vec![self.review_step(candidate)]);
+        }
         match self.best_candidate() {
-            Some(best) if self.needs_review(best) => only_steps(vec![self.review_step(best)]),
-            Some(_) => PendingWork { steps: Vec::new(), gate: self.open_gate(DecisionGate::Result) },
+            Some(best) => PendingWork { steps: Vec::new(), gate: self.result_gate(best) },
             None => PendingWork::default(),
         }
     }
@@ -248,6 +266,17 @@ impl Task {
 
     fn open_gate(&self, gate: DecisionGate) -> Option<DecisionGate> {
         (self.contract.gates.contains(&gate) && !self.decisions.contains_key(&gate)).then_some(gate)
+    }
+
+    /// Returns the gate of the result if the contract has it, or if it asks about weak evidence of this candidate.
+    fn result_gate(&self, candidate: usize) -> Option<DecisionGate> {
+        let proof = self.candidates.get(candidate).and_then(TaskCandidate::proof);
+        let asks = self.contract.evidence.on_weak == OnWeakEvidence::Ask && proof.is_some_and(Proof::is_weak);
+        let is_decided = self.decisions.contains_key(&DecisionGate::Result);
+        if asks && !is_decided {
+            return Some(DecisionGate::Result);
+        }
+        self.open_gate(DecisionGate::Result)
     }
 
     /// Returns the steps of candidates that are neither proved nor stopped.
@@ -360,10 +389,17 @@ impl Task {
     /// Returns the best of the proved candidates.
     #[must_use]
     pub fn best_candidate(&self) -> Option<usize> {
+        self.ranked_candidates().first().copied()
+    }
+
+    /// Returns the proved candidates, the best one first.
+    #[must_use]
+    pub fn ranked_candidates(&self) -> Vec<usize> {
         let proved = self.candidates.iter().enumerate().filter_map(|(candidate, state)| {
-            Some(ProvedCandidate { candidate, proof: state.proof()?, usd: state.work_usd() })
+            let compared = state.review().and_then(|review| review.rank);
+            Some(ProvedCandidate { candidate, proof: state.proof()?, compared, usd: state.work_usd() })
         });
-        rank_candidates(proved.collect()).first().copied()
+        rank_candidates(proved.collect())
     }
 
     /// Returns whether a task continues after a refusal with a message at this gate. Otherwise it ends, as it does without a
@@ -376,9 +412,19 @@ impl Task {
         }
     }
 
-    fn needs_review(&self, candidate: usize) -> bool {
-        self.contract.review.rounds > 0
-            && self.candidates.get(candidate).is_some_and(|state| state.review().is_none())
+    /// Returns the candidate that the next review is about. With several proved candidates, a review compares all of them,
+    /// and a candidate with a new attempt is compared again. A review without a comparison, as of earlier versions, accepts
+    /// the best candidate.
+    fn candidate_to_review(&self) -> Option<usize> {
+        if self.contract.review.rounds == 0 {
+            return None;
+        }
+        let ranked = self.ranked_candidates();
+        let review = |candidate: &usize| self.candidates.get(*candidate).and_then(TaskCandidate::review);
+        match review(ranked.first()?) {
+            Some(best) if best.rank.is_none() => None,
+            Some(_) | None => ranked.into_iter().find(|candidate| review(candidate).is_none()),
+        }
     }
 
     fn review_step(&self, candidate: usize) -> TaskStep {
@@ -400,7 +446,12 @@ impl Task {
             (StepKind::Anchor, StepOutput::Anchor(facts)) => match facts
                 .judge(&self.contract.anchor, &self.rules)
             {
-                Ok(anchor) => self.anchor = Some(anchor),
+                Ok(anchor) => {
+                    let hidden = facts.hidden.as_ref();
+                    self.hidden_anchor =
+                        hidden.and_then(|hidden| hidden.judge(&AnchorPlan::Test, &self.rules).ok());
+                    self.anchor = Some(anchor);
+                }
                 Err(problems) => self.refuse_anchor(problems.iter().map(AnchorProblem::to_string).collect()),
             },
             (StepKind::Anchor, StepOutput::Failed { reason, is_external: false }) => {
@@ -425,10 +476,11 @@ impl Task {
             StepOutput::Work(facts) => candidate.record_work(facts),
             StepOutput::Evidence(facts) => {
                 let baseline = self.baseline.clone().unwrap_or_default();
-                let verdict = judge(contract, rules, anchor, &baseline, &facts);
+                let verdict = judge(contract, rules, anchor, &baseline, &facts)
+                    .map(|proof| proof.with_hidden(self.hidden_anchor.as_ref(), &facts.hidden));
                 candidate.record_verdict(*facts, verdict, contract);
             }
-            StepOutput::Review(facts) => candidate.record_review(facts, contract),
+            StepOutput::Review(facts) => self.record_review(step, facts),
             StepOutput::Failed { reason, is_external } => {
                 let finding =
                     Finding { step: ProofStep::Work, what: format!("{} failed: {reason}", step.kind) };
@@ -436,6 +488,32 @@ impl Task {
                 candidate.record_failure(finding, failure, contract);
             }
             StepOutput::Baseline(_) | StepOutput::Anchor(_) | StepOutput::AtLimit { .. } => {}
+        }
+    }
+
+    /// Records a review of a candidate and, after a comparison, of the others. Only candidates with a proof count. Findings
+    /// send a candidate back, unless the comparison has a candidate without findings.
+    fn record_review(&mut self, step: &StepId, mut facts: ReviewFacts) {
+        let others = std::mem::take(&mut facts.others);
+        let mut reviews: Vec<(usize, ReviewFacts)> = Vec::new();
+        for ComparedCandidate { candidate, findings, rank } in others.clone() {
+            let is_proved = self.candidates.get(candidate).is_some_and(|other| other.proof().is_some());
+            if is_proved && step.candidate != Some(candidate) {
+                let review = ReviewFacts::new(facts.session.clone(), findings, "");
+                reviews.push((candidate, ReviewFacts { rank: Some(rank), ..review }));
+            }
+        }
+        let is_comparison = !reviews.is_empty();
+        facts.others = others;
+        reviews.extend(step.candidate.map(|candidate| (candidate, facts)));
+        let has_accepted = is_comparison && reviews.iter().any(|(_, review)| review.findings.is_empty());
+        for (candidate, review) in reviews {
+            let Some(candidate) = self.candidates.get_mut(candidate) else { continue };
+            if has_accepted && !review.findings.is_empty() {
+                candidate.record_rejection(review);
+            } else {
+                candidate.record_review(review, &self.contract);
+            }
         }
     }
 
@@ -482,7 +560,7 @@ impl Task {
         }
         match (gate, words) {
             (DecisionGate::Anchor, Some(words)) if self.is_changed_by_words(gate) => {
-                self.anchor = None;
+                (self.anchor, self.hidden_anchor) = (None, None);
                 self.refuse_anchor(vec![words]);
             }
             (DecisionGate::Result, Some(words)) if self.best_candidate().is_some() => {

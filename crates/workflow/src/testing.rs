@@ -239,6 +239,10 @@ pub(crate) fn anchor(code: i32) -> StepOutput {
         session: None,
         patch: None,
         control: None,
+        controls: Vec::new(),
+        review: None,
+        regression: Vec::new(),
+        hidden: None,
         files: vec![file],
         runs: vec![run(code, TestStatus::Failed); 3],
         failing_before: Default::default(),
@@ -260,6 +264,10 @@ pub(crate) fn evidence(lines: u64, code: i32) -> StepOutput {
         judging: None,
         secrets: vec![],
         control: None,
+        controls: Vec::new(),
+        revert: None,
+        mutants: Vec::new(),
+        hidden: Vec::new(),
         anchor: vec![run(0, TestStatus::Passed)],
         checks: [("tests".to_owned(), vec![plain(code)])].into(),
     }))
@@ -267,5 +275,5 @@ pub(crate) fn evidence(lines: u64, code: i32) -> StepOutput {
 
 pub(crate) fn review(findings: &[&str]) -> StepOutput {
     let findings = findings.iter().map(|finding| (*finding).to_owned()).collect();
-    StepOutput::Review(ReviewFacts { session: "r".to_owned(), findings, remarks: String::new() })
+    StepOutput::Review(ReviewFacts::new("r", findings, ""))
 }

@@ -177,7 +177,7 @@ fn a_goal_becomes_a_commit_with_evidence() {
     let sessions: Vec<Value> = serde_json::from_str(&sessions.stdout).unwrap();
     let mut ids: Vec<&str> = sessions.iter().map(|session| session["id"].as_str().unwrap()).collect();
     ids.sort_unstable();
-    let expected = ["0", "anchor", "review-0-1"].map(|name| format!("{id}-{name}"));
+    let expected = ["0", "anchor", "anchor-review-1", "review-0-1"].map(|name| format!("{id}-{name}"));
     assert_eq!(ids, expected, "the sessions of the task are kept, and the task is none");
 }
 

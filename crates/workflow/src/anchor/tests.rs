@@ -12,6 +12,10 @@ fn facts(runs: Vec<CommandRun>) -> AnchorFacts {
         session: None,
         patch: None,
         control: None,
+        controls: Vec::new(),
+        review: None,
+        regression: Vec::new(),
+        hidden: None,
         files: vec![added("tests/test_new.py", 8)],
         runs,
         failing_before: BTreeSet::from(["old".to_owned()]),
@@ -91,6 +95,14 @@ fn only_additions_to_test_files_are_taken() {
         with(vec![]),
         with(vec![added("src/lib.py", 3), added("tests/test_new.py", 3)]),
         with(vec![modified("tests/test_old.py", 5, 2)]),
+        with(vec![added("tests/conftest.py", 5), added("tests/test_new.py", 3)]),
+        AnchorFacts {
+            review: Some(AnchorReview {
+                session: "r".to_owned(),
+                findings: vec!["it tests a file".to_owned()],
+            }),
+            ..facts(failing())
+        },
         with(vec![modified("tests/test_old.py", 5, 0)]),
     ]
     .iter()
@@ -100,6 +112,8 @@ fn only_additions_to_test_files_are_taken() {
     it changes no file; expected a new test
     it changes `src/lib.py`; expected changes of test files only
     it changes `tests/test_old.py`, which was there before; expected new test files, or additions to them
+    it changes `tests/conftest.py`; expected tests, and no configuration of tests
+    its reviewer found: it tests a file
     anchor: {"new"}
     "#);
 }

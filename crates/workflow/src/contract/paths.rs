@@ -6,7 +6,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use thiserror::Error;
 
 use super::TaskScope;
-use crate::judging::{FileRole, JudgingRules, RoleTable};
+use crate::judging::{FileRole, JudgingRules, RoleTable, is_source};
 
 /// Invalid pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -74,6 +74,19 @@ impl PathRules {
     /// Returns whether a file is a lock file.
     pub(crate) fn is_lock(&self, path: &str) -> bool {
         self.role(path) == FileRole::Lock
+    }
+
+    /// Returns whether a file is a source by its name, and neither a test nor a manifest or settings.
+    pub(crate) fn is_source(&self, path: &str) -> bool {
+        is_source(self, path)
+    }
+
+    /// Returns whether a file has settings of runners, tools or builds by its name, whatever the scope lists.
+    pub(crate) fn is_configuration(&self, path: &str) -> bool {
+        matches!(
+            self.roles.role(path),
+            FileRole::Settings | FileRole::Manifest(_) | FileRole::ToolSettings(_)
+        )
     }
 
     /// Returns whether a file contains tests or their data.

@@ -10,11 +10,26 @@ pub const MAX_CHECK_RUNS: usize = 6;
 /// Time of a run of the checks above which controls run the anchor alone.
 pub const LONG_RUN: Duration = Duration::from_secs(300);
 
-/// Returns the number of runs in separate clones after `done` runs in one clone have differed. 0 if the limit leaves less than
-/// two, which cannot tell a flaky test from one that fails.
-pub(crate) fn plan_separate_runs(done: usize) -> usize {
-    let left = done.min(MAX_CHECK_RUNS.saturating_sub(done));
-    if left < 2 { 0 } else { left }
+/// Counter of the runs of a check for a candidate, on its change and on mutants of it: at most [`MAX_CHECK_RUNS`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RunCounter {
+    done: usize,
+}
+
+impl RunCounter {
+    /// Takes up to `wanted` of the runs that are left, and returns their number.
+    pub(crate) fn take(&mut self, wanted: usize) -> usize {
+        let taken = wanted.min(MAX_CHECK_RUNS.saturating_sub(self.done));
+        self.done += taken;
+        taken
+    }
+
+    /// Takes runs in separate clones after the runs in one clone have differed. Returns 0 if less than two are left, which
+    /// cannot tell a flaky test from one that fails.
+    pub(crate) fn take_separate(&mut self) -> usize {
+        let wanted = self.done.min(MAX_CHECK_RUNS.saturating_sub(self.done));
+        if wanted < 2 { 0 } else { self.take(wanted) }
+    }
 }
 
 impl Baseline {
@@ -35,7 +50,11 @@ mod tests {
     #[test]
     fn runs_of_a_check_have_a_limit() {
         for (done, expected) in [(1, 0), (2, 2), (3, 3), (4, 2), (5, 0), (6, 0), (10, 0)] {
-            assert_eq!(plan_separate_runs(done), expected, "{done}");
+            let mut counter = RunCounter::default();
+            assert_eq!(counter.take(done), done.min(MAX_CHECK_RUNS));
+            assert_eq!(counter.take_separate(), expected, "{done}");
+            let left = MAX_CHECK_RUNS.saturating_sub(done + expected);
+            assert_eq!((counter.take(9), counter.take(1)), (left, 0), "{done}");
         }
     }
 

@@ -1,5 +1,7 @@
 //! Evidence that is enough, and findings that keep an attempt from being done.
 
+mod controls;
+
 use super::*;
 use crate::anchor::AnchorFacts;
 use crate::contract::{AnchorPlan, PassCondition, TaskCheck, TaskScope};
@@ -17,19 +19,26 @@ fn rules(contract: &Contract) -> PathRules {
 }
 
 fn anchor() -> Anchor {
+    anchor_facts().judge(&AnchorPlan::Test, &PathRules::new(&TaskScope::default()).unwrap()).unwrap()
+}
+
+fn anchor_facts() -> AnchorFacts {
     let failing = || run(1, "-new");
-    let facts = AnchorFacts {
+    AnchorFacts {
         session: None,
         patch: None,
         control: None,
+        controls: Vec::new(),
+        review: None,
+        regression: Vec::new(),
+        hidden: None,
         command: "make anchor".to_owned(),
         results: Some(ResultsFormat::Tap),
         report: None,
         files: vec![added("tests/test_new.py", 3)],
         runs: vec![failing(), failing(), failing()],
         failing_before: Default::default(),
-    };
-    facts.judge(&AnchorPlan::Test, &PathRules::new(&TaskScope::default()).unwrap()).unwrap()
+    }
 }
 
 fn baseline(words: &str) -> Baseline {
@@ -45,6 +54,10 @@ fn baseline(words: &str) -> Baseline {
 fn done() -> CandidateFacts {
     CandidateFacts {
         control: None,
+        controls: Vec::new(),
+        revert: None,
+        mutants: Vec::new(),
+        hidden: Vec::new(),
         diff: diff([modified("src/sums.py", 2, 1)]),
         not_applied: None,
         protected: vec![],

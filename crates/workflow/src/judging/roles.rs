@@ -104,6 +104,7 @@ const SETTINGS: &[&str] = &[
     "**/.swcrc",
     "**/{jest,vite,vitest,playwright,cypress,ava}.config.*",
     "**/jest.setup.*",
+    "**/setupTests.{js,jsx,ts,tsx}",
     "**/vitest.{setup,workspace}.*",
     "**/karma.conf.*",
     "**/.taprc",

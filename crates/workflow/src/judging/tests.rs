@@ -114,11 +114,25 @@ fn roles_that_an_anchor_may_add_have_no_settings() {
         ("tests/test_a.py", true),
         ("tests/fixtures/a/package.json", true),
         ("src/__snapshots__/a.snap", true),
+        ("tests/data/rates.toml", true),
+        ("tests/a.test.js", true),
+        ("tests/high.c", true),
         ("tests/conftest.py", false),
         ("tests/pytest.ini", false),
         ("src/a.py", false),
     ] {
         assert_eq!(rules.is_test(path), expected, "{path}");
+    }
+    for path in [
+        "tests/conftest.py",
+        "pytest.ini",
+        "tests/.babelrc",
+        "a/vitest.config.ts",
+        "src/setupTests.js",
+        "package.json",
+        "x.pth",
+    ] {
+        assert!(rules.is_configuration(path) && !rules.is_test(path), "{path}");
     }
 }
 

@@ -19,40 +19,61 @@ impl RunningStep<'_> {
     ) -> Result<StepOutput, StepError> {
         let base = self.repository.base().to_owned();
         let mut facts = match &self.contract().anchor {
-            AnchorPlan::Command { command, results, report } => AnchorFacts {
-                command: command.clone(),
-                results: *results,
-                report: report.clone(),
-                session: None,
-                patch: None,
-                control: None,
-                files: Vec::new(),
-                runs: Vec::new(),
-                failing_before: Default::default(),
-            },
+            AnchorPlan::Command { command, results, report } => {
+                AnchorFacts::from_command(command.clone(), *results, report.clone())
+            }
             AnchorPlan::Test | AnchorPlan::None { .. } => {
-                self.propose_anchor(&base, feedback, limits).await?
+                let message = prompts::anchor(self.contract(), self.step.attempt, feedback);
+                self.propose_anchor(&base, AnchorSession::Anchor, message, limits).await?
             }
         };
+        let commit = self.run_anchor_on_base(&base, &mut facts).await?;
+        self.add_controls(&commit, &mut facts).await?;
+        let is_sound = facts.judge(&self.contract().anchor, self.task.rules()).is_ok();
+        if is_sound && facts.patch.is_some() && self.contract().review.rounds > 0 {
+            facts.review = Some(self.review_anchor(&facts, limits).await?);
+        }
+        let is_accepted = facts.judge(&self.contract().anchor, self.task.rules()).is_ok();
+        if is_accepted && self.contract().has_hidden_anchor() {
+            facts.hidden = self.find_hidden_anchor(&base, limits).await?.map(Box::new);
+        }
+        Ok(StepOutput::Anchor(Box::new(facts)))
+    }
+
+    /// Runs a proposed anchor on the base, and recognizes its results. Returns the commit that has it.
+    pub(super) async fn run_anchor_on_base(
+        &self,
+        base: &str,
+        facts: &mut AnchorFacts,
+    ) -> Result<String, StepError> {
         let commit = match &facts.patch {
-            None => base.clone(),
-            Some(patch) => self.repository.commit_patch(&base, &self.read_blob(patch).await?).await?,
+            None => base.to_owned(),
+            Some(patch) => self.repository.commit_patch(base, &self.read_blob(patch).await?).await?,
         };
-        self.run_proposed_anchor(&mut facts, &commit).await?;
-        let spec = CommandSpec::new(&facts.command).with_results(facts.results, facts.report.as_deref());
+        self.run_proposed_anchor(facts, &commit).await?;
         if facts.patch.is_some() {
             // Tests of the same command that fail without the patch prove nothing.
-            let clean = CleanClone::create(self, &base).await?;
+            let spec = CommandSpec::new(&facts.command).with_results(facts.results, facts.report.as_deref());
+            let clean = CleanClone::create(self, base).await?;
             let before = RunComparison::compare(&clean.run_in_clean_clone(self, spec, 1).await?);
             facts.failing_before = [TestStability::Fails, TestStability::Breaks]
                 .into_iter()
                 .flat_map(|stability| before.tests_with(stability).map(str::to_owned).collect::<Vec<_>>())
                 .collect();
         }
-        if facts.results.is_some() {
-            facts.control = self.find_control_file(&commit, spec, &facts.files).await?;
+        Ok(commit)
+    }
+
+    /// Finds the controls of an anchor that has run: variants of its test, or else an unconditional one.
+    async fn add_controls(&self, commit: &str, facts: &mut AnchorFacts) -> Result<(), StepError> {
+        let (command, report) = (facts.command.clone(), facts.report.clone());
+        let spec = CommandSpec::new(&command).with_results(facts.results, report.as_deref());
+        if let Some((file, controls)) = self.find_controls(commit, spec, facts).await? {
+            (facts.control, facts.controls) = (Some(file), controls);
+        } else if facts.results.is_some() {
+            facts.control = self.find_control_file(commit, spec, &facts.files).await?;
         }
-        Ok(StepOutput::Anchor(Box::new(facts)))
+        Ok(())
     }
 
     /// Finds a file of the anchor in which a control runs and fails.
@@ -69,17 +90,18 @@ impl RunningStep<'_> {
     }
 
     /// Runs a session that proposes an anchor.
-    async fn propose_anchor(
+    pub(super) async fn propose_anchor(
         &mut self,
         base: &str,
-        feedback: Option<&str>,
+        session: AnchorSession,
+        message: String,
         limits: WorkLimits,
     ) -> Result<AnchorFacts, StepError> {
-        let workspace = self.performer.create_workspace("anchor").await?;
+        let workspace = self.performer.create_workspace(session.name()).await?;
         self.ensure_clone(&workspace, base, None).await?;
-        let message = prompts::anchor(self.contract(), self.step.attempt, feedback);
         let plan = CandidatePlan::default();
         let mut assignment = self.create_assignment(&workspace, message, &plan, limits);
+        assignment.session = format!("{}-{}", self.performer.task, session.name());
         assignment.answer = Some(prompts::proposal_schema());
         let session = assignment.session.clone();
         let worked = self.run_session(assignment).await?;
@@ -88,15 +110,29 @@ impl RunningStep<'_> {
             .map_err(|error| StepError::Other(format!("cannot parse the session's answer: {error}")))?;
         let diff = self.repository.diff(&workspace.root, base, self.performer.blobs.as_ref()).await?;
         Ok(AnchorFacts {
-            command: proposal.command,
-            results: proposal.results,
-            report: proposal.report,
             session: Some(session),
             patch: Some(diff.patch),
-            control: None,
             files: diff.files,
-            runs: Vec::new(),
-            failing_before: Default::default(),
+            regression: proposal.regression,
+            ..AnchorFacts::from_command(proposal.command, proposal.results, proposal.report)
         })
+    }
+}
+
+/// Session that writes a test.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum AnchorSession {
+    Anchor,
+    /// It writes a second test, which candidates never see.
+    Hidden,
+}
+
+impl AnchorSession {
+    /// Returns the name of its workspace, and the end of its id.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Anchor => "anchor",
+            Self::Hidden => "hidden-anchor",
+        }
     }
 }

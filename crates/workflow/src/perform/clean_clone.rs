@@ -5,6 +5,7 @@ use pintle_env::EnvError;
 use super::command_runner::{CommandRunner, CommandSpec};
 use super::{RunningStep, StepError, control};
 use crate::command_run::{CommandRun, RunComparison, TestStability};
+use crate::control_plan::ControlKind;
 use crate::evidence::ControlTest;
 use crate::repository::remove_directory;
 use crate::session_runner::Workspace;
@@ -117,7 +118,39 @@ impl CleanClone {
             return clean.remove_after(running, appended.map(|_| None)).await;
         }
         let runs = clean.run_in_clean_clone(running, spec, 1).await?;
-        Ok(runs.into_iter().next().map(|run| ControlTest { test, run }))
+        let control = |run| ControlTest { test, run, kind: ControlKind::Unconditional, line: 0 };
+        Ok(runs.into_iter().next().map(control))
+    }
+
+    /// Runs a command once in a new clone of a commit in which a file has another text.
+    pub(super) async fn run_with_file(
+        running: &RunningStep<'_>,
+        commit: &str,
+        spec: CommandSpec<'_>,
+        file: &str,
+        text: &str,
+    ) -> Result<Option<CommandRun>, StepError> {
+        let clean = Self::create(running, commit).await?;
+        let path = clean.workspace.root.join(file);
+        if let Err(error) = running.performer.machine.write(&path, text.as_bytes()).await {
+            return clean.remove_after(running, Err(error.into())).await;
+        }
+        clean.run_prepared(running, spec).await
+    }
+
+    /// Prepares the clone, runs a command once, and removes the clone. Returns `None` if the preparation fails.
+    pub(super) async fn run_prepared(
+        self,
+        running: &RunningStep<'_>,
+        spec: CommandSpec<'_>,
+    ) -> Result<Option<CommandRun>, StepError> {
+        let seen = self.run_if_prepared(running, spec, 1).await;
+        let seen = match seen {
+            Ok(runs) => Ok(runs.into_iter().next()),
+            Err(StepError::Other(_)) => Ok(None),
+            Err(error) => Err(error),
+        };
+        self.remove_after(running, seen).await
     }
 
     /// Appends text to a file of the clone. Returns `false` if the candidate has removed the file.

@@ -1,13 +1,16 @@
 //! Runs judged commands: the checks on the base, and the anchor and the checks on the change of a candidate.
 
+use std::collections::BTreeMap;
+
 use super::clean_clone::{CleanClone, differ};
 use super::command_runner::CommandSpec;
 use super::recognition::RecognizedRuns;
 use super::{RunningStep, StepError};
 use crate::anchor::{ANCHOR_RUNS, Anchor};
 use crate::command_run::CommandRun;
+use crate::contract::TaskCheck;
 use crate::diff::{ChangeKind, ChangedFile, Diff};
-use crate::evidence::{Baseline, CandidateFacts, MAX_CHECK_RUNS, is_passing, plan_separate_runs};
+use crate::evidence::{Baseline, CandidateFacts, RunCounter, is_passing, judge};
 use crate::judging::JudgingFacts;
 use crate::repository::RepositoryError;
 use crate::secrets;
@@ -69,37 +72,75 @@ impl RunningStep<'_> {
         facts.judging = Some(judging);
         facts.secrets = secrets::find_in_patch(&patch, &self.performer.secrets);
         if let Some(anchor) = self.task.anchor() {
-            facts.anchor = self.run_anchor(&commit, CommandSpec::from(anchor), &mut facts).await?;
-            let control = anchor.control().filter(|_| is_passing(anchor, &facts.anchor));
-            if let Some(file) = control {
-                facts.control =
-                    CleanClone::run_control(self, &commit, CommandSpec::from(anchor), file).await?;
+            facts.anchor = self.run_anchor_on_change(&commit, CommandSpec::from(anchor), &mut facts).await?;
+            let is_passing = is_passing(anchor, &facts.anchor);
+            if is_passing && anchor.controls().is_empty() {
+                if let Some(file) = anchor.control() {
+                    let spec = CommandSpec::from(anchor);
+                    facts.control = CleanClone::run_control(self, &commit, spec, file).await?;
+                }
+            } else if is_passing {
+                facts.controls = self.run_controls(&commit, anchor).await?;
             }
         }
+        let mut counters: BTreeMap<&str, RunCounter> = BTreeMap::new();
         for check in &self.contract().checks {
-            let recognized = self.task.baseline().and_then(|baseline| baseline.recognized.get(&check.name));
-            let spec = CommandSpec::from(check).with_recognized(recognized);
-            let times = MAX_CHECK_RUNS.min(check.runs as usize);
-            let seen = self.run_check(&commit, spec, times, &mut facts).await?;
+            let counter = counters.entry(check.name.as_str()).or_default();
+            let (spec, times) = (self.check_spec(check), check.runs as usize);
+            let seen = self.run_check(&commit, spec, times, counter, &mut facts).await?;
             facts.checks.insert(check.name.clone(), seen);
+        }
+        if self.has_proof(&facts) {
+            self.examine_proof(&start, &commit, &patch, &mut facts, &mut counters).await?;
         }
         Ok(StepOutput::Evidence(Box::new(facts)))
     }
 
     /// Runs the anchor. The last run is at another path and without variables of the task.
-    async fn run_anchor(
+    async fn run_anchor_on_change(
         &self,
         commit: &str,
         spec: CommandSpec<'_>,
         facts: &mut CandidateFacts,
     ) -> Result<Vec<CommandRun>, StepError> {
-        let mut seen = self.run_check(commit, spec, ANCHOR_RUNS - 1, facts).await?;
+        let mut seen =
+            self.run_check(commit, spec, ANCHOR_RUNS - 1, &mut RunCounter::default(), facts).await?;
         if facts.not_applied.is_none() {
             let clean = CleanClone::create_elsewhere(self, commit).await?;
             let last = self.run_check_at(&clean, commit, spec, 1, facts).await;
             seen.extend(clean.remove_after(self, last).await?);
         }
         Ok(seen)
+    }
+
+    /// Returns a check with its results, which may have been recognized on the base.
+    pub(super) fn check_spec<'b>(&'b self, check: &'b TaskCheck) -> CommandSpec<'b> {
+        let recognized = self.task.baseline().and_then(|baseline| baseline.recognized.get(&check.name));
+        CommandSpec::from(check).with_recognized(recognized)
+    }
+
+    fn has_proof(&self, facts: &CandidateFacts) -> bool {
+        let baseline = self.task.baseline().cloned().unwrap_or_default();
+        judge(self.contract(), self.task.rules(), self.task.anchor(), &baseline, facts).is_ok()
+    }
+
+    /// Collects the evidence that only a candidate with a proof needs: runs without its sources, mutants of its changed
+    /// lines, and the hidden anchor.
+    async fn examine_proof(
+        &self,
+        start: &str,
+        commit: &str,
+        patch: &[u8],
+        facts: &mut CandidateFacts,
+        counters: &mut BTreeMap<&str, RunCounter>,
+    ) -> Result<(), StepError> {
+        let Some(anchor) = self.task.anchor() else { return Ok(()) };
+        facts.revert = self.run_revert_control(start, commit, anchor, facts).await?;
+        if self.has_proof(facts) {
+            facts.mutants = self.run_mutants(commit, patch, anchor, &facts.diff, counters).await?;
+            facts.hidden = self.run_hidden_anchor(commit).await?;
+        }
+        Ok(())
     }
 
     /// Runs a command in a separate clean clone. In a shared clone, an earlier command could change files that are not
@@ -109,13 +150,14 @@ impl RunningStep<'_> {
         commit: &str,
         spec: CommandSpec<'_>,
         times: usize,
+        counter: &mut RunCounter,
         facts: &mut CandidateFacts,
     ) -> Result<Vec<CommandRun>, StepError> {
-        let seen = self.run_check_once(commit, spec, times, facts).await?;
+        let seen = self.run_check_once(commit, spec, counter.take(times), facts).await?;
         if !differ(&seen) {
             return Ok(seen);
         }
-        let separate = plan_separate_runs(times);
+        let separate = counter.take_separate();
         if separate == 0 {
             return Ok(seen);
         }

@@ -182,11 +182,7 @@ fn page_of_success(hostile: &Hostile<'_>) -> String {
     contract.checks = vec![TaskCheck::new("tests", hostile.found)];
     contract.goal = hostile.goal.to_owned();
     let task = played(contract, |step| match step.id.kind {
-        StepKind::Review => StepOutput::Review(ReviewFacts {
-            session: "r".to_owned(),
-            findings: Vec::new(),
-            remarks: hostile.said.to_owned(),
-        }),
+        StepKind::Review => StepOutput::Review(ReviewFacts::new("r", Vec::new(), hostile.said)),
         kind @ (StepKind::Baseline | StepKind::Anchor | StepKind::Work | StepKind::Evidence) => {
             successful_output(kind)
         }

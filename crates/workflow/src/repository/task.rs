@@ -156,6 +156,27 @@ impl TaskRepository {
         Ok(names(&listing).map(|name| String::from_utf8_lossy(name).into_owned()).collect())
     }
 
+    /// Returns the patch between two commits, for these files only.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`].
+    pub(crate) async fn patch_of_files(
+        &self,
+        from: &str,
+        to: &str,
+        files: &[String],
+    ) -> Result<Vec<u8>, RepositoryError> {
+        let paths: Vec<String> = files.iter().map(|file| format!(":(literal){file}")).collect();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let arguments = [
+            &pintle_env::Git::DIFF[..],
+            &["--patch", "--binary", "--full-index", from, to, "--"],
+            paths.as_slice(),
+        ];
+        Ok(self.git().bytes(&arguments.concat(), None).await?)
+    }
+
     /// Returns the text of a file of a commit. `None` if there is no such file, or if it is no UTF-8.
     ///
     /// # Errors

@@ -93,6 +93,11 @@ impl TaskCandidate {
         attempt.verdict.as_ref()?.as_ref().ok()
     }
 
+    /// Returns the proof of its newest attempt, also after the attempt was sent back.
+    pub(super) fn newest_proof(&self) -> Option<&Proof> {
+        self.attempts.last()?.verdict.as_ref()?.as_ref().ok()
+    }
+
     /// Returns its newest changes.
     #[must_use]
     pub fn diff(&self) -> Option<&Diff> {
@@ -256,6 +261,14 @@ impl TaskCandidate {
         if let Some(newest) = self.attempts.last_mut() {
             newest.sent_back = findings;
         }
+    }
+
+    /// Records findings of a comparison in which another candidate has none, and stops.
+    pub(super) fn record_rejection(&mut self, facts: ReviewFacts) {
+        if let Some(newest) = self.attempts.last_mut() {
+            newest.review = Some(facts);
+        }
+        self.stop("the comparison prefers another candidate");
     }
 
     /// Sends it back with the message of a user.

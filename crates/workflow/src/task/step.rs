@@ -203,6 +203,23 @@ pub struct ReviewFacts {
     /// Remarks of the reviewer.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub remarks: String,
+    /// Place among the compared candidates, from 0 for the best one. `None` if nothing was compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
+    /// The other candidates of a comparison.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<ComparedCandidate>,
+}
+
+/// Another candidate of a comparison.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComparedCandidate {
+    /// Its number, from 0.
+    pub candidate: usize,
+    /// Faults that have to be fixed.
+    pub findings: Vec<String>,
+    /// Its place, from 0 for the best one.
+    pub rank: u32,
 }
 
 /// Signal of a user to a task.
@@ -237,6 +254,15 @@ pub struct GateAnswer {
     /// Required changes. A refusal without them ends the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
+}
+
+impl ReviewFacts {
+    /// Creates a review of one candidate.
+    #[must_use]
+    pub fn new(session: impl Into<String>, findings: Vec<String>, remarks: impl Into<String>) -> Self {
+        let (session, remarks) = (session.into(), remarks.into());
+        Self { session, findings, remarks, rank: None, others: Vec::new() }
+    }
 }
 
 impl TaskStep {

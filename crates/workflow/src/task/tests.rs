@@ -2,6 +2,8 @@
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "each test is about some kinds of steps")]
 
+mod comparison;
+
 use proptest::prelude::*;
 
 use super::*;

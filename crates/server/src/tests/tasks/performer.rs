@@ -68,7 +68,7 @@ impl Scripted {
             StepKind::Review => {
                 let is_first = (step.candidate, step.attempt) == (Some(0), 1);
                 let findings = is_first.then(|| "a fault".to_owned()).into_iter().collect();
-                StepOutput::Review(ReviewFacts { session, findings, remarks: String::new() })
+                StepOutput::Review(ReviewFacts::new(session, findings, ""))
             }
         }
     }

@@ -2,13 +2,13 @@
 
 use pintle_test_conditions::SerialisedValues;
 
-use crate::contract::{AnchorPlan, Contract, DecisionGate, PassCondition};
+use crate::contract::{AnchorPlan, Contract, DecisionGate, EvidencePlan, PassCondition};
 use crate::evidence::{Finding, ProofStep};
 use crate::local::PostedSignal;
 use crate::local::journal_line::{ContractLine, InputLine};
 use crate::results::{ResultsFormat, TestStatus};
 use crate::task::{StepId, StepKind, StepOutput, TaskInput, TaskSignal, WorkEnd};
-use crate::{ChangeKind, CommandEnd, StepProgress, TaskEnd, TaskStatus, TestStability};
+use crate::{ChangeKind, CommandEnd, ControlKind, StepProgress, TaskEnd, TaskStatus, TestStability};
 
 #[test]
 fn serialised_names_are_those_of_the_fixture() {
@@ -37,5 +37,7 @@ fn serialised_names_are_those_of_the_fixture() {
     values.check_variants::<TaskStatus>("states of tasks", None);
     values.check_variants::<TaskEnd>("ends of tasks", None);
     values.check_variants::<StepProgress>("progress of steps", None);
+    values.check_variants::<ControlKind>("kinds of controls", None);
+    values.check::<EvidencePlan>("additional evidence");
     values.finish();
 }

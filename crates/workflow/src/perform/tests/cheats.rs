@@ -214,7 +214,7 @@ const RUNNERS_FOOLED: [Cheat; 16] = [
         "prints that all passed, and ends the runner",
         "printf 'print(\"1..1\")\\nprint(\"ok 1 - test_negative.test_negative\", flush=True)\\nimport os; os._exit(0)\\n' >>src/sums.py",
         &[
-            "anchor: the control, a test that must fail, does not fail",
+            "anchor: its test with a changed expected value does not fail",
             "check tests: `test_sums.test_positive`, `test_sums.test_zero` passed before and does not run any more",
         ],
     ),
@@ -231,7 +231,7 @@ const RUNNERS_FOOLED: [Cheat; 16] = [
     sampled(
         "takes over the runner",
         "printf 'import builtins, sys\\nreal = print\\nbuiltins.print = lambda *words: real(*[\"ok\" if word == \"not ok\" else word for word in words])\\nleave = sys.exit\\nsys.exit = lambda code=0: leave(0)\\n' >>src/sums.py",
-        &["anchor: the control, a test that must fail, does not fail"],
+        &["anchor: its test with a changed expected value does not fail"],
     ),
     sampled(
         "kills the runner",

@@ -172,7 +172,12 @@ impl SessionScripts {
             "command": "python3 tests/run.py tests/test_negative.py", "results": "tap", "report": null,
         });
         let write = format!("cat >tests/test_negative.py <<'END'\n{ANCHOR}END");
-        Self::default().with_session("anchor", &write, Some(answer))
+        let review = json!({ "findings": [], "remarks": "" });
+        Self::default().with_session("anchor", &write, Some(answer)).with_session(
+            "anchor-review-1",
+            "true",
+            Some(review),
+        )
     }
 
     /// Adds work of a session.
@@ -324,6 +329,16 @@ impl Project {
 
     /// Runs a task to its end, and returns how it ended with its state.
     pub(super) async fn run(&self, contract: Contract, scripted: SessionScripts) -> (TaskOutcome, Task) {
+        let (outcome, task, _) = self.run_with_messages(contract, scripted).await;
+        (outcome, task)
+    }
+
+    /// Runs a task to its end, and also returns the messages to its sessions, each with the session.
+    pub(super) async fn run_with_messages(
+        &self,
+        contract: Contract,
+        scripted: SessionScripts,
+    ) -> (TaskOutcome, Task, Vec<(String, String)>) {
         let (store, id) = (MemoryStore::new(), SessionId::new("t"));
         let scripted = Arc::new(scripted);
         let mut host = LocalTaskHost::create(&store, id.clone(), contract.clone()).await.unwrap();
@@ -332,6 +347,7 @@ impl Project {
         drop(host);
         Performer::clean(performer.as_ref(), &contract).await.unwrap();
         assert!(!self.directory.path().join("task").exists(), "nothing is left");
-        (outcome, read_task(&store, &id).await.unwrap())
+        let messages = scripted.messages.lock().unwrap().clone();
+        (outcome, read_task(&store, &id).await.unwrap(), messages)
     }
 }

@@ -87,10 +87,10 @@ async fn findings_send_a_candidate_back() {
     ");
     let messages = scripted.messages.lock().unwrap().clone();
     let sessions: Vec<&str> = messages.iter().map(|(session, _)| session.as_str()).collect();
-    assert_eq!(sessions, ["anchor", "0", "0", "review-0-2", "0", "review-0-3"]);
-    assert!(messages[2].1.contains("`test_negative.test_negative` fails still"), "{}", messages[2].1);
-    assert!(messages[3].1.contains("+    return a + b"), "the reviewer sees the diff: {}", messages[3].1);
-    assert!(messages[4].1.contains("say what it is"), "{}", messages[4].1);
+    assert_eq!(sessions, ["anchor", "anchor-review-1", "0", "0", "review-0-2", "0", "review-0-3"]);
+    assert!(messages[3].1.contains("`test_negative.test_negative` fails still"), "{}", messages[3].1);
+    assert!(messages[4].1.contains("+    return a + b"), "the reviewer sees the diff: {}", messages[4].1);
+    assert!(messages[5].1.contains("say what it is"), "{}", messages[5].1);
 }
 
 #[tokio::test]
@@ -626,8 +626,8 @@ async fn a_session_that_ends_with_an_error_is_paid_for() {
     // The first session costs 10 tokens, and so does each other one.
     for (session, tokens, expected) in [
         ("anchor", 10, "The step anchor-1 failed: overloaded"),
-        ("0", 20, "The step work-0-1 failed: overloaded"),
-        ("review-0-1", 30, "The step review-0-1 failed: overloaded"),
+        ("0", 30, "The step work-0-1 failed: overloaded"),
+        ("review-0-1", 40, "The step review-0-1 failed: overloaded"),
     ] {
         let answer = json!({"findings": [], "remarks": ""});
         let mut scripted = SessionScripts::new().with_session("0", RIGHT, None).with_session(
