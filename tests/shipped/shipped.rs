@@ -13,6 +13,7 @@ mod counts;
 mod demo;
 mod editor;
 mod embedded_host;
+mod eval;
 mod exec;
 mod files;
 mod first_request;
