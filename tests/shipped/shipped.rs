@@ -14,6 +14,7 @@ mod counts;
 mod demo;
 mod editor;
 mod embedded_host;
+mod eval;
 mod exec;
 mod files;
 mod first_request;

@@ -11,6 +11,8 @@ mod config;
 mod confinement;
 mod conversation;
 mod error_format;
+#[cfg(feature = "eval")]
+mod eval;
 mod first_contact;
 mod grants;
 #[cfg(any(feature = "acp", feature = "server", feature = "task"))]
@@ -57,6 +59,11 @@ pub(crate) use self::config::{ConfigArgs, ConfigCommand, ConfigurationArgs, Edit
 pub(crate) use self::confinement::ConfinementArgs;
 pub(crate) use self::conversation::ConversationArgs;
 pub(crate) use self::error_format::ErrorFormat;
+#[cfg(feature = "eval")]
+pub(crate) use self::eval::{
+    EvalArgs, EvalCommand, EvalExportFormat, EvalReportFormat, ExportEvalArgs, ReportEvalArgs, RunEvalArgs,
+    VerifyEvalArgs,
+};
 pub(crate) use self::first_contact::{DoctorArgs, LoginArgs, LogoutArgs, ManArgs};
 pub(crate) use self::grants::{GrantsArgs, GrantsCommand, RevokeArgs};
 #[cfg(any(feature = "restate", feature = "server"))]
@@ -190,6 +197,10 @@ pub(crate) enum Command {
     #[cfg(feature = "task")]
     #[command(after_help = exit::TABLE)]
     Worker(Box<WorkerArgs>),
+    /// Measure agents on suites with hidden tests
+    #[cfg(feature = "eval")]
+    #[command(after_help = exit::TABLE)]
+    Eval(EvalArgs),
 }
 
 impl Command {

@@ -13,6 +13,8 @@ mod completions;
 mod config;
 mod demo;
 mod doctor;
+#[cfg(feature = "eval")]
+mod eval;
 mod grants;
 mod login;
 mod man;
@@ -113,6 +115,8 @@ async fn dispatch(arguments: Arguments, process_env: &ProcessEnv) -> Result<Exit
         Command::Task(args) => box_future(|| task::task(args, process_env)).await?,
         #[cfg(feature = "task")]
         Command::Worker(args) => box_future(|| worker::run_worker(*args, process_env)).await?,
+        #[cfg(feature = "eval")]
+        Command::Eval(args) => box_future(|| eval::eval(args, process_env)).await?,
     };
     Ok(exit)
 }

@@ -54,11 +54,20 @@ pub(crate) async fn complete(
 }
 
 async fn complete_ask(args: &mut AskArgs, process_env: &ProcessEnv) -> Result<(), Failure> {
-    let mut spec = PartialSpec::default();
-    args.model.set(&mut spec);
-    let resolved = resolve(here(process_env), args.configuration, spec, process_env).await?;
-    args.model = ModelArgs::from_resolved(&resolved)?;
+    args.model = resolve_model(&args.model, args.configuration, process_env).await?;
     Ok(())
+}
+
+/// Returns the flags of a model with the settings of the configuration.
+pub(crate) async fn resolve_model(
+    args: &ModelArgs,
+    configuration: ConfigurationArgs,
+    process_env: &ProcessEnv,
+) -> Result<ModelArgs, Failure> {
+    let mut spec = PartialSpec::default();
+    args.set(&mut spec);
+    let resolved = resolve(here(process_env), configuration, spec, process_env).await?;
+    ModelArgs::from_resolved(&resolved)
 }
 
 async fn complete_tools(

@@ -358,7 +358,7 @@ impl ProcessEnv {
     }
 
     /// Returns a builder for a local environment of programs that run outside of the sandbox.
-    pub(crate) fn unsandboxed_builder(&self, directory: &Path) -> LocalEnvironmentBuilder {
+    pub fn unsandboxed_builder(&self, directory: &Path) -> LocalEnvironmentBuilder {
         LocalEnvironment::builder(directory).host_env(self.unsandboxed_variables(Some(directory)))
     }
 

@@ -55,6 +55,11 @@ const ARROWS: &[Arrows] = &[
         to_in_tests: &["pintle-test-conditions"],
     },
     Arrows {
+        from: "pintle-eval",
+        to: &["pintle-env", "pintle-host", "pintle-llm", "pintle-workflow"],
+        to_in_tests: &["pintle-test-conditions"],
+    },
+    Arrows {
         from: "pintle-restate",
         to: &["pintle-store", "pintle-workflow"],
         to_in_tests: &["pintle-test-conditions", "pintle-postgres"],
@@ -177,6 +182,7 @@ const LIBRARIES: &[&str] = &[
     "pintle-client",
     "pintle-compat",
     "pintle-env",
+    "pintle-eval",
     "pintle-governance",
     "pintle-host",
     "pintle-llm",

@@ -80,6 +80,8 @@ impl Command {
             Self::Mcp(_) => OutputFormat::Text,
             #[cfg(feature = "task")]
             Self::Worker(_) => OutputFormat::Text,
+            #[cfg(feature = "eval")]
+            Self::Eval(_) => OutputFormat::Text,
         };
         (output != OutputFormat::Text).then_some(ErrorFormat::DEFAULT)
     }

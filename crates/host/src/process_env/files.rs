@@ -51,7 +51,7 @@ impl ProcessEnv {
     /// Locks a file as [`try_lock_private`](Self::try_lock_private) does, and waits for another process to release it.
     ///
     /// A file that is still locked at the end of `time` is a failure.
-    pub(crate) async fn lock_private(&self, path: &Path, time: Duration) -> Result<File, Failure> {
+    pub async fn lock_private(&self, path: &Path, time: Duration) -> Result<File, Failure> {
         let until = Instant::now() + time;
         loop {
             if let Some(file) = self.try_lock_private(path)? {
@@ -66,7 +66,7 @@ impl ProcessEnv {
 
     /// Locks a file that only the user can read, which is created, with its directory; `None` while another process has the lock.
     /// Dropping the file releases it.
-    pub(crate) fn try_lock_private(&self, path: &Path) -> Result<Option<File>, Failure> {
+    pub fn try_lock_private(&self, path: &Path) -> Result<Option<File>, Failure> {
         use std::fs::TryLockError;
         use std::os::unix::fs::OpenOptionsExt as _;
         let lock = || {
@@ -98,13 +98,13 @@ impl ProcessEnv {
     }
 
     /// Returns the paths in a directory; none if it cannot be read.
-    pub(crate) fn paths_in(&self, directory: &Path) -> Vec<PathBuf> {
+    pub fn paths_in(&self, directory: &Path) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(directory).into_iter().flatten();
         entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
     }
 
     /// Returns the directories in a directory, without links to directories; none if it cannot be read.
-    pub(crate) fn directories_in(&self, directory: &Path) -> Vec<PathBuf> {
+    pub fn directories_in(&self, directory: &Path) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
         let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         directories.map(|entry| entry.path()).collect()

@@ -71,6 +71,10 @@ impl RunningStep<'_> {
         commands.extend(anchor.map(Anchor::command));
         let mut scan = scan_commands(&self.repository, start, &commands).await?;
         let anchor_files = anchor.map(Anchor::files).unwrap_or_default();
+        if anchor_files.is_empty() && self.contract().scope.paths.is_empty() {
+            // Scripts also run the code that they test. Only a scope or the files of an anchor tell it apart.
+            scan.remove_included();
+        }
         for path in anchor_files {
             if let Some(text) = self.repository.read_text(start, path).await? {
                 scan.remove_included_in(&text);

@@ -11,6 +11,8 @@ use clap::{Args as _, CommandFactory as _};
 
 #[cfg(feature = "client")]
 use crate::arguments::AttachArgs;
+#[cfg(feature = "eval")]
+use crate::arguments::EvalArgs;
 #[cfg(feature = "mcp")]
 use crate::arguments::McpArgs;
 use crate::arguments::{
@@ -64,6 +66,8 @@ const SUBCOMMANDS: &[(&str, AddArguments)] = &[
     ("task", TaskArgs::augment_args),
     #[cfg(feature = "task")]
     ("worker", WorkerArgs::augment_args),
+    #[cfg(feature = "eval")]
+    ("eval", EvalArgs::augment_args),
 ];
 
 #[cfg(test)]

@@ -1,0 +1,152 @@
+//! One attempt: an agent works in a fresh clone, and hidden tests judge its change in another one.
+
+use std::path::Path;
+use std::time::Instant;
+
+use pintle_host::failure::{Failure, OrFailure as _};
+use serde::{Deserialize, Serialize};
+
+use crate::agent::{AgentEnd, AgentSetup, CLONE, Claim};
+use crate::judge::{Judgement, judge};
+use crate::machine::Machine;
+use crate::suite::Instance;
+use crate::workspace::Workspace;
+
+/// Version of the records of attempts.
+const VERSION: u32 = 1;
+
+/// Record of a finished attempt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AttemptRecord {
+    /// Version of this format.
+    pub version: u32,
+    /// Hash of instance, configuration and number.
+    pub id: String,
+    /// Name of the instance.
+    pub instance: String,
+    /// Number of the attempt, from 1.
+    pub attempt: u32,
+    /// Words that group instances.
+    pub tags: Vec<String>,
+    /// End, as the agent reports it.
+    pub claim: Claim,
+    /// Reason for an end without success.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Session or task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Results of the hidden tests.
+    pub judgement: Judgement,
+    /// Dollars; `None` if a price is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Input and output tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Model calls, or attempts of candidates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u64>,
+    /// Milliseconds that the agent worked.
+    pub wall_ms: u64,
+}
+
+impl AttemptRecord {
+    /// Returns whether the hidden tests pass.
+    #[must_use]
+    pub fn is_solved(&self) -> bool {
+        self.judgement.is_solved()
+    }
+
+    /// Returns whether the agent reported success although hidden tests fail.
+    #[must_use]
+    pub fn is_false_done(&self) -> bool {
+        self.claim == Claim::Done && !self.is_solved()
+    }
+
+    /// Returns whether the agent reported a failure although the hidden tests pass.
+    #[must_use]
+    pub fn is_missed(&self) -> bool {
+        self.claim == Claim::Blocked && self.is_solved()
+    }
+
+    /// Returns the record as one JSON object.
+    pub(crate) fn to_json(&self) -> Result<String, Failure> {
+        serde_json::to_string_pretty(self).or_failed("an attempt cannot be written as JSON")
+    }
+
+    /// Reads a record.
+    pub(crate) fn parse(text: &str, file: &Path) -> Result<Self, Failure> {
+        let invalid = |problem: &str| Failure::failed(format!("{}: {problem}", file.display()));
+        let record: Self = serde_json::from_str(text)
+            .map_err(|error| invalid("is not the record of an attempt").caused_by(&error))?;
+        match record.version {
+            VERSION => Ok(record),
+            other => Err(invalid(&format!("has version {other}, expected {VERSION}"))),
+        }
+    }
+}
+
+/// Identity of an attempt.
+#[derive(Clone, Debug)]
+pub(crate) struct AttemptKey<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) instance: &'a Instance,
+    pub(crate) number: u32,
+}
+
+/// Performs an attempt below `root`, and writes its change to `patch`. The directory is removed at the end.
+pub(crate) async fn perform(
+    key: &AttemptKey<'_>,
+    agent: &AgentSetup,
+    machine: &Machine,
+    root: &Path,
+    patch: &Path,
+) -> Result<AttemptRecord, Failure> {
+    let instance = key.instance;
+    let workspace = Workspace::create(machine, instance, root).await?;
+    let clone = workspace.clone_to(CLONE).await?;
+    if let Some(prepare) = &instance.prepare {
+        machine.run_trusted(&clone, prepare, &[]).await?;
+    }
+    let before = workspace.record_tree(CLONE).await?;
+    let started = Instant::now();
+    let end = agent.work(&workspace).await?;
+    let wall_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let judgement = judge_change(&workspace, &before, patch).await?;
+    workspace.remove()?;
+    let AgentEnd { claim, reason, cost_usd, tokens, rounds, model, id } = end;
+    Ok(AttemptRecord {
+        version: VERSION,
+        id: key.id.to_owned(),
+        instance: instance.id.clone(),
+        attempt: key.number,
+        tags: instance.tags.clone(),
+        claim,
+        reason,
+        model: model.or_else(|| agent.model.clone()),
+        session: id,
+        judgement,
+        cost_usd,
+        tokens,
+        rounds,
+        wall_ms,
+    })
+}
+
+async fn judge_change(workspace: &Workspace<'_>, before: &str, patch: &Path) -> Result<Judgement, Failure> {
+    // Files that git cannot record, such as a repository without a commit, are the agent's fault.
+    let after = match workspace.record_tree(CLONE).await {
+        Ok(tree) => tree,
+        Err(failure) => {
+            workspace.write_patch(before, before, patch).await?;
+            return Ok(Judgement { problem: Some(failure.message()), tests: Vec::new() });
+        }
+    };
+    workspace.write_patch(before, &after, patch).await?;
+    judge(workspace, patch).await
+}

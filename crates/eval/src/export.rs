@@ -1,0 +1,101 @@
+//! Runs in the formats of other programs.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use pintle_env::ExecutionEnvironment as _;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::sanitize::json_line;
+use serde_json::json;
+
+use crate::attempt::AttemptRecord;
+use crate::machine::Machine;
+use crate::run::RunConfiguration;
+
+/// Returns the predictions of a run for SWE-bench, one JSON object per line: the first attempt of each instance, whatever the
+/// agent reported. Bytes of a patch that are no UTF-8 become replacement characters.
+///
+/// Dropping the future stops reading.
+///
+/// # Errors
+///
+/// A patch that cannot be read.
+pub async fn predictions(
+    configuration: &RunConfiguration,
+    attempts: &[(AttemptRecord, PathBuf)],
+    machine: &Machine,
+) -> Result<String, Failure> {
+    let environment = machine.process_env().local_environment(Path::new("/"))?;
+    let (mut lines, mut seen) = (String::new(), HashSet::new());
+    for (record, patch) in attempts {
+        if !seen.insert(&record.instance) {
+            continue;
+        }
+        let model = record.model.as_ref().unwrap_or(&configuration.agent);
+        let patch =
+            environment.read(patch, None).await.or_failed("the patch of an attempt cannot be read")?;
+        let line = json!({
+            "instance_id": record.instance,
+            "model_name_or_path": model,
+            "model_patch": String::from_utf8_lossy(&patch),
+        });
+        lines.push_str(&json_line(&line)?);
+    }
+    Ok(lines)
+}
+
+/// Returns a run as JUnit XML, with a test case for each attempt.
+#[must_use]
+pub fn junit(configuration: &RunConfiguration, attempts: &[(AttemptRecord, PathBuf)]) -> String {
+    let failures = attempts.iter().filter(|(record, _)| !record.is_solved()).count();
+    let suite = escape(&configuration.suite);
+    let mut text = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n\
+         <testsuite name=\"{suite}\" tests=\"{}\" failures=\"{failures}\">\n",
+        attempts.len()
+    );
+    for (record, _) in attempts {
+        let name = match record.attempt {
+            1 => record.instance.clone(),
+            number => format!("{} (attempt {number})", record.instance),
+        };
+        let (name, millis) = (escape(&name), record.wall_ms);
+        text.push_str(&format!(
+            "<testcase classname=\"{suite}\" name=\"{name}\" time=\"{}.{:03}\"",
+            millis / 1_000,
+            millis % 1_000
+        ));
+        if record.is_solved() {
+            text.push_str("/>\n");
+            continue;
+        }
+        let tests = record.judgement.failures().map(|test| format!("{}\n{}", test.name, test.output));
+        let details: Vec<String> = record.judgement.problem.iter().cloned().chain(tests).collect();
+        text.push_str(&format!(
+            ">\n<failure message=\"the agent reports: {}\">{}</failure>\n</testcase>\n",
+            record.claim.name(),
+            escape(&details.join("\n"))
+        ));
+    }
+    text.push_str("</testsuite>\n</testsuites>\n");
+    text
+}
+
+/// Escapes a text for XML and HTML. Control characters, which XML cannot contain, become spaces.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            '\n' | '\t' => escaped.push(character),
+            '\u{fffe}' | '\u{ffff}' => escaped.push(' '),
+            _ if character.is_control() => escaped.push(' '),
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,27 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod agent;
+mod attempt;
+mod export;
+mod judge;
+mod machine;
+mod report;
+mod run;
+mod statistics;
+mod suite;
+#[cfg(test)]
+mod tests;
+mod verify;
+mod workspace;
+
+pub use agent::{AgentKind, AgentSetup, Claim};
+pub use attempt::AttemptRecord;
+pub use export::{junit, predictions};
+pub use judge::{Judgement, TestVerdict};
+pub use machine::Machine;
+pub use report::{AttemptRow, Comparison, RunReport};
+pub use run::{EvalRun, RunConfiguration, RunProgress, read_run};
+pub use statistics::{Proportion, mcnemar};
+pub use suite::{CheatCase, GoldChange, HiddenTests, Instance, InstanceSource, Suite, TestRunner};
+pub use verify::{VerifiedInstance, verify};

@@ -1,0 +1,293 @@
+//! Reports about runs: numbers with intervals, the end of each failure, and the comparison of two runs.
+
+mod html;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::agent::Claim;
+use crate::attempt::AttemptRecord;
+use crate::run::RunConfiguration;
+use crate::statistics::{Proportion, mcnemar};
+
+/// Version of the report as JSON.
+const VERSION: u32 = 1;
+
+/// Maximum number of characters of a reason in a table.
+const MAX_REASON: usize = 200;
+
+/// Report about a run.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct RunReport<'a> {
+    version: u32,
+    configuration: &'a RunConfiguration,
+    /// Models that the attempts name.
+    pub models: BTreeSet<&'a str>,
+    /// Number of instances with attempts.
+    pub instances: usize,
+    /// Attempts whose hidden tests pass.
+    pub solved: Proportion,
+    /// Instances of which at least one attempt is solved.
+    pub solved_instances: Proportion,
+    /// Attempts that the agent reports as done, and whose hidden tests fail.
+    pub false_done: Proportion,
+    /// Attempts that the agent reports as blocked, and whose hidden tests pass.
+    pub missed: Proportion,
+    /// Dollars, as far as prices are known.
+    pub cost_usd: f64,
+    /// Number of attempts whose cost is unknown.
+    pub unknown_costs: usize,
+    /// Input and output tokens.
+    pub tokens: u64,
+    /// Model calls, or attempts of candidates.
+    pub rounds: u64,
+    /// Milliseconds that the agents worked.
+    pub wall_ms: u64,
+    /// Number of attempts by their end, such as `done, hidden tests fail`.
+    pub endings: BTreeMap<String, usize>,
+    /// Attempts, by instance and number.
+    pub attempts: Vec<AttemptRow<'a>>,
+    /// Comparison with another run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<Comparison>,
+}
+
+/// An attempt in a report.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct AttemptRow<'a> {
+    /// Name of the instance.
+    pub instance: &'a str,
+    /// Number, from 1.
+    pub attempt: u32,
+    /// End, as the agent reports it.
+    pub claim: Claim,
+    /// Whether all hidden tests pass.
+    pub solved: bool,
+    /// Number of hidden tests that pass.
+    pub passed: usize,
+    /// Number of hidden tests.
+    pub tests: usize,
+    /// Reason for an end without success, from the agent or the first test that fails.
+    pub reason: String,
+    /// Dollars.
+    pub cost_usd: Option<f64>,
+    /// Milliseconds that the agent worked.
+    pub wall_ms: u64,
+    /// Session or task.
+    pub session: Option<&'a str>,
+}
+
+/// Two runs, paired by instance and number of the attempt.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Comparison {
+    /// Name of the other run.
+    pub name: String,
+    /// Number of pairs.
+    pub pairs: usize,
+    /// Pairs that both runs solve.
+    pub both: usize,
+    /// Pairs that only this run solves.
+    pub only_this: Vec<String>,
+    /// Pairs that only the other run solves.
+    pub only_other: Vec<String>,
+    /// Two-sided p-value of McNemar's exact test.
+    pub p_value: f64,
+}
+
+impl<'a> RunReport<'a> {
+    /// Creates a report about finished attempts.
+    #[must_use]
+    pub fn new(configuration: &'a RunConfiguration, attempts: &'a [AttemptRecord]) -> Self {
+        let count = |is_counted: &dyn Fn(&AttemptRecord) -> bool| {
+            attempts.iter().filter(|record| is_counted(record)).count()
+        };
+        let claimed = |claim: Claim| count(&|record| record.claim == claim);
+        let instances: BTreeSet<&str> = attempts.iter().map(|record| record.instance.as_str()).collect();
+        let solved = attempts.iter().filter(|record| record.is_solved());
+        let solved_instances: BTreeSet<&str> = solved.map(|record| record.instance.as_str()).collect();
+        let mut endings = BTreeMap::new();
+        for record in attempts {
+            *endings.entry(ending(record)).or_insert(0) += 1;
+        }
+        Self {
+            version: VERSION,
+            configuration,
+            models: attempts.iter().filter_map(|record| record.model.as_deref()).collect(),
+            instances: instances.len(),
+            solved: Proportion::new(count(&AttemptRecord::is_solved), attempts.len()),
+            solved_instances: Proportion::new(solved_instances.len(), instances.len()),
+            false_done: Proportion::new(count(&AttemptRecord::is_false_done), claimed(Claim::Done)),
+            missed: Proportion::new(count(&AttemptRecord::is_missed), claimed(Claim::Blocked)),
+            cost_usd: attempts.iter().filter_map(|record| record.cost_usd).fold(0.0, |sum, cost| sum + cost),
+            unknown_costs: count(&|record| record.cost_usd.is_none()),
+            tokens: attempts.iter().filter_map(|record| record.tokens).sum(),
+            rounds: attempts.iter().filter_map(|record| record.rounds).sum(),
+            wall_ms: attempts.iter().map(|record| record.wall_ms).sum(),
+            endings,
+            attempts: attempts.iter().map(AttemptRow::new).collect(),
+            against: None,
+        }
+    }
+
+    /// Adds the comparison with another run of the same suite.
+    #[must_use]
+    pub fn against(mut self, name: &str, others: &[AttemptRecord]) -> Self {
+        self.against = Some(Comparison::new(name, &self.attempts, others));
+        self
+    }
+
+    /// Returns the report as one JSON object.
+    ///
+    /// # Errors
+    ///
+    /// As for [`serde_json::to_string`], which does not fail for these types.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(self)
+    }
+
+    /// Returns the report as text.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        let width = self.figures().iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        for (name, value) in self.figures() {
+            let _ = writeln!(text, "{name:<width$}  {value}");
+        }
+        text.push_str("\nends\n");
+        for (ending, number) in &self.endings {
+            let _ = writeln!(text, "  {number:>4}  {ending}");
+        }
+        let failures: Vec<&AttemptRow<'_>> = self.attempts.iter().filter(|row| !row.solved).collect();
+        if !failures.is_empty() {
+            text.push_str("\nnot solved\n");
+        }
+        for row in failures {
+            let _ = writeln!(text, "  {}: {}; {}", row.name(), row.describe_end(), row.reason);
+        }
+        text
+    }
+
+    /// Returns the report as a page without scripts and external resources.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        html::render(self)
+    }
+
+    /// Returns the figures with their names.
+    fn figures(&self) -> Vec<(&'static str, String)> {
+        let RunConfiguration { suite, agent, .. } = self.configuration;
+        let models: Vec<&str> = self.models.iter().copied().collect();
+        let models = if models.is_empty() { "unknown".to_owned() } else { models.join(", ") };
+        let cost = match self.unknown_costs {
+            0 => format!("${:.2}", self.cost_usd),
+            number => format!("≥ ${:.2} ({number} attempts of unknown cost)", self.cost_usd),
+        };
+        let mut figures = vec![
+            ("suite", suite.clone()),
+            ("agent", agent.clone()),
+            ("models", models),
+            ("attempts", format!("{} on {} instances", self.attempts.len(), self.instances)),
+            ("solved", self.solved.describe()),
+            ("instances solved", self.solved_instances.describe()),
+            ("false done", self.false_done.describe()),
+            ("missed", self.missed.describe()),
+            ("cost", cost),
+            ("tokens", self.tokens.to_string()),
+            ("rounds", self.rounds.to_string()),
+            ("wall time", format!("{} s", self.wall_ms / 1_000)),
+        ];
+        if let Some(against) = &self.against {
+            figures.push(("against", against.describe()));
+        }
+        figures
+    }
+}
+
+impl<'a> AttemptRow<'a> {
+    fn new(record: &'a AttemptRecord) -> Self {
+        let judgement = &record.judgement;
+        let failure = judgement.failures().next();
+        let test = failure.map(|test| {
+            let output = test.output.lines().next().unwrap_or_default();
+            format!("`{}` fails: {output}", test.name)
+        });
+        let reason = Some(record.reason.clone()).filter(|reason| !reason.is_empty());
+        let reason = reason.or_else(|| judgement.problem.clone()).or(test).unwrap_or_default();
+        let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+        Self {
+            instance: &record.instance,
+            attempt: record.attempt,
+            claim: record.claim,
+            solved: record.is_solved(),
+            passed: judgement.tests.iter().filter(|test| test.passed).count(),
+            tests: judgement.tests.len(),
+            reason: reason.chars().take(MAX_REASON).collect(),
+            cost_usd: record.cost_usd,
+            wall_ms: record.wall_ms,
+            session: record.session.as_deref(),
+        }
+    }
+
+    fn name(&self) -> String {
+        match self.attempt {
+            1 => self.instance.to_owned(),
+            number => format!("{} (attempt {number})", self.instance),
+        }
+    }
+
+    fn describe_end(&self) -> String {
+        format!("{}, {} of {} hidden tests pass", self.claim.name(), self.passed, self.tests)
+    }
+}
+
+impl Comparison {
+    fn new(name: &str, rows: &[AttemptRow<'_>], others: &[AttemptRecord]) -> Self {
+        let others: BTreeMap<(&str, u32), bool> = others
+            .iter()
+            .map(|record| ((record.instance.as_str(), record.attempt), record.is_solved()))
+            .collect();
+        let (mut pairs, mut both) = (0, 0);
+        let (mut only_this, mut only_other) = (Vec::new(), Vec::new());
+        for row in rows {
+            let Some(other) = others.get(&(row.instance, row.attempt)) else { continue };
+            pairs += 1;
+            match (row.solved, *other) {
+                (true, true) => both += 1,
+                (true, false) => only_this.push(row.name()),
+                (false, true) => only_other.push(row.name()),
+                (false, false) => {}
+            }
+        }
+        let p_value = mcnemar(only_this.len(), only_other.len());
+        Self { name: name.to_owned(), pairs, both, only_this, only_other, p_value }
+    }
+
+    fn describe(&self) -> String {
+        format!(
+            "{}: {} pairs, {} solved by both, {} only here, {} only there, p = {:.4}",
+            self.name,
+            self.pairs,
+            self.both,
+            self.only_this.len(),
+            self.only_other.len(),
+            self.p_value
+        )
+    }
+}
+
+/// Returns how an attempt ended.
+fn ending(record: &AttemptRecord) -> String {
+    let tests = match (&record.judgement.problem, record.is_solved()) {
+        (_, true) => "hidden tests pass",
+        (Some(_), false) => "change cannot be judged",
+        (None, false) => "hidden tests fail",
+    };
+    format!("{}, {tests}", record.claim.name())
+}

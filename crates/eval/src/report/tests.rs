@@ -1,0 +1,109 @@
+use super::*;
+use crate::judge::{Judgement, TestVerdict};
+
+fn configuration() -> RunConfiguration {
+    serde_json::from_value(serde_json::json!({
+        "version": 1, "suite": "s", "agent": "task", "model": "m", "flags": [], "time_limit_s": 60, "sandbox": true,
+    }))
+    .unwrap()
+}
+
+fn attempt(instance: &str, claim: Claim, passed: bool) -> AttemptRecord {
+    let test = TestVerdict {
+        name: "make <test>".to_owned(),
+        passes_before: false,
+        passed,
+        output: if passed { String::new() } else { "exit code 1".to_owned() },
+    };
+    AttemptRecord {
+        version: 1,
+        id: instance.to_owned(),
+        instance: instance.to_owned(),
+        attempt: 1,
+        tags: Vec::new(),
+        claim,
+        reason: String::new(),
+        model: Some("m".to_owned()),
+        session: None,
+        judgement: Judgement { problem: None, tests: vec![test] },
+        cost_usd: (instance != "c").then_some(0.25),
+        tokens: Some(10),
+        rounds: Some(2),
+        wall_ms: 1_500,
+    }
+}
+
+fn attempts() -> Vec<AttemptRecord> {
+    vec![
+        attempt("a", Claim::Done, true),
+        attempt("b", Claim::Done, false),
+        attempt("c", Claim::Blocked, true),
+        attempt("d", Claim::Blocked, false),
+        attempt("e", Claim::Limit, false),
+    ]
+}
+
+#[test]
+fn rates_compare_the_claim_with_the_hidden_tests() {
+    let (configuration, attempts) = (configuration(), attempts());
+    let report = RunReport::new(&configuration, &attempts);
+    let counts = |share: Proportion| (share.count, share.of);
+    assert_eq!(counts(report.solved), (2, 5));
+    assert_eq!(counts(report.false_done), (1, 2));
+    assert_eq!(counts(report.missed), (1, 2));
+    assert_eq!((report.tokens, report.rounds, report.unknown_costs), (50, 10, 1));
+    assert_eq!(report.endings["done, hidden tests fail"], 1);
+    let text = report.to_text();
+    for expected in [
+        "false done        1 of 2 (50.0 %, 9.5–90.5 %)",
+        "cost              ≥ $1.00 (1 attempts of unknown cost)",
+        "b: done, 0 of 1 hidden tests pass; `make <test>` fails: exit code 1",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    let page = report.to_html();
+    assert!(page.contains("make &lt;test&gt;") && !page.contains("<test>"), "{page}");
+    let json: serde_json::Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();
+    assert_eq!(json["false_done"]["count"], 1);
+}
+
+#[test]
+fn runs_are_paired_by_instance() {
+    let (configuration, attempts) = (configuration(), attempts());
+    let others = [
+        attempt("a", Claim::Done, true),
+        attempt("b", Claim::Done, true),
+        attempt("c", Claim::Done, false),
+        attempt("x", Claim::Done, true),
+    ];
+    let report = RunReport::new(&configuration, &attempts).against("other", &others);
+    let against = report.against.as_ref().unwrap();
+    assert_eq!((against.pairs, against.both), (3, 1));
+    assert_eq!(
+        (&against.only_this[..], &against.only_other[..]),
+        (&["c".to_owned()][..], &["b".to_owned()][..])
+    );
+    assert!((against.p_value - 1.0).abs() < 1e-9);
+    assert!(report.to_text().contains("3 pairs, 1 solved by both, 1 only here, 1 only there"));
+}
+
+#[tokio::test]
+async fn exports_have_every_attempt() {
+    let directory = tempfile::tempdir().unwrap();
+    let patch = directory.path().join("patch");
+    #[expect(clippy::disallowed_methods, reason = "the test writes a patch")]
+    std::fs::write(&patch, b"+x\xe4\n").unwrap();
+    let machine = crate::Machine::new(pintle_host::process_env::ProcessEnv::from_variables([]));
+    let configuration = configuration();
+    let attempts: Vec<_> = attempts().into_iter().map(|record| (record, patch.clone())).collect();
+    let lines = crate::export::predictions(&configuration, &attempts, &machine).await.unwrap();
+    let first: serde_json::Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        first,
+        serde_json::json!({"instance_id": "a", "model_name_or_path": "m", "model_patch": "+x\u{fffd}\n"})
+    );
+    assert_eq!(lines.lines().count(), 5, "blocked attempts too");
+    let junit = crate::export::junit(&configuration, &attempts);
+    let run = pintle_workflow::results::ResultsFormat::Junit.parse(&junit);
+    assert_eq!((run.tests.len(), run.problems), (5, Vec::<String>::new()), "{junit}");
+}

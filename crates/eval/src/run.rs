@@ -1,0 +1,222 @@
+//! Runs: the attempts of an agent on a suite, in a directory that several processes share.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::{ProcessEnv, read_text, read_text_if_exists};
+use serde::{Deserialize, Serialize};
+
+use crate::agent::AgentSetup;
+use crate::attempt::{AttemptKey, AttemptRecord, perform};
+use crate::machine::Machine;
+use crate::suite::{Instance, Suite};
+
+/// Version of the files of a run.
+const VERSION: u32 = 1;
+
+/// File with the configuration.
+const RUN_FILE: &str = "run.json";
+
+/// Directory of the records of attempts.
+const ATTEMPTS: &str = "attempts";
+
+/// How long another process may hold the configuration locked.
+const LOCK_TIME: Duration = Duration::from_secs(30);
+
+/// Settings that all attempts of a run share.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RunConfiguration {
+    /// Version of this format.
+    pub version: u32,
+    /// Name of the suite.
+    pub suite: String,
+    /// Name of the agent.
+    pub agent: String,
+    /// Model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Flags of the agent.
+    pub flags: Vec<String>,
+    /// Seconds after which an attempt is stopped.
+    pub time_limit_s: u64,
+    /// Whether tests and agents of this project run in a sandbox.
+    pub sandbox: bool,
+}
+
+/// Attempts of an agent on a suite.
+#[derive(Debug)]
+pub struct EvalRun<'a> {
+    agent: &'a AgentSetup,
+    machine: &'a Machine,
+    directory: PathBuf,
+    configuration: RunConfiguration,
+}
+
+/// Progress of a run, for the user.
+#[derive(Debug)]
+pub enum RunProgress<'a> {
+    /// An attempt has finished.
+    Finished(&'a AttemptRecord),
+    /// An attempt had finished before.
+    Kept,
+    /// Another process works on an attempt.
+    Elsewhere,
+}
+
+impl<'a> EvalRun<'a> {
+    /// Opens a run in a directory, which is created. A run of the same suite, agent and settings continues.
+    ///
+    /// # Errors
+    ///
+    /// The directory has the attempts of another run, or cannot be used.
+    pub async fn open(
+        suite: &Suite,
+        agent: &'a AgentSetup,
+        machine: &'a Machine,
+        directory: &Path,
+    ) -> Result<Self, Failure> {
+        let configuration = RunConfiguration {
+            version: VERSION,
+            suite: suite.name.clone(),
+            agent: agent.kind.name().to_owned(),
+            model: agent.model.clone(),
+            flags: agent.flags.clone(),
+            time_limit_s: agent.time_limit.as_secs(),
+            sandbox: machine.has_sandbox(),
+        };
+        let directory = pintle_host::process_env::absolute(directory)?;
+        let process_env = machine.process_env();
+        let _lock = process_env.lock_private(&directory.join("run.lock"), LOCK_TIME).await?;
+        let file = directory.join(RUN_FILE);
+        match read_configuration(&file)? {
+            Some(found) if found != configuration => {
+                let message = format!("{} has the attempts of another run", directory.display());
+                return Err(Failure::usage(message).with_hint("select another directory with `--out`"));
+            }
+            Some(_) => {}
+            None => {
+                let text = serde_json::to_string_pretty(&configuration)
+                    .or_failed("the run cannot be written as JSON")?;
+                process_env.write_private(&file, &text)?;
+            }
+        }
+        Ok(Self { agent, machine, directory, configuration })
+    }
+
+    /// Performs the attempts that no process has finished or works on: `attempts` on each of the instances, `jobs` of them
+    /// concurrently. Reports each of them.
+    ///
+    /// Dropping the future ends the agents and tests. A killed run continues with the attempts that it had not finished.
+    ///
+    /// # Errors
+    ///
+    /// An agent that cannot start, and files that cannot be read or written. Attempts that have finished stay.
+    pub async fn perform(
+        &self,
+        instances: &[&Instance],
+        attempts: u32,
+        jobs: usize,
+        report: &dyn Fn(RunProgress<'_>),
+    ) -> Result<(), Failure> {
+        let pairs =
+            (1..=attempts).flat_map(|number| instances.iter().map(move |instance| (*instance, number)));
+        let pairs: Vec<(&Instance, u32)> = pairs.collect();
+        let next = AtomicUsize::new(0);
+        let workers = (0..jobs.max(1)).map(|_| self.perform_next(&pairs, &next, report));
+        join_all(workers).await.into_iter().collect()
+    }
+
+    /// Performs attempts until none is left.
+    async fn perform_next(
+        &self,
+        pairs: &[(&Instance, u32)],
+        next: &AtomicUsize,
+        report: &dyn Fn(RunProgress<'_>),
+    ) -> Result<(), Failure> {
+        while let Some((instance, number)) = pairs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(failure) = self.perform_one(instance, *number, report).await {
+                // The other workers start no further attempt.
+                next.store(pairs.len(), Ordering::Relaxed);
+                return Err(failure);
+            }
+        }
+        Ok(())
+    }
+
+    async fn perform_one(
+        &self,
+        instance: &Instance,
+        number: u32,
+        report: &dyn Fn(RunProgress<'_>),
+    ) -> Result<(), Failure> {
+        let id = self.attempt_id(instance, number).await?;
+        let process_env = self.machine.process_env();
+        let attempts = self.directory.join(ATTEMPTS);
+        let file = attempts.join(format!("{id}.json"));
+        // The kernel releases the lock of a killed process.
+        let Some(_lock) = process_env.try_lock_private(&attempts.join(format!("{id}.lock")))? else {
+            report(RunProgress::Elsewhere);
+            return Ok(());
+        };
+        if file.is_file() {
+            report(RunProgress::Kept);
+            return Ok(());
+        }
+        // Another run may have an attempt with the same id.
+        let place = blake3::hash(format!("{id}\n{}", self.directory.display()).as_bytes()).to_hex();
+        let root = self.machine.work_directory(&place)?;
+        let patch = attempts.join(format!("{id}.patch"));
+        let key = AttemptKey { id: &id, instance, number };
+        let record = perform(&key, self.agent, self.machine, &root, &patch).await?;
+        process_env.write_private(&file, &record.to_json()?)?;
+        report(RunProgress::Finished(&record));
+        Ok(())
+    }
+
+    /// Returns the hash of instance, configuration and number.
+    async fn attempt_id(&self, instance: &Instance, number: u32) -> Result<String, Failure> {
+        let instance = instance.hash(self.machine).await?;
+        let configuration =
+            serde_json::to_string(&self.configuration).or_failed("the run cannot be written as JSON")?;
+        let hash = blake3::hash(format!("{instance}\n{configuration}\n{number}").as_bytes());
+        Ok(hash.to_hex().chars().take(32).collect())
+    }
+}
+
+/// Reads a run: its configuration, and its attempts with their patches, by instance and number.
+///
+/// # Errors
+///
+/// The directory has no run, or a record is invalid.
+pub fn read_run(
+    directory: &Path,
+    process_env: &ProcessEnv,
+) -> Result<(RunConfiguration, Vec<(AttemptRecord, PathBuf)>), Failure> {
+    let configuration = read_configuration(&directory.join(RUN_FILE))?
+        .ok_or_else(|| Failure::usage(format!("{} has no run of `pintle eval run`", directory.display())))?;
+    let mut attempts = Vec::new();
+    for path in process_env.paths_in(&directory.join(ATTEMPTS)) {
+        if path.extension().is_some_and(|extension| extension == "json") {
+            let record = AttemptRecord::parse(&read_text("record", &path)?, &path)?;
+            attempts.push((record, path.with_extension("patch")));
+        }
+    }
+    attempts
+        .sort_by(|(one, _), (other, _)| (&one.instance, one.attempt).cmp(&(&other.instance, other.attempt)));
+    Ok((configuration, attempts))
+}
+
+fn read_configuration(file: &Path) -> Result<Option<RunConfiguration>, Failure> {
+    let Some(text) = read_text_if_exists("run", file)? else { return Ok(None) };
+    let found: RunConfiguration = serde_json::from_str(&text)
+        .map_err(|error| Failure::usage(format!("{}: is not a run", file.display())).caused_by(&error))?;
+    if found.version != VERSION {
+        let message = format!("{}: has version {}, expected {VERSION}", file.display(), found.version);
+        return Err(Failure::usage(message));
+    }
+    Ok(Some(found))
+}

@@ -1,0 +1,110 @@
+//! Intervals of proportions, and the test of paired results.
+
+use serde::Serialize;
+
+/// Quantile of the normal distribution for intervals of 95 %.
+const Z: f64 = 1.959_963_984_540_054;
+
+/// A share, with its Wilson interval of 95 %.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Proportion {
+    /// Number of successes.
+    pub count: usize,
+    /// Number of trials.
+    pub of: usize,
+    /// Lower end of the interval, from 0 to 1.
+    pub low: f64,
+    /// Upper end of the interval, from 0 to 1.
+    pub high: f64,
+}
+
+impl Proportion {
+    /// Creates a share. Without trials, the interval is from 0 to 1.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "numbers of attempts are far below 2^53")]
+    pub fn new(count: usize, of: usize) -> Self {
+        if of == 0 {
+            return Self { count, of, low: 0.0, high: 1.0 };
+        }
+        let (successes, trials) = (count as f64, of as f64);
+        let share = successes / trials;
+        let scale = 1.0 + Z * Z / trials;
+        let centre = share + Z * Z / (2.0 * trials);
+        let width = Z * (share * (1.0 - share) / trials + Z * Z / (4.0 * trials * trials)).sqrt();
+        let low = if count == 0 { 0.0 } else { (centre - width) / scale };
+        let high = if count == of { 1.0 } else { (centre + width) / scale };
+        Self { count, of, low: low.max(0.0), high: high.min(1.0) }
+    }
+
+    /// Returns the share from 0 to 1; `None` without trials.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "numbers of attempts are far below 2^53")]
+    pub fn share(&self) -> Option<f64> {
+        (self.of > 0).then(|| self.count as f64 / self.of as f64)
+    }
+
+    /// Returns the share as text, such as `12 of 20 (60.0 %, 38.7–78.1 %)`.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self.share() {
+            None => "none of 0".to_owned(),
+            Some(share) => format!(
+                "{} of {} ({:.1} %, {:.1}–{:.1} %)",
+                self.count,
+                self.of,
+                share * 100.0,
+                self.low * 100.0,
+                self.high * 100.0
+            ),
+        }
+    }
+}
+
+/// Returns the two-sided p-value of McNemar's exact test, for pairs that only the first or only the second run solved.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "numbers of attempts are far below 2^53")]
+pub fn mcnemar(only_first: usize, only_second: usize) -> f64 {
+    let discordant = only_first + only_second;
+    if discordant == 0 {
+        return 1.0;
+    }
+    // Logarithms, since 2^-n is zero for large n.
+    let mut term = discordant as f64 * 0.5_f64.ln();
+    let mut sum = term.exp();
+    for number in 1..=only_first.min(only_second) {
+        term += ((discordant - number + 1) as f64).ln() - (number as f64).ln();
+        sum += term.exp();
+    }
+    (2.0 * sum).min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_agree_with_published_values() {
+        for (count, of, low, high) in [
+            (0, 10, 0.0, 0.2775),
+            (10, 10, 0.7225, 1.0),
+            (5, 10, 0.2366, 0.7634),
+            (1, 100, 0.0018, 0.0545),
+            (0, 0, 0.0, 1.0),
+        ] {
+            let share = Proportion::new(count, of);
+            let is_near = |found: f64, expected: f64| (found - expected).abs() < 0.0001;
+            assert!(is_near(share.low, low) && is_near(share.high, high), "{share:?}");
+        }
+        assert_eq!(Proportion::new(5, 10).describe(), "5 of 10 (50.0 %, 23.7–76.3 %)");
+    }
+
+    #[test]
+    fn pairs_that_differ_decide_the_exact_test() {
+        for (first, second, expected) in
+            [(0, 0, 1.0), (5, 5, 1.0), (0, 5, 0.0625), (1, 9, 0.021_484_375), (9, 1, 0.021_484_375)]
+        {
+            assert!((mcnemar(first, second) - expected).abs() < 1e-9, "{first}, {second}");
+        }
+        assert!(mcnemar(0, 5_000) < 1e-9, "no overflow");
+    }
+}

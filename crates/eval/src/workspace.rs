@@ -1,0 +1,168 @@
+//! The files of one attempt: a repository that the agent never sees, and clones of it.
+
+use std::path::{Path, PathBuf};
+
+use pintle_env::shell_word;
+use pintle_host::failure::Failure;
+
+use crate::machine::Machine;
+use crate::suite::{GoldChange, Instance, InstanceSource};
+
+/// Files that are never part of a change: caches of Python, and packages of Node.
+const NEVER_CHANGED: &str = "':(exclude,glob)**/__pycache__/**' ':(exclude,glob)**/node_modules/**'";
+
+/// Repository of an instance, below a directory that belongs to one attempt.
+#[derive(Debug)]
+pub(crate) struct Workspace<'a> {
+    pub(crate) machine: &'a Machine,
+    pub(crate) instance: &'a Instance,
+    root: PathBuf,
+}
+
+impl<'a> Workspace<'a> {
+    /// Creates the repository, with one commit. Replaces the directory, which an earlier process may have left.
+    pub(crate) async fn create(
+        machine: &'a Machine,
+        instance: &'a Instance,
+        root: &Path,
+    ) -> Result<Self, Failure> {
+        machine.remove(root)?;
+        machine.process_env().create_directory(&root.join("source"))?;
+        let workspace = Self { machine, instance, root: root.to_owned() };
+        match &instance.source {
+            InstanceSource::Files(files) => workspace.copy(files, &root.join("source")).await?,
+            InstanceSource::Commit { repository, commit } => workspace.check_out(repository, commit).await?,
+        }
+        let script = format!(
+            "git init --quiet --bare --initial-branch=main origin.git\nexport {}\n\
+             git add --all --force .\ngit commit --quiet --allow-empty --message=base",
+            workspace.variables("source")
+        );
+        machine.git(root, &script).await?;
+        machine.remove(&root.join("source"))?;
+        Ok(workspace)
+    }
+
+    /// Writes the files of a commit without its history, which could contain the gold change.
+    async fn check_out(&self, repository: &Path, commit: &str) -> Result<(), Failure> {
+        if commit.starts_with('-') {
+            return Err(Failure::usage(format!("`{commit}` is not the id of a commit")));
+        }
+        let directory = self.machine.git(repository, "git rev-parse --absolute-git-dir").await?;
+        let commit = shell_word(&format!("{commit}^{{commit}}"));
+        let script = format!(
+            "export GIT_DIR={} GIT_WORK_TREE={} GIT_INDEX_FILE={}\n\
+             git read-tree {commit}\ncd source\ngit checkout-index --all",
+            shell_word(&directory),
+            self.word("source"),
+            self.word("index")
+        );
+        self.machine.git(&self.root, &script).await.map(drop)
+    }
+
+    /// Returns a path below the root.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    fn word(&self, name: &str) -> String {
+        shell_word(&self.path(name).display().to_string())
+    }
+
+    /// Returns the variables with which git uses our repository for a directory, whatever its `.git` contains.
+    fn variables(&self, work_tree: &str) -> String {
+        format!("GIT_DIR={} GIT_WORK_TREE={}", self.word("origin.git"), self.word(work_tree))
+    }
+
+    /// Creates a clone, in place of an earlier one of this name.
+    pub(crate) async fn clone_to(&self, name: &str) -> Result<PathBuf, Failure> {
+        let path = self.path(name);
+        self.machine.remove(&path)?;
+        let word = shell_word(name);
+        let script =
+            format!("git clone --quiet --no-hardlinks origin.git {word}\ngit -C {word} remote remove origin");
+        self.machine.git(&self.root, &script).await?;
+        Ok(path)
+    }
+
+    /// Returns the tree with the current files of a clone.
+    pub(crate) async fn record_tree(&self, name: &str) -> Result<String, Failure> {
+        let script = format!(
+            "export {} GIT_INDEX_FILE={}\ngit read-tree HEAD\ncd {}\n\
+             git add --all -- . {NEVER_CHANGED}\ngit write-tree",
+            self.variables(name),
+            self.word("index"),
+            shell_word(name)
+        );
+        self.machine.git(&self.root, &script).await
+    }
+
+    /// Writes the difference of two trees to a file.
+    pub(crate) async fn write_patch(&self, before: &str, after: &str, file: &Path) -> Result<(), Failure> {
+        let script = format!(
+            "git --git-dir=origin.git diff-tree -r --patch --binary --full-index --no-renames --no-ext-diff \
+             --no-textconv {before} {after} >{}",
+            shell_word(&file.display().to_string())
+        );
+        self.machine.git(&self.root, &script).await.map(drop)
+    }
+
+    /// Applies a patch to a clone. An empty one changes nothing.
+    pub(crate) async fn apply_patch(&self, name: &str, file: &Path) -> Result<(), Failure> {
+        let file = shell_word(&file.display().to_string());
+        let script = format!("cd {}\n[ ! -s {file} ] || git apply {file}", shell_word(name));
+        self.machine.git(&self.root, &script).await.map(drop)
+    }
+
+    /// Applies a patch that is a text.
+    pub(crate) async fn apply_text(&self, name: &str, patch: &str) -> Result<(), Failure> {
+        let file = self.path("text.patch");
+        self.machine.process_env().write_private(&file, patch)?;
+        self.apply_patch(name, &file).await
+    }
+
+    /// Replaces files of a clone by those of the base.
+    pub(crate) async fn restore(&self, name: &str, paths: &[String]) -> Result<(), Failure> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let paths: Vec<String> = paths.iter().map(|path| shell_word(path)).collect();
+        let script = format!(
+            "export {}\ncd {}\nrm -rf -- {}\ngit --literal-pathspecs checkout --quiet main -- {}",
+            self.variables(name),
+            shell_word(name),
+            paths.join(" "),
+            paths.join(" ")
+        );
+        self.machine.git(&self.root, &script).await.map(drop)
+    }
+
+    /// Writes the files of a directory over a clone or a directory.
+    pub(crate) async fn copy(&self, from: &Path, to: &Path) -> Result<(), Failure> {
+        let script = "cp -Rp \"$FROM/.\" \"$TO/\"";
+        self.machine.run_trusted(&self.root, script, &[("FROM", from), ("TO", to)]).await
+    }
+
+    /// Applies a change of the suite to a clone.
+    pub(crate) async fn apply_change(&self, name: &str, change: &GoldChange) -> Result<(), Failure> {
+        let clone = self.path(name);
+        for path in &change.delete {
+            self.machine.run_trusted(&clone, "rm -rf -- \"$FILE\"", &[("FILE", Path::new(path))]).await?;
+        }
+        if let Some(files) = &change.files {
+            self.copy(files, &clone).await?;
+        }
+        if let Some(patch) = &change.patch {
+            self.apply_text(name, patch).await?;
+        }
+        if let Some(script) = &change.script {
+            self.machine.run_trusted(&clone, "sh \"$SCRIPT\"", &[("SCRIPT", script)]).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes all files.
+    pub(crate) fn remove(&self) -> Result<(), Failure> {
+        self.machine.remove(&self.root)
+    }
+}
