@@ -1,9 +1,12 @@
 //! Runs of commands, and the comparison of several runs.
 
+mod recognized;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::recognized::{explain_unusable, take_recognized};
 use crate::results::{TestRun, TestStatus};
 
 /// Reference to a large value in the store.

@@ -27,7 +27,7 @@ use std::collections::btree_map::Entry;
 use serde::{Deserialize, Serialize};
 
 pub use self::recognition::RecognizedResults;
-pub(crate) use self::recognition::{explain_unusable, recognize, take_recognized};
+pub(crate) use self::recognition::recognize;
 
 /// Maximum number of tests of a run.
 const MAX_TESTS: usize = 50_000;

@@ -6,9 +6,9 @@ use super::clean_clone::CleanClone;
 use super::command_runner::CommandSpec;
 use super::{RunningStep, StepError};
 use crate::anchor::{ANCHOR_RUNS, AnchorFacts};
-use crate::command_run::{CommandRun, RunComparison};
+use crate::command_run::{CommandRun, RunComparison, explain_unusable, take_recognized};
 use crate::contract::TaskCheck;
-use crate::results::{RecognizedResults, explain_unusable, recognize, take_recognized};
+use crate::results::{RecognizedResults, recognize};
 
 /// File with the scripts of a package.
 const PACKAGE: &str = "package.json";

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::runner::{RunnerCall, TestRunner};
 use super::{ResultsFormat, TestRun, shell_line};
-use crate::command_run::{CommandRun, RunComparison, TestStability};
 
 /// Results that a command has without a contract that names them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,41 +85,4 @@ pub(super) fn recognize_output(text: &str) -> Option<TestRun> {
     let mut runs = MARKS.iter().filter_map(parse);
     let run = runs.next()?;
     runs.next().is_none().then_some(run)
-}
-
-/// Returns the reason why runs on the base have no results of single tests, as text. A run that was cut short proves nothing
-/// about its format.
-pub(crate) fn explain_unusable(runs: &[CommandRun]) -> Option<String> {
-    if runs.iter().any(|run| run.end.is_cut_short()) {
-        return None;
-    }
-    let observed = RunComparison::compare(runs);
-    if let Some(problem) = observed.problems.first() {
-        return Some(problem.clone());
-    }
-    if runs.iter().any(|run| run.tests.as_ref().is_none_or(|tests| tests.tests.is_empty())) {
-        return Some("there are no results".to_owned());
-    }
-    let names =
-        |run: &CommandRun| run.tests.as_ref().map(|tests| tests.tests.keys().cloned().collect::<Vec<_>>());
-    let first = runs.first().and_then(names);
-    if runs.iter().any(|run| names(run) != first) {
-        return Some("the names of its tests differ between runs".to_owned());
-    }
-    let fails =
-        observed.tests_with(TestStability::Fails).chain(observed.tests_with(TestStability::Breaks)).next();
-    (fails.is_some() && observed.is_always_successful())
-        .then(|| "it exits with 0 although tests fail".to_owned())
-}
-
-/// Returns the results that were recognized in the output of all runs. Without them, removes the results of single runs.
-pub(crate) fn take_recognized(runs: &mut [CommandRun]) -> Option<RecognizedResults> {
-    let format = |run: &CommandRun| run.tests.as_ref()?.format;
-    let first = runs.first().and_then(format);
-    let is_common = runs.iter().all(|run| format(run) == first) && explain_unusable(runs).is_none();
-    let recognized = first.filter(|_| is_common);
-    if recognized.is_none() {
-        runs.iter_mut().for_each(|run| run.tests = None);
-    }
-    recognized.map(|format| RecognizedResults { format, report: None })
 }

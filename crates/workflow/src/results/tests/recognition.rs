@@ -1,8 +1,6 @@
 //! Runners of commands, and the flags that they get.
 
 use super::*;
-use crate::command_run::{CommandEnd, CommandRun};
-use crate::tests::facts::{plain, run};
 
 /// Returns the recognized format, or `-`.
 fn recognized(command: &str) -> String {
@@ -143,41 +141,6 @@ fn the_format_of_output_is_recognized_if_only_one_fits() {
     // The end is missing.
     assert_eq!(format("TAP version 13\n1..2\nok 1 - adds\n"), None);
     assert_eq!(format("all tests passed\n"), None);
-}
-
-#[test]
-fn runs_on_the_base_show_whether_results_can_be_used() {
-    let with_problem = {
-        let mut run = run(0, "+a");
-        run.tests.as_mut().unwrap().problems.push("no plan".to_owned());
-        run
-    };
-    for (runs, expected) in [
-        (vec![run(0, "+a"), run(0, "+a")], None),
-        (vec![run(1, "-a"), run(1, "-a")], None),
-        (vec![CommandRun::new(CommandEnd::TimedOut)], None),
-        (vec![plain(0)], Some("there are no results")),
-        (vec![run(0, "")], Some("there are no results")),
-        (vec![with_problem], Some("no plan")),
-        (vec![run(0, "+a-1"), run(0, "+a-2")], Some("the names of its tests differ between runs")),
-        (vec![run(0, "-a")], Some("it exits with 0 although tests fail")),
-    ] {
-        assert_eq!(explain_unusable(&runs).as_deref(), expected, "{runs:?}");
-    }
-}
-
-#[test]
-fn results_of_different_formats_are_not_used() {
-    let with = |format: ResultsFormat| {
-        let mut run = run(0, "+a");
-        run.tests.as_mut().unwrap().format = Some(format);
-        run
-    };
-    let mut runs = [with(ResultsFormat::Tap), with(ResultsFormat::Tap)];
-    assert_eq!(take_recognized(&mut runs).map(|results| results.format), Some(ResultsFormat::Tap));
-    let mut runs = [with(ResultsFormat::Tap), with(ResultsFormat::Cargo)];
-    assert_eq!(take_recognized(&mut runs), None);
-    assert!(runs.iter().all(|run| run.tests.is_none()));
 }
 
 #[test]
