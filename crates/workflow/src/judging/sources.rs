@@ -98,10 +98,10 @@ mod tests {
     use crate::contract::{PathRules, TaskScope};
     use crate::tests::facts::{added, modified};
 
-    fn beside(scope: TaskScope, files: &[ChangedFile], apart: &[&str]) -> Vec<String> {
+    fn beside(scope: &TaskScope, files: &[ChangedFile], apart: &[&str]) -> Vec<String> {
         let apart = apart.iter().map(|path| (*path).to_owned()).collect();
         let judging = JudgingFacts { apart, ..JudgingFacts::default() };
-        files_beside_sources(&PathRules::new(&scope).unwrap(), files, &judging)
+        files_beside_sources(&PathRules::new(scope).unwrap(), files, &judging)
     }
 
     fn scope(paths: &[&str]) -> TaskScope {
@@ -132,19 +132,19 @@ mod tests {
             "Cargo.toml",
         ];
         let apart = ["tests/test_new.py"];
-        assert_eq!(beside(scope(&["src/", "data/"]), &change, &apart), all);
-        assert_eq!(beside(scope(&[]), &change, &apart), [&all[..], &["data/rates.json"]].concat());
+        assert_eq!(beside(&scope(&["src/", "data/"]), &change, &apart), all);
+        assert_eq!(beside(&scope(&[]), &change, &apart), [&all[..], &["data/rates.json"]].concat());
         let unprotected = vec!["Cargo.toml".to_owned(), "data/".to_owned()];
         let unprotected = TaskScope { unprotected, ..TaskScope::default() };
-        assert_eq!(beside(unprotected, &change, &apart), all[..5]);
+        assert_eq!(beside(&unprotected, &change, &apart), all[..5]);
     }
 
     #[test]
     fn a_change_without_sources_has_no_other_part() {
         let data = modified("data/rates.json", 1, 1);
-        assert!(beside(scope(&[]), std::slice::from_ref(&data), &[]).is_empty());
-        assert!(beside(scope(&[]), &[data.clone(), added("tests/a.py", 1)], &["tests/a.py"]).is_empty());
+        assert!(beside(&scope(&[]), std::slice::from_ref(&data), &[]).is_empty());
+        assert!(beside(&scope(&[]), &[data.clone(), added("tests/a.py", 1)], &["tests/a.py"]).is_empty());
         let replaced = [data, added("pytest.py", 1)];
-        assert_eq!(beside(scope(&[]), &replaced, &[]), ["data/rates.json", "pytest.py"]);
+        assert_eq!(beside(&scope(&[]), &replaced, &[]), ["data/rates.json", "pytest.py"]);
     }
 }
