@@ -175,8 +175,7 @@ async fn git_runs_once_with_a_timeout() {
     for (index, stderr, stdout, milliseconds, expected) in [
         (0, log, "? new\n", 5_000..8_000, known.clone()),
         (0, log, "# branch.head other\n", 5_000..8_000, known.clone().with_branch("other")),
-        // In a large work tree a late status is left out, and late commits are not.
-        (large, log, "? new\n", 10..100, known.clone()),
+        // Also in a large work tree, late commits are not left out.
         (large, "* 1a2b3c4 One\n", "? new\n", 5_000..8_000, known.clone()),
     ] {
         let slow = hanging(index, stderr, stdout);
@@ -190,6 +189,15 @@ async fn git_runs_once_with_a_timeout() {
 
     let refusing = MemoryEnvironment::new("/p").with_file(".git/HEAD", "ref: refs/heads/main\n");
     assert!(!EnvironmentContext::gather(&refusing, DATE.into()).await.is_git_repository);
+}
+
+#[tokio::test]
+async fn a_late_status_of_a_large_work_tree_is_left_out() {
+    // After the time-out, the status would name the branch.
+    let slow = hanging(1 << 20, "* 1a2b3c4 One\n\0", "# branch.head other\n");
+    let expected = GitContext::new("/p").with_branch("main").with_recent_commits(["1a2b3c4 One"]);
+    assert_eq!(EnvironmentContext::gather(&slow, DATE.into()).await.git, Some(expected));
+    assert_eq!((slow.commands().len(), slow.running()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
