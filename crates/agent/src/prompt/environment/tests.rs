@@ -191,15 +191,6 @@ async fn git_runs_once_with_a_timeout() {
     assert!(!EnvironmentContext::gather(&refusing, DATE.into()).await.is_git_repository);
 }
 
-#[tokio::test]
-async fn a_late_status_of_a_large_work_tree_is_left_out() {
-    // After the time-out, the status would name the branch.
-    let slow = hanging(1 << 20, "* 1a2b3c4 One\n\0", "# branch.head other\n");
-    let expected = GitContext::new("/p").with_branch("main").with_recent_commits(["1a2b3c4 One"]);
-    assert_eq!(EnvironmentContext::gather(&slow, DATE.into()).await.git, Some(expected));
-    assert_eq!((slow.commands().len(), slow.running()), (1, 0));
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_status_in_time_is_counted_in_a_large_work_tree() {
     let env = MemoryEnvironment::new("/p")
