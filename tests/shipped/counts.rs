@@ -29,7 +29,7 @@ const START: Counts = Counts { sandboxes: 2, programs: 9, syncs: 5, paths: 4_400
 const GIT_AT_START: usize = 2;
 
 /// From one request to the next, with the command `true` in between. The path calls include the calls of bubblewrap.
-const COMMAND: Counts = Counts { sandboxes: 1, programs: 3, syncs: 4, paths: 2_300 };
+const COMMAND: Counts = Counts { sandboxes: 1, programs: 3, syncs: 2, paths: 1_400 };
 
 /// Commands of a counted run. The first one also creates files of the session, so it is not counted.
 const COMMANDS: usize = 3;
