@@ -2,6 +2,7 @@
 
 mod bubblewrap;
 mod caches;
+mod failure;
 mod filter;
 mod held_mounts;
 mod landlock;
@@ -29,6 +30,7 @@ pub use self::source::ProtectedPathSource;
 pub use self::support::{SandboxSupport, SandboxUnavailable};
 use self::{
     caches::SwitchedCaches,
+    failure::SandboxFailure,
     held_mounts::{HeldMounts, HeldProcess, ReplacedPaths},
     mounts::Mounts,
     placeholders::Placeholders,
@@ -158,6 +160,7 @@ pub struct SandboxedEnvironment {
     placeholders: Arc<Placeholders>,
     replaced: ReplacedPaths,
     support: OnceCell<SandboxSupport>,
+    failure: Arc<SandboxFailure>,
     /// The sandbox of the next command, if sandboxes are started ahead.
     next: Option<Arc<NextSandbox>>,
 }
@@ -193,6 +196,7 @@ impl SandboxedEnvironment {
             placeholders: Arc::default(),
             replaced: ReplacedPaths::default(),
             support: OnceCell::new(),
+            failure: Arc::default(),
             next: None,
         }
     }
@@ -204,6 +208,9 @@ impl SandboxedEnvironment {
     }
 
     /// Uses the result of an earlier probe of this machine instead of probing it again.
+    ///
+    /// With a [recalled](SandboxSupport::recall) result, [`initialize`](ExecutionEnvironment::initialize) tries no sandbox at the
+    /// level *full*: the first command does. See [`failure`](Self::failure).
     #[must_use]
     pub fn with_support(mut self, support: SandboxSupport) -> Self {
         self.support = OnceCell::new_with(Some(support));
@@ -404,6 +411,19 @@ impl SandboxedEnvironment {
         self.replaced.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Returns why no sandbox can be set up any more, at the level *full*: one could not be set up for a command, and a new
+    /// probe of the machine has failed too. No command starts after that, neither in this environment nor in its clones.
+    /// Commands [outside](ExecutionEnvironment::outside_sandbox) of the sandbox still do.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        self.failure.reason()
+    }
+
+    /// Waits for a [failure](Self::failure), and returns the reason. Never completes without one.
+    pub fn wait_for_failure(&self) -> impl Future<Output = String> + Send + use<> {
+        self.failure.wait()
+    }
+
     /// Fills the [caches](Self::with_caches) that commands use now, which the first command does otherwise. Does
     /// nothing if they are filled.
     ///
@@ -474,8 +494,25 @@ impl SandboxedEnvironment {
         }
     }
 
-    /// Starts a command under these rules without adding variables.
+    /// Starts a command under these rules without adding variables. If its sandbox cannot be set up, the machine is probed.
     async fn start(&self, command: &Command, rules: &Arc<Rules>) -> Result<Box<dyn Process>, EnvError> {
+        self.failure.require_none()?;
+        let started = self.launch(command, rules).await;
+        if let Err(error) = &started
+            && self.rules.level == SandboxLevel::Full
+            && is_launcher_error(error)
+            && let Some(reason) =
+                SandboxSupport::probe(self.inner.as_ref()).await?.unavailable(SandboxLevel::Full)
+        {
+            tracing::warn!(%reason, "no sandbox can be set up any more");
+            self.failure.record(reason.to_string());
+            self.failure.require_none()?;
+        }
+        started
+    }
+
+    /// Starts a command under these rules.
+    async fn launch(&self, command: &Command, rules: &Arc<Rules>) -> Result<Box<dyn Process>, EnvError> {
         let launcher = self.launcher(Arc::clone(rules)).await?;
         let mut launches = 1;
         loop {
@@ -627,6 +664,10 @@ impl ExecutionEnvironment for SandboxedEnvironment {
             SandboxLevel::Full => {
                 let mounted = Arc::clone(&rules);
                 blocking(move || Mounts::new(&mounted, &placeholders)).await??;
+                if self.support.get().is_some_and(SandboxSupport::is_recalled) {
+                    // The first command is the trial.
+                    return Ok(());
+                }
                 let trial = Command::argv("/bin/sh", ["-c", ":"]).read_only();
                 let mut process = self.start(&trial, &rules).await?;
                 process.wait().await?;

@@ -219,6 +219,7 @@ impl SandboxedEnvironment {
 
     /// Sets up a sandbox for a command like this one, under the rules of a command that starts now.
     async fn prepare(&self, mut command: Command) -> Result<PreparedSandbox, EnvError> {
+        self.failure.require_none()?;
         let found = self.find_protected().await?;
         let rules = self.rules.now().with_protected(&found);
         let bubblewrap = self.require_level().await?;

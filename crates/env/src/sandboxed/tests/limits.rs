@@ -127,6 +127,7 @@ fn environment_like(environment: &SandboxedEnvironment) -> SandboxedEnvironment 
         placeholders: Arc::default(),
         replaced: ReplacedPaths::default(),
         support: environment.support.clone(),
+        failure: Arc::default(),
         next: None,
     }
 }
