@@ -14,6 +14,7 @@ use pintle_governance::WorkspacePolicy;
 use self::linux::build_sandboxed;
 use super::project_caches::SessionCaches;
 use super::repository_guard::RepositoryGuard;
+use super::sandbox_loss::SandboxLoss;
 use super::temporary::TemporaryDirectory;
 use super::watch_record::WatchRecord;
 use super::workspace_search::WorkspaceSearch;
@@ -85,6 +86,8 @@ pub(super) struct ConfinedLocal {
     pub(super) search: Option<Arc<WorkspaceSearch>>,
     /// Package caches of commands.
     pub(super) caches: SessionCaches,
+    /// Reports that the machine has lost the sandbox.
+    pub(super) loss: SandboxLoss,
 }
 
 /// Returns paths that the sandbox no longer protected.
@@ -219,6 +222,7 @@ pub(super) async fn build_local(
         repositories: RepositoryGuard::default(),
         search: None,
         caches: SessionCaches::default(),
+        loss: SandboxLoss::default(),
     })
 }
 
