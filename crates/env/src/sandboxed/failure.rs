@@ -31,7 +31,7 @@ impl SandboxFailure {
         self.0.borrow().clone()
     }
 
-    /// Waits for a failure. Never ends if there is none.
+    /// Waits for a failure. Never completes without one.
     pub(super) fn wait(&self) -> impl Future<Output = String> + Send + use<> {
         let mut reasons = self.0.subscribe();
         async move {

@@ -78,7 +78,7 @@ struct SandboxView {
 }
 
 impl SandboxView {
-    /// Determines what a command that starts now would see; blocks.
+    /// Determines the view of a command that starts now; blocks.
     fn determine(rules: &Rules, placeholders: &Placeholders) -> Result<Self, EnvError> {
         // First, since it creates files in place of missing ones.
         let mounts = Mounts::new(rules, placeholders)?;
@@ -333,7 +333,7 @@ mod tests {
         }
     }
 
-    /// Returns what the shell of a sandbox prints that gets this text, and what it reports.
+    /// Runs the shell of a waiting sandbox with this input. Returns its output and its report.
     #[expect(clippy::disallowed_methods, reason = "a real shell reads the text")]
     fn released(text: &[u8]) -> (Vec<u8>, String) {
         use std::io::Write as _;

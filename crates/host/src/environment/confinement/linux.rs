@@ -98,7 +98,7 @@ pub(super) async fn build_sandboxed(
     }
     let sandbox = accept_missing_protections(sandbox, process_env.notices()).await?;
     let server_environment = Arc::new(sandbox.clone().leavable(true));
-    // Servers and hooks do not share the sandboxes that are started ahead.
+    // Servers do not share the sandboxes that are started ahead.
     let sandbox = Arc::new(sandbox.starting_ahead(true));
     let loss = loss_of(&sandbox, process_env);
     let (killed, held) = (Arc::clone(&sandbox), Arc::clone(&sandbox));
