@@ -21,7 +21,9 @@ impl SandboxFailure {
     pub(super) fn record(&self, reason: String) {
         self.0.send_if_modified(|known| {
             let is_first = known.is_none();
-            known.get_or_insert(reason);
+            if is_first {
+                *known = Some(reason);
+            }
             is_first
         });
     }

@@ -10,7 +10,6 @@ use std::{
     ffi::{OsStr, OsString},
     fmt, mem,
     os::unix::ffi::OsStrExt,
-    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -258,6 +257,7 @@ impl SandboxedEnvironment {
         rules: &Arc<Rules>,
     ) -> Result<Option<HeldProcess>, EnvError> {
         let Some(next) = self.next.as_ref().filter(|_| self.can_run_ahead(command)) else { return Ok(None) };
+        self.failure.require_none()?;
         let invocation = self.inner.invocation(command.clone());
         // A command with a zero byte is refused without a start.
         let Some(text) = release_text(&invocation) else { return Ok(None) };
