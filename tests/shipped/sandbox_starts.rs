@@ -4,6 +4,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Output;
 
+use pintle_testkit::Dialect;
+
+use super::pty::Terminal;
+use super::terminal::leave;
 use super::user::User;
 
 const ANSWER: &str = "[[turn]]\ntext = \"Done.\"\n";
@@ -88,9 +92,39 @@ fn no_command_runs_on_a_known_machine_that_has_lost_its_sandbox() {
             0 => assert_eq!(user.model.requests().len(), requests, "no request is sent"),
             _ => assert_eq!(written, "x\n", "{starts}"),
         }
+        assert!(written.lines().count() <= 1, "{starts}");
         // The next run probes the machine.
         std::fs::remove_file(user.at("works")).unwrap();
         let (_, starts) = run_counted(&user, &directory);
         assert!(starts.lines().any(|start| start == "version"), "{starts}");
     }
+}
+
+/// The mode of the conversation lets commands run without a question, as long as the sandbox holds them.
+#[test]
+fn a_conversation_that_has_lost_its_sandbox_asks() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let user = User::new(&[ANSWER, COMMAND, COMMAND, ANSWER].concat());
+    let directory = install_counting_bubblewrap(&user);
+    assert!(run_counted(&user, &directory).0.status.success());
+    // For the facts about the repository.
+    std::fs::write(user.at("works"), "1\n").unwrap();
+    let url = user.model.base_url(Dialect::AnthropicMessages);
+    let mut command =
+        user.command(&["chat", "--mode", "auto", "--provider", "anthropic", "--base-url", &url]);
+    let path = format!("{}:{}", directory.display(), std::env::var("PATH").unwrap());
+    command.env("PATH", path).env("XTERM_VERSION", "XTerm(390)");
+    let mut terminal = Terminal::run(&command, 120, 60, |_| {});
+    terminal.wait_for_text("say what to do");
+    terminal.type_keys("go\r");
+    terminal.wait_for("the question", |screen| screen.contains("y once"));
+    assert!(!user.project().join("written").exists(), "the first command has not run");
+    terminal.type_keys("n");
+    terminal.wait_for("the end of the turn", |screen| {
+        screen.contains("Done.") && !screen.contains("Esc interrupts")
+    });
+    leave(terminal);
+    assert!(!user.project().join("written").exists());
 }
