@@ -248,27 +248,65 @@ impl LocalEnvironment {
         command: Command,
         launcher: Launcher,
     ) -> Result<LocalProcess, EnvError> {
-        let directory = match &command.working_dir {
+        self.launch(command, launcher).await?.started().await
+    }
+
+    /// Starts a launcher that waits for its program; see [`LocalProcess::release`].
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    pub(crate) async fn spawn_waiting(
+        &self,
+        command: Command,
+        launcher: Launcher,
+    ) -> Result<LocalProcess, EnvError> {
+        self.launch(command, launcher).await?.waiting().await
+    }
+
+    /// Returns the process that a command starts. Its tag is not the tag of a process.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    pub(crate) fn invocation(&self, command: Command) -> Invocation {
+        let directory = self.directory_of(&command);
+        process::configure(command, &self.spawn_context(directory, Launcher::Plain))
+    }
+
+    /// Returns whether so many commands may still start that a process may wait for one.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    pub(crate) fn has_spare_slots() -> bool {
+        admission::has_spare_slots()
+    }
+
+    /// Returns the directory that a command starts in.
+    pub(crate) fn directory_of(&self, command: &Command) -> PathBuf {
+        match &command.working_dir {
             Some(directory) => self.resolve(directory),
             None => self.working_directory.clone(),
-        };
+        }
+    }
+
+    /// Returns the settings for a new process.
+    fn spawn_context(&self, directory: PathBuf, launcher: Launcher) -> SpawnContext {
+        SpawnContext {
+            directory,
+            shell: self.shell.clone(),
+            variables: Arc::clone(&self.variables),
+            tag: self.next_tag(),
+            reaper: Arc::clone(&self.reaper),
+            launcher,
+        }
+    }
+
+    /// Starts a process through `launcher`, without waiting for its program.
+    async fn launch(&self, command: Command, launcher: Launcher) -> Result<LocalProcess, EnvError> {
+        let directory = self.directory_of(&command);
         let slot = admission::acquire_slot().await;
         let spawned = admission::retry_on_shortage(Some(&slot), || {
-            let context = SpawnContext {
-                directory: directory.clone(),
-                shell: self.shell.clone(),
-                variables: Arc::clone(&self.variables),
-                tag: self.next_tag(),
-                reaper: Arc::clone(&self.reaper),
-                launcher: launcher.clone(),
-            };
+            let context = self.spawn_context(directory.clone(), launcher.clone());
             // The guard is held until the process is registered.
             let started =
                 self.reaper.prepare().and_then(|_starting| process::spawn(command.clone(), context));
             std::future::ready(started)
         });
         match spawned.await {
-            Ok(process) => process.with_slot(slot).started().await,
+            Ok(process) => Ok(process.with_slot(slot)),
             Err(error) => {
                 // The error does not distinguish between a missing program and a missing directory.
                 blocking(move || host_files::check_directory(&directory)).await??;

@@ -487,7 +487,10 @@ impl SessionRun<'_> {
         servers.close().await;
         // Any other failure takes precedence over denied calls.
         let unwritten = write_last_message(args, &report.outcome.text, interrupts).await.err();
-        let failure = explain::outcome(&report.outcome, &model.route, &limit_sources, report.reached)
+        // Without a user, the loss of the sandbox has interrupted the run.
+        let lost = env_session.sandbox_failure().filter(|_| !prompter.is_attended());
+        let failure = lost
+            .or_else(|| explain::outcome(&report.outcome, &model.route, &limit_sources, report.reached))
             .or_else(|| report.failure())
             .or(unwritten)
             .or_else(|| prompter.failure().filter(|_| view.tells_denials()));

@@ -208,6 +208,7 @@ impl SessionOpener<'_> {
         match started.await {
             Ok(session) => {
                 env_session.fill_caches_once(wait_for_request(&session));
+                self.watch_sandbox(&session, &policy, env_session);
                 Ok(StartedSession {
                     session,
                     policy,
@@ -279,6 +280,29 @@ impl SessionOpener<'_> {
         let hooks =
             hooks::load(user_hooks, project_hooks, env_session, has_network, &policy, process_env).await?;
         Ok(SessionPolicy { policy, hooks, grant, effort, server_files })
+    }
+
+    /// Narrows the session once the machine has lost the sandbox: users are asked about each call, and a run without a user is
+    /// interrupted. No command starts in any case.
+    fn watch_sandbox(&self, session: &Session, policy: &Policy, env_session: &EnvSession) {
+        let (attendant, policy, session) = (Arc::clone(&self.attendant), policy.clone(), session.handle());
+        let notices = self.process_env.notices().clone();
+        env_session.watch_sandbox(move |reason| {
+            Box::pin(async move {
+                if !attendant.is_attended() {
+                    // A session that has ended needs no interrupt.
+                    let _ = session.interrupt();
+                }
+                attendant.refuse_auto();
+                policy.set_after_plan(Mode::Ask);
+                if policy.mode() != Mode::Plan
+                    && let Err(error) = policy.set_mode(Mode::Ask).await
+                {
+                    notices.report(format!("cannot set the mode: {error}"));
+                }
+                notices.report(format!("the sandbox is lost, so no command starts in it any more: {reason}"));
+            })
+        });
     }
 
     /// Returns the profile of the session with its tools, except the tools of MCP servers.
