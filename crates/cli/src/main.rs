@@ -2,7 +2,6 @@
 #![deny(unsafe_code)]
 
 mod arguments;
-mod boxed_future;
 mod commands;
 mod config;
 mod exit;
@@ -16,8 +15,8 @@ mod testkit_models;
 use std::process::ExitCode;
 
 use pintle_host::{
-    attendant, cost, env_spec, environment, explain, failure, host_command, instructions, keys, model,
-    named_value, policy, process_env, process_secrets, profile_file, provider, route, scripted_models,
+    attendant, boxed_future, cost, env_spec, environment, explain, failure, host_command, instructions, keys,
+    model, named_value, policy, process_env, process_secrets, profile_file, provider, route, scripted_models,
     servers, sessions, timeout, toolset,
 };
 #[cfg(feature = "mcp")]

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 pub use self::load::{Configuration, needs_trust, project_root};
 pub use self::settings::{Settings, Source, Value};
+use crate::boxed_future::box_future;
 use crate::config_file::{keys, problem};
 use crate::env_spec::EnvSpec;
 use crate::failure::Failure;
@@ -126,7 +127,7 @@ impl Host {
     /// client that it may not set.
     pub async fn resolve(&self, sources: SettingSources) -> Result<ResolvedSession, Failure> {
         let MergedSession { resolved, spec, sources, loaded } =
-            merge_session(sources, self.process_env()).await?;
+            box_future(|| merge_session(sources, self.process_env())).await?;
         let SettingSources { given, remembered: kept, .. } = sources;
         let profile = layers::selected_profile(&given.layer.spec, &kept.spec.given);
         let presentation = loaded.presentation(profile.as_deref());
@@ -154,7 +155,8 @@ async fn merge_session(
 ) -> Result<MergedSession, Failure> {
     sources.remembered = sources.remembered.without_replaced(&sources.given.layer.spec);
     let directory = directory_of_session(&sources, process_env)?;
-    let loaded = load_checked(directory.as_deref(), sources.given.ignore_config_errors, process_env).await?;
+    let ignores_errors = sources.given.ignore_config_errors;
+    let loaded = box_future(|| load_checked(directory.as_deref(), ignores_errors, process_env)).await?;
     let layers = layers::of_session(&sources, &loaded, process_env)?;
     let mut spec = StoredSpec::from_layers(&layers);
     if matches!(spec.origins.get(MODE), Some(ValueOrigin::Request(_))) {
