@@ -281,23 +281,21 @@ impl ProtectedPathWatch {
     ///
     /// Only errors of the environment as a whole, such as its loss.
     pub async fn check_final(&self) -> Result<FinalCheck, EnvError> {
-        self.compare(None).await
+        self.compare(None, Search::Latest).await
     }
 
     /// Returns the changes since the previous check that may run a program.
-    async fn changed_since(&self, call: Option<&PreparedCall>) -> Option<String> {
-        match self.compare(call).await {
+    async fn changed_since(&self, call: Option<&PreparedCall>, search: Search) -> Option<String> {
+        match self.compare(call, search).await {
             Ok(FinalCheck::Changed(change)) => Some(change),
             // The next call reports a lost environment.
             Ok(FinalCheck::Skipped | FinalCheck::Unchanged) | Err(_) => None,
         }
     }
 
-    async fn compare(&self, call: Option<&PreparedCall>) -> Result<FinalCheck, EnvError> {
+    async fn compare(&self, call: Option<&PreparedCall>, search: Search) -> Result<FinalCheck, EnvError> {
         let mut known = self.known.lock().await;
         let Some(before) = known.as_ref() else { return Ok(FinalCheck::Skipped) };
-        // At the end, changes that the environment does not report are found, too.
-        let search = if call.is_some() { Search::Latest } else { Search::Fresh };
         let mut now = self.look(&before.locations, search).await?;
         let replaced = self.replaced.as_ref().map(|replaced| replaced()).unwrap_or_default();
         if call.is_some_and(|call| call.sandbox() == Some(SandboxSide::Outside)) {
@@ -500,11 +498,16 @@ impl Gate for ProtectedPathWatch {
     }
 
     async fn stop_after(&self, call: &PreparedCall) -> Option<String> {
-        if call.effect() == Effect::Execute { self.changed_since(Some(call)).await } else { None }
+        if call.effect() == Effect::Execute {
+            self.changed_since(Some(call), Search::Latest).await
+        } else {
+            None
+        }
     }
 
     async fn stop_at_end(&self) -> Option<String> {
-        self.changed_since(None).await
+        // Also finds changes that the environment does not report.
+        self.changed_since(None, Search::Fresh).await
     }
 }
 

@@ -63,7 +63,7 @@ struct RuleFile(PathBuf, Option<RuleFileState>);
 
 #[derive(Debug, PartialEq, Eq)]
 enum RuleFileState {
-    /// Its changes are those of its entries.
+    /// The time of a directory changes with each entry, so only the type is compared.
     Directory,
     File {
         device: u64,
@@ -107,7 +107,7 @@ impl CachedWalk<'_> {
             && walked.above == self.above
             && DirectoryIdentity::new(directory) == Some(walked.identity)
             && walked.excludes.iter().all(RuleFile::is_unchanged)
-            // Last: what it has read is not reported again, and the next walk is recorded.
+            // Last, because a report is read only once. After a report, the next walk is recorded.
             && watcher.is_unchanged();
         is_valid.then(|| walked.output.clone())
     }
@@ -157,7 +157,7 @@ impl CachedWalk<'_> {
     }
 }
 
-/// Watches what a walk visits.
+/// Watches the directories that a walk enters.
 pub(super) struct WalkRecorder {
     watcher: Arc<ChangeWatcher>,
     identity: DirectoryIdentity,
