@@ -167,13 +167,13 @@ impl Walker<'_> {
             if kind == EntryKind::Symlink {
                 entry.target = readlinkat(&directory, name.as_os_str()).ok().map(PathBuf::from);
             }
+            if let Some(recorder) = &mut self.recorder {
+                recorder.find(kind, &stat);
+            }
             let below = entry.path.clone();
             self.output.entries.push(entry);
             if kind != EntryKind::Directory {
                 continue;
-            }
-            if let Some(recorder) = &mut self.recorder {
-                recorder.find_directory(&stat);
             }
             if depth >= MAX_DEPTH {
                 self.output.unreadable.push(below);

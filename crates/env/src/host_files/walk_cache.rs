@@ -18,7 +18,7 @@ use nix::{
 use self::changes::ChangeWatcher;
 use crate::{
     search::ignore_rules::{EXCLUDE_FILE, GITIGNORE_FILE, IGNORE_FILE, REPOSITORY},
-    walk::{WalkOutput, WalkRequest},
+    walk::{EntryKind, WalkOutput, WalkRequest},
 };
 
 /// Maximum number of directories of a tree that is watched. Linux allows a user some tens of thousands.
@@ -190,9 +190,14 @@ impl WalkRecorder {
         }
     }
 
-    /// Checks that a directory below is in the same file system.
-    pub(super) fn find_directory(&mut self, stat: &FileStat) {
-        self.is_watched &= DirectoryIdentity::from_stat(stat).0 == self.identity.0;
+    /// Checks that changes of an entry are reported: a directory must be in the same file system, and a file must have no
+    /// other name, which may be in a directory that is not watched.
+    pub(super) fn find(&mut self, kind: EntryKind, stat: &FileStat) {
+        self.is_watched &= match kind {
+            EntryKind::Directory => stat.st_dev == self.identity.0,
+            EntryKind::File => stat.st_nlink <= 1,
+            EntryKind::Symlink | EntryKind::Other => true,
+        };
     }
 }
 
@@ -202,11 +207,7 @@ fn is_link(path: &Path) -> bool {
 
 impl DirectoryIdentity {
     fn new(directory: &OwnedFd) -> Option<Self> {
-        fstat(directory).ok().map(|stat| Self::from_stat(&stat))
-    }
-
-    fn from_stat(stat: &FileStat) -> Self {
-        Self(stat.st_dev, stat.st_ino)
+        fstat(directory).ok().map(|stat| Self(stat.st_dev, stat.st_ino))
     }
 }
 

@@ -88,8 +88,8 @@ impl LocalEnvironmentBuilder {
     /// the builder share it. Default: each walk lists the tree.
     ///
     /// Only on Linux and on local file systems; elsewhere, and in trees of more than 8,192 directories, it has no effect. A
-    /// change through a hard link in another directory is not reported, nor is one through a memory map before it is
-    /// closed.
+    /// change through a hard link that is created later in another directory is not reported, nor is one through a memory
+    /// map before it is closed.
     pub fn cached_walks(mut self) -> Self {
         self.walk_cache = Some(Arc::default());
         self
