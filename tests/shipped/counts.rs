@@ -35,6 +35,16 @@ const COMMAND: Counts = Counts { sandboxes: 1, programs: 3, syncs: 4, paths: 2_3
 /// Commands of a counted run. The first one also creates files of the session, so it is not counted.
 const COMMANDS: usize = 3;
 
+/// Directories of a project in which commands change nothing.
+const DIRECTORIES: usize = 400;
+
+/// System calls that list a directory: the second one finds its end.
+const CALLS_PER_LISTING: usize = 2;
+
+/// Traced system calls: the counted ones, and those that send a request.
+const COUNTED_CALLS: &str = "%file,fsync,fdatasync,sendto,writev,write";
+const LISTING_CALLS: &str = "execve,getdents64,sendto,writev,write";
+
 const TEXT: &str = "[[turn]]\ntext = \"Done.\"\n";
 
 /// Returns turns with one command each, and a text.
@@ -122,7 +132,7 @@ fn a_start_and_a_command_make_few_syncs_and_system_calls() {
     let user = User::new(TEXT);
     user.run("Go");
     let user = user.with_turns(&turns_with_commands());
-    let trace = traced(&user, user.at("trace"));
+    let trace = traced(&user, user.at("trace"), COUNTED_CALLS);
     let parts = counts_between_requests(&trace);
     let [start, _, commands @ .., _] = parts.as_slice() else { panic!("{parts:?}") };
     assert_eq!(commands.len(), COMMANDS - 1, "{parts:?}");
@@ -140,11 +150,38 @@ fn a_start_and_a_command_make_few_syncs_and_system_calls() {
     sum.require_at_most(limit.plus(ahead), "commands");
 }
 
-/// Runs a turn while strace records the counted system calls, and returns the record.
-fn traced(user: &User, log: PathBuf) -> String {
+/// The watch and two checkpoints of a command walk the project. In an unchanged project, they use an earlier walk.
+#[test]
+fn commands_that_change_nothing_do_not_list_the_project() {
+    let needed = [
+        &pintle_test_conditions::BUBBLEWRAP,
+        &pintle_test_conditions::STRACE,
+        &pintle_test_conditions::REPORTED_CHANGES,
+    ];
+    if !needed.iter().all(|needed| needed.is_present()) {
+        return;
+    }
+    let user = User::new(TEXT);
+    for number in 0..DIRECTORIES {
+        std::fs::create_dir(user.project().join(format!("directory-{number}"))).unwrap();
+    }
+    user.run("Go");
+    let user = user.with_turns(&turns_with_commands());
+    let trace = traced(&user, user.at("trace"), LISTING_CALLS);
+    let parts = counts_between_requests(&trace);
+    let [_, first, commands @ .., last] = parts.as_slice() else { panic!("{parts:?}") };
+    let walk = DIRECTORIES * CALLS_PER_LISTING;
+    assert!(first.paths > walk && last.paths > walk, "{parts:?}");
+    // The project is younger than two seconds, so one of them may repeat the walk.
+    let listed: usize = commands.iter().map(|command| command.paths).sum();
+    assert!(listed < 2 * walk, "{parts:?}");
+}
+
+/// Runs a turn while strace records some system calls, and returns the record.
+fn traced(user: &User, log: PathBuf, calls: &str) -> String {
     let run = user.run_command("Go");
     let mut strace = Command::new("strace");
-    strace.args(["-f", "--seccomp-bpf", "-s", "16", "-e", "trace=%file,fsync,fdatasync,sendto,writev,write"]);
+    strace.args(["-f", "--seccomp-bpf", "-s", "16", "-e", &format!("trace={calls}")]);
     strace.arg("-o").arg(&log).arg(run.get_program()).args(run.get_args());
     strace.current_dir(user.project()).env_clear();
     strace.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));

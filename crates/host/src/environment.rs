@@ -231,7 +231,7 @@ impl<'a> EnvTarget<'a> {
     async fn connect_local(&self) -> Result<EnvSession, Failure> {
         let abandoned = AbandonedRemoval::start();
         let directory = self.process_env.directory(self.choice.directory.as_deref())?;
-        let builder = self.process_env.environment_builder(&directory);
+        let builder = self.process_env.environment_builder(&directory).cached_walks();
         let record = WatchRecord::open(&directory, self.requirements.keeps_state, self.process_env)?;
         let mut policy = local_workspace_policy(&directory, self.confinement.level, self.process_env)?;
         policy.hidden.extend(self.hidden_paths(&directory)?);

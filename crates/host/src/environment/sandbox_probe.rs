@@ -60,7 +60,7 @@ pub(super) fn forget(process_env: &ProcessEnv) {
     let Some(path) = file(process_env).filter(|path| path.exists()) else { return };
     // An empty record is invalid.
     if let Err(failure) = process_env.write_private(&path, "\n") {
-        process_env.notices().report(failure.message().to_owned());
+        process_env.notices().report(failure.message());
     }
 }
 
