@@ -23,16 +23,27 @@ struct Counts {
 }
 
 /// From the start to the first byte of the first request, in a repository where a session was before.
-const START: Counts = Counts { sandboxes: 2, programs: 9, syncs: 5, paths: 4_400 };
+const START: Counts = Counts { sandboxes: 1, programs: 9, syncs: 5, paths: 4_400 };
 
 /// Runs of git until then.
 const GIT_AT_START: usize = 2;
 
-/// From one request to the next, with the command `true` in between. The path calls include the calls of bubblewrap.
-const COMMAND: Counts = Counts { sandboxes: 1, programs: 3, syncs: 4, paths: 2_300 };
+/// From one request to the next, with the command `true` in between. The path calls include the calls of bubblewrap. The
+/// sandbox of the next command is started when a command has ended, before the next request or after it.
+const COMMAND: Counts = Counts { sandboxes: 1, programs: 3, syncs: 2, paths: 1_400 };
 
 /// Commands of a counted run. The first one also creates files of the session, so it is not counted.
 const COMMANDS: usize = 3;
+
+/// Directories of a project in which commands change nothing.
+const DIRECTORIES: usize = 400;
+
+/// System calls that list a directory: the second one finds its end.
+const CALLS_PER_LISTING: usize = 2;
+
+/// Traced system calls: the counted ones, and those that send a request.
+const COUNTED_CALLS: &str = "%file,fsync,fdatasync,sendto,writev,write";
+const LISTING_CALLS: &str = "execve,getdents64,sendto,writev,write";
 
 const TEXT: &str = "[[turn]]\ntext = \"Done.\"\n";
 
@@ -43,6 +54,15 @@ fn turns_with_commands() -> String {
 }
 
 impl Counts {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            sandboxes: self.sandboxes + other.sandboxes,
+            programs: self.programs + other.programs,
+            syncs: self.syncs + other.syncs,
+            paths: self.paths + other.paths,
+        }
+    }
+
     /// Checks that no count is above its limit.
     #[track_caller]
     fn require_at_most(self, limit: Self, part: &str) {
@@ -98,7 +118,8 @@ fn a_start_and_a_command_run_few_sandboxes_and_git_processes() {
     assert!((1..=GIT_AT_START).contains(&git), "{git} git processes at the start");
     let user = user.with_turns(&turns_with_commands());
     let [of_commands, git_of_commands] = logged_starts(&user, &log, ["bwrap", "git"]);
-    let most = START.sandboxes + COMMANDS * COMMAND.sandboxes;
+    // The last one is started ahead for a command that does not come.
+    let most = START.sandboxes + (COMMANDS + 1) * COMMAND.sandboxes;
     assert!((COMMANDS..=most).contains(&of_commands), "{of_commands} sandboxes for {COMMANDS} commands");
     assert_eq!(git_of_commands, git, "a command runs git");
 }
@@ -111,23 +132,56 @@ fn a_start_and_a_command_make_few_syncs_and_system_calls() {
     let user = User::new(TEXT);
     user.run("Go");
     let user = user.with_turns(&turns_with_commands());
-    let trace = traced(&user, user.at("trace"));
+    let trace = traced(&user, user.at("trace"), COUNTED_CALLS);
     let parts = counts_between_requests(&trace);
     let [start, _, commands @ .., _] = parts.as_slice() else { panic!("{parts:?}") };
     assert_eq!(commands.len(), COMMANDS - 1, "{parts:?}");
     assert!(start.sandboxes > 0 && start.syncs > 0, "{start:?}");
     start.require_at_most(START, "start");
+    let mut sum = Counts::default();
     for command in commands {
-        assert!(command.sandboxes > 0 && command.syncs > 0, "{command:?}");
-        command.require_at_most(COMMAND, "command");
+        assert!(command.syncs > 0, "{command:?}");
+        sum = sum.plus(*command);
     }
+    assert!(sum.sandboxes > 0, "{parts:?}");
+    let limit = commands.iter().fold(Counts::default(), |limit, _| limit.plus(COMMAND));
+    // Parts may have the start of a sandbox before the first one, or after the last one.
+    let ahead = Counts { syncs: 0, ..COMMAND };
+    sum.require_at_most(limit.plus(ahead), "commands");
 }
 
-/// Runs a turn while strace records the counted system calls, and returns the record.
-fn traced(user: &User, log: PathBuf) -> String {
+/// The watch and two checkpoints of a command walk the project. In an unchanged project, they use an earlier walk.
+#[test]
+fn commands_that_change_nothing_do_not_list_the_project() {
+    let needed = [
+        &pintle_test_conditions::BUBBLEWRAP,
+        &pintle_test_conditions::STRACE,
+        &pintle_test_conditions::REPORTED_CHANGES,
+    ];
+    if !needed.iter().all(|needed| needed.is_present()) {
+        return;
+    }
+    let user = User::new(TEXT);
+    for number in 0..DIRECTORIES {
+        std::fs::create_dir(user.project().join(format!("directory-{number}"))).unwrap();
+    }
+    user.run("Go");
+    let user = user.with_turns(&turns_with_commands());
+    let trace = traced(&user, user.at("trace"), LISTING_CALLS);
+    let parts = counts_between_requests(&trace);
+    let [_, first, commands @ .., last] = parts.as_slice() else { panic!("{parts:?}") };
+    let walk = DIRECTORIES * CALLS_PER_LISTING;
+    assert!(first.paths > walk && last.paths > walk, "{parts:?}");
+    // The project is younger than two seconds, so one of them may repeat the walk.
+    let listed: usize = commands.iter().map(|command| command.paths).sum();
+    assert!(listed < 2 * walk, "{parts:?}");
+}
+
+/// Runs a turn while strace records some system calls, and returns the record.
+fn traced(user: &User, log: PathBuf, calls: &str) -> String {
     let run = user.run_command("Go");
     let mut strace = Command::new("strace");
-    strace.args(["-f", "--seccomp-bpf", "-s", "16", "-e", "trace=%file,fsync,fdatasync,sendto,writev,write"]);
+    strace.args(["-f", "--seccomp-bpf", "-s", "16", "-e", &format!("trace={calls}")]);
     strace.arg("-o").arg(&log).arg(run.get_program()).args(run.get_args());
     strace.current_dir(user.project()).env_clear();
     strace.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));

@@ -464,7 +464,7 @@ fn a_task_whose_first_session_stops_at_its_budget_exits_with_the_code_of_a_limit
     let output = user.command(&[&shared[..], &flags].concat()).output().unwrap();
     let report = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(3), "{report}");
-    assert_once(&report, &["# At its limit", "The budget of its sessions is used up."]);
+    assert_once(&report, &["# At its limit", "The budget of tokens is used up."]);
     assert!(user.model.requests().is_empty());
 }
 

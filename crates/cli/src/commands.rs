@@ -41,12 +41,12 @@ mod worktree;
 
 use std::time::Duration;
 
+use pintle_host::boxed_future::box_future;
 use pintle_host::process_env::ProcessEnv;
 use pintle_tui::console::Console;
 use pintle_tui::render;
 
 use crate::arguments::{Arguments, Command, MockCommand};
-use crate::boxed_future::box_future;
 use crate::exit::Exit;
 use crate::exit::command_failure::{CommandFailure, error_object};
 

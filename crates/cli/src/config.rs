@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use pintle_host::boxed_future::box_future;
 use pintle_host::configuration::{report_bounded, resolve_without_session};
 use pintle_host::env_spec::EnvSpec;
 use pintle_host::failure::Failure;
@@ -16,7 +17,6 @@ use crate::arguments::{
 };
 #[cfg(feature = "mcp")]
 use crate::arguments::{ConfinementArgs, McpCommand, ServeToolsArgs, ServerToolsArgs};
-use crate::boxed_future::box_future;
 
 /// Returns the command with its settings. `typed` are the names of the flags that were typed.
 ///

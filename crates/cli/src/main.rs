@@ -2,7 +2,6 @@
 #![deny(unsafe_code)]
 
 mod arguments;
-mod boxed_future;
 mod commands;
 mod config;
 mod exit;

@@ -11,6 +11,7 @@ mod parent_directory;
 mod replacement;
 mod temporary;
 pub(crate) mod tree;
+pub(crate) mod walk_cache;
 
 use std::{
     ffi::OsString,
@@ -24,8 +25,11 @@ use std::{
 
 use nix::{fcntl::OFlag, unistd::geteuid};
 
-use self::parent_directory::{ParentDirectory, create_parent};
 pub(crate) use self::replacement::replace;
+use self::{
+    parent_directory::{ParentDirectory, create_parent},
+    walk_cache::CachedWalk,
+};
 use crate::{
     blocking::CancelFlag,
     error::EnvError,
@@ -258,10 +262,11 @@ pub(crate) fn walk(
     request: &WalkRequest,
     above: Option<&Arc<IgnoreRules>>,
     cancelled: &CancelFlag,
+    cached: Option<&mut CachedWalk<'_>>,
 ) -> Result<WalkOutput, EnvError> {
     let root = &request.root;
     let read_rules = |path: &Path| read(path, None).unwrap_or_default();
-    tree::walk(tree::open_root(root)?, root, request, above, &read_rules, cancelled)
+    tree::walk(tree::open_root(root)?, root, request, above, &read_rules, cancelled, cached)
 }
 
 /// Sets the permission bits of a file or directory, following links.

@@ -3,6 +3,7 @@
 mod admission;
 #[cfg(target_os = "linux")]
 mod adopted;
+mod builder;
 mod launch;
 mod lifeline;
 #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
@@ -27,7 +28,6 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     fmt,
-    hash::{BuildHasher, RandomState},
     ops::Range,
     path::{Path, PathBuf},
     sync::{
@@ -38,11 +38,12 @@ use std::{
 
 use async_trait::async_trait;
 
+pub use self::builder::LocalEnvironmentBuilder;
 pub(crate) use self::launch::Launcher;
 #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
 pub(crate) use self::launch::{Invocation, LaunchedProcess};
 pub(crate) use self::process::LocalProcess;
-use self::{lifeline::Lifeline, process::SpawnContext, reaper::Reaper};
+use self::{process::SpawnContext, reaper::Reaper};
 #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
 pub(crate) use self::{
     program::Program,
@@ -56,18 +57,13 @@ use crate::{
     environment::ExecutionEnvironment,
     error::EnvError,
     file::{DirEntry, MAX_ENTRIES, Metadata},
-    host_files::{self, files::Files},
+    host_files::{self, files::Files, walk_cache::WalkCache},
     output::OutputLimits,
-    path::{normalize, resolve},
+    path::resolve,
     process::Process,
     search::{GlobRequest, GrepOutput, GrepRequest, pattern::GlobPattern},
-    setters::setters,
-    variables::{EnvPolicy, TAG_VARIABLE},
     walk::{FileContent, ReadLimits, WalkOutput, WalkRequest},
 };
-
-/// Candidate shells; the first one that exists is used.
-const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
 
 /// Runs tools on the local machine (loop specification, section 4.2).
 ///
@@ -104,36 +100,17 @@ pub struct LocalEnvironment {
     tag: String,
     commands: Arc<AtomicU64>,
     files: Files,
+    /// The latest walk of the working directory, if it is kept.
+    walk_cache: Option<Arc<WalkCache>>,
     /// Where temporary files are that commands in a sandbox share with file operations.
     #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
     temporary: Option<TemporaryView>,
 }
 
-/// Builds a [`LocalEnvironment`].
-#[derive(Clone)]
-#[must_use]
-pub struct LocalEnvironmentBuilder {
-    working_directory: PathBuf,
-    host_env: BTreeMap<OsString, OsString>,
-    policy: EnvPolicy,
-    variables: BTreeMap<OsString, OsString>,
-    shell: Option<PathBuf>,
-    output_limits: Option<OutputLimits>,
-    has_lifeline: bool,
-}
-
 impl LocalEnvironment {
     /// Creates a builder for an environment that works in `directory`, which must be absolute.
     pub fn builder(directory: impl Into<PathBuf>) -> LocalEnvironmentBuilder {
-        LocalEnvironmentBuilder {
-            working_directory: directory.into(),
-            host_env: BTreeMap::new(),
-            policy: EnvPolicy::default(),
-            variables: BTreeMap::new(),
-            shell: None,
-            output_limits: None,
-            has_lifeline: true,
-        }
+        LocalEnvironmentBuilder::new(directory.into())
     }
 
     /// Creates an environment in `directory` with the variables of the embedding application and
@@ -248,27 +225,65 @@ impl LocalEnvironment {
         command: Command,
         launcher: Launcher,
     ) -> Result<LocalProcess, EnvError> {
-        let directory = match &command.working_dir {
+        self.launch(command, launcher).await?.started().await
+    }
+
+    /// Starts a launcher that waits for its program; see [`LocalProcess::release`].
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    pub(crate) async fn spawn_waiting(
+        &self,
+        command: Command,
+        launcher: Launcher,
+    ) -> Result<LocalProcess, EnvError> {
+        self.launch(command, launcher).await?.waiting().await
+    }
+
+    /// Returns the process that a command starts. Its tag is not the tag of a process.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    pub(crate) fn invocation(&self, command: Command) -> Invocation {
+        let directory = self.directory_of(&command);
+        process::configure(command, &self.spawn_context(directory, Launcher::Plain))
+    }
+
+    /// Returns whether so many commands may still start that a process may wait for one.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    pub(crate) fn has_spare_slots() -> bool {
+        admission::has_spare_slots()
+    }
+
+    /// Returns the directory that a command starts in.
+    pub(crate) fn directory_of(&self, command: &Command) -> PathBuf {
+        match &command.working_dir {
             Some(directory) => self.resolve(directory),
             None => self.working_directory.clone(),
-        };
+        }
+    }
+
+    /// Returns the settings for a new process.
+    fn spawn_context(&self, directory: PathBuf, launcher: Launcher) -> SpawnContext {
+        SpawnContext {
+            directory,
+            shell: self.shell.clone(),
+            variables: Arc::clone(&self.variables),
+            tag: self.next_tag(),
+            reaper: Arc::clone(&self.reaper),
+            launcher,
+        }
+    }
+
+    /// Starts a process through `launcher`, without waiting for its program.
+    async fn launch(&self, command: Command, launcher: Launcher) -> Result<LocalProcess, EnvError> {
+        let directory = self.directory_of(&command);
         let slot = admission::acquire_slot().await;
         let spawned = admission::retry_on_shortage(Some(&slot), || {
-            let context = SpawnContext {
-                directory: directory.clone(),
-                shell: self.shell.clone(),
-                variables: Arc::clone(&self.variables),
-                tag: self.next_tag(),
-                reaper: Arc::clone(&self.reaper),
-                launcher: launcher.clone(),
-            };
+            let context = self.spawn_context(directory.clone(), launcher.clone());
             // The guard is held until the process is registered.
             let started =
                 self.reaper.prepare().and_then(|_starting| process::spawn(command.clone(), context));
             std::future::ready(started)
         });
         match spawned.await {
-            Ok(process) => process.with_slot(slot).started().await,
+            Ok(process) => Ok(process.with_slot(slot)),
             Err(error) => {
                 // The error does not distinguish between a missing program and a missing directory.
                 blocking(move || host_files::check_directory(&directory)).await??;
@@ -293,90 +308,6 @@ impl LocalEnvironment {
     fn next_tag(&self) -> String {
         let number = self.commands.fetch_add(1, Ordering::Relaxed);
         format!("{}.{number}", self.tag)
-    }
-}
-
-impl LocalEnvironmentBuilder {
-    /// Sets the variables of the embedding application, as returned by `std::env::vars_os()`. The
-    /// policy decides which of them commands inherit.
-    pub fn host_env(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
-        self.host_env = variables.into_iter().collect();
-        self
-    }
-
-    /// Sets which of these variables commands inherit; default [`EnvPolicy::InheritFiltered`].
-    pub fn env_policy(mut self, policy: EnvPolicy) -> Self {
-        self.policy = policy;
-        self
-    }
-
-    /// Adds a variable for every command, regardless of the policy.
-    pub fn variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        self.variables.insert(name.into(), value.into());
-        self
-    }
-
-    setters! {
-        /// Sets the shell, which must support `-c`; default `/bin/bash`, else `/bin/sh`.
-        pub fn shell(shell: impl Into<PathBuf>) => shell = Some(shell.into());
-        /// Sets the limits on captured output; default [`OutputLimits::default`] with spool files in
-        /// the embedding application's `TMPDIR`.
-        pub fn output_limits(limits: OutputLimits) => output_limits = Some(limits);
-        /// Sets whether commands are terminated when the embedding process dies, by a `/bin/sh` that
-        /// runs beside them; default true. Commands fail to start if that shell does. Without it,
-        /// dropped commands receive the kill signal at once: the embedding process could exit before
-        /// the end of the grace period.
-        pub fn lifeline(has_lifeline: bool) => has_lifeline = has_lifeline;
-    }
-
-    /// Builds the environment without touching the file system;
-    /// [`initialize`](ExecutionEnvironment::initialize) checks the directory.
-    ///
-    /// # Errors
-    ///
-    /// [`EnvError::InvalidPath`] if the directory is not absolute.
-    pub fn build(self) -> Result<LocalEnvironment, EnvError> {
-        if !self.working_directory.is_absolute() {
-            return Err(EnvError::InvalidPath {
-                path: self.working_directory,
-                source: std::io::Error::other("the working directory must be absolute"),
-            });
-        }
-        let outer_tag = self.host_env.get(TAG_VARIABLE.as_ref() as &std::ffi::OsStr);
-        let outer_tag = outer_tag.and_then(|tag| tag.to_str()).map(str::to_owned);
-        let output_limits = self.output_limits.unwrap_or_else(|| {
-            let limits = OutputLimits::default();
-            match self.host_env.get("TMPDIR".as_ref() as &std::ffi::OsStr) {
-                Some(directory) => limits.with_spool_dir(directory),
-                None => limits,
-            }
-        });
-        let home = [&self.variables, &self.host_env]
-            .into_iter()
-            .find_map(|variables| variables.get("HOME".as_ref() as &std::ffi::OsStr))
-            .map(|home| normalize(Path::new(home)))
-            .filter(|home| home.is_absolute());
-        let mut variables = self.policy.choose(self.host_env);
-        variables.extend(self.variables);
-        let tag = environment_tag(outer_tag.as_deref());
-        let lifeline = self.has_lifeline.then(|| {
-            let path = variables.get("PATH".as_ref() as &std::ffi::OsStr).cloned();
-            Arc::new(Lifeline::new(tag.clone(), outer_tag, path))
-        });
-        Ok(LocalEnvironment {
-            working_directory: normalize(&self.working_directory),
-            home,
-            os_version: os_version(),
-            shell: self.shell.unwrap_or_else(default_shell),
-            variables: Arc::new(variables),
-            output_limits,
-            reaper: Arc::new(Reaper::new(lifeline)),
-            tag,
-            commands: Arc::default(),
-            files: Files::Named,
-            #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
-            temporary: None,
-        })
     }
 }
 
@@ -500,7 +431,11 @@ impl ExecutionEnvironment for LocalEnvironment {
         admission::retry_on_shortage(None, || {
             let (files, request) = (self.files.clone(), request.clone());
             let (working_directory, cancelled) = (working_directory.clone(), cancelled.clone());
-            async { blocking(move || files.walk(&request, &working_directory, &cancelled)).await? }
+            let cache = self.walk_cache.clone();
+            async {
+                let walk = move || files.walk(&request, &working_directory, &cancelled, cache.as_deref());
+                blocking(walk).await?
+            }
         })
         .await
     }
@@ -556,41 +491,6 @@ impl fmt::Debug for LocalEnvironment {
             .field("variables", &self.variables.keys().collect::<Vec<_>>())
             .finish_non_exhaustive()
     }
-}
-
-impl fmt::Debug for LocalEnvironmentBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalEnvironmentBuilder")
-            .field("working_directory", &self.working_directory)
-            .field("policy", &self.policy)
-            .field("variables", &self.variables.keys().collect::<Vec<_>>())
-            .finish_non_exhaustive()
-    }
-}
-
-/// Creates a tag that is unique among all live processes. It extends the tag of the embedding
-/// process if that is itself a command of another environment.
-fn environment_tag(outer: Option<&str>) -> String {
-    // The standard library seeds its hashers from the system's randomness.
-    let random = RandomState::new().hash_one(());
-    let own = format!("{}-{random:016x}", std::process::id());
-    match outer {
-        Some(outer) => format!("{outer}/{own}"),
-        None => own,
-    }
-}
-
-fn os_version() -> String {
-    match nix::sys::utsname::uname() {
-        Ok(name) => format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy()),
-        Err(_) => std::env::consts::OS.to_owned(),
-    }
-}
-
-fn default_shell() -> PathBuf {
-    let [preferred, fallback] = SHELLS.map(Path::new);
-    let shell = if preferred.exists() { preferred } else { fallback };
-    shell.to_path_buf()
 }
 
 #[cfg(test)]

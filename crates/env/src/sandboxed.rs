@@ -2,11 +2,13 @@
 
 mod bubblewrap;
 mod caches;
+mod failure;
 mod filter;
 mod held_mounts;
 mod landlock;
 mod mounts;
 mod placeholders;
+mod prepared;
 mod record;
 mod rules;
 mod source;
@@ -28,9 +30,11 @@ pub use self::source::ProtectedPathSource;
 pub use self::support::{SandboxSupport, SandboxUnavailable};
 use self::{
     caches::SwitchedCaches,
+    failure::SandboxFailure,
     held_mounts::{HeldMounts, HeldProcess, ReplacedPaths},
     mounts::Mounts,
     placeholders::Placeholders,
+    prepared::NextSandbox,
     rules::Rules,
     support::Bubblewrap,
 };
@@ -156,6 +160,9 @@ pub struct SandboxedEnvironment {
     placeholders: Arc<Placeholders>,
     replaced: ReplacedPaths,
     support: OnceCell<SandboxSupport>,
+    failure: Arc<SandboxFailure>,
+    /// The sandbox of the next command, if sandboxes are started ahead.
+    next: Option<Arc<NextSandbox>>,
 }
 
 impl SandboxedEnvironment {
@@ -189,6 +196,8 @@ impl SandboxedEnvironment {
             placeholders: Arc::default(),
             replaced: ReplacedPaths::default(),
             support: OnceCell::new(),
+            failure: Arc::default(),
+            next: None,
         }
     }
 
@@ -199,6 +208,9 @@ impl SandboxedEnvironment {
     }
 
     /// Uses the result of an earlier probe of this machine instead of probing it again.
+    ///
+    /// With a [recalled](SandboxSupport::recall) result, [`initialize`](ExecutionEnvironment::initialize) tries no sandbox at the
+    /// level *full*: the first command does. See [`failure`](Self::failure).
     #[must_use]
     pub fn with_support(mut self, support: SandboxSupport) -> Self {
         self.support = OnceCell::new_with(Some(support));
@@ -262,6 +274,20 @@ impl SandboxedEnvironment {
     #[must_use]
     pub fn leavable(mut self, can_be_left: bool) -> Self {
         self.can_be_left = can_be_left;
+        self.next = self.next.map(|_| Arc::default());
+        self
+    }
+
+    /// Sets whether a sandbox is set up for the next command when a command has ended, which makes the next command start
+    /// faster; default false. Only at the level *full*.
+    ///
+    /// It runs one command, as any other sandbox. A command gets it if it runs in the working directory without an input and
+    /// has the variables of the previous command, and if a sandbox that is set up now would have the same mounts of the same
+    /// files. At most one sandbox waits, for at most two minutes. Clones share it, unless they are changed.
+    /// [`cleanup`](ExecutionEnvironment::cleanup) ends it, and no other one is started after that.
+    #[must_use]
+    pub fn starting_ahead(mut self, starts_ahead: bool) -> Self {
+        self.next = starts_ahead.then(Arc::default);
         self
     }
 
@@ -385,6 +411,19 @@ impl SandboxedEnvironment {
         self.replaced.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Returns why no sandbox can be set up any more, at the level *full*: one could not be set up for a command, and a new
+    /// probe of the machine has failed too. No command starts after that, neither in this environment nor in its clones.
+    /// Commands [outside](ExecutionEnvironment::outside_sandbox) of the sandbox still do.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        self.failure.reason()
+    }
+
+    /// Waits for a [failure](Self::failure), and returns the reason. Never completes without one.
+    pub fn wait_for_failure(&self) -> impl Future<Output = String> + Send + use<> {
+        self.failure.wait()
+    }
+
     /// Fills the [caches](Self::with_caches) that commands use now, which the first command does otherwise. Does
     /// nothing if they are filled.
     ///
@@ -455,12 +494,26 @@ impl SandboxedEnvironment {
         }
     }
 
-    /// Starts a command under these rules without adding cache variables.
-    async fn start(&self, mut command: Command, rules: &Arc<Rules>) -> Result<Box<dyn Process>, EnvError> {
-        let launcher = self.launcher(Arc::clone(rules)).await?;
-        if let Some(temporary) = &self.rules.temporary {
-            command.env.entry(TEMPORARY_VARIABLE.into()).or_insert_with(|| temporary.into());
+    /// Starts a command under these rules without adding variables. If its sandbox cannot be set up, the machine is probed.
+    async fn start(&self, command: &Command, rules: &Arc<Rules>) -> Result<Box<dyn Process>, EnvError> {
+        self.failure.require_none()?;
+        let started = self.launch(command, rules).await;
+        if let Err(error) = &started
+            && self.rules.level == SandboxLevel::Full
+            && is_launcher_error(error)
+            && let Some(reason) =
+                SandboxSupport::probe(self.inner.as_ref()).await?.unavailable(SandboxLevel::Full)
+        {
+            tracing::warn!(%reason, "no sandbox can be set up any more");
+            self.failure.record(reason.to_string());
+            self.failure.require_none()?;
         }
+        started
+    }
+
+    /// Starts a command under these rules.
+    async fn launch(&self, command: &Command, rules: &Arc<Rules>) -> Result<Box<dyn Process>, EnvError> {
+        let launcher = self.launcher(Arc::clone(rules)).await?;
         let mut launches = 1;
         loop {
             let mounts = match self.rules.level {
@@ -471,10 +524,7 @@ impl SandboxedEnvironment {
                 SandboxLevel::Writes => None,
             };
             let started = self.inner.spawn_by(command.clone(), launcher.clone()).await;
-            if self.rules.level == SandboxLevel::Full && self.rules.unix_sockets {
-                let placeholders = Arc::clone(&self.placeholders);
-                blocking(move || placeholders.remove_files_of_sockets()).await?;
-            }
+            self.remove_files_of_sockets().await?;
             match started {
                 Err(error) if launches < MAX_LAUNCHES && is_launcher_error(&error) => launches += 1,
                 Err(error) => return Err(error),
@@ -483,13 +533,23 @@ impl SandboxedEnvironment {
                         Some(mounts) => {
                             let replaced = Arc::clone(&self.replaced);
                             let (mounts, lost) = blocking(move || mounts.after_start(&replaced)).await?;
-                            Box::new(HeldProcess::new(process, mounts, Arc::clone(&self.replaced), lost))
+                            let process = HeldProcess::new(process, mounts, Arc::clone(&self.replaced), lost);
+                            Box::new(self.followed(process, command))
                         }
                         None => Box::new(process),
                     });
                 }
             }
         }
+    }
+
+    /// Removes the files that the start of a sandbox has left in place of sockets.
+    async fn remove_files_of_sockets(&self) -> Result<(), EnvError> {
+        if self.rules.level == SandboxLevel::Full && self.rules.unix_sockets {
+            let placeholders = Arc::clone(&self.placeholders);
+            blocking(move || placeholders.remove_files_of_sockets()).await?;
+        }
+        Ok(())
     }
 
     /// Returns how commands are started at this level under these rules.
@@ -519,6 +579,7 @@ impl SandboxedEnvironment {
         change(rules);
         // They depend on the rules.
         rules.filters = Arc::default();
+        self.next = self.next.map(|_| Arc::default());
         self.inner = Arc::new(self.inner.with_temporary_view(self.rules.temporary_view()));
         self
     }
@@ -603,7 +664,12 @@ impl ExecutionEnvironment for SandboxedEnvironment {
             SandboxLevel::Full => {
                 let mounted = Arc::clone(&rules);
                 blocking(move || Mounts::new(&mounted, &placeholders)).await??;
-                let mut process = self.start(Command::argv("/bin/sh", ["-c", ":"]), &rules).await?;
+                if self.support.get().is_some_and(SandboxSupport::is_recalled) {
+                    // The first command is the trial.
+                    return Ok(());
+                }
+                let trial = Command::argv("/bin/sh", ["-c", ":"]).read_only();
+                let mut process = self.start(&trial, &rules).await?;
                 process.wait().await?;
                 // A process that is dropped before its namespace has ended is left to the reaper, which reads the process table.
                 process.terminate(TERMINATE_GRACE).await.map(drop)
@@ -612,6 +678,9 @@ impl ExecutionEnvironment for SandboxedEnvironment {
     }
 
     async fn cleanup(&self) -> Result<(), EnvError> {
+        if let Some(next) = &self.next {
+            next.close().await;
+        }
         self.inner.cleanup().await?;
         if let Some(caches) = &self.rules.caches {
             caches.settle().await;
@@ -621,9 +690,12 @@ impl ExecutionEnvironment for SandboxedEnvironment {
     }
 
     async fn spawn(&self, mut command: Command) -> Result<Box<dyn Process>, EnvError> {
+        if let Some(temporary) = &self.rules.temporary {
+            command.env.entry(TEMPORARY_VARIABLE.into()).or_insert_with(|| temporary.into());
+        }
         if command.is_read_only {
             let rules = Arc::new(self.rules.now().without_writes());
-            return self.start(command, &rules).await;
+            return self.start(&command, &rules).await;
         }
         let found = self.find_protected().await?;
         if let Some(caches) = self.rules.caches.as_ref().filter(|_| command.package_caches) {
@@ -632,7 +704,10 @@ impl ExecutionEnvironment for SandboxedEnvironment {
             }
         }
         let rules = self.rules.now().with_protected(&found);
-        self.start(command, &rules).await
+        match self.run_ahead(&command, &rules).await? {
+            Some(process) => Ok(Box::new(self.followed(process, &command))),
+            None => self.start(&command, &rules).await,
+        }
     }
 }
 

@@ -21,13 +21,16 @@ pub struct WalkRequest {
     pub max_entries: usize,
     /// Time after which the walk ends with the entries found so far; default none.
     pub time_limit: Option<Duration>,
+    /// Whether the tree is listed again even if the environment has the latest walk and knows of no change since; default
+    /// false.
+    pub is_fresh: bool,
 }
 
 impl WalkRequest {
     /// Creates a walk of `root` with the default limits.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), max_entries: MAX_ENTRIES, time_limit: None }
+        Self { root: root.into(), max_entries: MAX_ENTRIES, time_limit: None, is_fresh: false }
     }
 
     setters! {
@@ -37,6 +40,8 @@ impl WalkRequest {
         pub fn with_max_entries(max_entries: usize) => max_entries = max_entries;
         /// Sets the time after which the walk ends with the entries found so far.
         pub fn with_time_limit(time_limit: Duration) => time_limit = Some(time_limit);
+        /// Sets whether the tree is listed again in any case.
+        pub fn with_fresh(is_fresh: bool) => is_fresh = is_fresh;
     }
 }
 
@@ -54,7 +59,8 @@ pub struct WalkOutput {
     /// The limit that ended the walk. Without one, nothing is missing but the entries of unreadable directories.
     pub reached: Option<WalkLimit>,
     /// The time in the environment when the walk started, in nanoseconds since 1970, by the clock of its files; `None`
-    /// if it is not known. It may be rounded down to seconds.
+    /// if it is not known. It may be rounded down to seconds. An environment may return an earlier walk whose result is
+    /// current, with the time of that walk.
     pub started_ns: Option<i64>,
 }
 

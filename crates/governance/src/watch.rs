@@ -19,7 +19,7 @@ use similar::TextDiff;
 use tokio::sync::Mutex;
 
 use self::harmless::is_harmless;
-use self::locations::{GitEntry, Locations};
+use self::locations::{GitEntry, Locations, Search};
 pub use self::snapshot::WatchedFiles;
 use self::snapshot::{Content, FileState, Snapshot};
 
@@ -132,7 +132,7 @@ where
     I::Item: Into<PathBuf>,
 {
     let names: Vec<PathBuf> = directories.into_iter().map(Into::into).collect();
-    find_protected_paths(env, &names, earlier, true).await
+    find_protected_paths(env, &names, earlier, Search::Latest).await
 }
 
 /// Returns the [`protected_paths`] that need no search: the paths of the repository of the working directory with its
@@ -151,17 +151,17 @@ where
     I::Item: Into<PathBuf>,
 {
     let names: Vec<PathBuf> = directories.into_iter().map(Into::into).collect();
-    find_protected_paths(env, &names, earlier, false).await
+    find_protected_paths(env, &names, earlier, Search::None).await
 }
 
-/// Returns the paths to protect, also below the working directory if `searches` is set.
+/// Returns the paths to protect, also below the working directory if it is searched.
 async fn find_protected_paths(
     env: &dyn ExecutionEnvironment,
     names: &[PathBuf],
     earlier: &WatchedFiles,
-    searches: bool,
+    search: Search,
 ) -> Result<ProtectedPaths, EnvError> {
-    let locations = Locations::find(env, names, &earlier.locations(), searches).await?;
+    let locations = Locations::find(env, names, &earlier.locations(), search).await?;
     let own = locations.own_git_directory();
     let mut paths = Vec::new();
     for git in &locations.git {
@@ -264,7 +264,7 @@ impl ProtectedPathWatch {
         if known.is_some() {
             return Ok(None);
         }
-        let mut now = self.look(&self.earlier.locations()).await?;
+        let mut now = self.look(&self.earlier.locations(), Search::Latest).await?;
         let before = self.earlier.snapshot();
         let mut change = None;
         if !self.earlier.is_final() {
@@ -281,22 +281,22 @@ impl ProtectedPathWatch {
     ///
     /// Only errors of the environment as a whole, such as its loss.
     pub async fn check_final(&self) -> Result<FinalCheck, EnvError> {
-        self.compare(None).await
+        self.compare(None, Search::Latest).await
     }
 
     /// Returns the changes since the previous check that may run a program.
-    async fn changed_since(&self, call: Option<&PreparedCall>) -> Option<String> {
-        match self.compare(call).await {
+    async fn changed_since(&self, call: Option<&PreparedCall>, search: Search) -> Option<String> {
+        match self.compare(call, search).await {
             Ok(FinalCheck::Changed(change)) => Some(change),
             // The next call reports a lost environment.
             Ok(FinalCheck::Skipped | FinalCheck::Unchanged) | Err(_) => None,
         }
     }
 
-    async fn compare(&self, call: Option<&PreparedCall>) -> Result<FinalCheck, EnvError> {
+    async fn compare(&self, call: Option<&PreparedCall>, search: Search) -> Result<FinalCheck, EnvError> {
         let mut known = self.known.lock().await;
         let Some(before) = known.as_ref() else { return Ok(FinalCheck::Skipped) };
-        let mut now = self.look(&before.locations).await?;
+        let mut now = self.look(&before.locations, search).await?;
         let replaced = self.replaced.as_ref().map(|replaced| replaced()).unwrap_or_default();
         if call.is_some_and(|call| call.sandbox() == Some(SandboxSide::Outside)) {
             self.outside_ran.store(true, Ordering::Relaxed);
@@ -361,13 +361,15 @@ impl ProtectedPathWatch {
         self
     }
 
-    /// Reads all watched files, including files at previously known locations.
+    /// Reads all watched files, including files at previously known locations. Searches the workspace unless the search is
+    /// left out.
     ///
     /// # Errors
     ///
     /// Only errors of the environment as a whole, such as its loss.
-    async fn look(&self, known: &Locations) -> Result<Snapshot, EnvError> {
-        let locations = Locations::find(self.env.as_ref(), &self.directories, known, self.searches).await?;
+    async fn look(&self, known: &Locations, search: Search) -> Result<Snapshot, EnvError> {
+        let search = if self.searches { search } else { Search::None };
+        let locations = Locations::find(self.env.as_ref(), &self.directories, known, search).await?;
         let mut sizes: BTreeMap<PathBuf, Option<u64>> = BTreeMap::new();
         for git in &locations.git {
             sizes.extend(GIT_FILES.into_iter().chain([REBASE]).map(|name| (git.join(name), None)));
@@ -518,11 +520,16 @@ impl Gate for ProtectedPathWatch {
     }
 
     async fn stop_after(&self, call: &PreparedCall) -> Option<String> {
-        if call.effect() == Effect::Execute { self.changed_since(Some(call)).await } else { None }
+        if call.effect() == Effect::Execute {
+            self.changed_since(Some(call), Search::Latest).await
+        } else {
+            None
+        }
     }
 
     async fn stop_at_end(&self) -> Option<String> {
-        self.changed_since(None).await
+        // Also finds changes that the environment does not report.
+        self.changed_since(None, Search::Fresh).await
     }
 }
 

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 pub use self::load::{Configuration, needs_trust, project_root};
 pub use self::settings::{Settings, Source, Value};
+use crate::boxed_future::box_future;
 use crate::config_file::{keys, problem};
 use crate::env_spec::EnvSpec;
 use crate::failure::Failure;
@@ -137,7 +138,7 @@ impl Host {
             ));
         }
         let MergedSession { resolved, spec, sources, loaded } =
-            merge_session(sources, self.process_env()).await?;
+            box_future(|| merge_session(sources, self.process_env())).await?;
         let SettingSources { given, remembered: kept, .. } = sources;
         let profile = layers::selected_profile(&given.spec, &kept.spec.given);
         let presentation = loaded.presentation(profile.as_deref());
@@ -165,7 +166,8 @@ async fn merge_session(
 ) -> Result<MergedSession, Failure> {
     sources.remembered = sources.remembered.without_replaced(&sources.given.spec);
     let directory = directory_of_session(&sources, process_env)?;
-    let loaded = load_checked(directory.as_deref(), sources.given.ignore_config_errors, process_env).await?;
+    let ignores_errors = sources.given.ignore_config_errors;
+    let loaded = box_future(|| load_checked(directory.as_deref(), ignores_errors, process_env)).await?;
     let layers = layers::session_layers(&sources, &loaded, process_env)?;
     let mut spec = StoredSpec::from_layers(&layers);
     if matches!(spec.origins.get(MODE), Some(ValueOrigin::Request(_))) {

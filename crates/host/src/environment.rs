@@ -3,6 +3,7 @@
 mod confinement;
 mod project_caches;
 mod repository_guard;
+mod sandbox_loss;
 #[cfg(target_os = "linux")]
 mod sandbox_probe;
 mod secrets;
@@ -28,6 +29,7 @@ use self::project_caches::SessionCaches;
 pub use self::project_caches::{UnusedCaches, prune_caches};
 pub use self::repository_guard::GuardedWatch;
 use self::repository_guard::RepositoryGuard;
+use self::sandbox_loss::SandboxLoss;
 use self::secrets::HiddenPaths;
 #[cfg(feature = "mcp")]
 pub(crate) use self::secrets::SERVER_TOKENS;
@@ -79,6 +81,8 @@ pub struct EnvSession {
     projects: ProjectFiles,
     /// Package caches of commands.
     caches: SessionCaches,
+    /// Reports that the machine has lost the sandbox.
+    loss: SandboxLoss,
     /// Whether the sandbox and file tools allow changes.
     writes: WriteSwitch,
     record: WatchRecord,
@@ -216,6 +220,7 @@ impl<'a> EnvTarget<'a> {
             search: None,
             projects,
             caches: SessionCaches::default(),
+            loss: SandboxLoss::default(),
             writes: self.requirements.writes.clone(),
             record: WatchRecord::default(),
             watch: OnceLock::new(),
@@ -226,7 +231,7 @@ impl<'a> EnvTarget<'a> {
     async fn connect_local(&self) -> Result<EnvSession, Failure> {
         let abandoned = AbandonedRemoval::start();
         let directory = self.process_env.directory(self.choice.directory.as_deref())?;
-        let builder = self.process_env.environment_builder(&directory);
+        let builder = self.process_env.environment_builder(&directory).cached_walks();
         let record = WatchRecord::open(&directory, self.requirements.keeps_state, self.process_env)?;
         let mut policy = local_workspace_policy(&directory, self.confinement.level, self.process_env)?;
         policy.hidden.extend(self.hidden_paths(&directory)?);
@@ -262,6 +267,7 @@ impl<'a> EnvTarget<'a> {
             repositories,
             search,
             caches,
+            loss,
             ..
         } = local;
         let environment = initialized?;
@@ -280,6 +286,7 @@ impl<'a> EnvTarget<'a> {
             search,
             projects,
             caches,
+            loss,
             writes,
             record,
             watch: OnceLock::new(),
@@ -451,6 +458,21 @@ impl EnvSession {
         self.caches.fill_once(is_needed);
     }
 
+    /// Calls `react` with the reason once the machine has lost the sandbox of commands.
+    pub(crate) fn watch_sandbox(
+        &self,
+        react: impl FnOnce(String) -> BoxFuture<'static, ()> + Send + 'static,
+    ) {
+        self.loss.watch(react);
+    }
+
+    /// Returns the failure of a run without a user, if the machine has lost the sandbox of commands: no command has started since.
+    pub fn sandbox_failure(&self) -> Option<Failure> {
+        let reason = self.loss.reason()?;
+        let failure = Failure::usage(format!("the sandbox cannot be set up any more: {reason}"));
+        Some(failure.with_hint("the next run probes this machine again").with_hint(SANDBOX_HINT))
+    }
+
     /// Returns the switch that allows changes of the workspace, or refuses them.
     pub fn writes(&self) -> &WriteSwitch {
         &self.writes
@@ -472,6 +494,7 @@ impl EnvSession {
     /// Fails if a command may still be running, or if a background command changed a protected file.
     pub async fn close(&self) -> Result<(), Failure> {
         self.caches.stop().await;
+        self.loss.stop().await;
         let closed = self.environment.cleanup().await.or_failed("a command may still be running");
         self.abandoned.finish().await;
         let look = match self.watch.get() {

@@ -4,6 +4,7 @@
 pub mod answered_run;
 pub mod attendant;
 pub mod audit;
+pub mod boxed_future;
 pub mod budget;
 pub mod config_file;
 pub mod configuration;

@@ -15,6 +15,7 @@ use pintle_tools::RegisteredTool;
 
 use self::opener::{SessionOpener, StartedSession};
 use crate::attendant::Attendant;
+use crate::boxed_future::box_future;
 use crate::budget;
 use crate::configuration::ResolvedSession;
 use crate::env_spec::EnvironmentChoice;
@@ -209,14 +210,14 @@ impl Host {
         surface: Surface<'a>,
     ) -> BoxFuture<'a, Result<OpenSession, Failure>> {
         // Boxed, so that rustc does not prove again for each caller that all of it is `Send`.
-        Box::pin(self.open_session(request.into(), surface))
+        box_future(|| self.open_session(request.into(), surface))
     }
 
     async fn open_session(&self, request: OpenRequest, surface: Surface<'_>) -> Result<OpenSession, Failure> {
         let OpenRequest { spec, remembered, selected, worktree, model, must_be_stored, .. } = request;
         let process_env = self.process_env_for(&spec);
         let attendant = Arc::clone(&surface.attendant);
-        let prepared = async {
+        let prepared = box_future(|| async {
             let model = match model {
                 Some(model) => model,
                 None => self.choose_model(&spec).await?,
@@ -228,11 +229,11 @@ impl Host {
             let storing =
                 StoredSessionRequest { description, selected, worktree: worktree.as_ref(), must_be_stored };
             let stored = match spec.persistence.keep {
-                true => storing.open(&model, &choice, &process_env).await?,
+                true => box_future(|| storing.open(&model, &choice, &process_env)).await?,
                 false => None,
             };
             Ok::<_, Failure>((model, choice, stored))
-        };
+        });
         let (model, choice, stored) = match prepared.await {
             Ok(prepared) => prepared,
             Err(failure) => {
@@ -262,7 +263,7 @@ impl Host {
                 can_switch_to_plan: surface.can_switch_to_plan,
                 process_env: &process_env,
             };
-            opener.open(stored, surface).await
+            box_future(|| opener.open(stored, surface)).await
         };
         match opened {
             Ok((started, environment)) => {

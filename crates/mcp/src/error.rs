@@ -92,17 +92,16 @@ impl ServerError {
         if let Some(challenge) = error.auth_challenge() {
             return Self::refused(spec, challenge);
         }
+        let start = |why: String| Self::new(&spec.name, ServerErrorKind::Start, why);
+        if let Some(failure) = connect_failure(spec, failed_start(&error)) {
+            // The transport error is not its source: it names Rust types, and the whole URL, which may contain a secret.
+            return start(format!("cannot be reached: {failure}"));
+        }
         let why = match process_log.how_it_ended() {
             Some(how) => format!("ended during the handshake: {how}"),
-            None => {
-                let failed = failed_start(&error);
-                match connect_failure(spec, failed) {
-                    Some(failure) => format!("cannot be reached: {failure}"),
-                    None => format!("did not complete the handshake: {}", with_cause(failed)),
-                }
-            }
+            None => format!("did not complete the handshake: {}", with_cause(failed_start(&error))),
         };
-        Self::new(&spec.name, ServerErrorKind::Start, why).with_source(error).with_process_log(process_log)
+        start(why).with_source(error).with_process_log(process_log)
     }
 
     /// Returns the error for a request that the server does not authorize. The transport error is not its source, since
@@ -169,8 +168,10 @@ impl ServerError {
                 Some(how) => lost(format!("is gone: {how}")),
                 None => {
                     let failed = failed_request(other);
-                    let why = connect_failure(spec, failed).unwrap_or_else(|| with_cause(failed));
-                    lost(format!("is gone: {why}"))
+                    if let Some(failure) = connect_failure(spec, failed) {
+                        return lost(format!("is gone: {failure}"));
+                    }
+                    lost(format!("is gone: {}", with_cause(failed)))
                 }
             },
         };

@@ -36,6 +36,7 @@ use std::path::Path;
 use pintle_agent::{Run, Session, Turn, TurnKind};
 #[cfg(feature = "client")]
 use pintle_client::{Client, SessionInfo};
+use pintle_host::boxed_future::box_future;
 use pintle_host::failure::Failure;
 use pintle_host::process_env::ProcessEnv;
 use pintle_host::sanitize::sanitize;
@@ -167,7 +168,7 @@ pub async fn converse(
     let port = LocalPort::new(session, context, unfinished, effort, is_stored);
     let status = StatusLine { context: Some((0, window)), ..status(port.state(), environment) };
     let initial = InitialScreen { status, lines, draft, prompt, is_ready, history };
-    drive(Box::new(port), initial, entered, process_env, interrupts).await
+    box_future(|| drive(Box::new(port), initial, entered, process_env, interrupts)).await
 }
 
 /// Runs the conversation in a session of a server until the user leaves. The session continues on the server, also if the
@@ -187,7 +188,7 @@ pub async fn attach(
     let port = RemotePort::new(client, session);
     let initial =
         InitialScreen { status: status(port.state(), SERVER.to_owned()), ..InitialScreen::default() };
-    drive(Box::new(port), initial, entered, process_env, interrupts).await?;
+    box_future(|| drive(Box::new(port), initial, entered, process_env, interrupts)).await?;
     Ok(())
 }
 
@@ -214,7 +215,7 @@ async fn drive<'a>(
         conversation.say_ready();
     }
     let mut driver = Driver::new(port, conversation, screen, attention, history, process_env);
-    let left = driver.run(&mut device, prompt, interrupts).await;
+    let left = box_future(|| driver.run(&mut device, prompt, interrupts)).await;
     let closed = driver.into_port().close().await;
     let next = left?;
     closed?;

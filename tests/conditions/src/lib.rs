@@ -28,8 +28,8 @@ mod suites;
 pub use self::{
     prerequisite::{
         ALL, BIRTH_TIMES, BUBBLEWRAP, CONTAINERS, EXTENDED_ATTRIBUTES, GO, HTTP2_CLIENT, LANDLOCK, MOUNTS,
-        Missing, NODE, POSTGRESQL, PYTEST, Prerequisite, RESTATE, RIPGREP, ROOT, SSH_SERVERS, STRACE, TMUX,
-        VENV, missing,
+        Missing, NODE, POSTGRESQL, PYTEST, Prerequisite, REPORTED_CHANGES, RESTATE, RIPGREP, ROOT,
+        SSH_SERVERS, STRACE, TMUX, VENV, missing,
     },
     serialised::SerialisedValues,
     suites::{FULL, cases, is_full},

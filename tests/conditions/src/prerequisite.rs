@@ -184,6 +184,14 @@ pub const EXTENDED_ATTRIBUTES: Prerequisite = Prerequisite {
     look: extended_attributes,
 };
 
+/// File changes that the kernel reports.
+pub const REPORTED_CHANGES: Prerequisite = Prerequisite {
+    name: "reports of file changes",
+    tests: "walks that an unchanged workspace saves",
+    remedy: "use Linux, and set CARGO_TARGET_DIR to a directory on ext4, XFS, Btrfs, F2FS or tmpfs",
+    look: reported_changes,
+};
+
 /// All prerequisites, in the order in which they are listed.
 pub const ALL: &[&Prerequisite] = &[
     &LANDLOCK,
@@ -192,6 +200,7 @@ pub const ALL: &[&Prerequisite] = &[
     &ROOT,
     &BIRTH_TIMES,
     &EXTENDED_ATTRIBUTES,
+    &REPORTED_CHANGES,
     &CONTAINERS,
     &SSH_SERVERS,
     &POSTGRESQL,
@@ -310,6 +319,22 @@ fn extended_attributes() -> Result<(), String> {
 
 #[cfg(not(target_os = "linux"))]
 fn extended_attributes() -> Result<(), String> {
+    Err(String::from("this is not Linux"))
+}
+
+#[cfg(target_os = "linux")]
+fn reported_changes() -> Result<(), String> {
+    const LOCAL_FILE_SYSTEMS: [i128; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994];
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let system = rustix::fs::statfs(program).map_err(|error| error.to_string())?;
+    match LOCAL_FILE_SYSTEMS.contains(&i128::from(system.f_type)) {
+        true => Ok(()),
+        false => Err(format!("the file system of the tests has type {:#x}", system.f_type)),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn reported_changes() -> Result<(), String> {
     Err(String::from("this is not Linux"))
 }
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use pintle_agent::SessionId;
 use pintle_compat::claude::{ClaudeSettings, StreamOptions};
+use pintle_host::boxed_future::box_future;
 use pintle_host::env_spec::EnvironmentChoice;
 use pintle_host::environment::{Confinement, EnvTarget};
 use pintle_host::failure::{Failure, OrFailure as _};
@@ -30,7 +31,6 @@ use self::channel::HostChannel;
 use self::conversation::ClaudeConversation;
 use crate::arguments::RunArgs;
 use crate::arguments::command_line;
-use crate::boxed_future::box_future;
 use crate::commands::run::select;
 use crate::exit::Exit;
 

@@ -10,6 +10,7 @@ use pintle_agent::{OutcomeStatus, Run, Session, SessionId, TurnLimits, UserMessa
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::Policy;
 use pintle_host::attendant::Attendant as _;
+use pintle_host::boxed_future::box_future;
 use pintle_host::env_spec::{EnvSpec, EnvironmentChoice};
 use pintle_host::environment::{Confinement, EnvSession, EnvTarget, SandboxState};
 use pintle_host::failure::{Failure, FailureKind, OrFailure as _};
@@ -33,7 +34,6 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use self::start_settings::{StartDecision, StartSettings};
 use crate::arguments::{OutputFormat, PromptArgs, RunArgs};
-use crate::boxed_future::box_future;
 use crate::commands::sessions::stored_conversation::{self, StoredConversation};
 use crate::exit::Exit;
 use crate::exit::command_failure::CommandFailure;
@@ -487,7 +487,10 @@ impl SessionRun<'_> {
         servers.close().await;
         // Any other failure takes precedence over denied calls.
         let unwritten = write_last_message(args, &report.outcome.text, interrupts).await.err();
-        let failure = explain::outcome(&report.outcome, &model.route, &limit_sources, report.reached)
+        // Without a user, the loss of the sandbox has interrupted the run.
+        let lost = env_session.sandbox_failure().filter(|_| !prompter.is_attended());
+        let failure = lost
+            .or_else(|| explain::outcome(&report.outcome, &model.route, &limit_sources, report.reached))
             .or_else(|| report.failure())
             .or(unwritten)
             .or_else(|| prompter.failure().filter(|_| view.tells_denials()));

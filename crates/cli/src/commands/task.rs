@@ -14,6 +14,7 @@ mod signals;
 use std::path::Path;
 
 use pintle_agent::SessionId;
+use pintle_host::boxed_future::box_future;
 use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::process_env::ProcessEnv;
 use pintle_host::sanitize::{json_line, sanitize};
@@ -27,7 +28,6 @@ use pintle_workflow::{IntactTask, KIND, KIND_TASK, TaskHostError, read_intact_ta
 use serde_json::{Value, json};
 
 use crate::arguments::{ListFormat, ListTasksArgs, ReportTaskArgs, TaskArgs, TaskCommand, TaskReportFormat};
-use crate::boxed_future::box_future;
 use crate::exit::Exit;
 
 /// Runs `pintle task`.

@@ -200,7 +200,7 @@ fn unenforceable_limits_are_rejected() {
     }
 }
 
-/// The result of a probe is cached, and a cached result that no longer holds is discarded.
+/// The result of a probe is cached. A run in which it no longer holds ends, and discards it.
 #[test]
 fn what_the_machine_can_do_is_remembered_until_it_cannot() {
     if !BUBBLEWRAP.is_present() {
@@ -220,15 +220,17 @@ fn what_the_machine_can_do_is_remembered_until_it_cannot() {
     let mut install = std::process::Command::new("install");
     assert!(install.arg("-m755").arg(&source).arg(programs.path().join("bwrap")).status().unwrap().success());
     let path = format!("{}:/usr/bin:/bin", programs.path().display());
-    let run_once = |flags: &[&str]| {
+    let run_until = |code: i32, flags: &[&str]| {
         let _ = std::fs::remove_file(&calls);
         let harness = shell_call("echo x >/usr/made");
         let mut command = harness.command("run", &["Go"]);
         let output = run(command.args(flags).env("PATH", &path).env("PINTLE_STATE_DIR", state.path()));
-        assert_eq!(output.code, Some(0), "{output:?}");
-        assert!(!harness.read("seen").is_empty());
+        assert_eq!(output.code, Some(code), "{output:?}");
+        let has_run = harness.path("seen").exists() && !harness.read("seen").is_empty();
+        assert_eq!(has_run, code == 0, "{output:?}");
         (std::fs::read_to_string(&calls).unwrap(), output.stderr)
     };
+    let run_once = |flags: &[&str]| run_until(0, flags);
     let tries = |calls: &str| calls.lines().filter(|line| *line == "--version").count();
 
     let (first, _) = run_once(&[]);
@@ -237,10 +239,13 @@ fn what_the_machine_can_do_is_remembered_until_it_cannot() {
     assert_eq!(tries(&second), 0, "{second}");
     assert!(!said.contains("limits writes only"), "{said}");
     std::fs::write(&broken, "").unwrap();
-    let (third, said) = run_once(&[]);
+    let (third, said) = run_until(2, &[]);
     assert_eq!(tries(&third), 1, "{third}");
+    assert!(said.contains("the sandbox cannot be set up any more") && said.contains("broken"), "{said}");
+    // It was forgotten, so the next run knows at its start.
+    let (fourth, said) = run_once(&[]);
+    assert_eq!(tries(&fourth), 1, "{fourth}");
     assert!(said.contains("the sandbox limits writes only") && said.contains("broken"), "{said}");
-    // It was forgotten too.
     std::fs::remove_file(&broken).unwrap();
     assert_eq!(tries(&run_once(&["--no-session"]).0), 1);
     assert_eq!(tries(&run_once(&[]).0), 1, "a run that is not kept writes no record");

@@ -201,7 +201,7 @@ impl AllowedRoots {
         let root = &request.root;
         let directory = tree::reopen(&self.open("walking", root)?, root)?;
         let read = |path: &Path| self.read(path, None).unwrap_or_default();
-        tree::walk(directory, root, request, above, &read, cancelled)
+        tree::walk(directory, root, request, above, &read, cancelled, None)
     }
 
     pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
@@ -497,7 +497,7 @@ pub(super) fn metadata_of(file: &OwnedFd, path: &Path) -> Result<Metadata, EnvEr
 }
 
 /// Returns the path of an open file under `/proc`.
-fn proc_path(file: &OwnedFd) -> PathBuf {
+pub(super) fn proc_path(file: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 

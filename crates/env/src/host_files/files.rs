@@ -10,7 +10,7 @@ use std::{
 
 #[cfg(target_os = "linux")]
 use super::held::HeldPaths;
-use super::tree;
+use super::{tree, walk_cache::WalkCache};
 use crate::{
     blocking::CancelFlag,
     error::EnvError,
@@ -115,14 +115,18 @@ impl Files {
         }
     }
 
-    /// Walks the tree below a root, which is absolute.
+    /// Walks the tree below a root, which is absolute. The walk of the working directory may be the latest one in `cache`.
     pub(crate) fn walk(
         &self,
         request: &WalkRequest,
         working_directory: &Path,
         cancelled: &CancelFlag,
+        cache: Option<&WalkCache>,
     ) -> Result<WalkOutput, EnvError> {
+        let cache = cache.filter(|_| request.root == working_directory);
+        // Before the rules above are read, so that a later change of them is found.
+        let mut cached = cache.and_then(|cache| cache.start(&request.root));
         let above = tree::rules_above(&request.root, working_directory);
-        by!(self, walk(request, above.as_ref(), cancelled))
+        by!(self, walk(request, above.as_ref(), cancelled, cached.as_mut()))
     }
 }

@@ -18,6 +18,7 @@ use nix::sys::stat::{FileStat, SFlag, fstat};
 use super::{
     beneath::{self, AllowedRoots, LastLink, replaced},
     canonicalize, tree,
+    walk_cache::CachedWalk,
 };
 use crate::{
     blocking::CancelFlag,
@@ -204,6 +205,7 @@ impl HeldPaths {
         request: &WalkRequest,
         above: Option<&Arc<IgnoreRules>>,
         cancelled: &CancelFlag,
+        cached: Option<&mut CachedWalk<'_>>,
     ) -> Result<WalkOutput, EnvError> {
         let root = &request.root;
         let directory = self.with_target(root, LastLink::Followed, |target| {
@@ -211,7 +213,7 @@ impl HeldPaths {
             self.compare("walking", target, &directory).map(|()| directory)
         })?;
         let read = |path: &Path| self.read(path, None).unwrap_or_default();
-        tree::walk(tree::reopen(&directory, root)?, root, request, above, &read, cancelled)
+        tree::walk(tree::reopen(&directory, root)?, root, request, above, &read, cancelled, cached)
     }
 
     /// Runs `work` on the target of a path. Links below a held directory are followed within it. Errors contain the given path.

@@ -26,7 +26,10 @@ use crate::{
     environment::walk::content_of_error,
     error::EnvError,
     file::FileIdentity,
-    host_files,
+    host_files::{
+        self,
+        walk_cache::{CachedWalk, WalkRecorder},
+    },
     search::ignore_rules::{
         EXCLUDE_FILE, GITIGNORE_FILE, IGNORE_FILE, IgnoreFiles, IgnoreRules, REPOSITORY,
         governing_directories,
@@ -69,7 +72,7 @@ pub(crate) fn rules_above(root: &Path, working_directory: &Path) -> Option<Arc<I
     rules
 }
 
-/// Walks the tree below an open directory, whose absolute path is `root`.
+/// Walks the tree below an open directory, whose absolute path is `root`, unless the latest walk in `cached` is current.
 pub(crate) fn walk(
     directory: OwnedFd,
     root: &Path,
@@ -77,12 +80,22 @@ pub(crate) fn walk(
     above: Option<&Arc<IgnoreRules>>,
     read_rules: ReadRules<'_>,
     cancelled: &CancelFlag,
+    mut cached: Option<&mut CachedWalk<'_>>,
 ) -> Result<WalkOutput, EnvError> {
+    if let Some(output) = cached.as_ref().and_then(|cached| cached.recall(&directory, root, request)) {
+        return Ok(output);
+    }
+    let recorder = cached.as_mut().and_then(|cached| cached.record(&directory));
     let mut output = WalkOutput { started_ns: now_ns(), ..WalkOutput::default() };
     let deadline = request.time_limit.and_then(|limit| Instant::now().checked_add(limit));
-    let mut walker = Walker { request, deadline, read_rules, cancelled, output: &mut output };
+    let mut walker = Walker { request, deadline, read_rules, cancelled, recorder, output: &mut output };
     walker.enter(directory, Path::new(""), root, above, 0)?;
+    let Walker { recorder, .. } = walker;
     output.sort_and_limit(request.max_entries);
+    // A cancelled walk ends without a limit.
+    if let (Some(cached), Some(recorder), false) = (cached, recorder, cancelled.get()) {
+        cached.keep(recorder, root, &output);
+    }
     Ok(output)
 }
 
@@ -96,6 +109,8 @@ struct Walker<'a> {
     deadline: Option<Instant>,
     read_rules: ReadRules<'a>,
     cancelled: &'a CancelFlag,
+    /// Watches the directories that are entered.
+    recorder: Option<WalkRecorder>,
     output: &'a mut WalkOutput,
 }
 
@@ -109,12 +124,18 @@ impl Walker<'_> {
         above: Option<&Arc<IgnoreRules>>,
         depth: usize,
     ) -> Result<(), EnvError> {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.enter(&directory);
+        }
         let (directory, names) = match Dir::from_fd(directory).and_then(names) {
             Ok(listed) => listed,
             Err(errno) => return self.unreadable(relative, absolute, errno),
         };
         let has =
             |name: &str| names.binary_search_by(|found| found.as_os_str().cmp(OsStr::new(name))).is_ok();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.read_rules(absolute, &has);
+        }
         let rules = rules_of(absolute, above, &has, self.read_rules);
         for name in names {
             if self.is_over() {
@@ -145,6 +166,9 @@ impl Walker<'_> {
             let mut entry = entry_of(relative.join(&name), kind, &stat);
             if kind == EntryKind::Symlink {
                 entry.target = readlinkat(&directory, name.as_os_str()).ok().map(PathBuf::from);
+            }
+            if let Some(recorder) = &mut self.recorder {
+                recorder.find(kind, &stat);
             }
             let below = entry.path.clone();
             self.output.entries.push(entry);
@@ -323,7 +347,7 @@ mod tests {
 
     fn walk_at(root: &Path, request: &WalkRequest) -> WalkOutput {
         let read = |path: &Path| host_files::read(path, None).unwrap_or_default();
-        walk(open_root(root).unwrap(), root, request, None, &read, &CancelFlag::default()).unwrap()
+        walk(open_root(root).unwrap(), root, request, None, &read, &CancelFlag::default(), None).unwrap()
     }
 
     /// Nothing is denied to the superuser, so a thread changes its file system user.
@@ -380,7 +404,7 @@ mod tests {
         let request = WalkRequest::new(directory.path());
         let read = |_: &Path| Vec::new();
         let root = open_root(directory.path()).unwrap();
-        let walked = walk(root, directory.path(), &request, None, &read, &cancelled).unwrap();
+        let walked = walk(root, directory.path(), &request, None, &read, &cancelled, None).unwrap();
         assert_eq!(walked.entries, []);
     }
 }

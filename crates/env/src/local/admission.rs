@@ -36,6 +36,10 @@ const MIN_COMMANDS: usize = 2;
 /// Maximum number of concurrent commands, however high the limit.
 const MAX_COMMANDS: usize = 4096;
 
+/// Free slots with which one may be used for a command that is not known yet.
+#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+const SPARE_SLOTS: usize = 8;
+
 /// Time that a command waits for a slot while no other command ends. After that commands start
 /// without a slot, one after another: the running ones may be servers that never end.
 const SLOT_WAIT: Duration = Duration::from_secs(5);
@@ -123,6 +127,12 @@ impl Drop for Slot {
         self.admission.running.fetch_sub(1, Ordering::Relaxed);
         self.admission.ended.notify_waiters();
     }
+}
+
+/// Returns whether so many slots are free that one may be used for a command that is not known yet.
+#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+pub(super) fn has_spare_slots() -> bool {
+    ADMISSION.slots.available_permits() >= SPARE_SLOTS
 }
 
 /// Waits until a command may start. Dropping the future leaves the queue.

@@ -7,6 +7,8 @@ use std::{
 
 use async_trait::async_trait;
 use nix::sys::signal::Signal as SystemSignal;
+#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+use tokio::io::AsyncWriteExt as _;
 use tokio::{
     io::AsyncWrite,
     process::ChildStdin,
@@ -83,7 +85,7 @@ pub(super) fn spawn(command: Command, context: SpawnContext) -> Result<LocalProc
 }
 
 /// Determines program, variables and directory of a process.
-fn configure(command: Command, context: &SpawnContext) -> Invocation {
+pub(super) fn configure(command: Command, context: &SpawnContext) -> Invocation {
     let (program, arguments) = match command.program {
         Program::Shell(line) => {
             let arguments = shell_arguments(&context.shell.to_string_lossy(), &line);
@@ -168,8 +170,7 @@ impl LocalProcess {
             Ok(LaunchOutcome::Running(init)) => {
                 // It has a descriptor, as the namespace will have.
                 drop(report);
-                self.scope.set_init(init);
-                self.namespace = PidNamespace::from_init(init);
+                self.note_first_process(init);
                 return Ok(self);
             }
             Ok(LaunchOutcome::Failed(kind)) => kind.into(),
@@ -177,6 +178,53 @@ impl LocalProcess {
             Err(error) => error,
         };
         Err(EnvError::Spawn { program: report.into_program(), source })
+    }
+
+    /// Waits until the launcher waits for its program. Cancelling terminates the launcher.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    pub(super) async fn waiting(mut self) -> Result<Self, EnvError> {
+        let Some(mut report) = self.start.take() else {
+            return Ok(self);
+        };
+        let source = match report.read_waiting().await {
+            Ok(Some(init)) => {
+                self.note_first_process(init);
+                self.start = Some(report);
+                return Ok(self);
+            }
+            Ok(None) => self.launcher_error().await,
+            Err(error) => error,
+        };
+        Err(EnvError::Spawn { program: report.into_program(), source })
+    }
+
+    /// Writes the start of `program` to the standard input of a waiting launcher, closes the input, and waits until the
+    /// program runs. Cancelling terminates both.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    pub(crate) async fn release(mut self, program: &str, start: &[u8]) -> Result<Self, EnvError> {
+        if let Some(report) = &mut self.start {
+            report.set_program(program.to_owned());
+        }
+        let written = match self.stdin.take() {
+            Some(mut stdin) => stdin.write_all(start).await,
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        match written {
+            Ok(()) => self.started().await,
+            // The launcher has ended.
+            Err(error) => {
+                Err(EnvError::Spawn { program: program.to_owned(), source: io::Error::other(error) })
+            }
+        }
+    }
+
+    /// Records the first process of the command's own PID namespace.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    fn note_first_process(&mut self, id: i32) {
+        self.scope.set_init(id);
+        if self.namespace.is_none() {
+            self.namespace = PidNamespace::from_init(id);
+        }
     }
 
     /// Returns the standard error of a failed launcher.

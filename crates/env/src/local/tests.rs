@@ -7,6 +7,8 @@
 mod files;
 #[cfg(target_os = "linux")]
 mod held;
+#[cfg(target_os = "linux")]
+mod walks;
 
 use std::{
     fs,
@@ -21,6 +23,7 @@ use crate::{
     command::{ExecRequest, ExecResult, Stdin},
     environment::IntoEnvironment as _,
     process::{ExitStatus, Signal},
+    variables::{EnvPolicy, TAG_VARIABLE},
 };
 
 /// Ten times what any step here should take.

@@ -24,6 +24,9 @@ use crate::{
 /// report, the second a descriptor to close.
 const SCRIPT: &str = include_str!("start.sh");
 
+/// As [`SCRIPT`], for a command that is not known yet: without the program and its arguments.
+pub(super) const WAITING_SCRIPT: &str = include_str!("wait.sh");
+
 /// Shell of the script; every Unix has it.
 const SHELL: &str = "/bin/sh";
 
@@ -52,13 +55,31 @@ pub(super) fn spawn(
 ) -> io::Result<LaunchedProcess> {
     thread::spawn(invocation, Inheritance::Report, |descriptors| {
         let mut program = Program { name: bubblewrap.into(), ..Program::default() };
-        let inherited = configure(&mut program, rules, mounts, invocation, descriptors)?;
+        let inherited = configure(&mut program, SCRIPT, rules, mounts, invocation, descriptors)?;
+        program.arguments.push(invocation.program.clone());
+        program.arguments.extend_from_slice(&invocation.arguments);
         Ok(PreparedProgram { program, inherited })
     })
 }
 
+/// Starts a shell under the rules that waits for its command, which it reads from its standard input.
+pub(super) fn spawn_waiting(
+    bubblewrap: &Path,
+    rules: &Rules,
+    mounts: &Mounts,
+    invocation: &Invocation,
+) -> io::Result<LaunchedProcess> {
+    thread::spawn(invocation, Inheritance::Report, |descriptors| {
+        let mut program = Program { name: bubblewrap.into(), ..Program::default() };
+        let inherited = configure(&mut program, WAITING_SCRIPT, rules, mounts, invocation, descriptors)?;
+        Ok(PreparedProgram { program, inherited })
+    })
+}
+
+/// Adds the arguments up to the arguments of the script. Returns the descriptors that they need.
 fn configure(
     program: &mut Program,
+    script: &str,
     rules: &Rules,
     mounts: &Mounts,
     invocation: &Invocation,
@@ -87,9 +108,8 @@ fn configure(
     }
     let arguments = descriptors.file(&arguments.0)?;
     program.arguments.extend(["--args".into(), number(&arguments)]);
-    program.arguments.extend(["--", SHELL, "-c", SCRIPT, "pintle-sandbox"].map(OsString::from));
-    program.arguments.extend([number(&report), number(&info), invocation.program.clone()]);
-    program.arguments.extend_from_slice(&invocation.arguments);
+    program.arguments.extend(["--", SHELL, "-c", script, "pintle-sandbox"].map(OsString::from));
+    program.arguments.extend([number(&report), number(&info)]);
     inherited.extend([info, report, arguments]);
     Ok(inherited)
 }

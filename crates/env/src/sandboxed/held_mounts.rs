@@ -16,9 +16,10 @@ use std::{
 use async_trait::async_trait;
 use tokio::{io::AsyncWrite, task::JoinHandle, time::sleep};
 
-use super::{mounts, rules::Rules};
+use super::{SandboxedEnvironment, mounts, rules::Rules};
 use crate::{
     blocking::blocking,
+    command::Command,
     error::EnvError,
     local::LocalProcess,
     output::{OutputChunk, OutputStream},
@@ -31,8 +32,8 @@ const INTERVAL: Duration = Duration::from_millis(50);
 /// Device, inode and time of creation of a file, since inodes are reused; `None` without a file.
 type Identity = Option<(u64, u64, Option<SystemTime>)>;
 
-/// The hidden and protected files with their identities.
-#[derive(Clone, Debug, Default)]
+/// Files with their identities, such as the hidden and protected ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct HeldMounts(Arc<[(PathBuf, Identity)]>);
 
 /// Hidden and protected paths that were replaced while a command ran.
@@ -42,7 +43,11 @@ impl HeldMounts {
     /// Records the current files of the rules; blocks briefly.
     pub(super) fn from_rules(rules: &Rules) -> Self {
         let paths = rules.hidden.iter().filter_map(|path| mounts::resolve_existing(path).ok().flatten());
-        let paths = paths.chain(rules.protected.iter().cloned());
+        Self::from_paths(paths.chain(rules.protected.iter().cloned()))
+    }
+
+    /// Records the current files of these paths; blocks briefly.
+    pub(super) fn from_paths(paths: impl Iterator<Item = PathBuf>) -> Self {
         Self(paths.map(|path| (path.clone(), identity(&path))).collect())
     }
 
@@ -88,6 +93,8 @@ pub(super) struct HeldProcess {
     /// The path whose mount was lifted first.
     lost: Arc<OnceLock<PathBuf>>,
     watching: JoinHandle<()>,
+    /// The command, if the sandbox of the next one is started when this one has ended.
+    followed: Option<Box<(SandboxedEnvironment, Command)>>,
 }
 
 impl HeldProcess {
@@ -127,7 +134,13 @@ impl HeldProcess {
                 }
             }
         });
-        Self { inner, mounts, replaced, lost, watching }
+        Self { inner, mounts, replaced, lost, watching, followed: None }
+    }
+
+    /// Starts the sandbox of the next command, which may be like this one, when the process is dropped.
+    pub(super) fn followed(mut self, environment: &SandboxedEnvironment, command: &Command) -> Self {
+        self.followed = Some(Box::new((environment.clone(), command.clone())));
+        self
     }
 }
 
@@ -189,6 +202,10 @@ impl Process for HeldProcess {
 impl Drop for HeldProcess {
     fn drop(&mut self) {
         self.watching.abort();
+        if let Some(followed) = self.followed.take() {
+            let (environment, command) = *followed;
+            environment.start_next(command);
+        }
     }
 }
 
@@ -219,7 +236,6 @@ impl ProcessOutput for HeldOutput {
 mod tests {
     use super::*;
     use crate::{
-        command::Command,
         environment::ExecutionEnvironment,
         local::{Launcher, LocalEnvironment},
     };

@@ -31,9 +31,10 @@ impl SandboxSupport {
     /// is needed: the record is invalid, the machine has been rebooted since, or bubblewrap is elsewhere or another
     /// file.
     ///
-    /// A setting of the kernel that has changed since is not noticed here. Commands do not start then, and
-    /// [`initialize`](crate::ExecutionEnvironment::initialize) fails: probe then. A forged record has no other effect
-    /// either.
+    /// A setting of the kernel that has changed since is not noticed here, nor by
+    /// [`initialize`](crate::ExecutionEnvironment::initialize), which tries no sandbox with a restored result. Commands do not
+    /// start then, and [`SandboxedEnvironment::failure`](crate::SandboxedEnvironment::failure) has the reason: remove the
+    /// record. A forged record has no other effect either.
     ///
     /// # Errors
     ///
@@ -44,7 +45,7 @@ impl SandboxSupport {
         blocking(move || {
             let path = bubblewrap::find(PROGRAM, &search_path)?;
             let version = record.strip_prefix(&identity(&path).ok()?)?.strip_prefix(' ')?.to_owned();
-            Some(Self::of_bubblewrap(Bubblewrap { path, version }))
+            Some(Self::of_bubblewrap(Bubblewrap { path, version }).recalled())
         })
         .await
     }

@@ -86,6 +86,8 @@ pub struct SandboxSupport {
     unavailable: BTreeMap<SandboxLevel, SandboxUnavailable>,
     /// Newest Landlock version to use; lower than the kernel's only in tests.
     landlock: u32,
+    /// Restored from the record of an earlier probe.
+    is_recalled: bool,
 }
 
 /// The installed bubblewrap.
@@ -120,11 +122,23 @@ impl SandboxSupport {
     }
 
     fn of_kernel(bubblewrap: Option<Bubblewrap>) -> Self {
-        let support = Self { bubblewrap, unavailable: BTreeMap::new(), landlock: u32::MAX };
+        let support =
+            Self { bubblewrap, unavailable: BTreeMap::new(), landlock: u32::MAX, is_recalled: false };
         match landlock_unavailable() {
             Some(reason) => support.lacking(SandboxLevel::Writes, reason),
             None => support,
         }
+    }
+
+    /// Marks the result as restored from the record of an earlier probe.
+    pub(super) fn recalled(mut self) -> Self {
+        self.is_recalled = true;
+        self
+    }
+
+    /// Returns whether the result was restored from the record of an earlier probe.
+    pub(super) fn is_recalled(&self) -> bool {
+        self.is_recalled
     }
 
     fn lacking(mut self, level: SandboxLevel, reason: SandboxUnavailable) -> Self {

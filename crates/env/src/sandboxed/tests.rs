@@ -4,6 +4,7 @@ mod attacks;
 mod builds;
 mod full;
 mod limits;
+mod prepared;
 mod signals;
 mod source;
 mod starts;

@@ -51,8 +51,18 @@ pub(super) enum GitEntry {
     Unreadable,
 }
 
+/// Search for repositories and named directories below the working directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Search {
+    None,
+    /// By a walk, or by the latest one if the environment knows of no change since.
+    Latest,
+    /// By a walk in any case.
+    Fresh,
+}
+
 impl Locations {
-    /// Finds locations in the working directory and, if `searches` is set, below it. The `known` locations are included.
+    /// Finds locations in the working directory and, if it is searched, below it. The `known` locations are included.
     ///
     /// # Errors
     ///
@@ -61,7 +71,7 @@ impl Locations {
         env: &dyn ExecutionEnvironment,
         names: &[PathBuf],
         known: &Self,
-        searches: bool,
+        search: Search,
     ) -> Result<Self, EnvError> {
         let working_directory = env.working_directory();
         let root = env.canonicalize(working_directory).await;
@@ -70,8 +80,8 @@ impl Locations {
         found.named.extend(names.iter().map(|name| found.root.join(name)));
         let mut candidates: BTreeSet<PathBuf> = known.entries.keys().cloned().collect();
         candidates.insert(found.root.join(GIT));
-        if searches {
-            found.walk(env, names, &mut candidates).await?;
+        if search != Search::None {
+            found.walk(env, names, search == Search::Fresh, &mut candidates).await?;
         }
         found.read_entries(env, candidates.into_iter().collect()).await?;
         found.find_git_directories(env).await?;
@@ -98,9 +108,13 @@ impl Locations {
         &mut self,
         env: &dyn ExecutionEnvironment,
         names: &[PathBuf],
+        is_fresh: bool,
         candidates: &mut BTreeSet<PathBuf>,
     ) -> Result<(), EnvError> {
-        let request = WalkRequest::new(&self.root).with_max_entries(MAX_ENTRIES).with_time_limit(MAX_TIME);
+        let request = WalkRequest::new(&self.root)
+            .with_max_entries(MAX_ENTRIES)
+            .with_time_limit(MAX_TIME)
+            .with_fresh(is_fresh);
         let walked = match env.walk(&request).await {
             Ok(walked) => walked,
             Err(error) if error.is_environment_failure() => return Err(error),

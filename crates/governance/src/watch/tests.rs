@@ -196,7 +196,7 @@ async fn many_files_are_counted() {
         env.with_file(format!("/w/.git/hooks/hook-{number:04}"), "x")
     });
     let watch = ProtectedPathWatch::new(Arc::new(env), Vec::<PathBuf>::new());
-    let snapshot = watch.look(&Locations::default()).await.unwrap();
+    let snapshot = watch.look(&Locations::default(), Search::Latest).await.unwrap();
     // `.git` itself, and the number of the others.
     assert!(snapshot.files.len() <= MAX_FILES + 2, "{}", snapshot.files.len());
     let counted = snapshot.files.values().find(|state| matches!(state.content, Content::Counted(_)));
@@ -340,6 +340,15 @@ async fn protected_paths_are_those_that_exist() {
 struct CountingWalks {
     inner: LocalEnvironment,
     walks: std::sync::atomic::AtomicUsize,
+    /// Searches that must not be earlier ones.
+    fresh_walks: std::sync::atomic::AtomicUsize,
+}
+
+impl CountingWalks {
+    fn new(directory: &Path) -> Self {
+        let inner = LocalEnvironment::with_host_env(directory, std::env::vars_os()).unwrap();
+        Self { inner, walks: Default::default(), fresh_walks: Default::default() }
+    }
 }
 
 #[async_trait]
@@ -351,6 +360,7 @@ impl ExecutionEnvironment for CountingWalks {
 
     async fn walk(&self, request: &WalkRequest) -> Result<WalkOutput, EnvError> {
         self.walks.fetch_add(1, Ordering::Relaxed);
+        self.fresh_walks.fetch_add(usize::from(request.is_fresh), Ordering::Relaxed);
         self.inner.walk(request).await
     }
 }
@@ -364,8 +374,7 @@ async fn own_protected_paths_are_found_without_a_search() {
         std::fs::create_dir_all(main.join(name)).unwrap();
     }
     git(&main, &["worktree", "add", "--quiet", "tree"]);
-    let inner = LocalEnvironment::with_host_env(&main, std::env::vars_os()).unwrap();
-    let env = CountingWalks { inner, walks: std::sync::atomic::AtomicUsize::new(0) };
+    let env = CountingWalks::new(&main);
     let walks = || env.walks.load(Ordering::Relaxed);
     let own = own_protected_paths(&env, [".pintle"], &WatchedFiles::default()).await.unwrap();
     assert_eq!(walks(), 0);
@@ -388,6 +397,21 @@ async fn own_protected_paths_are_found_without_a_search() {
     let own = own_protected_paths(&env, [".pintle"], &all.found).await.unwrap();
     assert!(own.paths.contains(&main.join("nested/.git/config")), "{own:?}");
     assert_eq!(walks(), 1);
+}
+
+/// The environment may have the latest search for a check. When a run ends, the workspace is searched again.
+#[tokio::test]
+async fn workspace_is_searched_again_when_a_run_ends() {
+    let directory = repository();
+    let env = Arc::new(CountingWalks::new(directory.path()));
+    let fresh_walks = || env.fresh_walks.load(Ordering::Relaxed);
+    let watch = ProtectedPathWatch::new(Arc::clone(&env) as _, [".pintle"]);
+    assert_eq!(watch.check_recorded().await.unwrap(), None);
+    assert_eq!((env.walks.load(Ordering::Relaxed), fresh_walks()), (1, 0));
+    assert_eq!(watch.stop_at_end().await, None);
+    assert_eq!(fresh_walks(), 1);
+    assert_eq!(watch.check_final().await.unwrap(), FinalCheck::Unchanged);
+    assert_eq!((env.walks.load(Ordering::Relaxed), fresh_walks()), (3, 1));
 }
 
 /// The user can change paths that the sandbox protects from commands. The run continues.
@@ -414,7 +438,7 @@ async fn search_for_other_repositories_can_be_left_out() {
     let env = LocalEnvironment::with_host_env(&main, std::env::vars_os()).unwrap();
     let watch = ProtectedPathWatch::new(Arc::new(env), [".pintle"]);
     for (watch, is_searched) in [(watch.clone(), true), (watch.without_search(), false)] {
-        let found = watch.look(&Locations::default()).await.unwrap().locations.git;
+        let found = watch.look(&Locations::default(), Search::Latest).await.unwrap().locations.git;
         assert!(found.contains(&main.join(".git/modules/sub")), "{found:?}");
         assert_eq!(found.contains(&main.join("nested/.git")), is_searched, "{found:?}");
     }

@@ -14,6 +14,7 @@ use pintle_governance::WorkspacePolicy;
 use self::linux::build_sandboxed;
 use super::project_caches::SessionCaches;
 use super::repository_guard::RepositoryGuard;
+use super::sandbox_loss::SandboxLoss;
 use super::secrets;
 use super::temporary::TemporaryDirectory;
 use super::watch_record::WatchRecord;
@@ -86,6 +87,8 @@ pub(super) struct ConfinedLocal {
     pub(super) search: Option<Arc<WorkspaceSearch>>,
     /// Package caches of commands.
     pub(super) caches: SessionCaches,
+    /// Reports that the machine has lost the sandbox.
+    pub(super) loss: SandboxLoss,
 }
 
 /// Returns paths that the sandbox no longer protected.
@@ -234,6 +237,7 @@ pub(super) async fn build_local(
         repositories: RepositoryGuard::new(Arc::clone(&search), &workspace, false, process_env),
         search: Some(search),
         caches: SessionCaches::default(),
+        loss: SandboxLoss::default(),
     })
 }
 

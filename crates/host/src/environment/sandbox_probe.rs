@@ -55,6 +55,15 @@ impl SandboxProbe {
     }
 }
 
+/// Removes the record of the probe, so that the next session probes the machine.
+pub(super) fn forget(process_env: &ProcessEnv) {
+    let Some(path) = file(process_env).filter(|path| path.exists()) else { return };
+    // An empty record is invalid.
+    if let Err(failure) = process_env.write_private(&path, "\n") {
+        process_env.notices().report(failure.message());
+    }
+}
+
 fn file(process_env: &ProcessEnv) -> Option<PathBuf> {
     Some(process_env.state_directory().ok()?.join(FILE))
 }

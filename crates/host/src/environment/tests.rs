@@ -79,3 +79,21 @@ fn a_workspace_in_a_hidden_path_is_refused() {
     let failure = target.hidden_paths(Path::new("/srv/other/w")).unwrap_err();
     assert_eq!(failure.message(), "cannot work in /srv/other/w: /srv/other is hidden");
 }
+
+/// The watch and checkpoints share a walk while nothing changes.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn local_sessions_keep_the_latest_walk_of_their_workspace() {
+    // In memory, where changes are reported on any machine. Without files, the walk is kept for any time.
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let root = directory.path().canonicalize().unwrap();
+    let process_env = ProcessEnv::from_variables([]);
+    let choice = EnvironmentChoice { spec: EnvSpec::Local, directory: Some(root) };
+    let target = EnvTarget::new(choice, Confinement::none(), &process_env).unwrap();
+    let connected = target.connect().await.unwrap();
+    let request = pintle_env::WalkRequest::new("");
+    let first = connected.environment().walk(&request).await.unwrap();
+    assert_eq!(connected.environment().walk(&request).await.unwrap(), first);
+    assert_ne!(connected.environment().walk(&request.with_fresh(true)).await.unwrap(), first);
+    connected.close().await.unwrap();
+}

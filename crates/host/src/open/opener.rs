@@ -19,6 +19,7 @@ use pintle_tools::gate::ReadBeforeWrite;
 
 use super::{Surface, hooks};
 use crate::attendant::{Attendant, AttendantApprover};
+use crate::boxed_future::box_future;
 use crate::budget;
 use crate::env_spec::EnvironmentChoice;
 use crate::environment::{
@@ -112,7 +113,7 @@ impl SessionOpener<'_> {
         };
         let additions = SurfaceExtensions { hooks, tools, servers };
         let started = match check_environment.map_or(Ok(()), |check| check(&env_session)) {
-            Ok(()) => self.start(&env_session, id, stored, additions).await,
+            Ok(()) => box_future(|| self.start(&env_session, id, stored, additions)).await,
             Err(failure) => Err(failure),
         };
         match started {
@@ -173,14 +174,17 @@ impl SessionOpener<'_> {
             .with_redactions(process_secrets::redactions(process_env, model.route.secret()));
         let limits = config.limits.clone();
         let stored = match stored {
-            Some(stored) => Some(bind_workspace(stored, &spec.policy.deny, env_session, process_env).await?),
+            Some(stored) => {
+                let deny = &spec.policy.deny;
+                Some(box_future(|| bind_workspace(stored, deny, env_session, process_env)).await?)
+            }
             None => None,
         };
         let is_stored = stored.is_some();
         let is_new = stored.as_ref().is_none_or(SessionStorage::is_new);
         let is_resumed = matches!(&stored, Some(SessionStorage { origin: SessionOrigin::Resumed(_), .. }));
         let SessionPolicy { policy, hooks, grant, effort, server_files } =
-            self.load_policy(env_session, stored.as_ref()).await?;
+            box_future(|| self.load_policy(env_session, stored.as_ref())).await?;
         limit_sources.grant = grant.as_ref().map(|grant| grant.budget.budget());
         let mut profile = self.profile(&policy, grant.is_some(), additions.tools)?;
         let mut more = servers::parse_declarations(spec, process_env)?;
@@ -195,7 +199,7 @@ impl SessionOpener<'_> {
             process_env,
         )?;
         let offered = profile.as_in_session(SubagentLimits::default()).tools();
-        let started = async {
+        let started = box_future(|| async {
             if let Some(hooks) = &hooks {
                 process_env.notices().report_all(hooks::unknown_tools(hooks, &offered)?);
             }
@@ -203,11 +207,12 @@ impl SessionOpener<'_> {
             let parts =
                 SessionParts { policy: policy.clone(), hooks, further_hooks: additions.hooks, budget, grant };
             let builder = self.create_builder((config, id), profile, env_session, parts, stored)?;
-            builder.start().await.map_err(|error| start_failure(&error))
-        };
+            box_future(|| builder.start()).await.map_err(|error| start_failure(&error))
+        });
         match started.await {
             Ok(session) => {
                 env_session.fill_caches_once(wait_for_request(&session));
+                self.watch_sandbox(&session, &policy, env_session);
                 Ok(StartedSession {
                     session,
                     policy,
@@ -279,6 +284,29 @@ impl SessionOpener<'_> {
         let hooks =
             hooks::load(user_hooks, project_hooks, env_session, has_network, &policy, process_env).await?;
         Ok(SessionPolicy { policy, hooks, grant, effort, server_files })
+    }
+
+    /// Narrows the session once the machine has lost the sandbox: users are asked about each call, and a run without a user is
+    /// interrupted. No command starts in any case.
+    fn watch_sandbox(&self, session: &Session, policy: &Policy, env_session: &EnvSession) {
+        let (attendant, policy, session) = (Arc::clone(&self.attendant), policy.clone(), session.handle());
+        let notices = self.process_env.notices().clone();
+        env_session.watch_sandbox(move |reason| {
+            Box::pin(async move {
+                if !attendant.is_attended() {
+                    // A session that has ended needs no interrupt.
+                    let _ = session.interrupt();
+                }
+                attendant.refuse_auto();
+                policy.set_after_plan(Mode::Ask);
+                if policy.mode() != Mode::Plan
+                    && let Err(error) = policy.set_mode(Mode::Ask).await
+                {
+                    notices.report(format!("cannot set the mode: {error}"));
+                }
+                notices.report(format!("the sandbox is lost, so no command starts in it any more: {reason}"));
+            })
+        });
     }
 
     /// Returns the profile of the session with its tools, except the tools of MCP servers.

@@ -130,7 +130,8 @@ impl SessionFiles<'_> {
     fn checkpoints(&self) -> StoredCheckpoints {
         let store = self.sessions.shared_store();
         let limits = CheckpointLimits::default().with_excluded(self.excluded.iter().cloned());
-        let checkpoints = StoredCheckpoints::new(store, self.summary.id.clone()).with_limits(limits);
+        let checkpoints =
+            StoredCheckpoints::new(store, self.summary.id.clone()).with_limits(limits).with_fresh_walks();
         match self.replay.newest_checkpoint().and_then(|newest| newest.id.parse().ok()) {
             Some(newest) => checkpoints.after(newest),
             None => checkpoints,

@@ -24,6 +24,7 @@ pub struct StoredCheckpoints {
     store: Arc<dyn SessionStore>,
     session: SessionId,
     limits: CheckpointLimits,
+    is_fresh: bool,
     state: Mutex<CheckpointState>,
 }
 
@@ -47,13 +48,21 @@ impl StoredCheckpoints {
     /// Keeps the checkpoints of this session in `store`, with the default limits.
     #[must_use]
     pub fn new(store: Arc<dyn SessionStore>, session: SessionId) -> Self {
-        Self { store, session, limits: CheckpointLimits::default(), state: Mutex::default() }
+        Self { store, session, limits: CheckpointLimits::default(), is_fresh: false, state: Mutex::default() }
     }
 
     /// Sets the limits of each checkpoint.
     #[must_use]
     pub fn with_limits(mut self, limits: CheckpointLimits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Lists the workspace for each checkpoint, even if the environment knows of no change since its latest walk, for
+    /// decisions about the files such as a rewind.
+    #[must_use]
+    pub fn with_fresh_walks(mut self) -> Self {
+        self.is_fresh = true;
         self
     }
 
@@ -92,7 +101,8 @@ impl Checkpoints for StoredCheckpoints {
             NewestCheckpoint::Loaded(checkpoint) => Some(checkpoint.as_ref()),
             NewestCheckpoint::None | NewestCheckpoint::Unloaded(_) => None,
         };
-        let taken = take_after(env, env.working_directory(), blobs.as_ref(), previous, &self.limits);
+        let (root, limits) = (env.working_directory(), &self.limits);
+        let taken = take_after(env, root, blobs.as_ref(), previous, limits, self.is_fresh);
         let taken = taken.await.map_err(io::Error::other)?;
         let reported = report(&taken);
         let changed = match taken {

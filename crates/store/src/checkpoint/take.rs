@@ -125,19 +125,21 @@ pub async fn take(
     previous: Option<&Manifest>,
     limits: &CheckpointLimits,
 ) -> Result<Checkpoint, CheckpointError> {
-    keep(blobs, list(env, root, blobs, previous, limits).await?).await
+    keep(blobs, list(env, root, blobs, previous, limits, true).await?).await
 }
 
 /// Takes a checkpoint as [`take`] does. If nothing has changed since `previous`, returns `previous`, and encodes and keeps
-/// nothing.
+/// nothing. The environment may use its latest walk unless `is_fresh` is set.
 pub(super) async fn take_after<'a>(
     env: &dyn ExecutionEnvironment,
     root: &Path,
     blobs: &dyn Blobs,
     previous: Option<&'a Checkpoint>,
     limits: &CheckpointLimits,
+    is_fresh: bool,
 ) -> Result<Cow<'a, Checkpoint>, CheckpointError> {
-    let manifest = list(env, root, blobs, previous.map(|previous| &previous.manifest), limits).await?;
+    let before = previous.map(|previous| &previous.manifest);
+    let manifest = list(env, root, blobs, before, limits, is_fresh).await?;
     match previous {
         Some(previous) if previous.manifest == manifest => Ok(Cow::Borrowed(previous)),
         Some(_) | None => keep(blobs, manifest).await.map(Cow::Owned),
@@ -160,7 +162,7 @@ pub async fn observe(
     previous: Option<&Manifest>,
     limits: &CheckpointLimits,
 ) -> Result<Manifest, CheckpointError> {
-    list(env, root, &HashOnly, previous, limits).await
+    list(env, root, &HashOnly, previous, limits, true).await
 }
 
 /// Computes hashes without keeping the bytes.
@@ -183,6 +185,7 @@ async fn list(
     blobs: &dyn Blobs,
     previous: Option<&Manifest>,
     limits: &CheckpointLimits,
+    is_fresh: bool,
 ) -> Result<Manifest, CheckpointError> {
     let root = env.resolve(root);
     // The walk and the reads use the same directories, even if another process replaces one.
@@ -191,7 +194,8 @@ async fn list(
     let deadline = Instant::now() + limits.time;
     let request = WalkRequest::new(&root)
         .with_max_entries(limits.max_files.saturating_mul(2))
-        .with_time_limit(limits.time);
+        .with_time_limit(limits.time)
+        .with_fresh(is_fresh);
     let mut walked = env.walk(&request).await?;
     walked.entries.retain(|entry| !limits.excludes(&entry.path));
     walked.unreadable.retain(|path| !limits.excludes(path));

@@ -12,6 +12,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use pintle_agent::{EventKind, SessionEvent};
+use pintle_host::boxed_future::box_future;
 use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::process_env::ProcessEnv;
 use pintle_llm::ImageData;
@@ -119,7 +120,7 @@ impl<'a> Driver<'a> {
         self.display.draw().await?;
         {
             // Signals take effect even while the terminal accepts no output.
-            let conversing = self.converse(device, &mut signals, &mut resized);
+            let conversing = box_future(|| self.converse(device, &mut signals, &mut resized));
             tokio::select! {
                 biased;
                 () = interrupts.first_signal() => {}

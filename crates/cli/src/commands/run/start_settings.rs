@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pintle_governance::Mode;
+use pintle_host::boxed_future::box_future;
 use pintle_host::notice::{Notice, Notices};
 use pintle_host::{Host, ResolvedSession, SessionSpec, SettingSources};
 
 use super::trust_prompt::{self, TrustDecision};
 use super::{RunSurface, SurfaceStart};
 use crate::arguments::RunArgs;
-use crate::boxed_future::box_future;
 use pintle_host::env_spec::EnvironmentChoice;
 use pintle_host::failure::Failure;
 use pintle_host::model::Model;

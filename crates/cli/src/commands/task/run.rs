@@ -7,6 +7,7 @@ use std::sync::Arc;
 use pintle_agent::SessionId;
 use pintle_host::Host;
 use pintle_host::attendant::Attendant as _;
+use pintle_host::boxed_future::box_future;
 use pintle_host::failure::{Failure, FailureKind, OrFailure as _};
 use pintle_host::process_env::ProcessEnv;
 use pintle_host::sanitize::json_line;
@@ -27,7 +28,6 @@ use tokio_util::sync::CancellationToken;
 use self::task_opener::{TaskOpener, TaskSource, select_source};
 use super::{gate_prompt, progress};
 use crate::arguments::{OutputFormat, RunArgs, RunTaskArgs};
-use crate::boxed_future::box_future;
 use crate::exit::Exit;
 
 pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {

@@ -159,15 +159,43 @@ async fn nothing_outside_can_be_changed() {
 #[tokio::test]
 async fn hidden_and_protected_paths_hold() {
     for attack in &PATHS {
-        holds(attack, SandboxLevel::Full, |sandbox| {
-            sandbox
-                .with_protected(".git/config")
-                .with_protected(".git/hooks")
-                .with_protected("new/settings")
-                .with_hidden("../outside/hidden")
-                .with_hidden("keys")
-        })
-        .await;
+        holds(attack, SandboxLevel::Full, with_path_rules).await;
+    }
+}
+
+fn with_path_rules(sandbox: SandboxedEnvironment) -> SandboxedEnvironment {
+    sandbox
+        .with_protected(".git/config")
+        .with_protected(".git/hooks")
+        .with_protected("new/settings")
+        .with_hidden("../outside/hidden")
+        .with_hidden("keys")
+}
+
+/// The sandbox was set up, and its shell waited, before the attack was known.
+#[tokio::test]
+async fn attacks_fail_in_sandboxes_that_were_started_ahead() {
+    let victim = Victim::new();
+    for attack in WRITES.iter().chain(&PATHS) {
+        if attack.needs_root && !pintle_test_conditions::ROOT.is_present() {
+            continue;
+        }
+        let harness = target();
+        let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
+        let environment = with_path_rules(environment).starting_ahead(true);
+        let first = environment.exec_command(request(&harness, "true", &victim)).await.unwrap();
+        assert!(first.success(), "{first:?}");
+        let waiting = prepared::waiting(&environment).await.unwrap();
+        let command = Command::from(&request(&harness, attack.line, &victim));
+        let mut process = environment.spawn(command).await.unwrap();
+        assert_eq!(process.id(), Some(waiting), "{}", attack.line);
+        assert_ne!(process.wait().await.unwrap().code(), 0, "{}", attack.line);
+        process.terminate(std::time::Duration::ZERO).await.unwrap();
+        drop(process);
+        environment.cleanup().await.unwrap();
+        let outside = harness.at("outside");
+        assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), "secret", "{}", attack.line);
+        assert_eq!(fs::read_dir(outside).unwrap().count(), 2, "{}", attack.line);
     }
 }
 

@@ -270,14 +270,19 @@ async fn a_killed_application_leaves_nothing() {
             .spawn()
             .unwrap();
         let started = Instant::now();
-        while running(&name) < JOBS.len() {
+        let waiting = harness.at("waiting");
+        while running(&name) < JOBS.len() || !waiting.exists() {
             assert!(started.elapsed() < Duration::from_secs(20), "{level}: {}", running(&name));
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+        // A sandbox without a command, at the level full.
+        let waiting: Option<u32> = fs::read_to_string(&waiting).unwrap().parse().ok();
+        assert_eq!(waiting.is_some(), level == SandboxLevel::Full);
+        fs::remove_file(harness.at("waiting")).unwrap();
         application.kill().unwrap();
         application.wait().unwrap();
         let killed = Instant::now();
-        while running(&name) > 0 {
+        while running(&name) > 0 || waiting.is_some_and(prepared::is_running) {
             assert!(killed.elapsed() < Duration::from_secs(10), "{level}: {}", running(&name));
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -297,12 +302,17 @@ async fn run_until_killed(directory: &std::path::Path) {
     let level = if read("level") == "full" { SandboxLevel::Full } else { SandboxLevel::Writes };
     let path = std::env::var_os("PATH").unwrap();
     let local = LocalEnvironment::builder(directory.join("root")).variable("PATH", path).build().unwrap();
-    let environment = SandboxedEnvironment::new(local).with_level(level);
+    let environment = SandboxedEnvironment::new(local).with_level(level).starting_ahead(true);
+    assert!(run(&environment, "true").await.success());
+    let waiting = prepared::waiting(&environment).await.map(|id| id.to_string());
     let mut processes = Vec::new();
     for job in JOBS {
-        let command = Command::shell(job.replace("NAME", &read("name")));
+        // With an input, so that the sandbox still waits.
+        let command = Command::shell(job.replace("NAME", &read("name"))).with_stdin(crate::Stdin::Piped);
         processes.push(environment.spawn(command).await.unwrap());
     }
+    fs::write(directory.join("new"), waiting.unwrap_or_default()).unwrap();
+    fs::rename(directory.join("new"), directory.join("waiting")).unwrap();
     std::future::pending::<()>().await;
 }
 

@@ -127,6 +127,8 @@ fn environment_like(environment: &SandboxedEnvironment) -> SandboxedEnvironment 
         placeholders: Arc::default(),
         replaced: ReplacedPaths::default(),
         support: environment.support.clone(),
+        failure: Arc::default(),
+        next: None,
     }
 }
 

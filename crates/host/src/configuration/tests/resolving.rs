@@ -187,3 +187,11 @@ async fn the_configuration_replaces_defaults_and_a_request_replaces_both() {
         assert_eq!((spec.policy.mode, spec.policy.after_plan), (mode, Mode::Ask));
     }
 }
+
+/// Callers keep this future on their stack.
+#[test]
+fn the_future_that_resolves_settings_is_small() {
+    let scene = Scene::new("", "");
+    let size = size_of_val(&scene.host.resolve(SettingSources::default()));
+    assert!(size < 32 * 1024, "{size}");
+}

@@ -15,7 +15,8 @@ use super::{
 };
 use crate::environment::project_caches::{self, FillCaches, SessionCaches};
 use crate::environment::repository_guard::RepositoryGuard;
-use crate::environment::sandbox_probe::SandboxProbe;
+use crate::environment::sandbox_loss::SandboxLoss;
+use crate::environment::sandbox_probe::{self, SandboxProbe};
 use crate::environment::secrets;
 use crate::environment::temporary::TemporaryDirectory;
 use crate::environment::workspace_search::{SearchedWorkspace, WorkspaceSearch};
@@ -97,7 +98,9 @@ pub(super) async fn build_sandboxed(
     }
     let sandbox = accept_missing_protections(sandbox, process_env.notices()).await?;
     let server_environment = Arc::new(sandbox.clone().leavable(true));
-    let sandbox = Arc::new(sandbox);
+    // Servers do not share the sandboxes that are started ahead.
+    let sandbox = Arc::new(sandbox.starting_ahead(true));
+    let loss = loss_of(&sandbox, process_env);
     let (killed, held) = (Arc::clone(&sandbox), Arc::clone(&sandbox));
     let caches = SessionCaches::new(cache_lock, fill_caches_of(&sandbox));
     let environment: Arc<dyn ExecutionEnvironment> = if requirements.writes.is_on() {
@@ -117,7 +120,18 @@ pub(super) async fn build_sandboxed(
         repositories: RepositoryGuard::new(Arc::clone(&search), &workspace, true, process_env),
         search: Some(search),
         caches,
+        loss,
     })))
+}
+
+/// Reports that the machine has lost the sandbox. The record of its probe is removed then.
+fn loss_of(sandbox: &SandboxedEnvironment, process_env: &ProcessEnv) -> SandboxLoss {
+    let (known, process_env) = (sandbox.clone(), process_env.clone());
+    SandboxLoss::new(
+        Arc::new(move || known.failure()),
+        Box::pin(sandbox.wait_for_failure()),
+        Box::new(move || sandbox_probe::forget(&process_env)),
+    )
 }
 
 /// Returns the sandbox support of this machine.

@@ -44,7 +44,7 @@ impl<'a> PlanChecks<'a> {
         env: &dyn ExecutionEnvironment,
         plan: &'a RestorePlan,
     ) -> Result<Self, CheckpointError> {
-        let request = WalkRequest::new(&plan.root).with_max_entries(MAX_ENTRIES);
+        let request = WalkRequest::new(&plan.root).with_max_entries(MAX_ENTRIES).with_fresh(true);
         let walked = env.walk(&request).await?;
         let now = walked.entries.into_iter().map(|entry| (entry.path.clone(), entry)).collect();
         let mut check =

@@ -51,6 +51,26 @@ async fn checkpoint_has_what_is_not_ignored() {
     }
 }
 
+/// The environment may have the latest walk for a checkpoint around a call. A decision about files needs another one.
+#[tokio::test]
+async fn workspace_is_listed_again_for_single_checkpoints_and_restores() {
+    let workspace = Workspace::with(&["a = 1"]);
+    let (env, root) = (workspace.env.as_ref(), workspace.root.as_path());
+    for (is_fresh, walks) in [(false, 0), (true, 1)] {
+        take_after(env, root, &workspace.blobs, None, &workspace.limits, is_fresh).await.unwrap();
+        assert_eq!(env.take_fresh_walks(), walks);
+    }
+    let target = workspace.take(None).await.manifest;
+    assert_eq!(env.take_fresh_walks(), 1);
+    observe(env, root, None, &workspace.limits).await.unwrap();
+    assert_eq!(env.take_fresh_walks(), 1);
+    workspace.apply(&["a = 2"]);
+    let plan = workspace.plan(&target).await;
+    env.take_fresh_walks();
+    workspace.carry_out(&plan).await;
+    assert!(env.take_fresh_walks() > 0);
+}
+
 #[tokio::test]
 async fn unchanged_files_are_not_read_again() {
     let workspace = Workspace::with(&["a = 1", "b/c = 2", "d = 3", "link -> a"]);
@@ -79,7 +99,8 @@ async fn an_unchanged_workspace_has_the_previous_checkpoint() {
     workspace.settle().await;
     let next = async |previous: Option<&Checkpoint>| {
         let (env, root) = (workspace.env.as_ref(), workspace.root.as_path());
-        let taken = take_after(env, root, &workspace.blobs, previous, &workspace.limits).await.unwrap();
+        let taken =
+            take_after(env, root, &workspace.blobs, previous, &workspace.limits, false).await.unwrap();
         (matches!(taken, Cow::Borrowed(_)), taken.into_owned())
     };
     let (is_previous, first) = next(None).await;

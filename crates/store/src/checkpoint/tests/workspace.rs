@@ -54,6 +54,8 @@ pub(super) struct Watched {
     /// Size of the contents of the largest read, in bytes, and number of files of the longest one.
     pub(super) largest_read: AtomicUsize,
     pub(super) most_files_read: AtomicUsize,
+    /// Number of walks that must not be earlier ones.
+    fresh_walks: AtomicUsize,
     /// Paths that are unreadable.
     pub(super) unreadable: Mutex<BTreeSet<PathBuf>>,
     /// Number of changes until the environment is lost.
@@ -71,6 +73,7 @@ impl Watched {
             files_read: AtomicUsize::new(0),
             largest_read: AtomicUsize::new(0),
             most_files_read: AtomicUsize::new(0),
+            fresh_walks: AtomicUsize::new(0),
             unreadable: Mutex::default(),
             changes_left: AtomicUsize::new(usize::MAX),
             fails_at_write: AtomicBool::new(false),
@@ -88,6 +91,10 @@ impl Watched {
 
     pub(super) fn take_files_read(&self) -> usize {
         self.files_read.swap(0, Ordering::Relaxed)
+    }
+
+    pub(super) fn take_fresh_walks(&self) -> usize {
+        self.fresh_walks.swap(0, Ordering::Relaxed)
     }
 }
 
@@ -107,6 +114,7 @@ impl ExecutionEnvironment for Watched {
     }
 
     async fn walk(&self, request: &WalkRequest) -> Result<WalkOutput, EnvError> {
+        self.fresh_walks.fetch_add(usize::from(request.is_fresh), Ordering::Relaxed);
         let mut output = self.inner.walk(request).await?;
         let unreadable = self.unreadable.lock().unwrap().clone();
         for directory in unreadable {

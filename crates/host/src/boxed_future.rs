@@ -5,8 +5,8 @@ use std::pin::Pin;
 /// Creates a future on the heap. Neither the future nor the stack frame of the caller contains it.
 ///
 /// `Box::pin(work())` has the future in the frame of the caller before it moves it. The frame of an unoptimised function has
-/// room for the futures of all its calls at once.
+/// room for the futures of all its calls at once. Dropping the result drops the future.
 #[inline(never)]
-pub(crate) fn box_future<F: Future>(create: impl FnOnce() -> F) -> Pin<Box<F>> {
+pub fn box_future<F: Future>(create: impl FnOnce() -> F) -> Pin<Box<F>> {
     Box::pin(create())
 }
