@@ -26,6 +26,7 @@ pub mod results;
 mod review_patch;
 mod secrets;
 mod session_runner;
+mod shell;
 mod source_tokens;
 mod step_runs;
 mod supervisor;

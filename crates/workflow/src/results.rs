@@ -13,7 +13,6 @@ mod pytest;
 mod recognition;
 mod rspec;
 mod runner;
-mod shell_line;
 mod summarized;
 mod tap;
 #[cfg(test)]

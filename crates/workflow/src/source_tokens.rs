@@ -73,16 +73,23 @@ impl SourceToken<'_> {
 
 /// Splits a source file into tokens. An unterminated literal becomes symbols.
 pub(crate) fn tokenize(language: SourceLanguage, text: &str) -> Vec<SourceToken<'_>> {
-    let mut tokens = Vec::new();
-    let mut start = 0;
-    while let Some(rest) = text.get(start..).filter(|rest| !rest.is_empty()) {
+    let tokens = source_parts(language, text)
+        .filter_map(|(kind, text, start)| Some(SourceToken { kind: kind?, text, start }));
+    tokens.collect()
+}
+
+/// Returns the tokens, comments and white space of a source file with their positions. Only tokens have a kind.
+pub(crate) fn source_parts(
+    language: SourceLanguage,
+    text: &str,
+) -> impl Iterator<Item = (Option<TokenKind>, &str, usize)> {
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        let (start, rest) = (next, text.get(next..).filter(|rest| !rest.is_empty())?);
         let (length, kind) = next_token(language, rest);
-        if let (Some(kind), Some(token)) = (kind, rest.get(..length)) {
-            tokens.push(SourceToken { kind, text: token, start });
-        }
-        start += length.max(1);
-    }
-    tokens
+        next += length;
+        Some((kind, rest.get(..length)?, start))
+    })
 }
 
 /// Returns the index of the bracket that closes the bracket at `open`.
@@ -143,7 +150,33 @@ fn comment_length(language: SourceLanguage, rest: &str) -> Option<usize> {
     if rest.starts_with(line) {
         return Some(rest.find('\n').unwrap_or(rest.len()));
     }
-    (has_blocks && rest.starts_with("/*")).then(|| rest.find("*/").map_or(rest.len(), |end| end + 2))
+    if !has_blocks || !rest.starts_with("/*") {
+        return None;
+    }
+    if language == SourceLanguage::Rust {
+        return Some(nested_comment_length(rest));
+    }
+    Some(rest.find("*/").map_or(rest.len(), |end| end + 2))
+}
+
+fn nested_comment_length(rest: &str) -> usize {
+    let (mut depth, mut index) = (0_usize, 0);
+    while let Some(next) = rest.get(index..).and_then(|rest| rest.chars().next()) {
+        let mark = rest.get(index..index + 2);
+        match mark {
+            Some("/*") => depth += 1,
+            Some("*/") => depth = depth.saturating_sub(1),
+            _ => {
+                index += next.len_utf8();
+                continue;
+            }
+        }
+        index += 2;
+        if depth == 0 {
+            break;
+        }
+    }
+    index
 }
 
 fn literal_length(language: SourceLanguage, rest: &str) -> Option<usize> {
@@ -175,7 +208,8 @@ fn literal_length(language: SourceLanguage, rest: &str) -> Option<usize> {
         return None;
     }
     let has_escapes = !(quote == '`' && language == SourceLanguage::Go);
-    Some(prefix + 2 + closing_quote(inner, quote, has_escapes)?)
+    let has_lines = quote == '`' || language == SourceLanguage::Rust;
+    Some(prefix + 2 + closing_quote(inner, quote, has_escapes, has_lines)?)
 }
 
 /// Returns the length of a raw string of Rust after its prefix.
@@ -196,8 +230,8 @@ fn is_character_literal(inner: &str) -> bool {
     }
 }
 
-/// Returns the position of the closing quote. Only text in backticks has several lines.
-fn closing_quote(inner: &str, quote: char, has_escapes: bool) -> Option<usize> {
+/// Returns the position of the closing quote.
+fn closing_quote(inner: &str, quote: char, has_escapes: bool, has_lines: bool) -> Option<usize> {
     let mut is_escaped = false;
     for (index, character) in inner.char_indices() {
         if is_escaped {
@@ -206,7 +240,7 @@ fn closing_quote(inner: &str, quote: char, has_escapes: bool) -> Option<usize> {
             is_escaped = true;
         } else if character == quote {
             return Some(index);
-        } else if character == '\n' && quote != '`' {
+        } else if character == '\n' && !has_lines {
             return None;
         }
     }

@@ -1,10 +1,8 @@
 //! Files that commands name or include.
 
-mod shell;
-
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use self::shell::{SimpleCommand, join, split_commands};
+use crate::shell::split_commands;
 
 /// Maximum number of files that are searched for further files.
 const MAX_SEARCHED: usize = 64;
@@ -57,6 +55,9 @@ const COMPILERS: [&str; 18] = [
 /// Programs that run another program.
 const WRAPPERS: [&str; 13] =
     ["env", "exec", "time", "nice", "command", "sudo", "xargs", "npx", "bunx", "pipx", "uvx", "run", "dlx"];
+
+/// Words before which a command starts.
+const KEYWORDS: [&str; 9] = ["if", "then", "else", "elif", "while", "until", "do", "!", "{"];
 
 /// The search for the files that judge because commands name or include them.
 ///
@@ -182,20 +183,21 @@ impl CommandScan {
     fn add_lines(&mut self, text: &str, directory: &str) {
         let mut directory = directory.to_owned();
         for command in split_commands(text) {
-            if let [program, target] = command.words.as_slice()
+            let start = command.words.iter().position(|word| !KEYWORDS.contains(&word.as_str()));
+            let words = start.and_then(|start| command.words.get(start..)).unwrap_or_default();
+            if let [program, target] = words
                 && program == "cd"
             {
                 directory = join(&directory, target).unwrap_or_default();
                 continue;
             }
-            self.add_simple_command(&command, &directory);
+            self.add_simple_command(words, &directory);
         }
     }
 
-    fn add_simple_command(&mut self, command: &SimpleCommand, directory: &str) {
+    fn add_simple_command(&mut self, mut words: &[String], directory: &str) {
         let base = |word: &str| word.rsplit('/').next().unwrap_or(word).to_owned();
-        self.words.extend(command.words.iter().map(|word| base(word)));
-        let mut words = command.words.as_slice();
+        self.words.extend(words.iter().map(|word| base(word)));
         // `env A=b npx jest` runs jest.
         while let [first, rest @ ..] = words
             && (WRAPPERS.contains(&first.as_str()) || first.starts_with('-') || first.contains('='))
@@ -324,6 +326,24 @@ fn is_makefile(name: &str) -> bool {
     name.ends_with(".mk") || name.eq_ignore_ascii_case("makefile") || name == "GNUmakefile"
 }
 
+/// Returns the path of a file in a directory, from the root of the repository. `None` for a path that leaves it.
+fn join(directory: &str, path: &str) -> Option<String> {
+    if path.starts_with('/') {
+        return None;
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in directory.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            _ => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
 /// Returns whether a file is in a directory.
 fn is_below(file: &str, directory: &str) -> bool {
     file.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
@@ -347,5 +367,31 @@ fn is_syntax_check(program: &str, arguments: &[String]) -> bool {
         "php" => has("-l"),
         "node" => has("--check"),
         _ => program.starts_with("python") && (has("py_compile") || has("compileall")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_stay_in_the_repository() {
+        for (directory, path, expected) in [
+            ("", "./a.sh", Some("a.sh")),
+            ("b", "../a.sh", Some("a.sh")),
+            ("b", "c/./d", Some("b/c/d")),
+            ("", "../a.sh", None),
+            ("b", "/a.sh", None),
+        ] {
+            assert_eq!(join(directory, path).as_deref(), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn keywords_are_no_programs() {
+        let mut scan = CommandScan::new(["sub/check.sh".to_owned()]);
+        scan.add_command("if true; then cd sub; fi\nif ! sh check.sh 2>&1; then exit 1; fi");
+        assert_eq!(scan.judges().into_iter().collect::<Vec<_>>(), ["sub/check.sh"]);
+        assert!(!scan.has_word(&["then", "2", "!"]));
     }
 }

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::runner::{RunnerCall, TestRunner};
-use super::{ResultsFormat, TestRun, shell_line};
+use super::{ResultsFormat, TestRun};
+use crate::shell::split_plain_commands;
 
 /// Results that a command has without a contract that names them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,8 +37,8 @@ static MARKS: [FormatMark; 8] = [
 /// command without a known runner, with different runners, or with flags that keep the runner from naming its tests.
 pub(crate) fn recognize(command: &str, package: Option<&str>) -> Option<RecognizedResults> {
     let mut found = None::<RecognizedResults>;
-    for simple in shell_line::parse(command)? {
-        let Some(call) = RunnerCall::find(&simple.words) else { continue };
+    for simple in split_plain_commands(command)? {
+        let Some(call) = RunnerCall::find(&simple.words()) else { continue };
         if simple.is_piped {
             return None;
         }

@@ -1,7 +1,8 @@
 //! Test runners of commands, and the flags that make them report single tests.
 
+use super::ResultsFormat;
 use super::recognition::RecognizedResults;
-use super::{ResultsFormat, shell_line};
+use crate::shell::split_plain_commands;
 
 /// File with results that a runner writes because of our flags, in the root of the clone.
 const REPORT: &str = ".pintle-results";
@@ -165,16 +166,17 @@ fn is_python(program: &str) -> bool {
 /// Returns a command whose runner reports single tests in this format.
 pub(super) fn adapt(format: ResultsFormat, line: &str, report: Option<&str>) -> String {
     let (mut added, mut has_script) = (Vec::new(), false);
-    for simple in shell_line::parse(line).unwrap_or_default() {
-        let Some(call) = RunnerCall::find(&simple.words) else { continue };
+    for simple in split_plain_commands(line).unwrap_or_default() {
+        let words = simple.words();
+        let Some(call) = RunnerCall::find(&words) else { continue };
         has_script |= matches!(call.runner, TestRunner::Script(_));
         let is_given = |flags: &[&str]| {
             let is = |word: &&str, flag: &str| word.split('=').next() == Some(flag);
-            simple.words.iter().any(|word| flags.iter().any(|flag| is(word, flag)))
+            words.iter().any(|word| flags.iter().any(|flag| is(word, flag)))
         };
         let Some((flags, is_last)) = missing_flags(format, call.runner, is_given) else { continue };
         // A script of npm receives the words after `--`.
-        let separator = if simple.words.contains(&"npm") && !is_given(&["--"]) { " --" } else { "" };
+        let separator = if words.contains(&"npm") && !is_given(&["--"]) { " --" } else { "" };
         let place = if is_last { simple.ends.last() } else { simple.ends.get(call.at) };
         added.extend(place.map(|place| (*place, format!("{separator} {flags}"))));
     }

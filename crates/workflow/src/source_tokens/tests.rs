@@ -20,6 +20,8 @@ fn literals_and_comments_are_those_of_their_language() {
             &["fn", "f", "<", "'", "a", ">", "(", ")", "{", "r#\"x\"y\"#", "}"],
         ),
         (SourceLanguage::Rust, "'a' == b'\\'' 0..2 1e-5", &["'a'", "==", "b'\\''", "0", "..", "2", "1e-5"]),
+        (SourceLanguage::Rust, "\"a\nb\" /* c /* d */ e */ f", &["\"a\nb\"", "f"]),
+        (SourceLanguage::C, "/* a /* b */ c", &["c"]),
         (SourceLanguage::JavaScript, "`a\n${b}` !== \"\\\"\" /* ' */", &["`a\n${b}`", "!==", "\"\\\"\""]),
         (SourceLanguage::Go, "x := `\\` + 'y'", &["x", ":=", "`\\`", "+", "'y'"]),
         (SourceLanguage::C, "a->b != 0x1f;", &["a", "->", "b", "!=", "0x1f", ";"]),

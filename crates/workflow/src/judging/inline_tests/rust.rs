@@ -1,6 +1,6 @@
 //! Inline tests of Rust: items that only test builds have, and doctests.
 
-use super::rust_tokens::{Token, tokenise};
+use super::rust_tokens::{Token, tokenize_rust};
 use super::{InlineTest, InlineTests};
 
 /// Macros that a test relies on.
@@ -34,7 +34,7 @@ const MAX_DEPTH: usize = 32;
 
 /// Returns the inline tests of a file.
 pub(super) fn inline_tests(text: &str) -> InlineTests {
-    let tokens = tokenise(text);
+    let tokens = tokenize_rust(text);
     let tests = doctests(&tokens);
     let code: Vec<Token> =
         tokens.into_iter().filter(|token| !matches!(token, Token::Documentation(_))).collect();
@@ -348,14 +348,14 @@ fn doctests(tokens: &[Token]) -> Vec<InlineTest> {
             Some(code) if text.starts_with("```") => {
                 let (info, body) = code.split_once('\n').unwrap_or((code.as_str(), ""));
                 if is_rust(info) {
-                    let first = tokenise(body.lines().next().unwrap_or_default());
+                    let first = tokenize_rust(body.lines().next().unwrap_or_default());
                     let name = format!("doctest {}", describe(&first));
                     tests.push(InlineTest { name, tokens: format!("doctest {code}") });
                 }
             }
             Some(mut code) => {
                 code.push('\n');
-                code.push_str(&render(&tokenise(text)));
+                code.push_str(&render(&tokenize_rust(text)));
                 open = Some(code);
             }
         }
