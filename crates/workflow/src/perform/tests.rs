@@ -6,4 +6,6 @@ mod crashes;
 mod kills;
 mod programs;
 mod project;
+mod repositories;
+mod sessions;
 mod tasks;

@@ -1,5 +1,7 @@
 //! Test runners of commands, and the flags that make them report single tests.
 
+use pintle_env::shell_word;
+
 use super::ResultsFormat;
 use super::recognition::RecognizedResults;
 use crate::shell::split_plain_commands;
@@ -189,7 +191,7 @@ pub(super) fn adapt(format: ResultsFormat, line: &str, report: Option<&str>) -> 
         head.push_str(MERGE);
     }
     if let Some(report) = report.filter(|_| !added.is_empty() || format == ResultsFormat::Rspec) {
-        head.push_str(&format!("pintle_results=\"$PWD\"/{}\n", quote(report)));
+        head.push_str(&format!("pintle_results=\"$PWD\"/{}\n", shell_word(report)));
     }
     if format == ResultsFormat::Pytest {
         head.push_str(PYTEST);
@@ -244,8 +246,4 @@ fn missing_flags(
         (ResultsFormat::Mix, TestRunner::Mix) if !is_given(&["--trace"]) => Some(("--trace", false)),
         _ => None,
     }
-}
-
-fn quote(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
 }

@@ -57,6 +57,9 @@ for number, (name, test) in enumerate(tests, 1):
 sys.exit(code)
 "#;
 
+/// Change that is wrong for the anchor.
+pub(super) const WRONG: &str = "sed -i 's/abs(b)/-b/' src/sums.py";
+
 /// The anchor that the script proposes.
 const ANCHOR: &str = "import sums\n\ndef test_negative():\n    assert sums.add(3, -1) == 2\n    assert sums.add(-2, -2) == -4\n";
 
@@ -350,4 +353,17 @@ impl Project {
         let messages = scripted.messages.lock().unwrap().clone();
         (outcome, read_task(&store, &id).await.unwrap(), messages)
     }
+}
+
+/// Returns words of the shell that wait until a file is there, and give up after four minutes.
+pub(super) fn wait_for(path: &str) -> String {
+    format!("w=0; until test -e {path}; do test $w -lt 2400 || exit 1; w=$((w + 1)); sleep 0.1; done")
+}
+
+/// Returns a test that fails before the goal is reached, with other commands of the session that writes it.
+pub(super) fn anchor_after(commands: &str) -> SessionScripts {
+    let write = "printf 'import sums\\n\\ndef test_negative():\\n    assert sums.add(3, -1) == 2\\n' >tests/test_negative.py";
+    let command = "python3 tests/run.py tests/test_negative.py";
+    let answer = json!({"command": command, "results": "tap", "report": null});
+    SessionScripts::default().with_session("anchor", &format!("{commands}; {write}"), Some(answer))
 }
