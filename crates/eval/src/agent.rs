@@ -146,8 +146,7 @@ impl AgentSetup {
         let words = ["run", "--output", "json", "--prompt-file", &prompt];
         let ended = self.run_pintle(workspace, &words).await?;
         let (result, claim) = read_end(&ended)?;
-        let is_success = matches!(claim, Claim::Done);
-        Ok(AgentEnd { reason: reason(is_success, &result, &ended), ..AgentEnd::from_outcome(claim, &result) })
+        Ok(AgentEnd::from_outcome(claim, &result).with_reason(&result, &ended))
     }
 
     async fn run_task(&self, workspace: &Workspace<'_>) -> Result<AgentEnd, Failure> {
@@ -167,11 +166,11 @@ impl AgentSetup {
             (Claim::Failed, Some("blocked")) => Claim::Blocked,
             (claim, _) => claim,
         };
-        let end = AgentEnd::from_report(claim, &report);
+        let end = AgentEnd::from_outcome(claim, &report).with_reason(&report, &ended);
         if let Some(id) = &end.id {
             self.apply_task(workspace, id, &report, claim).await?;
         }
-        Ok(AgentEnd { reason: reason(claim == Claim::Done, &report, &ended), ..end })
+        Ok(end)
     }
 
     /// Applies the change of a task to the clone: the result, or else the change of the first candidate with one.
@@ -183,12 +182,9 @@ impl AgentSetup {
         claim: Claim,
     ) -> Result<(), Failure> {
         let candidates = report.get("candidates").and_then(Value::as_array).map_or(0, Vec::len);
-        let choices: Vec<Option<usize>> = match claim {
-            Claim::Done => vec![None],
-            Claim::Blocked | Claim::Limit | Claim::Failed | Claim::TimedOut => {
-                (0..candidates).map(Some).collect()
-            }
-        };
+        let is_done = claim == Claim::Done;
+        let choices: Vec<Option<usize>> =
+            if is_done { vec![None] } else { (0..candidates).map(Some).collect() };
         let file = workspace.path("task.patch");
         for choice in choices {
             let number = choice.map(|number| number.to_string());
@@ -200,7 +196,7 @@ impl AgentSetup {
             if applied.success() {
                 return workspace.apply_patch(CLONE, &file).await;
             }
-            if claim == Claim::Done {
+            if is_done {
                 let message = tail(&applied.stderr, MAX_REASON);
                 return Err(Failure::failed(format!("the change of task {id} cannot be read: {message}")));
             }
@@ -239,8 +235,7 @@ impl AgentSetup {
             code if code >= NOT_RUN => Claim::Failed,
             _ => Claim::Blocked,
         };
-        let is_success = claim == Claim::Done;
-        Ok(AgentEnd { reason: reason(is_success, &result, &ended), ..AgentEnd::from_outcome(claim, &result) })
+        Ok(AgentEnd::from_outcome(claim, &result).with_reason(&result, &ended))
     }
 
     fn write_prompt(&self, workspace: &Workspace<'_>) -> Result<String, Failure> {
@@ -273,27 +268,14 @@ impl AgentEnd {
         Self { reason, ..Self::from_outcome(Claim::TimedOut, &Value::Null) }
     }
 
-    /// Reads the object of `pintle run --output json`, whose fields another program may print as well.
+    /// Reads the object of `pintle run` or `pintle task run`, whose fields another program may print as well.
     pub(crate) fn from_outcome(claim: Claim, outcome: &Value) -> Self {
-        let number = |value: Option<&Value>| value.and_then(Value::as_u64);
-        let usage = outcome.get("usage").and_then(|usage| usage.get("total_tokens"));
-        Self {
-            claim,
-            reason: String::new(),
-            cost_usd: outcome.get("cost_usd").and_then(Value::as_f64),
-            tokens: number(usage.or_else(|| outcome.get("tokens"))),
-            rounds: number(outcome.get("model_calls").or_else(|| outcome.get("rounds"))),
-            model: text_of(outcome, "model").map(str::to_owned),
-            id: text_of(outcome, "session_id").map(str::to_owned),
-        }
-    }
-
-    /// Reads the object of `pintle task run --output json`.
-    fn from_report(claim: Claim, report: &Value) -> Self {
-        let spent = report.get("spent");
-        let of_spent = |key: &str| spent.and_then(|spent| spent.get(key));
-        let is_unknown = of_spent("is_price_unknown").and_then(Value::as_bool).unwrap_or(true);
-        let candidates = report.get("candidates").and_then(Value::as_array);
+        let find = |paths: &[&str]| paths.iter().find_map(|path| outcome.pointer(path));
+        let number = |paths: &[&str]| find(paths).and_then(Value::as_u64);
+        let spent = outcome.get("spent");
+        let is_unknown =
+            spent.is_some_and(|spent| spent.get("is_price_unknown") != Some(&Value::Bool(false)));
+        let candidates = outcome.get("candidates").and_then(Value::as_array);
         let attempts = candidates.map(|candidates| {
             let attempts = candidates.iter().filter_map(|candidate| candidate.get("attempts")?.as_array());
             attempts.map(|attempts| attempts.len() as u64).sum()
@@ -301,12 +283,22 @@ impl AgentEnd {
         Self {
             claim,
             reason: String::new(),
-            cost_usd: of_spent("usd").and_then(Value::as_f64).filter(|_| !is_unknown),
-            tokens: of_spent("tokens").and_then(Value::as_u64),
-            rounds: attempts,
-            model: None,
-            id: text_of(report, "id").map(str::to_owned),
+            cost_usd: find(&["/cost_usd", "/spent/usd"]).and_then(Value::as_f64).filter(|_| !is_unknown),
+            tokens: number(&["/usage/total_tokens", "/tokens", "/spent/tokens"]),
+            rounds: number(&["/model_calls", "/rounds"]).or(attempts),
+            model: text_of(outcome, "model").map(str::to_owned),
+            id: find(&["/session_id", "/id"]).and_then(Value::as_str).map(str::to_owned),
         }
+    }
+
+    /// Adds the reason of an end without success: the error of the result, or the end of the messages.
+    fn with_reason(mut self, result: &Value, ended: &ExecResult) -> Self {
+        if self.claim != Claim::Done {
+            let error = result.get("error").and_then(|error| text_of(error, "message"));
+            let message = error.or_else(|| text_of(result, "reason")).map(str::to_owned);
+            self.reason = message.unwrap_or_else(|| tail(&ended.stderr, MAX_REASON));
+        }
+        self
     }
 }
 
@@ -341,18 +333,6 @@ fn text_of<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     value.get(key).and_then(Value::as_str)
 }
 
-/// Returns the reason for an end without success: the error of the result, or the end of the messages.
-fn reason(is_success: bool, result: &Value, ended: &ExecResult) -> String {
-    if is_success {
-        return String::new();
-    }
-    let error = result.get("error").and_then(|error| text_of(error, "message"));
-    match error.or_else(|| text_of(result, "reason")) {
-        Some(message) => message.to_owned(),
-        None => tail(&ended.stderr, MAX_REASON),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -378,10 +358,10 @@ mod tests {
             "id": "t-1", "state": "blocked", "candidates": [{"attempts": [{}, {}]}, {"attempts": [{}]}],
             "spent": {"usd": 0.25, "is_price_unknown": false, "tokens": 9, "millis": 1},
         });
-        let end = AgentEnd::from_report(Claim::Blocked, &report);
+        let end = AgentEnd::from_outcome(Claim::Blocked, &report);
         assert_eq!((end.cost_usd, end.tokens, end.rounds), (Some(0.25), Some(9), Some(3)));
         report["spent"]["is_price_unknown"] = true.into();
-        assert_eq!(AgentEnd::from_report(Claim::Blocked, &report).cost_usd, None);
+        assert_eq!(AgentEnd::from_outcome(Claim::Blocked, &report).cost_usd, None);
     }
 
     #[test]

@@ -3,17 +3,15 @@
 use std::path::Path;
 use std::time::Instant;
 
-use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::failure::Failure;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{AgentEnd, AgentSetup, CLONE, Claim};
 use crate::judge::{Judgement, judge};
 use crate::machine::Machine;
+use crate::run_files::VERSION;
 use crate::suite::Instance;
 use crate::workspace::Workspace;
-
-/// Version of the records of attempts.
-const VERSION: u32 = 1;
 
 /// Record of a finished attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,21 +71,13 @@ impl AttemptRecord {
     pub fn is_missed(&self) -> bool {
         self.claim == Claim::Blocked && self.is_solved()
     }
+}
 
-    /// Returns the record as one JSON object.
-    pub(crate) fn to_json(&self) -> Result<String, Failure> {
-        serde_json::to_string_pretty(self).or_failed("an attempt cannot be written as JSON")
-    }
-
-    /// Reads a record.
-    pub(crate) fn parse(text: &str, file: &Path) -> Result<Self, Failure> {
-        let invalid = |problem: &str| Failure::failed(format!("{}: {problem}", file.display()));
-        let record: Self = serde_json::from_str(text)
-            .map_err(|error| invalid("is not the record of an attempt").caused_by(&error))?;
-        match record.version {
-            VERSION => Ok(record),
-            other => Err(invalid(&format!("has version {other}, expected {VERSION}"))),
-        }
+/// Returns the name of an attempt in reports.
+pub(crate) fn attempt_name(instance: &str, number: u32) -> String {
+    match number {
+        1 => instance.to_owned(),
+        number => format!("{instance} (attempt {number})"),
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pintle_env::ExecutionEnvironment as _;
 use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::sanitize::json_line;
+use pintle_workflow::report::escape_markup;
 use serde_json::json;
 
-use crate::attempt::AttemptRecord;
+use crate::attempt::{AttemptRecord, attempt_name};
 use crate::machine::Machine;
 use crate::run::RunConfiguration;
 
@@ -48,23 +50,16 @@ pub async fn predictions(
 #[must_use]
 pub fn junit(configuration: &RunConfiguration, attempts: &[(AttemptRecord, PathBuf)]) -> String {
     let failures = attempts.iter().filter(|(record, _)| !record.is_solved()).count();
-    let suite = escape(&configuration.suite);
+    let suite = escape_markup(&configuration.suite);
     let mut text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n\
          <testsuite name=\"{suite}\" tests=\"{}\" failures=\"{failures}\">\n",
         attempts.len()
     );
     for (record, _) in attempts {
-        let name = match record.attempt {
-            1 => record.instance.clone(),
-            number => format!("{} (attempt {number})", record.instance),
-        };
-        let (name, millis) = (escape(&name), record.wall_ms);
-        text.push_str(&format!(
-            "<testcase classname=\"{suite}\" name=\"{name}\" time=\"{}.{:03}\"",
-            millis / 1_000,
-            millis % 1_000
-        ));
+        let name = escape_markup(&attempt_name(&record.instance, record.attempt));
+        let seconds = Duration::from_millis(record.wall_ms).as_secs_f64();
+        text.push_str(&format!("<testcase classname=\"{suite}\" name=\"{name}\" time=\"{seconds:.3}\""));
         if record.is_solved() {
             text.push_str("/>\n");
             continue;
@@ -74,28 +69,9 @@ pub fn junit(configuration: &RunConfiguration, attempts: &[(AttemptRecord, PathB
         text.push_str(&format!(
             ">\n<failure message=\"the agent reports: {}\">{}</failure>\n</testcase>\n",
             record.claim.name(),
-            escape(&details.join("\n"))
+            escape_markup(&details.join("\n"))
         ));
     }
     text.push_str("</testsuite>\n</testsuites>\n");
     text
-}
-
-/// Escapes a text for XML and HTML. Control characters, which XML cannot contain, become spaces.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            '\n' | '\t' => escaped.push(character),
-            '\u{fffe}' | '\u{ffff}' => escaped.push(' '),
-            _ if character.is_control() => escaped.push(' '),
-            _ => escaped.push(character),
-        }
-    }
-    escaped
 }

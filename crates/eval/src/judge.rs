@@ -95,11 +95,7 @@ async fn judge_by_results(
     let ended = run_test(workspace, patch, &command, true).await?;
     let text = ended.result.output.head_text_lossy(MAX_RESULTS).unwrap_or_default();
     let run = runner.results.parse(&text);
-    let problem = match (ended.result.timed_out, ended.damage) {
-        (true, _) => Some("the tests exceeded their time limit".to_owned()),
-        (false, Some(damage)) => Some(damage),
-        (false, None) => run.problems.first().cloned(),
-    };
+    let problem = ended.problem().or_else(|| run.problems.first().cloned());
     let verdict = |name: &String, passes_before: bool| {
         let status = run.tests.get(name);
         let output = match status {
@@ -129,12 +125,14 @@ impl TestEnd {
         self.result.success() && self.damage.is_none()
     }
 
+    /// Returns why the results do not count.
+    fn problem(&self) -> Option<String> {
+        let timed_out = self.result.timed_out.then(|| "the command exceeded its time limit".to_owned());
+        self.damage.clone().or(timed_out)
+    }
+
     fn describe(&self) -> String {
-        let end = match (&self.damage, self.result.timed_out) {
-            (Some(damage), _) => damage.clone(),
-            (None, true) => "exceeded its time limit".to_owned(),
-            (None, false) => format!("exit code {}", self.result.exit_code),
-        };
+        let end = self.problem().unwrap_or_else(|| format!("exit code {}", self.result.exit_code));
         format!("{end}\n{}", tail(&self.result.output, MAX_OUTPUT)).trim_end().to_owned()
     }
 }

@@ -4,10 +4,12 @@
 mod agent;
 mod attempt;
 mod export;
+mod jobs;
 mod judge;
 mod machine;
 mod report;
 mod run;
+mod run_files;
 mod statistics;
 mod suite;
 #[cfg(test)]

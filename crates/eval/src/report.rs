@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::agent::Claim;
-use crate::attempt::AttemptRecord;
+use crate::attempt::{AttemptRecord, attempt_name};
 use crate::run::RunConfiguration;
 use crate::statistics::{Proportion, mcnemar};
 
@@ -236,10 +236,7 @@ impl<'a> AttemptRow<'a> {
     }
 
     fn name(&self) -> String {
-        match self.attempt {
-            1 => self.instance.to_owned(),
-            number => format!("{} (attempt {number})", self.instance),
-        }
+        attempt_name(self.instance, self.attempt)
     }
 
     fn describe_end(&self) -> String {
@@ -270,14 +267,10 @@ impl Comparison {
     }
 
     fn describe(&self) -> String {
+        let Self { name, pairs, both, p_value, .. } = self;
+        let (here, there) = (self.only_this.len(), self.only_other.len());
         format!(
-            "{}: {} pairs, {} solved by both, {} only here, {} only there, p = {:.4}",
-            self.name,
-            self.pairs,
-            self.both,
-            self.only_this.len(),
-            self.only_other.len(),
-            self.p_value
+            "{name}: {pairs} pairs, {both} solved by both, {here} only here, {there} only there, p = {p_value:.4}"
         )
     }
 }

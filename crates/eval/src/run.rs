@@ -1,21 +1,18 @@
 //! Runs: the attempts of an agent on a suite, in a directory that several processes share.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures_util::future::join_all;
-use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::failure::Failure;
 use pintle_host::process_env::{ProcessEnv, read_text, read_text_if_exists};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentSetup;
 use crate::attempt::{AttemptKey, AttemptRecord, perform};
+use crate::jobs::for_each;
 use crate::machine::Machine;
+use crate::run_files::{VERSION, parse, to_json};
 use crate::suite::{Instance, Suite};
-
-/// Version of the files of a run.
-const VERSION: u32 = 1;
 
 /// File with the configuration.
 const RUN_FILE: &str = "run.json";
@@ -99,9 +96,7 @@ impl<'a> EvalRun<'a> {
             }
             Some(_) => {}
             None => {
-                let text = serde_json::to_string_pretty(&configuration)
-                    .or_failed("the run cannot be written as JSON")?;
-                process_env.write_private(&file, &text)?;
+                process_env.write_private(&file, &to_json(&configuration)?)?;
             }
         }
         Ok(Self { agent, machine, directory, configuration })
@@ -125,26 +120,7 @@ impl<'a> EvalRun<'a> {
         let pairs =
             (1..=attempts).flat_map(|number| instances.iter().map(move |instance| (*instance, number)));
         let pairs: Vec<(&Instance, u32)> = pairs.collect();
-        let next = AtomicUsize::new(0);
-        let workers = (0..jobs.max(1)).map(|_| self.perform_next(&pairs, &next, report));
-        join_all(workers).await.into_iter().collect()
-    }
-
-    /// Performs attempts until none is left.
-    async fn perform_next(
-        &self,
-        pairs: &[(&Instance, u32)],
-        next: &AtomicUsize,
-        report: &dyn Fn(RunProgress<'_>),
-    ) -> Result<(), Failure> {
-        while let Some((instance, number)) = pairs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Err(failure) = self.perform_one(instance, *number, report).await {
-                // The other workers start no further attempt.
-                next.store(pairs.len(), Ordering::Relaxed);
-                return Err(failure);
-            }
-        }
-        Ok(())
+        for_each(&pairs, jobs, |_, (instance, number)| self.perform_one(instance, *number, report)).await
     }
 
     async fn perform_one(
@@ -172,7 +148,7 @@ impl<'a> EvalRun<'a> {
         let patch = attempts.join(format!("{id}.patch"));
         let key = AttemptKey { id: &id, instance, number };
         let record = perform(&key, self.agent, self.machine, &root, &patch).await?;
-        process_env.write_private(&file, &record.to_json()?)?;
+        process_env.write_private(&file, &to_json(&record)?)?;
         report(RunProgress::Finished(&record));
         Ok(())
     }
@@ -180,8 +156,7 @@ impl<'a> EvalRun<'a> {
     /// Returns the hash of instance, configuration and number.
     async fn attempt_id(&self, instance: &Instance, number: u32) -> Result<String, Failure> {
         let instance = instance.hash(self.machine).await?;
-        let configuration =
-            serde_json::to_string(&self.configuration).or_failed("the run cannot be written as JSON")?;
+        let configuration = to_json(&self.configuration)?;
         let hash = blake3::hash(format!("{instance}\n{configuration}\n{number}").as_bytes());
         Ok(hash.to_hex().chars().take(32).collect())
     }
@@ -201,7 +176,7 @@ pub fn read_run(
     let mut attempts = Vec::new();
     for path in process_env.paths_in(&directory.join(ATTEMPTS)) {
         if path.extension().is_some_and(|extension| extension == "json") {
-            let record = AttemptRecord::parse(&read_text("record", &path)?, &path)?;
+            let record: AttemptRecord = parse(&read_text("record", &path)?, &path)?;
             attempts.push((record, path.with_extension("patch")));
         }
     }
@@ -211,12 +186,5 @@ pub fn read_run(
 }
 
 fn read_configuration(file: &Path) -> Result<Option<RunConfiguration>, Failure> {
-    let Some(text) = read_text_if_exists("run", file)? else { return Ok(None) };
-    let found: RunConfiguration = serde_json::from_str(&text)
-        .map_err(|error| Failure::usage(format!("{}: is not a run", file.display())).caused_by(&error))?;
-    if found.version != VERSION {
-        let message = format!("{}: has version {}, expected {VERSION}", file.display(), found.version);
-        return Err(Failure::usage(message));
-    }
-    Ok(Some(found))
+    read_text_if_exists("run", file)?.map(|text| parse(&text, file)).transpose()
 }

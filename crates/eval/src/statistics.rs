@@ -36,27 +36,16 @@ impl Proportion {
         Self { count, of, low: low.max(0.0), high: high.min(1.0) }
     }
 
-    /// Returns the share from 0 to 1; `None` without trials.
-    #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "numbers of attempts are far below 2^53")]
-    pub fn share(&self) -> Option<f64> {
-        (self.of > 0).then(|| self.count as f64 / self.of as f64)
-    }
-
     /// Returns the share as text, such as `12 of 20 (60.0 %, 38.7–78.1 %)`.
     #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "numbers of attempts are far below 2^53")]
     pub fn describe(&self) -> String {
-        match self.share() {
-            None => "none of 0".to_owned(),
-            Some(share) => format!(
-                "{} of {} ({:.1} %, {:.1}–{:.1} %)",
-                self.count,
-                self.of,
-                share * 100.0,
-                self.low * 100.0,
-                self.high * 100.0
-            ),
+        let Self { count, of, .. } = *self;
+        if of == 0 {
+            return "none of 0".to_owned();
         }
+        let [share, low, high] = [count as f64 / of as f64, self.low, self.high].map(|part| part * 100.0);
+        format!("{count} of {of} ({share:.1} %, {low:.1}–{high:.1} %)")
     }
 }
 

@@ -1,10 +1,8 @@
 //! Verification of a suite: its tests fail on the base, and pass with the gold change.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use futures_util::future::join_all;
 use pintle_host::failure::Failure;
 
+use crate::jobs::for_each;
 use crate::judge::{Judgement, judge};
 use crate::machine::Machine;
 use crate::suite::Instance;
@@ -35,30 +33,11 @@ pub async fn verify(
     jobs: usize,
     report: &dyn Fn(&VerifiedInstance),
 ) -> Result<(), Failure> {
-    let next = AtomicUsize::new(0);
-    let workers = (0..jobs.max(1)).map(|_| verify_next(instances, machine, &next, report));
-    join_all(workers).await.into_iter().collect()
-}
-
-/// Verifies instances until none is left.
-async fn verify_next(
-    instances: &[&Instance],
-    machine: &Machine,
-    next: &AtomicUsize,
-    report: &dyn Fn(&VerifiedInstance),
-) -> Result<(), Failure> {
-    loop {
-        let number = next.fetch_add(1, Ordering::Relaxed);
-        let Some(instance) = instances.get(number) else { return Ok(()) };
-        match verify_one(instance, machine, number).await {
-            Ok(verified) => report(&verified),
-            Err(failure) => {
-                // The other workers start no further instance.
-                next.store(instances.len(), Ordering::Relaxed);
-                return Err(failure);
-            }
-        }
-    }
+    for_each(instances, jobs, |number, instance| async move {
+        report(&verify_one(instance, machine, number).await?);
+        Ok(())
+    })
+    .await
 }
 
 async fn verify_one(

@@ -126,13 +126,10 @@ impl<'a> Workspace<'a> {
         if paths.is_empty() {
             return Ok(());
         }
-        let paths: Vec<String> = paths.iter().map(|path| shell_word(path)).collect();
+        let paths = paths.iter().map(|path| shell_word(path)).collect::<Vec<_>>().join(" ");
+        let (variables, name) = (self.variables(name), shell_word(name));
         let script = format!(
-            "export {}\ncd {}\nrm -rf -- {}\ngit --literal-pathspecs checkout --quiet main -- {}",
-            self.variables(name),
-            shell_word(name),
-            paths.join(" "),
-            paths.join(" ")
+            "export {variables}\ncd {name}\nrm -rf -- {paths}\ngit --literal-pathspecs checkout --quiet main -- {paths}"
         );
         self.machine.git(&self.root, &script).await.map(drop)
     }

@@ -11,7 +11,7 @@ use pintle_agent::{Count, SessionId};
 use pintle_store::StoreError;
 use serde::Serialize;
 
-pub use self::html::CandidateDiff;
+pub use self::html::{CandidateDiff, escape_markup};
 use crate::anchor::Anchor;
 use crate::contract::{AnchorPlan, Contract};
 use crate::diff::Diff;

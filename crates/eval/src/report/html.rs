@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use pintle_workflow::report::escape_markup;
+
 use super::RunReport;
-use crate::export::escape;
 
 /// Style, which follows the light or dark setting of the reader.
 const STYLE: &str = "\
@@ -18,7 +19,7 @@ td.number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 /// Returns the page.
 pub(super) fn render(report: &RunReport<'_>) -> String {
     let title = format!("{} with {}", report.configuration.suite, report.configuration.agent);
-    let title = escape(&title);
+    let title = escape_markup(&title);
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
@@ -27,14 +28,14 @@ pub(super) fn render(report: &RunReport<'_>) -> String {
          <table aria-label=\"Figures\">\n"
     );
     for (name, value) in report.figures() {
-        let _ = writeln!(page, "<tr><th scope=\"row\">{name}</th><td>{}</td></tr>", escape(&value));
+        let _ = writeln!(page, "<tr><th scope=\"row\">{name}</th><td>{}</td></tr>", escape_markup(&value));
     }
     page.push_str("</table>\n<h2>Ends</h2>\n<table aria-label=\"Ends\">\n");
     for (ending, number) in &report.endings {
         let _ = writeln!(
             page,
             "<tr><th scope=\"row\">{}</th><td class=\"number\">{number}</td></tr>",
-            escape(ending)
+            escape_markup(ending)
         );
     }
     page.push_str(
@@ -48,12 +49,12 @@ pub(super) fn render(report: &RunReport<'_>) -> String {
             page,
             "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"{class}\">{} of {}</td>\
              <td class=\"number\">{cost}</td><td class=\"number\">{} s</td><td>{}</td></tr>",
-            escape(&row.name()),
+            escape_markup(&row.name()),
             row.claim.name(),
             row.passed,
             row.tests,
             row.wall_ms / 1_000,
-            escape(&row.reason)
+            escape_markup(&row.reason)
         );
     }
     page.push_str("</table>\n</body>\n</html>\n");

@@ -7,6 +7,7 @@ use pintle_host::failure::Failure;
 use pintle_host::process_env::read_text_within;
 use pintle_workflow::results::ResultsFormat;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{GoldChange, HiddenTests, Instance, InstanceSource, TestRunner};
 use crate::machine::Machine;
@@ -40,26 +41,18 @@ struct InstanceLine {
     test_patch: String,
     patch: Option<String>,
     #[serde(rename = "FAIL_TO_PASS")]
-    fail_to_pass: TestNames,
+    fail_to_pass: Value,
     #[serde(rename = "PASS_TO_PASS")]
-    pass_to_pass: TestNames,
+    pass_to_pass: Value,
 }
 
-/// Names of tests, or their JSON text.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum TestNames {
-    List(Vec<String>),
-    Text(String),
-}
-
-impl TestNames {
-    fn parse(self) -> Result<Vec<String>, serde_json::Error> {
-        match self {
-            Self::List(names) => Ok(names),
-            Self::Text(text) => serde_json::from_str(&text),
-        }
-    }
+/// Parses a list of names of tests, or its JSON text.
+fn parse_names(key: &str, names: Value) -> Result<Vec<String>, String> {
+    let parsed = match names {
+        Value::String(text) => serde_json::from_str(&text),
+        names => serde_json::from_value(names),
+    };
+    parsed.map_err(|error| format!("{key}: {error}"))
 }
 
 /// Loads the instances of a list.
@@ -85,9 +78,8 @@ pub(super) fn load(
 impl InstanceList {
     fn build(&self, line: &str, mirrors: &Path, machine: &Machine) -> Result<Instance, String> {
         let line: InstanceLine = serde_json::from_str(line).map_err(|error| error.to_string())?;
-        let named = |key: &str, names: TestNames| names.parse().map_err(|error| format!("{key}: {error}"));
-        let fail_to_pass = named("FAIL_TO_PASS", line.fail_to_pass)?;
-        let pass_to_pass = named("PASS_TO_PASS", line.pass_to_pass)?;
+        let fail_to_pass = parse_names("FAIL_TO_PASS", line.fail_to_pass)?;
+        let pass_to_pass = parse_names("PASS_TO_PASS", line.pass_to_pass)?;
         let repository = find_mirror(mirrors, &line.repo, machine)
             .ok_or_else(|| format!("there is no repository {} in {}", line.repo, mirrors.display()))?;
         let files: Vec<String> = changed_files(&line.test_patch).map(pintle_env::shell_word).collect();
@@ -141,10 +133,10 @@ mod tests {
     #[test]
     fn names_of_tests_are_a_list_or_its_text() {
         for text in [r#"["a", "b"]"#, r#""[\"a\", \"b\"]""#] {
-            let names: TestNames = serde_json::from_str(text).unwrap();
-            assert_eq!(names.parse().unwrap(), ["a", "b"]);
+            assert_eq!(parse_names("k", serde_json::from_str(text).unwrap()).unwrap(), ["a", "b"]);
         }
-        let wrong: TestNames = serde_json::from_str(r#""not a list""#).unwrap();
-        wrong.parse().unwrap_err();
+        for wrong in [Value::from("not a list"), Value::Null, serde_json::json!([1])] {
+            assert!(parse_names("k", wrong).unwrap_err().starts_with("k: "));
+        }
     }
 }

@@ -58,7 +58,7 @@ impl TaskReport<'_> {
     /// inputs as its timeline. Text of models and users is escaped.
     #[must_use]
     pub fn to_html(&self, diffs: &[CandidateDiff], inputs: &[RecordedInput]) -> String {
-        let title = escape(&format!("{}: {}", self.title(), first_line(&self.contract.goal)));
+        let title = escape_markup(&format!("{}: {}", self.title(), first_line(&self.contract.goal)));
         let mut page = format!("{HEAD}<title>{title}</title>\n{STYLE}</head>\n<body>\n<header>\n");
         page.extend(self.head_blocks().iter().map(render_block));
         page.push_str("</header>\n<main>\n");
@@ -171,7 +171,7 @@ fn diff_lines(patch: &str) -> String {
         is_head = (is_head || line.starts_with(FILE)) && !line.starts_with("@@ ");
         // After the head, such a line is content that starts with two signs, like a comment in SQL.
         let is_path = is_head && (line.starts_with("+++ ") || line.starts_with("--- "));
-        let text = escape(line);
+        let text = escape_markup(line);
         let _ = match line.as_bytes().first() {
             Some(b'+') if !is_path => write!(html, "<ins>{text}</ins>"),
             Some(b'-') if !is_path => write!(html, "<del>{text}</del>"),
@@ -232,7 +232,10 @@ fn format_duration(millis: u64) -> String {
 
 fn render_table(table: &ReportTable) -> String {
     let mut text = format!("<div class=\"wide\" {}>\n<table>\n<thead><tr>", region_attributes(table.name));
-    table.head.iter().for_each(|cell| text.push_str(&format!("<th scope=\"col\">{}</th>", escape(cell))));
+    table
+        .head
+        .iter()
+        .for_each(|cell| text.push_str(&format!("<th scope=\"col\">{}</th>", escape_markup(cell))));
     text.push_str("</tr></thead>\n<tbody>\n");
     for row in &table.rows {
         text.push_str("<tr>");
@@ -251,19 +254,19 @@ fn render_table(table: &ReportTable) -> String {
 
 /// Returns the attributes of a scrollable element, which make it focusable and give it a name.
 fn region_attributes(name: &str) -> String {
-    format!("role=\"region\" aria-label=\"{}\" tabindex=\"0\"", escape(name))
+    format!("role=\"region\" aria-label=\"{}\" tabindex=\"0\"", escape_markup(name))
 }
 
 fn render_block(block: &ReportBlock) -> String {
     match block {
-        ReportBlock::Heading(level, title) => format!("<h{level}>{}</h{level}>\n", escape(title)),
+        ReportBlock::Heading(level, title) => format!("<h{level}>{}</h{level}>\n", escape_markup(title)),
         ReportBlock::Text(text) => format!("<p>{}</p>\n", render_inline(text)),
         ReportBlock::Quote(text) => {
             let lines: Vec<String> = text.trim().lines().map(render_inline).collect();
             format!("<blockquote><p>{}</p></blockquote>\n", lines.join("\n"))
         }
         ReportBlock::Output(lines) => {
-            format!("<pre {}>{}</pre>\n", region_attributes("Output"), escape(lines))
+            format!("<pre {}>{}</pre>\n", region_attributes("Output"), escape_markup(lines))
         }
         ReportBlock::List(lines) => format!("<ul>\n{}</ul>\n", render_items(lines)),
         ReportBlock::Numbered(lines) => format!("<ol>\n{}</ol>\n", render_items(lines)),
@@ -280,7 +283,7 @@ fn render_items(lines: &[ReportItem]) -> String {
 }
 
 fn render_code(text: &str) -> String {
-    format!("<code>{}</code>", escape(text))
+    format!("<code>{}</code>", escape_markup(text))
 }
 
 /// Returns text with its code formatted. An adjacent or unpaired backtick is literal.
@@ -291,15 +294,16 @@ fn render_inline(text: &str) -> String {
     let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
     let (mut html, mut end) = (String::new(), 0);
     while let (Some(open), Some(close)) = (ticks.next(), ticks.next()) {
-        html.push_str(&escape(part(end, open)));
+        html.push_str(&escape_markup(part(end, open)));
         html.push_str(&render_code(part(open + 1, close)));
         end = close + 1;
     }
-    html + &escape(part(end, text.len()))
+    html + &escape_markup(part(end, text.len()))
 }
 
-/// Escapes text for elements and for quoted attributes.
-fn escape(text: &str) -> String {
+/// Escapes text for elements and quoted attributes of HTML and XML. Control characters and invisible characters are replaced.
+#[must_use]
+pub fn escape_markup(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -327,6 +331,8 @@ fn is_hidden(character: char) -> bool {
             | '\u{2060}'..='\u{2064}'
             | '\u{2066}'..='\u{2069}'
             | '\u{FEFF}'
+            | '\u{FFFE}'
+            | '\u{FFFF}'
             | '\u{E0000}'..='\u{E007F}'
     )
 }
