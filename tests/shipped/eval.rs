@@ -1,7 +1,11 @@
 //! Agents measured on a suite, with the default sandbox.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
+use pintle_test_conditions::{BUBBLEWRAP, MOUNTS, is_full};
 use pintle_testkit::Dialect;
 use serde_json::Value;
 
@@ -133,4 +137,161 @@ fn a_model_without_a_key_is_refused_before_an_attempt() {
     let output = user.command(&arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     assert!(!user.at("out").exists() && user.model.requests().is_empty());
+}
+
+/// Writes an agent that reaches the goal of the first task. It records its starts in the home.
+fn write_agent(user: &User, more: &str) -> String {
+    let (file, log) = (user.at("agent.sh"), user.at("starts"));
+    let script = format!(
+        "echo start >>{}\ncase $1 in *sum*) {COMMAND} ;; *) {more} ;; esac\n\
+         echo '{{\"cost_usd\": 0.25, \"tokens\": 10, \"rounds\": 2}}'\n",
+        log.display()
+    );
+    std::fs::write(&file, script).unwrap();
+    format!("sh {}", file.display())
+}
+
+/// Returns the finished attempts of a run with their records.
+fn finished(out: &Path) -> BTreeMap<PathBuf, String> {
+    let entries = std::fs::read_dir(out.join("attempts")).into_iter().flatten();
+    let records = entries.map(|entry| entry.unwrap().path());
+    let records = records.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
+    records.map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
+}
+
+/// Kills the process when the test ends.
+struct KillOnDrop(Child);
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Two processes share a directory, and one after the other is killed and started again: in the long run, 20 times with 300
+/// attempts. The report is that of a run that nothing interrupts, and finished attempts are not repeated.
+#[test]
+fn killed_runs_have_the_report_of_an_undisturbed_run() {
+    let (attempts, kills) = if is_full() { (150, 20) } else { (3, 2) };
+    let user = User::new(&turns("Bash"));
+    let (suite, agent) = (suite(&user), write_agent(&user, "true"));
+    let start = |out: &str| {
+        let mut command = user.command(&["eval", "run", suite.to_str().unwrap(), "--jobs", "2"]);
+        command.args(["--agent", &agent, "--attempts", &attempts.to_string()]).arg("--out").arg(user.at(out));
+        if !is_full() || !is_confined() {
+            command.arg("--no-sandbox");
+        }
+        KillOnDrop(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    };
+    let starts = || std::fs::read_to_string(user.at("starts")).unwrap_or_default().lines().count();
+    assert!(start("reference").0.wait().unwrap().success());
+    let (total, first) = (2 * attempts, starts());
+    assert_eq!(first, total);
+
+    let out = user.at("killed");
+    let mut processes = [start("killed"), start("killed")];
+    let mut known: BTreeMap<PathBuf, String> = BTreeMap::new();
+    for kill in 0..kills {
+        let (until, started) = (total * (kill + 1) / (kills + 2), Instant::now());
+        while finished(&out).len() < until {
+            assert!(started.elapsed() < Duration::from_secs(600), "{} of {until}", finished(&out).len());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::thread::sleep(Duration::from_millis(u64::try_from(kill * 137 % 400).unwrap()));
+        let killed = &mut processes[kill % 2];
+        // It may have ended.
+        let _ = killed.0.kill();
+        killed.0.wait().unwrap();
+        *killed = start("killed");
+        let now = finished(&out);
+        assert!(known.iter().all(|(path, record)| now.get(path) == Some(record)), "a record has changed");
+        known = now;
+    }
+    for process in &mut processes {
+        assert!(process.0.wait().unwrap().success());
+    }
+    // Attempts of a process that was killed when the other one had passed them.
+    assert!(start("killed").0.wait().unwrap().success());
+    let repeated = starts() - first - total;
+    assert!(repeated <= 2 * kills, "{repeated} attempts were repeated");
+    let now = finished(&out);
+    assert_eq!(now.len(), total);
+    assert!(known.iter().all(|(path, record)| now.get(path) == Some(record)), "a record has changed");
+
+    let report = |out: &str| {
+        let run = user.at(out).display().to_string();
+        let text = user.pintle(&["eval", "report", &run, "--output", "json"]);
+        let mut report: Value = serde_json::from_str(&text).unwrap();
+        report["wall_ms"] = Value::Null;
+        for row in report["attempts"].as_array_mut().unwrap() {
+            row["wall_ms"] = Value::Null;
+        }
+        report
+    };
+    let (killed, reference) = (report("killed"), report("reference"));
+    assert_eq!(killed, reference);
+    assert_eq!(killed["solved"]["count"], attempts, "{killed}");
+}
+
+/// Tests that end their parents, or every process that they can reach.
+#[test]
+fn tests_that_kill_processes_end_no_run() {
+    if !BUBBLEWRAP.is_present() {
+        return;
+    }
+    let user = User::new(&turns("Bash"));
+    let root = user.at("odd");
+    std::fs::create_dir_all(root.join("base")).unwrap();
+    let task = |id: &str, command: &str| {
+        format!(
+            "[[task]]\nid = '{id}'\nprompt = 'p'\nfiles = 'base'\ntimeout_s = 10\n\
+             fail_to_pass = ['{command}; sleep 1; exit 1']\npass_to_pass = ['true']\n"
+        )
+    };
+    let tasks = [("all", "kill -9 -1"), ("group", "kill -9 0"), ("parent", "kill -9 $PPID")];
+    let tasks: String = tasks.iter().map(|(id, command)| task(id, command)).collect();
+    std::fs::write(root.join("suite.toml"), format!("name = 'odd'\n{tasks}")).unwrap();
+    let out = user.at("out").display().to_string();
+    let report = user.pintle(&["eval", "run", root.to_str().unwrap(), "--agent", "true", "--out", &out]);
+    assert_once(&report, &["solved            0 of 3", "false done        3 of 3"]);
+    let ended = finished(&user.at("out"));
+    assert_eq!(ended.len(), 3);
+    for record in ended.values() {
+        let record: Value = serde_json::from_str(record).unwrap();
+        assert_eq!(record["judgement"]["tests"][1]["passed"], true, "the next test runs: {record}");
+    }
+}
+
+/// A record that cannot be written ends the run. The same command continues it when there is space.
+#[test]
+fn a_full_disk_ends_a_run_that_then_continues() {
+    if !MOUNTS.is_present() {
+        return;
+    }
+    let user = User::new(&turns("Bash"));
+    // The change of the second task does not fit.
+    let (suite, agent) = (suite(&user), write_agent(&user, "head -c 1000000 /dev/urandom >large"));
+    let out = user.at("small");
+    std::fs::create_dir(&out).unwrap();
+    let mut run = user.command(&["eval", "run", suite.to_str().unwrap(), "--agent", &agent]);
+    run.arg("--no-sandbox").arg("--out").arg(&out);
+    // The file system disappears with the shell.
+    let script = "mount -t tmpfs -o size=256k tmpfs \"$1\" || exit 9
+        out=$1; shift
+        \"$@\"; echo \"code $?\"; ls \"$out\"/attempts/*.json | wc -l
+        mount -o remount,size=16m \"$out\" && \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c", script, "sh"]).arg(&out);
+    command.arg(run.get_program()).args(run.get_args()).current_dir(user.project()).env_clear();
+    command.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let (stdout, notices) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && stdout.starts_with("code 1\n1\n"), "{stdout}{notices}");
+    assert!(notices.contains("cannot write ") && notices.contains(".patch: git failed"), "{notices}");
+    assert!(notices.contains("attempts that had finished before: 1"), "{notices}");
+    assert_once(&stdout, &["solved            1 of 2"]);
+    let left = std::fs::read_dir(user.at(".local/state/pintle/worktrees")).unwrap();
+    assert_eq!(left.count(), 0);
 }

@@ -1,6 +1,6 @@
 //! `cargo xtask protocols`: suites, clients and servers of others, against ours.
 //!
-//! They are pinned in `tests/mcp`, `tests/acp` and `tests/compat`, and installed below the target directory. Only the
+//! They are pinned in `tests/mcp`, `tests/acp`, `tests/compat` and `tests/swebench`, and installed below the target directory. Only the
 //! installation uses the network.
 
 pub(crate) mod install;
@@ -113,6 +113,9 @@ fn play_clients(metadata: &Metadata, installed: &Installed, with_long: bool) -> 
         python.args(["-B", "-m", "unittest", "--verbose", "test_claude", "test_codex", "test_shipped"]);
         python.env("PINTLE_BINARY", &command).env("CODEX_BINARY", &scripted).env("CLAUDE_BINARY", &scripted);
     })?;
+    if with_long {
+        read_predictions(metadata, &command, &of_python)?;
+    }
     let editors = Clients {
         is_passed: |line| line.starts_with("ok   "),
         directory: install::clients(metadata, "acp")?,
@@ -125,6 +128,18 @@ fn play_clients(metadata: &Metadata, installed: &Installed, with_long: bool) -> 
     }
     editors.run(&node, "the clients of ACP with the command", |node| {
         node.arg("suite.mjs").arg(&scripted).arg("--pintle").env("PINTLE_BINARY", &command);
+    })
+}
+
+/// Runs the published harness of SWE-bench on predictions that the command exports.
+fn read_predictions(metadata: &Metadata, command: &Path, clients: &Clients) -> Result<(), Failure> {
+    let directory = metadata.workspace_root.join("tests/swebench");
+    let installed = metadata.target_directory.join("protocols/swebench");
+    let python = install::python(&directory.join("requirements.txt"), &installed)?.join("python");
+    let harness = Clients { directory, homes: clients.homes.clone(), ..*clients };
+    harness.run(&python, "the harness of SWE-bench with predictions of the command", |python| {
+        python.args(["-B", "-m", "unittest", "--verbose", "test_predictions"]);
+        python.env("PINTLE_BINARY", command);
     })
 }
 

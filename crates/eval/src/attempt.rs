@@ -89,7 +89,7 @@ pub(crate) struct AttemptKey<'a> {
     pub(crate) number: u32,
 }
 
-/// Performs an attempt below `root`, and writes its change to `patch`. The directory is removed at the end.
+/// Performs an attempt below `root`, and writes its change to `patch`.
 pub(crate) async fn perform(
     key: &AttemptKey<'_>,
     agent: &AgentSetup,
@@ -108,7 +108,6 @@ pub(crate) async fn perform(
     let end = agent.work(&workspace).await?;
     let wall_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let judgement = judge_change(&workspace, &before, patch).await?;
-    workspace.remove()?;
     let AgentEnd { claim, reason, cost_usd, tokens, rounds, model, id } = end;
     Ok(AttemptRecord {
         version: VERSION,

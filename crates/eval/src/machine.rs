@@ -132,9 +132,16 @@ impl Machine {
         directories
     }
 
-    /// Returns the directory of an attempt. Commands of other attempts cannot read it at the sandbox level `full`.
+    /// Returns the directory of an attempt in this process. Commands of other attempts cannot read it at the sandbox level
+    /// `full`. Removes directories that killed processes left. Their commands may still write to them for some seconds.
     pub(crate) fn work_directory(&self, name: &str) -> Result<PathBuf, Failure> {
-        Ok(Sessions::directory(&self.process_env)?.join("worktrees").join(format!("eval-{name}")))
+        let parent = Sessions::directory(&self.process_env)?.join("worktrees");
+        let start = format!("eval-{name}-");
+        let left = self.process_env.directories_in(&parent).into_iter();
+        for path in left.filter(|path| path.to_string_lossy().contains(&start)) {
+            let _ = self.remove(&path);
+        }
+        Ok(parent.join(format!("{start}{}", std::process::id())))
     }
 
     /// Removes a directory, if it exists.

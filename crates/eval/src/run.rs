@@ -147,7 +147,10 @@ impl<'a> EvalRun<'a> {
         let root = self.machine.work_directory(&place)?;
         let patch = attempts.join(format!("{id}.patch"));
         let key = AttemptKey { id: &id, instance, number };
-        let record = perform(&key, self.agent, self.machine, &root, &patch).await?;
+        let performed = perform(&key, self.agent, self.machine, &root, &patch).await;
+        let removed = self.machine.remove(&root);
+        let record = performed?;
+        removed?;
         process_env.write_private(&file, &to_json(&record)?)?;
         report(RunProgress::Finished(&record));
         Ok(())

@@ -78,6 +78,11 @@ mod tests {
             (10, 10, 0.7225, 1.0),
             (5, 10, 0.2366, 0.7634),
             (1, 100, 0.0018, 0.0545),
+            // Newcombe 1998, table I, method 3.
+            (81, 263, 0.2553, 0.3662),
+            (15, 148, 0.0624, 0.1605),
+            (0, 20, 0.0, 0.1611),
+            (1, 29, 0.0061, 0.1718),
             (0, 0, 0.0, 1.0),
         ] {
             let share = Proportion::new(count, of);
@@ -89,9 +94,18 @@ mod tests {
 
     #[test]
     fn pairs_that_differ_decide_the_exact_test() {
-        for (first, second, expected) in
-            [(0, 0, 1.0), (5, 5, 1.0), (0, 5, 0.0625), (1, 9, 0.021_484_375), (9, 1, 0.021_484_375)]
-        {
+        for (first, second, expected) in [
+            (0, 0, 1.0),
+            (5, 5, 1.0),
+            (0, 5, 0.0625),
+            (1, 9, 0.021_484_375),
+            (9, 1, 0.021_484_375),
+            // Exact binomial sums: approval of a president in two surveys (Agresti), and others.
+            (86, 150, 3.715_936_139_571_442e-5),
+            (6, 16, 0.052_478_790_283_203_125),
+            (12, 5, 0.143_463_134_765_625),
+            (59, 121, 4.434_449_263_755_176e-6),
+        ] {
             assert!((mcnemar(first, second) - expected).abs() < 1e-9, "{first}, {second}");
         }
         assert!(mcnemar(0, 5_000) < 1e-9, "no overflow");

@@ -210,6 +210,54 @@ async fn an_agent_without_end_is_stopped() {
 }
 
 #[tokio::test]
+async fn tests_that_hang_or_print_much_fail() {
+    let fixture = Fixture::new();
+    let bytes = if is_full() { 1_000_000_000_u64 } else { 50_000_000 };
+    fixture.write("s/base/a", "");
+    fixture.write(
+        "s/suite.toml",
+        &format!(
+            "name = 's'\n[[task]]\nid = 'hangs'\nprompt = 'p'\nfiles = 'base'\ntimeout_s = 1\n\
+             fail_to_pass = ['echo first; sleep 600']\n\
+             [[task]]\nid = 'prints'\nprompt = 'p'\nfiles = 'base'\n\
+             fail_to_pass = ['yes | head -c {bytes}; exit 3', 'true']\n"
+        ),
+    );
+    let suite = Suite::load(&fixture.at("s"), &fixture.machine).await.unwrap();
+    assert_eq!(fixture.run(&suite, "true", 1, 2).await, (2, 0));
+    let records = fixture.records();
+    let tests: Vec<_> = records.iter().flat_map(|record| &record.judgement.tests).collect();
+    assert_eq!(tests[0].output, "the command exceeded its time limit\nfirst");
+    assert!(tests[1].output.starts_with("exit code 3\n") && tests[1].output.len() < 2_100, "{tests:?}");
+    assert_eq!(tests.iter().map(|test| test.passed).collect::<Vec<_>>(), [false, false, true]);
+}
+
+/// The attempt of another task is kept, and no clone is left.
+#[tokio::test]
+async fn a_missing_commit_names_its_task() {
+    let fixture = Fixture::new();
+    let commit = mirror(&fixture).await;
+    let task = |id: &str, commit: &str| {
+        format!(
+            "[[task]]\nid = '{id}'\nprompt = 'p'\nrepository = '../mirrors/owner__sums'\n\
+             commit = '{commit}'\nfail_to_pass = ['false']\n"
+        )
+    };
+    let missing = "0123456789012345678901234567890123456789";
+    fixture.write("s/suite.toml", &format!("name = 's'\n{}{}", task("a", &commit), task("b", missing)));
+    let suite = Suite::load(&fixture.at("s"), &fixture.machine).await.unwrap();
+    let agent = program("true");
+    let run = EvalRun::open(&suite, &agent, &fixture.machine, &fixture.at("out")).await.unwrap();
+    let failure = run.perform(&suite.select(None).unwrap(), 1, 1, &|_| {}).await.unwrap_err();
+    let expected = format!("task `b`: cannot check out {missing} of ");
+    assert!(failure.message().starts_with(&expected), "{failure}");
+    assert_eq!(fixture.records().len(), 1);
+    let verified = verify(&suite.select(Some("b")).unwrap(), &fixture.machine, 1, &|_| {}).await;
+    assert!(verified.unwrap_err().message().starts_with(&expected));
+    assert_eq!(fixture.at(".local/state/pintle/worktrees").read_dir().unwrap().count(), 0);
+}
+
+#[tokio::test]
 async fn invalid_suites_are_refused() {
     let fixture = Fixture::new();
     assert!(fixture.refusal("missing").await.contains("does not exist"));

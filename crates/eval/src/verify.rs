@@ -1,5 +1,7 @@
 //! Verification of a suite: its tests fail on the base, and pass with the gold change.
 
+use std::path::Path;
+
 use pintle_host::failure::Failure;
 
 use crate::jobs::for_each;
@@ -46,13 +48,18 @@ async fn verify_one(
     number: usize,
 ) -> Result<VerifiedInstance, Failure> {
     let root = machine.work_directory(&format!("verify-{}-{number}", std::process::id()))?;
-    let mut problems = Vec::new();
-    let workspace = Workspace::create(machine, instance, &root).await?;
+    let problems = find_problems(instance, machine, &root).await;
+    machine.remove(&root)?;
+    Ok(VerifiedInstance { instance: instance.id.clone(), problems: problems? })
+}
+
+async fn find_problems(instance: &Instance, machine: &Machine, root: &Path) -> Result<Vec<String>, Failure> {
+    let workspace = Workspace::create(machine, instance, root).await?;
     workspace.clone_to(CLONE).await?;
     let before = workspace.record_tree(CLONE).await?;
     let patch = workspace.path("gold.patch");
     workspace.write_patch(&before, &before, &patch).await?;
-    problems.extend(problems_of_base(&judge(&workspace, &patch).await?));
+    let mut problems = problems_of_base(&judge(&workspace, &patch).await?);
     match &instance.gold {
         None => problems.push("it has no gold change".to_owned()),
         Some(gold) => match workspace.apply_change(CLONE, gold).await {
@@ -69,8 +76,7 @@ async fn verify_one(
             }
         },
     }
-    workspace.remove()?;
-    Ok(VerifiedInstance { instance: instance.id.clone(), problems })
+    Ok(problems)
 }
 
 fn problems_of_base(judgement: &Judgement) -> Vec<String> {

@@ -49,15 +49,18 @@ impl<'a> Workspace<'a> {
             return Err(Failure::usage(format!("`{commit}` is not the id of a commit")));
         }
         let directory = self.machine.git(repository, "git rev-parse --absolute-git-dir").await?;
-        let commit = shell_word(&format!("{commit}^{{commit}}"));
+        let tree = shell_word(&format!("{commit}^{{commit}}"));
         let script = format!(
             "export GIT_DIR={} GIT_WORK_TREE={} GIT_INDEX_FILE={}\n\
-             git read-tree {commit}\ncd source\ngit checkout-index --all",
+             git read-tree {tree}\ncd source\ngit checkout-index --all",
             shell_word(&directory),
             self.word("source"),
             self.word("index")
         );
-        self.machine.git(&self.root, &script).await.map(drop)
+        self.machine.git(&self.root, &script).await.map(drop).map_err(|failure| {
+            let (id, repository) = (&self.instance.id, repository.display());
+            Failure::usage(format!("task `{id}`: cannot check out {commit} of {repository}: {failure}"))
+        })
     }
 
     /// Returns a path below the root.
@@ -104,7 +107,10 @@ impl<'a> Workspace<'a> {
              --no-textconv {before} {after} >{}",
             shell_word(&file.display().to_string())
         );
-        self.machine.git(&self.root, &script).await.map(drop)
+        // git does not report why, for example that the disk is full.
+        let unwritten =
+            |failure: Failure| Failure::failed(format!("cannot write {}: {failure}", file.display()));
+        self.machine.git(&self.root, &script).await.map(drop).map_err(unwritten)
     }
 
     /// Applies a patch to a clone. An empty one changes nothing.
@@ -156,10 +162,5 @@ impl<'a> Workspace<'a> {
             self.machine.run_trusted(&clone, "sh \"$SCRIPT\"", &[("SCRIPT", script)]).await?;
         }
         Ok(())
-    }
-
-    /// Removes all files.
-    pub(crate) fn remove(&self) -> Result<(), Failure> {
-        self.machine.remove(&self.root)
     }
 }

@@ -67,6 +67,35 @@ fn rates_compare_the_claim_with_the_hidden_tests() {
     assert_eq!(json["false_done"]["count"], 1);
 }
 
+/// Returns the relative luminance of a colour such as `#146c2e` (WCAG 2).
+fn luminance(colour: &str) -> f64 {
+    let part = |start: usize| f64::from(u8::from_str_radix(&colour[start..start + 2], 16).unwrap()) / 255.0;
+    let linear = |part: f64| if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) };
+    0.2126 * linear(part(1)) + 0.7152 * linear(part(3)) + 0.0722 * linear(part(5))
+}
+
+#[test]
+fn the_page_is_readable_in_light_and_dark() {
+    let (configuration, attempts) = (configuration(), attempts());
+    let page = RunReport::new(&configuration, &attempts).to_html();
+    assert!(page.contains(":root{color-scheme:light dark;"), "{page}");
+    let (light, dark) = page.split_once("@media(prefers-color-scheme:dark)").unwrap();
+    // Backgrounds of pages without one in Chromium and Firefox.
+    for (style, backgrounds) in [(light, ["#ffffff", "#ffffff"]), (dark, ["#121212", "#1c1b22"])] {
+        for (name, background) in ["good", "bad"].iter().flat_map(|name| backgrounds.map(|back| (name, back)))
+        {
+            let (_, rest) = style.split_once(&format!("--{name}:")).unwrap();
+            let (text, back) = (luminance(&rest[..7]), luminance(background));
+            let contrast = (text.max(back) + 0.05) / (text.min(back) + 0.05);
+            assert!(contrast >= 4.5, "{name} on {background}: {contrast}");
+        }
+    }
+    for class in ["good", "bad"] {
+        assert!(page.contains(&format!(".{class}{{color:var(--{class})}}")), "{page}");
+        assert!(page.contains(&format!("class=\"{class}\"")), "{page}");
+    }
+}
+
 #[test]
 fn runs_are_paired_by_instance() {
     let (configuration, attempts) = (configuration(), attempts());
