@@ -127,7 +127,7 @@ impl<'a> Workspace<'a> {
         self.apply_patch(name, &file).await
     }
 
-    /// Replaces files of a clone by those of the base.
+    /// Restores files of a clone from the base.
     pub(crate) async fn restore(&self, name: &str, paths: &[String]) -> Result<(), Failure> {
         if paths.is_empty() {
             return Ok(());

@@ -279,7 +279,7 @@ impl Anchor {
         self.control.as_deref()
     }
 
-    /// Returns the controls of this file that are variants of the test. If there are none, its control is unconditional.
+    /// Returns the controls of this file that are variants of the test. Without one, the control is unconditional.
     #[must_use]
     pub fn controls(&self) -> &[ControlKind] {
         &self.controls

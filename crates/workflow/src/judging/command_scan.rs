@@ -46,7 +46,7 @@ const READERS: [&str; 35] = [
     "touch",
 ];
 
-/// Programs whose arguments are sources under test, unless their names are those of tests. Makefiles have some as variables.
+/// Programs whose arguments are sources under test, unless they are named as tests. Makefiles have some as variables.
 const COMPILERS: [&str; 18] = [
     "cc", "gcc", "g++", "c++", "clang", "clang++", "CC", "CXX", "rustc", "javac", "kotlinc", "tsc", "go",
     "ghc", "ocamlc", "swiftc", "fpc", "gfortran",

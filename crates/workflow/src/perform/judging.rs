@@ -46,7 +46,7 @@ async fn scan_base(
 ) -> Result<CommandScan, RepositoryError> {
     let mut scan = scan_commands(repository, base, &contract.commands()).await?;
     if contract.scope.paths.is_empty() {
-        // Scripts also run the code that they test. Only a scope or an anchor tells it apart.
+        // Scripts also run the code that they test. Only a scope or an anchor distinguishes it.
         scan.remove_included();
     }
     Ok(scan)
@@ -72,7 +72,7 @@ impl RunningStep<'_> {
         let mut scan = scan_commands(&self.repository, start, &commands).await?;
         let anchor_files = anchor.map(Anchor::files).unwrap_or_default();
         if anchor_files.is_empty() && self.contract().scope.paths.is_empty() {
-            // Scripts also run the code that they test. Only a scope or the files of an anchor tell it apart.
+            // Scripts also run the code that they test. Only a scope or the files of an anchor distinguish it.
             scan.remove_included();
         }
         for path in anchor_files {
