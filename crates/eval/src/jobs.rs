@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::future::join_all;
 use pintle_host::failure::Failure;
 
-/// Works on all items, `jobs` of them concurrently. After a failure, running work ends, and no further work starts.
+/// Works on all items, `jobs` of them concurrently. After a failure, running work finishes, and no further work starts.
 pub(crate) async fn for_each<'a, T, F: Future<Output = Result<(), Failure>>>(
     items: &'a [T],
     jobs: usize,
