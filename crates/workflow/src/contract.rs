@@ -2,6 +2,7 @@
 
 mod draft;
 mod file;
+mod models;
 mod paths;
 #[cfg(test)]
 mod tests;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::draft::ContractDraft;
 pub use self::file::ContractError;
+pub use self::models::{ModelPlan, ModelPlans, SessionRole};
 pub use self::paths::{InvalidPattern, PathRules};
 use crate::results::ResultsFormat;
 use crate::work_cost::WorkCost;
@@ -63,6 +65,9 @@ pub struct Contract {
     /// Points at which the task waits for a user.
     #[serde(default)]
     pub gates: Vec<DecisionGate>,
+    /// Models of its sessions, by their work.
+    #[serde(default, skip_serializing_if = "ModelPlans::is_default")]
+    pub models: ModelPlans,
 }
 
 /// Additional evidence.
@@ -314,6 +319,7 @@ impl Contract {
             review: ReviewPlan::default(),
             evidence: EvidencePlan::default(),
             gates: Vec::new(),
+            models: ModelPlans::default(),
         }
     }
 
@@ -363,6 +369,13 @@ impl Contract {
     #[must_use]
     pub fn with_candidates(mut self, candidates: impl IntoIterator<Item = CandidatePlan>) -> Self {
         self.candidates = candidates.into_iter().collect();
+        self
+    }
+
+    /// Sets the models of the sessions.
+    #[must_use]
+    pub fn with_models(mut self, models: ModelPlans) -> Self {
+        self.models = models;
         self
     }
 

@@ -5,7 +5,7 @@ use super::command_runner::CommandSpec;
 use super::{RunningStep, StepError, control, take_answer};
 use crate::anchor::AnchorFacts;
 use crate::command_run::{RunComparison, TestStability};
-use crate::contract::{AnchorPlan, CandidatePlan};
+use crate::contract::{AnchorPlan, SessionRole};
 use crate::diff::ChangedFile;
 use crate::prompts;
 use crate::task::{StepOutput, WorkLimits};
@@ -99,7 +99,7 @@ impl RunningStep<'_> {
     ) -> Result<AnchorFacts, StepError> {
         let workspace = self.performer.create_workspace(session.name()).await?;
         self.ensure_clone(&workspace, base, None).await?;
-        let plan = CandidatePlan::default();
+        let plan = self.contract().session_plan(SessionRole::Anchor);
         let mut assignment = self.create_assignment(&workspace, message, &plan, limits);
         assignment.session = format!("{}-{}", self.performer.task, session.name());
         assignment.answer = Some(prompts::proposal_schema());

@@ -59,6 +59,7 @@ impl RepositoryPerformer {
         repository.clone_to(&workspace.root, repository.base()).await?;
         let mut drafted =
             DraftingSession { session: format!("{}-draft", self.task), spent: WorkCost::default() };
+        let plan = self.draft_models.draft.clone().unwrap_or_default();
         let mut problems = None::<String>;
         for number in 1..=ATTEMPTS {
             let assignment = SessionAssignment {
@@ -67,8 +68,8 @@ impl RepositoryPerformer {
                 message: prompts::draft(text, number, problems.as_deref()),
                 steering: Vec::new(),
                 workspace: workspace.clone(),
-                model: None,
-                effort: None,
+                model: plan.model.clone(),
+                effort: plan.effort.clone(),
                 answer: Some(ContractDraft::schema()),
                 limits: WorkLimits::default(),
             };
@@ -85,7 +86,8 @@ impl RepositoryPerformer {
             match draft.and_then(|draft| draft.contract().map_err(|error| error.to_string())) {
                 Ok(contract) => {
                     remove_directory(self.machine.as_ref(), workspace.directory()).await?;
-                    let mut contract = Contract { drafted: Some(drafted), ..contract.with_base(base) };
+                    let contract = contract.with_base(base).with_models(self.draft_models.clone());
+                    let mut contract = Contract { drafted: Some(drafted), ..contract };
                     let judges = judging::find_judges(&repository, &contract).await?;
                     contract.scope.judges = (!judges.is_empty()).then_some(judges);
                     return Ok(contract);

@@ -1,7 +1,7 @@
 //! The review of a change, or of all changes that have their evidence.
 
 use super::{RunningStep, StepError, take_answer};
-use crate::contract::CandidatePlan;
+use crate::contract::SessionRole;
 use crate::prompts::{self, ComparedChange, ReviewAnswer};
 use crate::repository::remove_directory;
 use crate::review_patch::{PatchLimits, shorten_patch};
@@ -22,7 +22,7 @@ impl RunningStep<'_> {
         } else {
             (self.prepare_review(&workspace).await?, prompts::review_schema())
         };
-        let plan = CandidatePlan { model: self.contract().review.model.clone(), ..CandidatePlan::default() };
+        let plan = self.contract().session_plan(SessionRole::Review);
         let mut assignment = self.create_assignment(&workspace, message, &plan, limits);
         assignment.answer = Some(schema);
         let session = assignment.session.clone();

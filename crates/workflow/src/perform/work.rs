@@ -47,7 +47,7 @@ impl RunningStep<'_> {
         let workspace = self.performer.create_workspace(&format!("candidates/{index}")).await?;
         let before = self.candidate().and_then(newest_diff).map(|diff| diff.patch.clone());
         self.ensure_clone(&workspace, &start, before.as_ref()).await?;
-        let plan = self.contract().candidates.get(index).cloned().unwrap_or_default();
+        let plan = self.contract().candidate_plan(index);
         let feedback = self.add_outputs(&workspace.root, feedback).await?;
         let feedback = feedback.as_deref();
         let number = self.step.attempt;
