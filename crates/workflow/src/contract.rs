@@ -119,6 +119,9 @@ pub struct DraftingSession {
     pub session: String,
     /// Its costs.
     pub spent: WorkCost,
+    /// Places that matter for the goal, as it noted them for later sessions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// A command, and the condition of a pass.
@@ -421,6 +424,14 @@ impl BaseCommit {
     #[must_use]
     pub fn new(repository: impl Into<String>, commit: impl Into<String>) -> Self {
         Self { repository: repository.into(), commit: commit.into() }
+    }
+}
+
+impl DraftingSession {
+    /// Creates a session without costs.
+    #[must_use]
+    pub fn new(session: impl Into<String>) -> Self {
+        Self { session: session.into(), spent: WorkCost::default(), notes: Vec::new() }
     }
 }
 

@@ -10,6 +10,7 @@ mod command_runner;
 mod control;
 mod draft;
 mod evidence;
+mod handed_context;
 mod judging;
 mod mutations;
 mod pending_messages;

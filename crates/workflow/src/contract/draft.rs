@@ -14,6 +14,9 @@ pub(crate) struct ContractDraft {
     checks: Vec<DraftCheck>,
     nothing_fails_first: Option<String>,
     paths: Vec<String>,
+    /// Notes for later sessions.
+    #[serde(default)]
+    pub(crate) notes: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -60,6 +63,7 @@ impl ContractDraft {
                     "items": { "type": "string" },
                     "description": "Globs of the files that may have to change, such as `src/**`; none if any may",
                 },
+                "notes": crate::prompts::notes_schema(),
             },
             "required": ["goal", "checks", "nothing_fails_first", "paths"],
             "additionalProperties": false,

@@ -59,7 +59,8 @@ impl TaskOpener<'_> {
                     process_env: self.process_env,
                 };
                 let models = read_models(args)?;
-                let checked = Contract::new(goal.as_str()).with_models(models.clone());
+                // Checked before the draft, which costs money.
+                let checked = Contract::new("draft").with_models(models.clone());
                 checked.check().map_err(|error| contract_failure(&error, args.models.as_deref()))?;
                 performer_factory.check_models(&checked).await?;
                 let performer = performer_factory.create(id)?.with_draft_models(models);
