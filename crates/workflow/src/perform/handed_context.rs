@@ -3,8 +3,6 @@
 
 use std::path::Path;
 
-use pintle_env::ExecutionEnvironmentExt as _;
-
 use super::{RepositoryPerformer, RunningStep, StepError};
 use crate::anchor::Anchor;
 use crate::git::GitError;

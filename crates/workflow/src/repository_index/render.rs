@@ -50,7 +50,7 @@ impl RepositoryIndex {
         if self.classified < self.sum.files {
             let classified = self.classified;
             text.add(&format!(
-                "(Tests, manifests and symbols are those of the {classified} files nearest to the root.)"
+                "(Tests, manifests and symbols are from the {classified} files nearest to the root.)"
             ));
         }
         text.add_all(

@@ -152,7 +152,7 @@ fn a_huge_tree_has_a_clear_cut() {
     let index = plan.build(&BTreeMap::new());
     let text = index.render(2_000);
     let expected = "(The index has the 200000 files nearest to the root, and leaves out 7.)\n\
-                    (Tests, manifests and symbols are those of the 10000 files nearest to the root.)\n";
+                    (Tests, manifests and symbols are from the 10000 files nearest to the root.)\n";
     assert!(text.contains(expected), "{text}");
     assert!(text.ends_with(" more lines are left out.)\n"), "{text}");
     assert_eq!((index.directories.len(), index.sum.bytes), (MAX_DIRECTORIES, 2_000_000));
