@@ -80,13 +80,13 @@ impl<'a> TaskReport<'a> {
     /// Creates a report about the current state of a task.
     #[must_use]
     pub fn from_task(task: &'a Task) -> Self {
-        let plans = task.contract().candidates.iter();
+        let (plans, work) = (task.contract().candidates.iter(), task.contract().models.work.as_ref());
         let states = task.candidates().iter().enumerate();
         let candidates = plans.zip(states).map(|(plan, (number, state))| CandidateReport {
             state: task.candidate_state(number).unwrap_or_default(),
             waits: task.is_waiting(number),
-            model: plan.model.as_deref(),
-            effort: plan.effort.as_deref(),
+            model: plan.model.as_deref().or(work.and_then(|work| work.model.as_deref())),
+            effort: plan.effort.as_deref().or(work.and_then(|work| work.effort.as_deref())),
             out: state.stop_reason(),
             attempts: state.attempts().iter().map(AttemptReport::from_attempt).collect(),
             spent: TaskCandidate::spent(state),

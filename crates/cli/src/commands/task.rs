@@ -151,8 +151,8 @@ async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit,
         }
         TaskReportFormat::Prediction => {
             let change = apply::read_change(&sessions, &id, &task, None).await?;
-            let model = task.contract().candidates.get(change.candidate);
-            let model = model.and_then(|plan| plan.model.clone()).unwrap_or_else(|| "pintle".to_owned());
+            let model = task.contract().candidate_plan(change.candidate).model;
+            let model = model.unwrap_or_else(|| "pintle".to_owned());
             // The tests of an anchor are ours; a benchmark has its own.
             json_line(&json!({
                 "instance_id": args.instance.clone().unwrap_or_else(|| id.to_string()),

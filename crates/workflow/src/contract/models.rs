@@ -215,7 +215,8 @@ impl Contract {
     }
 
     /// Returns the plan of a candidate, with the model and the effort of its role where the candidate names none.
-    pub(crate) fn candidate_plan(&self, candidate: usize) -> CandidatePlan {
+    #[must_use]
+    pub fn candidate_plan(&self, candidate: usize) -> CandidatePlan {
         let own = self.candidates.get(candidate).cloned().unwrap_or_default();
         let shared = self.session_plan(SessionRole::Work);
         CandidatePlan { model: own.model.or(shared.model), effort: own.effort.or(shared.effort), ..own }

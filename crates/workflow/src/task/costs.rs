@@ -102,3 +102,64 @@ fn role_of(kind: StepKind) -> Option<SessionRole> {
         StepKind::Baseline | StepKind::Evidence => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::{CandidatePlan, ModelPlan, ModelPlans, TaskBudget};
+    use crate::task::{StepOutput, StepResult, TaskInput};
+    use crate::testing::{contract, failing_output, successful_output};
+
+    /// Ends the next step, and returns its name and its limit in dollars.
+    fn end_step(task: &mut Task, usd: f64, output: impl Fn(StepKind) -> StepOutput) -> (String, Option<f64>) {
+        let step = task.pending().steps.into_iter().next().unwrap();
+        let limit = step.order.limits().and_then(|limits| limits.usd);
+        let spent = WorkCost { usd, tokens: 10, ..WorkCost::default() };
+        let name = step.id.to_string();
+        let result = StepResult { output: output(step.id.kind), step: step.id, spent };
+        assert!(task.apply(TaskInput::StepFinished(Box::new(result))));
+        (name, limit)
+    }
+
+    #[test]
+    fn sessions_use_the_share_of_their_role() {
+        let share = |share| ModelPlan::default().with_share(share);
+        let models = ModelPlans::default()
+            .with_plan(SessionRole::Work, share(0.5))
+            .with_plan(SessionRole::Review, share(0.2));
+        let budget = TaskBudget { usd: Some(10.0), ..TaskBudget::default() };
+        let contract = contract().with_candidates([CandidatePlan::default()]).with_budget(budget);
+        let mut task = Task::new(contract.with_models(models)).unwrap();
+        let wrong_evidence = |kind: StepKind| {
+            if kind == StepKind::Evidence { failing_output() } else { successful_output(kind) }
+        };
+        // The anchor uses the rest: 0.3 of the budget.
+        let found = [
+            end_step(&mut task, 0.0, successful_output),
+            end_step(&mut task, 1.0, successful_output),
+            end_step(&mut task, 4.5, successful_output),
+            end_step(&mut task, 0.0, wrong_evidence),
+            end_step(&mut task, 0.25, successful_output),
+            end_step(&mut task, 0.0, successful_output),
+            end_step(&mut task, 0.5, successful_output),
+        ];
+        let found: Vec<String> = found
+            .into_iter()
+            .map(|(name, limit)| limit.map_or(name.clone(), |limit| format!("{name} {limit:.2}")))
+            .collect();
+        let expected = [
+            "baseline-1",
+            "anchor-1 3.00",
+            "work-0-1 5.00",
+            "evidence-0-1",
+            "work-0-2 0.50",
+            "evidence-0-2",
+            "review-0-2 2.00",
+        ];
+        assert_eq!(found, expected);
+        assert!(task.outcome().is_some());
+        let costs: Vec<String> = task.step_costs().iter().map(|cost| cost.step.to_string()).collect();
+        assert_eq!(costs.len(), 7);
+        assert!((task.step_costs()[2].spent.usd - 4.5).abs() < 1e-9, "{costs:?}");
+    }
+}
