@@ -9,7 +9,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::draft::ContractDraft;
+pub(crate) use self::draft::{ContractDraft, notes_schema};
 pub use self::file::ContractError;
 pub use self::models::{ModelPlan, ModelPlans, SessionRole};
 pub use self::paths::{InvalidPattern, PathRules};

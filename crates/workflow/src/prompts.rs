@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::anchor::Anchor;
-use crate::contract::{AnchorPlan, CandidatePlan, Contract, PassCondition, TaskScope};
+use crate::contract::{AnchorPlan, CandidatePlan, Contract, PassCondition, TaskScope, notes_schema};
 use crate::results::ResultsFormat;
 
 /// Longest note of a session, in bytes.
@@ -82,15 +82,6 @@ pub(crate) fn proposal_schema() -> Value {
         },
         "required": ["command", "results", "report"],
         "additionalProperties": false,
-    })
-}
-
-/// Returns the JSON Schema of notes for later sessions.
-pub(crate) fn notes_schema() -> Value {
-    json!({
-        "type": "array",
-        "items": { "type": "string" },
-        "description": "Places of the repository that matter for the goal, each with its path, line and one sentence, for sessions that have not read them",
     })
 }
 

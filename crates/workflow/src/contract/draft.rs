@@ -63,7 +63,7 @@ impl ContractDraft {
                     "items": { "type": "string" },
                     "description": "Globs of the files that may have to change, such as `src/**`; none if any may",
                 },
-                "notes": crate::prompts::notes_schema(),
+                "notes": notes_schema(),
             },
             "required": ["goal", "checks", "nothing_fails_first", "paths"],
             "additionalProperties": false,
@@ -85,6 +85,15 @@ impl ContractDraft {
         contract.check()?;
         Ok(contract)
     }
+}
+
+/// Returns the JSON Schema of notes for later sessions.
+pub(crate) fn notes_schema() -> Value {
+    json!({
+        "type": "array",
+        "items": { "type": "string" },
+        "description": "Places of the repository that matter for the goal, each with its path, line and one sentence, for sessions that have not read them",
+    })
 }
 
 impl DraftCheck {

@@ -158,7 +158,7 @@ impl ModelPlans {
     }
 
     fn shares(&self) -> impl Iterator<Item = f64> {
-        SessionRole::ALL.into_iter().filter_map(|role| self.get(role)?.share)
+        SessionRole::ALL.into_iter().filter_map(move |role| self.get(role)?.share)
     }
 
     /// Adds the problems of the models of a contract.
