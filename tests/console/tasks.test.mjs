@@ -52,6 +52,14 @@ test("inputs become steps, each with what it found", () => {
   ]);
 });
 
+test("a step has its cost once it has ended", () => {
+  const step = { kind: "work", candidate: 0, attempt: 1 };
+  const spent = { usd: 0.25, is_price_unknown: false, tokens: 100, millis: 10 };
+  const found = { work: { session: "s", end: "finished" } };
+  assert.deepEqual(task([{ began: step }]).steps[0].spent, null);
+  assert.deepEqual(task([{ began: step }, { finished: { step, found, spent } }]).steps[0].spent, spent);
+});
+
 test("a step whose session stops at its budget has failed", () => {
   const step = { kind: "anchor", attempt: 1 };
   const state = task([{ began: step }, { finished: { step, found: { at_limit: { session: "t-anchor" } }, spent: {} } }]);

@@ -558,3 +558,58 @@ fn a_candidate_sees_its_own_clone_only() {
         assert_eq!(seen, ["tree", candidate, "candidates", &format!("task-{id}")], "{patch}");
     }
 }
+
+/// The sessions of a task use the models that a file names for their work, and receive the index of the repository.
+#[test]
+fn each_session_has_its_model_and_the_index() {
+    if !is_confined() {
+        return;
+    }
+    let user = user(&ECOSYSTEMS[0]);
+    let models = user.at("models.toml");
+    let text = "[models]\nanchor = { model = 'claude-haiku-5-5' }\nwork = { model = 'claude-sonnet-5-5', effort = 'low' }\n\
+                review = { model = 'claude-opus-5-5' }\n";
+    std::fs::write(&models, text).unwrap();
+    let flags = ["--check", "sh check.sh", "--models", models.to_str().unwrap()];
+    let output = task(&user, &flags).output().unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+    for (prompt, model) in [
+        ("Write a test that fails now", "claude-haiku-5-5"),
+        ("Reach this goal in the repository", "claude-sonnet-5-5"),
+        ("Review this change before it is merged", "claude-opus-5-5"),
+    ] {
+        let requests = user.model.requests();
+        let mut found =
+            requests.iter().filter(|request| request.body.to_string().contains(prompt)).peekable();
+        assert!(found.peek().is_some(), "{prompt}");
+        for request in found {
+            let body = request.body.to_string();
+            assert_eq!(request.body["model"], model, "{prompt}");
+            assert!(body.contains("`add.sh`: 1 function add"), "{body}");
+            assert_eq!(
+                request.body["output_config"]["effort"] == "low",
+                model == "claude-sonnet-5-5",
+                "{body}"
+            );
+        }
+        assert!(stdout.contains(&format!("| {model} | $")), "{stdout}");
+    }
+    for step in ["anchor-1", "work-0-1", "review-0-1"] {
+        assert!(stdout.contains(&format!("| {step} | $")), "{step}: {stdout}");
+    }
+    let listed: serde_json::Value =
+        serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
+    let tokens = listed[0]["spent"]["tokens"].as_u64().unwrap();
+    let shown = user.pintle(&["task", "show", listed[0]["id"].as_str().unwrap()]);
+    assert!(
+        tokens > 0 && shown.contains("  work-0-1: $") && shown.contains("  model claude-opus-5-5: $"),
+        "{shown}"
+    );
+
+    std::fs::write(&models, "[models]\nwork = { share = 2.0 }\n").unwrap();
+    let output = task(&user, &flags).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("models.work.share: expected more than 0, and at most 1"), "{error}");
+}

@@ -21,7 +21,14 @@ export type TaskInput =
       finished: {
         step: TaskStep;
         found: Record<string, unknown>;
-        spent: { usd: number; is_price_unknown: boolean; tokens: number; millis: number };
+        spent: {
+          usd: number;
+          is_price_unknown: boolean;
+          tokens: number;
+          millis: number;
+          /** Costs of each model, by its name. */
+          models?: Record<string, { usd: number; is_price_unknown: boolean; tokens: number }>;
+        };
       };
     }
   | { said: Record<string, unknown> };

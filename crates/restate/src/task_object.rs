@@ -220,7 +220,7 @@ impl TaskObject {
         let (supervisor, id) = (Arc::clone(&self.supervisor), SessionId::new(context.key()));
         let status = || async move {
             let task = read_task(supervisor.store(), &id).await.map_err(handler_error)?;
-            Ok(Json(StatusResponse { status: TaskStatus::from_task(&task), spent: *task.spent() }))
+            Ok(Json(StatusResponse { status: TaskStatus::from_task(&task), spent: task.spent().clone() }))
         };
         Ok(context.run(status).name("status").await?)
     }

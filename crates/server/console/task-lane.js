@@ -80,16 +80,21 @@ export class TaskLane {
 /** @param {Spent} spent */
 export function spentText(spent) {
   if (spent.tokens === 0 && spent.usd === 0) return "";
+  return `${costText(spent)}, ${duration(spent.millis)}`;
+}
+
+/** @param {Spent} spent */
+function costText(spent) {
   const known = spent.is_price_unknown ? `at least ${cost(spent.usd)}` : cost(spent.usd);
   const dollars = spent.is_price_unknown && spent.usd === 0 ? "unknown cost" : known;
-  return `${dollars}, ${tokens(spent.tokens)} tokens, ${duration(spent.millis)}`;
+  return `${dollars}, ${tokens(spent.tokens)} tokens`;
 }
 
 /** @param {Step} step */
 export function drawStep(step) {
   const tone = step.status === "running" ? "busy" : step.status === "failed" ? "bad" : "good";
   const when = step.endedAt === null ? `since ${clock(step.startedAt)}` : duration(step.endedAt - step.startedAt);
-  return h("li", { class: "step" }, h("span", { class: `dot ${tone}` }), h("span", { class: "name" }, step.status === "failed" ? `${step.kind} failed` : step.kind), h("span", { class: "dim end" }, when), step.text ? h("p", { class: step.status === "failed" ? "bad" : "dim" }, step.text) : null);
+  return h("li", { class: "step" }, h("span", { class: `dot ${tone}` }), h("span", { class: "name" }, step.status === "failed" ? `${step.kind} failed` : step.kind), h("span", { class: "dim end" }, step.spent ? `${when} · ${costText(step.spent)}` : when), step.text ? h("p", { class: step.status === "failed" ? "bad" : "dim" }, step.text) : null);
 }
 
 /** @param {{number: number, steps: Step[], report: any}} attempt */

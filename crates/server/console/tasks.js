@@ -24,6 +24,7 @@
  * @property {number|null} endedAt
  * @property {string} text what was found, in words
  * @property {boolean} changed whether there is a patch
+ * @property {Spent|null} spent its cost; nothing before its end and without calls of models
  *
  * @typedef {{at: number, candidate: number|null, text: string}} Words
  *
@@ -90,7 +91,7 @@ function begin(state, id, at) {
   const key = keyOf(id);
   let step = state.steps.find((known) => known.key === key);
   if (!step) {
-    step = { key, kind: id.kind, candidate: id.candidate ?? null, attempt: id.attempt, status: "running", startedAt: at, endedAt: null, text: "", changed: false };
+    step = { key, kind: id.kind, candidate: id.candidate ?? null, attempt: id.attempt, status: "running", startedAt: at, endedAt: null, text: "", changed: false, spent: null };
     state.steps.push(step);
   }
   return step;
@@ -101,12 +102,13 @@ function begin(state, id, at) {
  * @param {any} result
  * @param {number} at
  */
-function finish(state, { step: id, found }, at) {
+function finish(state, { step: id, found, spent }, at) {
   const step = begin(state, id, at);
   step.status = found?.failed || found?.at_limit ? "failed" : "done";
   step.endedAt = at;
   step.text = foundText(found ?? {});
   step.changed = Boolean(found?.work?.diff);
+  step.spent = spent?.tokens > 0 ? spent : null;
 }
 
 /** @param {any} found */

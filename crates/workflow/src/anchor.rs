@@ -47,6 +47,9 @@ pub struct AnchorFacts {
     /// Existing tests that matter for the goal, as its session named them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub regression: Vec<String>,
+    /// Places that matter for the goal, as its session noted them for later ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// A second anchor by another session. Candidates never see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hidden: Option<Box<AnchorFacts>>,
@@ -80,6 +83,8 @@ pub struct Anchor {
     controls: Vec<ControlKind>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     regression: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
     tests: BTreeSet<String>,
     files: Vec<String>,
     /// Time of its slowest run, in milliseconds.
@@ -143,6 +148,7 @@ impl AnchorFacts {
             controls: Vec::new(),
             review: None,
             regression: Vec::new(),
+            notes: Vec::new(),
             hidden: None,
             files: Vec::new(),
             runs: Vec::new(),
@@ -178,6 +184,7 @@ impl AnchorFacts {
             control: self.control.clone(),
             controls: self.controls.clone(),
             regression: self.regression.clone(),
+            notes: self.notes.clone(),
             tests,
             files: self.files.iter().map(|file| file.path.clone()).collect(),
             millis: self.runs.iter().map(|run| run.millis).max().unwrap_or_default(),
@@ -289,6 +296,12 @@ impl Anchor {
     #[must_use]
     pub fn regression(&self) -> &[String] {
         &self.regression
+    }
+
+    /// Returns the places that matter for the goal, as the session of the anchor noted them.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Returns the tests that have to pass. If empty, the command has to exit with 0.

@@ -2,14 +2,16 @@
 
 mod draft;
 mod file;
+mod models;
 mod paths;
 #[cfg(test)]
 mod tests;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::draft::ContractDraft;
+pub(crate) use self::draft::{ContractDraft, notes_schema};
 pub use self::file::ContractError;
+pub use self::models::{ModelPlan, ModelPlans, SessionRole};
 pub use self::paths::{InvalidPattern, PathRules};
 use crate::results::ResultsFormat;
 use crate::work_cost::WorkCost;
@@ -63,6 +65,9 @@ pub struct Contract {
     /// Points at which the task waits for a user.
     #[serde(default)]
     pub gates: Vec<DecisionGate>,
+    /// Models of its sessions, by their work.
+    #[serde(default, skip_serializing_if = "ModelPlans::is_default")]
+    pub models: ModelPlans,
 }
 
 /// Additional evidence.
@@ -114,6 +119,9 @@ pub struct DraftingSession {
     pub session: String,
     /// Its costs.
     pub spent: WorkCost,
+    /// Places that matter for the goal, as it noted them for later sessions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// A command, and the condition of a pass.
@@ -314,6 +322,7 @@ impl Contract {
             review: ReviewPlan::default(),
             evidence: EvidencePlan::default(),
             gates: Vec::new(),
+            models: ModelPlans::default(),
         }
     }
 
@@ -366,6 +375,13 @@ impl Contract {
         self
     }
 
+    /// Sets the models of the sessions.
+    #[must_use]
+    pub fn with_models(mut self, models: ModelPlans) -> Self {
+        self.models = models;
+        self
+    }
+
     /// Sets the additional evidence.
     #[must_use]
     pub fn with_evidence(mut self, evidence: EvidencePlan) -> Self {
@@ -408,6 +424,14 @@ impl BaseCommit {
     #[must_use]
     pub fn new(repository: impl Into<String>, commit: impl Into<String>) -> Self {
         Self { repository: repository.into(), commit: commit.into() }
+    }
+}
+
+impl DraftingSession {
+    /// Creates a session without costs.
+    #[must_use]
+    pub fn new(session: impl Into<String>) -> Self {
+        Self { session: session.into(), spent: WorkCost::default(), notes: Vec::new() }
     }
 }
 

@@ -117,11 +117,11 @@ impl HostPerformerFactory {
     ///
     /// A missing key, or settings that do not fit to a model. Dropping the future ends the program that prints a key.
     pub async fn check_models(&self, contract: &Contract) -> Result<(), Failure> {
-        let of_candidates = contract.candidates.iter().map(|plan| &plan.model);
-        let models: BTreeSet<&String> = of_candidates.chain([&contract.review.model]).flatten().collect();
+        let plans = contract.session_plans();
+        let models: BTreeSet<String> = plans.into_iter().filter_map(|plan| plan.model).collect();
         for name in models {
             let mut spec = self.spec().clone();
-            spec.model.name = Some(name.clone());
+            session_runner::set_model(&mut spec, name);
             self.workspace_factory.host.choose_model(&spec).await?;
         }
         Ok(())

@@ -10,6 +10,7 @@ mod command_runner;
 mod control;
 mod draft;
 mod evidence;
+mod handed_context;
 mod judging;
 mod mutations;
 mod pending_messages;
@@ -41,7 +42,7 @@ pub use self::draft::DraftError;
 use self::pending_messages::PendingMessages;
 use crate::anchor::Anchor;
 use crate::command_run::BlobReference;
-use crate::contract::{CandidatePlan, Contract};
+use crate::contract::{CandidatePlan, Contract, ModelPlans};
 use crate::local::Performer;
 use crate::repository::{RepositoryError, TaskRepository, UserRepository, read_blob, remove_directory};
 use crate::session_runner::{
@@ -63,6 +64,8 @@ pub struct RepositoryPerformer {
     blobs: Arc<dyn Blobs>,
     /// Values that must not be in a diff.
     secrets: Redactions,
+    /// Models of drafted contracts.
+    draft_models: ModelPlans,
     /// Held by the step that opens the repository: the first steps may start concurrently.
     opening: Mutex<()>,
     pending_messages: PendingMessages,
@@ -139,6 +142,7 @@ impl RepositoryPerformer {
             session_runner,
             blobs,
             secrets,
+            draft_models: ModelPlans::default(),
             opening,
             pending_messages,
         }
@@ -148,6 +152,13 @@ impl RepositoryPerformer {
     #[must_use]
     pub fn with_secrets(mut self, secrets: Redactions) -> Self {
         self.secrets = secrets;
+        self
+    }
+
+    /// Sets the models of contracts that [`draft`](Self::draft) drafts, and of the session that drafts them.
+    #[must_use]
+    pub fn with_draft_models(mut self, models: ModelPlans) -> Self {
+        self.draft_models = models;
         self
     }
 

@@ -5,8 +5,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::anchor::Anchor;
-use crate::contract::{AnchorPlan, CandidatePlan, Contract, PassCondition, TaskScope};
+use crate::contract::{AnchorPlan, CandidatePlan, Contract, PassCondition, TaskScope, notes_schema};
 use crate::results::ResultsFormat;
+
+/// Longest note of a session, in bytes.
+const MAX_NOTE: usize = 300;
 
 /// Answer of a session that proposes an anchor.
 #[derive(Clone, Debug, Deserialize)]
@@ -18,6 +21,8 @@ pub(crate) struct AnchorProposal {
     pub(crate) report: Option<String>,
     #[serde(default)]
     pub(crate) regression: Vec<String>,
+    #[serde(default)]
+    pub(crate) notes: Vec<String>,
 }
 
 /// Answer of a session that reviews.
@@ -73,6 +78,7 @@ pub(crate) fn proposal_schema() -> Value {
                 "items": { "type": "string" },
                 "description": "Names of existing tests that matter for the goal",
             },
+            "notes": notes_schema(),
         },
         "required": ["command", "results", "report"],
         "additionalProperties": false,
@@ -247,6 +253,30 @@ pub(crate) fn hidden_anchor(contract: &Contract) -> String {
 /// Returns the hidden test for a reviewer.
 pub(crate) fn hidden_test(patch: &str) -> String {
     format!(include_str!("../prompts/hidden_test.md"), fence = fence(patch), patch = patch)
+}
+
+/// Returns the excerpt of a file for a session, with the path of the file.
+pub(crate) fn handed_file(path: &str, excerpt: &str) -> String {
+    format!(include_str!("../prompts/handed_file.md"), path = path, excerpt = excerpt)
+}
+
+/// Returns the notes of earlier sessions as a list. Empty without notes.
+pub(crate) fn notes<'a>(notes: impl Iterator<Item = &'a String>) -> String {
+    let lines: String = notes
+        .map(|note| {
+            let note = crate::names::escape_name(note.trim());
+            format!("- {}\n", note.get(..floor_char_boundary(&note, MAX_NOTE)).unwrap_or_default())
+        })
+        .collect();
+    if lines.is_empty() { lines } else { format!("{}{lines}", include_str!("../prompts/notes.md")) }
+}
+
+/// Returns the excerpt of an anchor.
+pub(crate) fn anchor_excerpt(patch: &str) -> String {
+    if patch.is_empty() {
+        return String::new();
+    }
+    format!(include_str!("../prompts/anchor_excerpt.md"), fence = fence(patch), patch = patch)
 }
 
 fn goal(contract: &Contract) -> String {

@@ -19,7 +19,8 @@ use crate::evidence::{FailedOutput, Finding, Proof, failed_outputs};
 use crate::judging::{JudgingFacts, JudgingList};
 use crate::names::MAX_NAMES;
 use crate::task::{
-    BlockReason, CandidateAttempt, LimitKind, ReviewFacts, Task, TaskCandidate, TaskOutcome, WorkCost,
+    BlockReason, CandidateAttempt, LimitKind, ReviewFacts, StepCost, Task, TaskCandidate, TaskOutcome,
+    WorkCost,
 };
 
 /// Version of the report as JSON.
@@ -43,6 +44,8 @@ pub struct TaskReport<'a> {
     judges: Option<&'a JudgingList>,
     candidates: Vec<CandidateReport<'a>>,
     spent: &'a WorkCost,
+    /// Costs of each step that has ended, in order.
+    steps: &'a [StepCost],
     #[serde(skip_serializing_if = "Option::is_none")]
     damage: Option<String>,
 }
@@ -77,13 +80,13 @@ impl<'a> TaskReport<'a> {
     /// Creates a report about the current state of a task.
     #[must_use]
     pub fn from_task(task: &'a Task) -> Self {
-        let plans = task.contract().candidates.iter();
+        let (plans, work) = (task.contract().candidates.iter(), task.contract().models.work.as_ref());
         let states = task.candidates().iter().enumerate();
         let candidates = plans.zip(states).map(|(plan, (number, state))| CandidateReport {
             state: task.candidate_state(number).unwrap_or_default(),
             waits: task.is_waiting(number),
-            model: plan.model.as_deref(),
-            effort: plan.effort.as_deref(),
+            model: plan.model.as_deref().or(work.and_then(|work| work.model.as_deref())),
+            effort: plan.effort.as_deref().or(work.and_then(|work| work.effort.as_deref())),
             out: state.stop_reason(),
             attempts: state.attempts().iter().map(AttemptReport::from_attempt).collect(),
             spent: TaskCandidate::spent(state),
@@ -100,6 +103,7 @@ impl<'a> TaskReport<'a> {
             judges: task.baseline().map(|baseline| &baseline.judges).filter(|judges| !judges.is_empty()),
             candidates: candidates.collect(),
             spent: task.spent(),
+            steps: task.step_costs(),
             damage: None,
         }
     }
@@ -183,7 +187,34 @@ impl<'a> TaskReport<'a> {
             blocks.extend([heading("Remarks"), ReportBlock::List(remarks.collect())]);
         }
         blocks.extend([heading("Bill"), ReportBlock::Text(render_bill(self.spent))]);
+        blocks.extend(self.cost_tables().into_iter().map(ReportBlock::Table));
         blocks
+    }
+
+    /// Returns the costs of each step and of each model. Empty if there are none.
+    fn cost_tables(&self) -> Vec<ReportTable> {
+        let row = |name: String, spent: &WorkCost| {
+            vec![name, spent.dollars(), spent.tokens.to_string(), html::format_duration(spent.millis)]
+        };
+        let drafted = self.contract.drafted.iter().map(|drafted| row("draft".to_owned(), &drafted.spent));
+        let steps = self.steps.iter().map(|StepCost { step, spent }| row(step.to_string(), spent));
+        let models = self.spent.models.iter();
+        let models = models
+            .map(|(model, cost)| vec![model.clone(), cost.dollars(), cost.tokens.to_string()])
+            .collect();
+        let by_step = ReportTable {
+            name: "Bill by step",
+            head: &["step", "cost", "tokens", "time"],
+            rows: drafted.chain(steps).collect(),
+            has_names: true,
+        };
+        let by_model = ReportTable {
+            name: "Bill by model",
+            head: &["model", "cost", "tokens"],
+            rows: models,
+            has_names: true,
+        };
+        [by_step, by_model].into_iter().filter(|table| !table.rows.is_empty()).collect()
     }
 
     /// Returns the state of the task, with a capital letter.

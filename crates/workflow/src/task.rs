@@ -11,6 +11,7 @@
 //! ```
 
 mod candidate;
+mod costs;
 mod outcome;
 mod review;
 mod step;
@@ -20,6 +21,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::candidate::{CandidateAttempt, ExternalFailure, TaskCandidate};
+pub use self::costs::StepCost;
 pub use self::outcome::{AcceptedCandidate, BlockReason, LimitKind, TaskOutcome};
 pub use self::step::{
     ComparedCandidate, GateAnswer, ReviewFacts, StepId, StepKind, StepOrder, StepOutput, StepResult,
@@ -29,7 +31,7 @@ use crate::anchor::{Anchor, AnchorProblem};
 use crate::contract::{AnchorPlan, Contract, ContractError, DecisionGate, OnWeakEvidence, PathRules};
 use crate::evidence::{Baseline, Finding, Proof, ProofStep, judge};
 use crate::ranking::{ProvedCandidate, rank_candidates};
-pub use crate::work_cost::WorkCost;
+pub use crate::work_cost::{ModelCost, WorkCost};
 
 /// Maximum number of anchors that a model may propose.
 pub const ANCHOR_ATTEMPTS: u32 = 3;
@@ -77,6 +79,8 @@ pub struct Task {
     /// Shares of the budget that are reserved for running steps.
     reserved: BTreeMap<StepId, WorkLimits>,
     spent: WorkCost,
+    /// Costs of each step that has ended, in order.
+    costs: Vec<StepCost>,
     outcome: Option<TaskOutcome>,
 }
 
@@ -91,7 +95,7 @@ impl Task {
         let rules = PathRules::new(&contract.scope)
             .map_err(|error| ContractError::Wrong(vec![format!("scope: {error}")]))?;
         let candidates = contract.candidates.iter().map(|_| TaskCandidate::default()).collect();
-        let spent = contract.drafted.as_ref().map(|drafted| drafted.spent).unwrap_or_default();
+        let spent = contract.drafted.as_ref().map(|drafted| drafted.spent.clone()).unwrap_or_default();
         Ok(Self {
             contract,
             rules,
@@ -104,6 +108,7 @@ impl Task {
             started: BTreeSet::new(),
             reserved: BTreeMap::new(),
             spent,
+            costs: Vec::new(),
             outcome: None,
         })
     }
@@ -202,6 +207,7 @@ impl Task {
                     .into_iter()
                     .for_each(|candidate| candidate.add_cost(result.step.kind, &result.spent));
                 self.spent.add(&result.spent);
+                self.costs.push(StepCost { step: result.step.clone(), spent: result.spent.clone() });
                 if is_wanted {
                     self.apply_result(*result);
                 }
@@ -343,7 +349,7 @@ impl Task {
         };
         let usd_held: f64 = self.reserved.values().filter_map(|limits| limits.usd).sum();
         let left = |budget: u64, spent: u64, held: u64| budget.saturating_sub(spent).saturating_sub(held);
-        WorkLimits {
+        let limits = WorkLimits {
             #[expect(clippy::cast_precision_loss, reason = "there are at most 16")]
             usd: budget.usd.map(|usd| (usd - self.spent.usd - usd_held).max(0.0) / shares as f64),
             tokens: budget
@@ -353,7 +359,8 @@ impl Task {
                 let seconds = minutes.saturating_mul(60);
                 left(seconds, self.spent.millis / 1_000, held(|limits| limits.seconds)) / shares
             }),
-        }
+        };
+        self.limit_to_share(step.kind, limits, shares)
     }
 
     /// Returns the limit of which the largest part is used up, if the budget has limits.

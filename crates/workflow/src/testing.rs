@@ -242,6 +242,7 @@ pub(crate) fn anchor(code: i32) -> StepOutput {
         controls: Vec::new(),
         review: None,
         regression: Vec::new(),
+        notes: Vec::new(),
         hidden: None,
         files: vec![file],
         runs: vec![run(code, TestStatus::Failed); 3],

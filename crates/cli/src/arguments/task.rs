@@ -53,7 +53,7 @@ impl TaskCommand {
 #[derive(Debug, Args)]
 pub(crate) struct RunTaskArgs {
     /// Resume this task, given by its id or a unique prefix
-    #[arg(long, value_name = "ID", conflicts_with_all = ["contract", "check", "candidates", "changes", "prompt", "prompt_file"], value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["contract", "check", "candidates", "changes", "models", "prompt", "prompt_file"], value_parser = NonEmptyStringValueParser::new())]
     pub(crate) task: Option<String>,
     /// Contract in TOML: goal, checks, scope, budget, candidates
     #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "candidates", "prompt", "prompt_file"])]
@@ -64,6 +64,9 @@ pub(crate) struct RunTaskArgs {
     /// Number of candidates that work on the goal concurrently
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) candidates: Option<u8>,
+    /// Models in TOML: a table [models] with the model and effort of draft, plan, anchor, work and review
+    #[arg(long, value_name = "FILE", conflicts_with = "contract")]
+    pub(crate) models: Option<PathBuf>,
     /// Accept the contract that a model drafts from the goal without asking
     #[arg(long, conflicts_with_all = ["contract", "check", "task"])]
     pub(crate) yes: bool,

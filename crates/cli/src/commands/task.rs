@@ -23,7 +23,7 @@ use pintle_store::{Filter, Page, Summary};
 use pintle_tui::console;
 use pintle_workflow::contract::ContractError;
 use pintle_workflow::report::TaskReport;
-use pintle_workflow::task::Task;
+use pintle_workflow::task::{Task, WorkCost};
 use pintle_workflow::{IntactTask, KIND, KIND_TASK, TaskHostError, read_intact_task, read_task};
 use serde_json::{Value, json};
 
@@ -72,6 +72,15 @@ async fn read_intact(sessions: &Sessions, id: &SessionId) -> Result<IntactTask, 
     Ok(intact)
 }
 
+/// Returns costs in parentheses. Empty if no model was called.
+fn cost_note(spent: &WorkCost) -> String {
+    if spent.has_calls() {
+        format!("  ({}, {} tokens)", spent.dollars(), spent.tokens)
+    } else {
+        String::new()
+    }
+}
+
 /// Returns the failure of a contract, which a file may contain.
 fn contract_failure(error: &ContractError, file: Option<&Path>) -> Failure {
     Failure::usage(match file {
@@ -103,17 +112,18 @@ async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Fa
     for summary in summaries(&sessions).await? {
         let id = &summary.id;
         // One that cannot be read is not hidden.
-        let (state, damage) = match read_intact_task(sessions.store(), id).await {
-            Ok(IntactTask { task, damage, .. }) => (task.state(), damage),
-            Err(_) => ("cannot be read", None),
+        let (state, damage, spent) = match read_intact_task(sessions.store(), id).await {
+            Ok(IntactTask { task, damage, .. }) => (task.state(), damage, Some(task.spent().clone())),
+            Err(_) => ("cannot be read", None, None),
         };
         let runs = sessions.is_live(id).await;
         let running = if runs { ", running" } else { "" };
         let damaged = if damage.is_some() { ", damaged" } else { "" };
-        text.push_str(&format!("{id}  {state}{running}{damaged}  {}\n", sanitize(&summary.title)));
+        let cost = spent.as_ref().map(cost_note).unwrap_or_default();
+        text.push_str(&format!("{id}  {state}{running}{damaged}  {}{cost}\n", sanitize(&summary.title)));
         rows.push(json!({
             "id": id.as_str(), "title": summary.title, "state": state, "running": runs,
-            "damaged": damage.is_some(),
+            "damaged": damage.is_some(), "spent": spent,
         }));
     }
     if rows.is_empty() {
@@ -141,8 +151,8 @@ async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit,
         }
         TaskReportFormat::Prediction => {
             let change = apply::read_change(&sessions, &id, &task, None).await?;
-            let model = task.contract().candidates.get(change.candidate);
-            let model = model.and_then(|plan| plan.model.clone()).unwrap_or_else(|| "pintle".to_owned());
+            let model = task.contract().candidate_plan(change.candidate).model;
+            let model = model.unwrap_or_else(|| "pintle".to_owned());
             // The tests of an anchor are ours; a benchmark has its own.
             json_line(&json!({
                 "instance_id": args.instance.clone().unwrap_or_else(|| id.to_string()),

@@ -15,6 +15,7 @@ fn facts(runs: Vec<CommandRun>) -> AnchorFacts {
         controls: Vec::new(),
         review: None,
         regression: Vec::new(),
+        notes: Vec::new(),
         hidden: None,
         files: vec![added("tests/test_new.py", 8)],
         runs,

@@ -14,6 +14,9 @@ pub(crate) struct ContractDraft {
     checks: Vec<DraftCheck>,
     nothing_fails_first: Option<String>,
     paths: Vec<String>,
+    /// Notes for later sessions.
+    #[serde(default)]
+    pub(crate) notes: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -60,6 +63,7 @@ impl ContractDraft {
                     "items": { "type": "string" },
                     "description": "Globs of the files that may have to change, such as `src/**`; none if any may",
                 },
+                "notes": notes_schema(),
             },
             "required": ["goal", "checks", "nothing_fails_first", "paths"],
             "additionalProperties": false,
@@ -81,6 +85,15 @@ impl ContractDraft {
         contract.check()?;
         Ok(contract)
     }
+}
+
+/// Returns the JSON Schema of notes for later sessions.
+pub(crate) fn notes_schema() -> Value {
+    json!({
+        "type": "array",
+        "items": { "type": "string" },
+        "description": "Places of the repository that matter for the goal, each with its path, line and one sentence, for sessions that have not read them",
+    })
 }
 
 impl DraftCheck {

@@ -75,6 +75,7 @@ impl Contract {
         expect(budget.usd.is_none_or(|usd| usd.is_finite() && usd > 0.0), "budget.usd: expected more than 0");
         expect(budget.tokens != Some(0), "budget.tokens: expected more than 0");
         expect(budget.minutes != Some(0), "budget.minutes: expected more than 0");
+        self.models.check(self, &mut problems);
         self.check_proof(&mut problems);
         self.check_scope(&mut problems);
         let mut names = HashSet::new();

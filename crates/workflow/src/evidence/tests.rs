@@ -31,6 +31,7 @@ fn anchor_facts() -> AnchorFacts {
         controls: Vec::new(),
         review: None,
         regression: Vec::new(),
+        notes: Vec::new(),
         hidden: None,
         command: "make anchor".to_owned(),
         results: Some(ResultsFormat::Tap),

@@ -29,7 +29,7 @@ use super::workspace_factory::{HostWorkspaceFactory, work_error};
 use crate::session_runner::{
     MAX_LOOPS, SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult,
 };
-use crate::task::{WorkCost, WorkEnd, WorkLimits};
+use crate::task::{ModelCost, WorkCost, WorkEnd, WorkLimits};
 
 /// Property of a summary with the task that a session works for.
 const TASK: &str = "task";
@@ -235,9 +235,23 @@ fn run_limit(limits: &WorkLimits) -> Option<Budget> {
 fn apply_settings(mut spec: SessionSpec, assignment: &SessionAssignment) -> SessionSpec {
     spec.persistence.id = Some(assignment.session.clone());
     spec.persistence.properties = Some([(TASK.to_owned(), assignment.task.clone())].into());
-    spec.model.name = assignment.model.clone().or(spec.model.name);
+    if let Some(model) = &assignment.model {
+        set_model(&mut spec, model.clone());
+    }
     spec.model.reasoning_effort = assignment.effort.clone().or(spec.model.reasoning_effort);
     spec
+}
+
+/// Sets the model. For a model of the catalog, the catalog decides the provider, unless the settings name an endpoint or a
+/// script.
+pub(super) fn set_model(spec: &mut SessionSpec, model: String) {
+    let settings = &mut spec.model;
+    let has_own_endpoint =
+        settings.base_url.is_some() || settings.script.is_some() || settings.profile.is_some();
+    if !has_own_endpoint && pintle_llm::get_model_info(&model).is_some() {
+        settings.provider = None;
+    }
+    settings.name = Some(model);
 }
 
 /// Waits for the end of the work, and interrupts it after repeated loops. Returns whether it was interrupted.
@@ -269,25 +283,34 @@ async fn wait_for_loops(mut events: Events, message: &str) {
     pending().await
 }
 
-/// Adds up the cost of the session since the message, in this process and in an earlier one.
+/// Adds up the cost of the session since the message, in this process and in an earlier one, for each model.
 async fn sum_cost(mut events: TreeEvents, message: &str, model: &Model) -> WorkCost {
-    let mut cost = CostTracker::new(model.catalog_entry(), model.catalog());
-    let mut spent = WorkCost::default();
+    let own = model.catalog_entry();
+    let tracker = || CostTracker::new(own, model.catalog());
+    let mut subagents = BTreeMap::<SessionId, String>::new();
+    let mut models = BTreeMap::<String, (CostTracker<'_>, u64)>::new();
     while let Some(event) = events.next().await {
-        if let EventKind::UserInput { content, .. } = &event.kind
-            && event.depth == 0
-            && content.starts_with(message)
-        {
-            cost = CostTracker::new(model.catalog_entry(), model.catalog());
-            spent = WorkCost::default();
+        if let EventKind::UserInput { content, .. } = &event.kind {
+            if event.depth == 0 && content.starts_with(message) {
+                models.clear();
+            }
+        } else if let EventKind::SessionStart { model: name, .. } = &event.kind {
+            if event.depth > 0 {
+                subagents.insert(event.session_id.clone(), name.clone());
+                // From now on, the tracker knows the model of the subagent.
+                models.entry(name.clone()).or_insert_with(|| (tracker(), 0)).0.add(&event);
+            }
         } else if let EventKind::ModelResponse { usage, .. } = &event.kind {
-            spent.tokens = spent.tokens.saturating_add(usage.total_tokens);
+            let name = subagents.get(&event.session_id).unwrap_or(&model.route.model);
+            let (cost, tokens) = models.entry(name.clone()).or_insert_with(|| (tracker(), 0));
+            cost.add(&event);
+            *tokens = tokens.saturating_add(usage.total_tokens);
         }
-        cost.add(&event);
     }
-    match cost.total() {
-        Some(usd) => spent.usd = usd,
-        None => spent.is_price_unknown = true,
+    let mut spent = WorkCost::default();
+    for (name, (cost, tokens)) in models {
+        let usd = cost.total().unwrap_or_default();
+        spent.add_model(name, ModelCost { usd, is_price_unknown: cost.total().is_none(), tokens });
     }
     spent
 }

@@ -4,7 +4,7 @@ use pintle_host::PartialSpec;
 use pintle_host::process_env::ProcessEnv;
 
 use super::*;
-use crate::contract::{BaseCommit, CandidatePlan};
+use crate::contract::{BaseCommit, CandidatePlan, ModelPlan, ModelPlans, SessionRole};
 use crate::local::LocalTaskHost;
 use crate::session_runner::Workspace;
 use crate::testing::contract;
@@ -52,6 +52,36 @@ async fn each_model_of_a_contract_needs_a_key() {
     let plan = CandidatePlan { model: Some("gpt-6.2-sol".to_owned()), ..CandidatePlan::default() };
     let failure = performers.check_models(&contract().with_candidates([plan])).await.unwrap_err();
     assert!(failure.message().contains("there is no API key for openai"), "{failure:?}");
+}
+
+#[tokio::test]
+async fn the_model_of_each_role_needs_a_key() {
+    let home = tempfile::tempdir().unwrap();
+    let performers = open(home.path()).await;
+    for role in SessionRole::ALL {
+        let models = ModelPlans::default().with_plan(role, ModelPlan::default().with_model("gpt-6.2-sol"));
+        let failure = performers.check_models(&contract().with_models(models)).await.unwrap_err();
+        assert!(failure.message().contains("there is no API key for openai"), "{role:?}: {failure:?}");
+    }
+}
+
+#[test]
+fn the_catalog_decides_the_provider_of_a_named_model() {
+    let spec = |provider: &str, base_url: Option<&str>| {
+        let mut spec = pintle_host::SessionSpec::default();
+        spec.model.provider = Some(provider.to_owned());
+        spec.model.base_url = base_url.map(pintle_host::BaseUrl::new);
+        spec
+    };
+    for (provider, base_url, model, expected) in [
+        ("anthropic", None, "gpt-6.2-sol", None),
+        ("anthropic", None, "own-model", Some("anthropic")),
+        ("openai-compatible", Some("http://127.0.0.1:9/v1"), "gpt-6.2-sol", Some("openai-compatible")),
+    ] {
+        let mut spec = spec(provider, base_url);
+        super::session_runner::set_model(&mut spec, model.to_owned());
+        assert_eq!((spec.model.provider.as_deref(), spec.model.name.as_deref()), (expected, Some(model)));
+    }
 }
 
 #[tokio::test]

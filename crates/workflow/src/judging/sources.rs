@@ -4,14 +4,7 @@ use super::assess::JudgingRules;
 use super::facts::JudgingFacts;
 use super::roles::FileRole;
 use crate::diff::{ChangeKind, ChangedFile};
-
-/// Extensions of source files.
-const SOURCES: [&str; 47] = [
-    "bash", "c", "cc", "cjs", "clj", "cpp", "cs", "css", "cts", "cxx", "dart", "erl", "ex", "exs", "fs",
-    "go", "h", "hpp", "hs", "html", "java", "js", "jsx", "kt", "kts", "lua", "m", "mjs", "ml", "mts", "php",
-    "pl", "pm", "py", "r", "rb", "rs", "scala", "scss", "sh", "sql", "svelte", "swift", "ts", "tsx", "vue",
-    "zig",
-];
+use crate::source_languages::language_of;
 
 /// Modules of runners and of the standard library that a file at an import root would replace.
 const RUNNERS: [&str; 24] = [
@@ -62,10 +55,9 @@ pub(crate) fn files_beside_sources(
 /// Returns whether a file is a source by its name, and neither a test nor a manifest or settings.
 pub(crate) fn is_source(rules: &dyn JudgingRules, path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let extension = name.rsplit_once('.').map(|(_, extension)| extension).unwrap_or_default();
     let is_settings = name.starts_with('.') || [".config.", ".conf."].iter().any(|part| name.contains(part));
     matches!(rules.role(path), FileRole::Source | FileRole::Uncertain)
-        && SOURCES.contains(&extension)
+        && language_of(path).is_some()
         && !is_settings
 }
 

@@ -1,11 +1,14 @@
 //! Finds the anchor of a task, and runs it on the base.
 
+use std::path::Path;
+
 use super::clean_clone::CleanClone;
 use super::command_runner::CommandSpec;
+use super::handed_context::ContextScope;
 use super::{RunningStep, StepError, control, take_answer};
 use crate::anchor::AnchorFacts;
 use crate::command_run::{RunComparison, TestStability};
-use crate::contract::{AnchorPlan, CandidatePlan};
+use crate::contract::{AnchorPlan, SessionRole};
 use crate::diff::ChangedFile;
 use crate::prompts;
 use crate::task::{StepOutput, WorkLimits};
@@ -89,6 +92,23 @@ impl RunningStep<'_> {
         Ok(control.is_some_and(|control| control.has_failed()).then_some(file))
     }
 
+    /// Returns the context for the author of a test. The author of a hidden test knows the repository and the goal alone.
+    async fn hand_to_author(
+        &self,
+        root: &Path,
+        base: &str,
+        session: AnchorSession,
+    ) -> Result<String, StepError> {
+        self.performer.clear_outputs(root).await?;
+        let scope = match session {
+            AnchorSession::Anchor => ContextScope::Notes,
+            AnchorSession::Hidden => ContextScope::Repository,
+        };
+        let context = self.hand_context(root, base, scope).await?;
+        // A session that has proposed a test knows it already.
+        Ok(if self.step.attempt > 1 && session == AnchorSession::Anchor { String::new() } else { context })
+    }
+
     /// Runs a session that proposes an anchor.
     pub(super) async fn propose_anchor(
         &mut self,
@@ -99,8 +119,9 @@ impl RunningStep<'_> {
     ) -> Result<AnchorFacts, StepError> {
         let workspace = self.performer.create_workspace(session.name()).await?;
         self.ensure_clone(&workspace, base, None).await?;
-        let plan = CandidatePlan::default();
-        let mut assignment = self.create_assignment(&workspace, message, &plan, limits);
+        let context = self.hand_to_author(&workspace.root, base, session).await?;
+        let plan = self.contract().session_plan(SessionRole::Anchor);
+        let mut assignment = self.create_assignment(&workspace, message + &context, &plan, limits);
         assignment.session = format!("{}-{}", self.performer.task, session.name());
         assignment.answer = Some(prompts::proposal_schema());
         let session = assignment.session.clone();
@@ -114,13 +135,14 @@ impl RunningStep<'_> {
             patch: Some(diff.patch),
             files: diff.files,
             regression: proposal.regression,
+            notes: proposal.notes,
             ..AnchorFacts::from_command(proposal.command, proposal.results, proposal.report)
         })
     }
 }
 
 /// Session that writes a test.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnchorSession {
     Anchor,
     /// It writes a second test, which candidates never see.

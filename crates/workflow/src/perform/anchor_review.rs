@@ -3,10 +3,11 @@
 use super::anchor::AnchorSession;
 use super::clean_clone::CleanClone;
 use super::command_runner::CommandSpec;
+use super::handed_context::ContextScope;
 use super::{RunningStep, StepError, take_answer};
 use crate::anchor::{Anchor, AnchorFacts, AnchorReview};
 use crate::command_run::CommandRun;
-use crate::contract::{AnchorPlan, CandidatePlan};
+use crate::contract::{AnchorPlan, SessionRole};
 use crate::prompts;
 use crate::repository::{RepositoryError, remove_directory};
 use crate::review_patch::{PatchLimits, shorten_patch};
@@ -33,8 +34,10 @@ impl RunningStep<'_> {
         };
         let text = String::from_utf8_lossy(&patch);
         let shown = shorten_patch(&text, self.task.rules(), PatchLimits::CHANGE);
-        let message = prompts::anchor_review(self.contract(), &facts.command, &shown, &output);
-        let plan = CandidatePlan { model: self.contract().review.model.clone(), ..CandidatePlan::default() };
+        let mut message = prompts::anchor_review(self.contract(), &facts.command, &shown, &output);
+        self.performer.clear_outputs(&workspace.root).await?;
+        message.push_str(&self.hand_context(&workspace.root, &commit, ContextScope::Repository).await?);
+        let plan = self.contract().session_plan(SessionRole::Review);
         let limits = self.limits_left(limits);
         let mut assignment = self.create_assignment(&workspace, message, &plan, limits);
         assignment.session = format!("{}-{name}", self.performer.task);

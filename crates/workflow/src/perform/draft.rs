@@ -8,7 +8,7 @@ use crate::contract::{BaseCommit, Contract, ContractDraft, DraftingSession};
 use crate::prompts;
 use crate::repository::{TaskRepository, remove_directory};
 use crate::session_runner::{SessionAssignment, WorkError};
-use crate::task::{WorkCost, WorkLimits};
+use crate::task::WorkLimits;
 
 /// Reason why there is no draft.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -57,18 +57,23 @@ impl RepositoryPerformer {
                 .await?;
         let workspace = self.create_workspace("draft").await?;
         repository.clone_to(&workspace.root, repository.base()).await?;
-        let mut drafted =
-            DraftingSession { session: format!("{}-draft", self.task), spent: WorkCost::default() };
+        let mut drafted = DraftingSession::new(format!("{}-draft", self.task));
+        let context = self.hand_index(&repository, &workspace.root, repository.base()).await?;
+        let plan = self.draft_models.draft.clone().unwrap_or_default();
         let mut problems = None::<String>;
         for number in 1..=ATTEMPTS {
+            let mut message = prompts::draft(text, number, problems.as_deref());
+            if number == 1 {
+                message.push_str(&context);
+            }
             let assignment = SessionAssignment {
                 session: drafted.session.clone(),
                 task: self.task.clone(),
-                message: prompts::draft(text, number, problems.as_deref()),
+                message,
                 steering: Vec::new(),
                 workspace: workspace.clone(),
-                model: None,
-                effort: None,
+                model: plan.model.clone(),
+                effort: plan.effort.clone(),
                 answer: Some(ContractDraft::schema()),
                 limits: WorkLimits::default(),
             };
@@ -82,10 +87,12 @@ impl RepositoryPerformer {
             }
             let answer = take_answer(worked, &drafted.session, "the session drafted no contract")?;
             let draft = serde_json::from_value::<ContractDraft>(answer).map_err(|error| error.to_string());
+            drafted.notes = draft.as_ref().map(|draft| draft.notes.clone()).unwrap_or_default();
             match draft.and_then(|draft| draft.contract().map_err(|error| error.to_string())) {
                 Ok(contract) => {
                     remove_directory(self.machine.as_ref(), workspace.directory()).await?;
-                    let mut contract = Contract { drafted: Some(drafted), ..contract.with_base(base) };
+                    let contract = contract.with_base(base).with_models(self.draft_models.clone());
+                    let mut contract = Contract { drafted: Some(drafted), ..contract };
                     let judges = judging::find_judges(&repository, &contract).await?;
                     contract.scope.judges = (!judges.is_empty()).then_some(judges);
                     return Ok(contract);

@@ -1,7 +1,8 @@
 //! The review of a change, or of all changes that have their evidence.
 
+use super::handed_context::ContextScope;
 use super::{RunningStep, StepError, take_answer};
-use crate::contract::CandidatePlan;
+use crate::contract::SessionRole;
 use crate::prompts::{self, ComparedChange, ReviewAnswer};
 use crate::repository::remove_directory;
 use crate::review_patch::{PatchLimits, shorten_patch};
@@ -16,13 +17,16 @@ impl RunningStep<'_> {
     pub(super) async fn review(&mut self, limits: WorkLimits) -> Result<StepOutput, StepError> {
         let candidates = self.task.ranked_candidates();
         let workspace = self.performer.create_workspace(&self.step.to_string()).await?;
-        let (message, schema) = if candidates.len() > 1 {
+        let (mut message, schema) = if candidates.len() > 1 {
             let message = self.prepare_comparison(&workspace, &candidates).await?;
             (message, prompts::comparison_schema())
         } else {
             (self.prepare_review(&workspace).await?, prompts::review_schema())
         };
-        let plan = CandidatePlan { model: self.contract().review.model.clone(), ..CandidatePlan::default() };
+        self.performer.clear_outputs(&workspace.root).await?;
+        let start = self.commit_anchor().await?;
+        message.push_str(&self.hand_context(&workspace.root, &start, ContextScope::Notes).await?);
+        let plan = self.contract().session_plan(SessionRole::Review);
         let mut assignment = self.create_assignment(&workspace, message, &plan, limits);
         assignment.answer = Some(schema);
         let session = assignment.session.clone();

@@ -3,6 +3,7 @@
 mod cheats;
 mod controls;
 mod crashes;
+mod handed_context;
 mod kills;
 mod programs;
 mod project;

@@ -2,16 +2,14 @@
 
 use std::path::Path;
 
+use super::handed_context::{ContextScope, OUTPUTS};
 use super::{RunningStep, StepError};
 use crate::command_run::BlobReference;
 use crate::diff::Diff;
 use crate::prompts;
-use crate::repository::{RepositoryError, remove_directory};
+use crate::repository::RepositoryError;
 use crate::session_runner::SessionAssignment;
 use crate::task::{StepOutput, TaskCandidate, WorkFacts, WorkLimits};
-
-/// Directory with the output of failed commands in the clone of a candidate. It is not part of the change.
-const OUTPUTS: &str = ".pintle-output";
 
 impl RunningStep<'_> {
     /// Runs the session of a candidate.
@@ -47,27 +45,27 @@ impl RunningStep<'_> {
         let workspace = self.performer.create_workspace(&format!("candidates/{index}")).await?;
         let before = self.candidate().and_then(newest_diff).map(|diff| diff.patch.clone());
         self.ensure_clone(&workspace, &start, before.as_ref()).await?;
-        let plan = self.contract().candidates.get(index).cloned().unwrap_or_default();
+        let plan = self.contract().candidate_plan(index);
         let feedback = self.add_outputs(&workspace.root, feedback).await?;
         let feedback = feedback.as_deref();
         let number = self.step.attempt;
+        let context = self.hand_context(&workspace.root, &start, ContextScope::All).await?;
         let message = match self.candidate().is_some_and(TaskCandidate::has_worked) {
+            // Its session has the context already.
             true => prompts::more_work(number, feedback),
-            false => prompts::work(self.contract(), &plan, self.task.anchor(), number, feedback),
+            false => prompts::work(self.contract(), &plan, self.task.anchor(), number, feedback) + &context,
         };
         Ok((start, self.create_assignment(&workspace, message, &plan, limits)))
     }
 }
 
 impl RunningStep<'_> {
-    /// Writes the output of the commands that failed in the last attempt to files of the clone, and names them in the feedback.
+    /// Removes the earlier files for the session. Writes the output of the commands that failed in the last attempt to files of
+    /// the clone, and names them in the feedback.
     async fn add_outputs(&self, root: &Path, feedback: Option<&str>) -> Result<Option<String>, StepError> {
+        self.performer.clear_outputs(root).await?;
         let Some(feedback) = feedback else { return Ok(None) };
         let (directory, machine) = (root.join(OUTPUTS), self.performer.machine.as_ref());
-        // The candidate may have replaced the directory with a link, which this removes without following it. It fails for a
-        // directory with files.
-        let _ = machine.remove(&directory).await;
-        remove_directory(machine, &directory).await?;
         let mut text = feedback.to_owned();
         for (name, output) in self.failed_outputs() {
             let output = self.read_blob(output).await?;

@@ -202,7 +202,7 @@ fn timeline_row(recorded: &RecordedInput) -> Vec<String> {
                 | StepOutput::Evidence(_)
                 | StepOutput::Review(_) => format!("{} ends", result.step.label()),
             };
-            (lane_name(result.step.candidate), what, Some(result.spent))
+            (lane_name(result.step.candidate), what, Some(&result.spent))
         }
         TaskInput::Signal(signal) => {
             let (candidate, what) = match signal {
@@ -225,7 +225,7 @@ fn lane_name(candidate: Option<usize>) -> String {
     candidate.map_or("task".to_owned(), |candidate| format!("candidate {candidate}"))
 }
 
-fn format_duration(millis: u64) -> String {
+pub(super) fn format_duration(millis: u64) -> String {
     let tenths = millis / 100;
     format!("{} min {}.{} s", tenths / 600, tenths % 600 / 10, tenths % 10)
 }

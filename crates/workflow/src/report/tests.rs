@@ -73,12 +73,26 @@ fn a_report_says_what_proves_the_result_and_what_it_cost() {
     ## Bill
 
     $2.25 in 9000 tokens, for all candidates and reviews. The steps took 4 min 34 s.
+
+    | step | cost | tokens | time |
+    |---|---|---|---|
+    | baseline-1 | $0.25 | 1000 | 0 min 30.5 s |
+    | anchor-1 | $0.25 | 1000 | 0 min 30.5 s |
+    | work-0-1 | $0.25 | 1000 | 0 min 30.5 s |
+    | evidence-0-1 | $0.25 | 1000 | 0 min 30.5 s |
+    | work-0-2 | $0.25 | 1000 | 0 min 30.5 s |
+    | evidence-0-2 | $0.25 | 1000 | 0 min 30.5 s |
+    | work-1-1 | $0.25 | 1000 | 0 min 30.5 s |
+    | evidence-1-1 | $0.25 | 1000 | 0 min 30.5 s |
+    | review-1-1 | $0.25 | 1000 | 0 min 30.5 s |
     "#);
     let json: serde_json::Value =
         serde_json::from_str(&TaskReport::from_task(&task).to_json().unwrap()).unwrap();
     assert_eq!(json["outcome"]["done"]["candidate"], 1);
     assert_eq!(json["candidates"][0]["attempts"][0]["findings"][0]["what"], "it exited with 1");
     assert_eq!(json["spent"]["tokens"], 9_000);
+    assert_eq!(json["steps"][2]["step"]["kind"], "work");
+    assert_eq!(json["steps"][2]["spent"]["tokens"], 1_000);
 }
 
 /// The report has values that cannot be parsed, such as proofs: the fixture has the names of their members.
@@ -256,6 +270,8 @@ const ELEMENTS: &[&str] = &[
     "ol",
     "li",
     "div class=\"wide\" role=\"region\" aria-label=\"Candidates\" tabindex=\"0\"",
+    "div class=\"wide\" role=\"region\" aria-label=\"Bill by step\" tabindex=\"0\"",
+    "div class=\"wide\" role=\"region\" aria-label=\"Bill by model\" tabindex=\"0\"",
     "div class=\"wide\" role=\"region\" aria-label=\"Bill by kind of step\" tabindex=\"0\"",
     "div class=\"wide\" role=\"region\" aria-label=\"Bill by candidate\" tabindex=\"0\"",
     "div class=\"wide\" role=\"region\" aria-label=\"Timeline\" tabindex=\"0\"",
@@ -543,8 +559,14 @@ fn a_page_has_landmarks_and_the_keyboard_reaches_what_scrolls() {
         .collect();
     let scrolling = page.matches("<pre ").count() + page.matches("class=\"wide\"").count();
     assert_eq!(regions.len(), scrolling);
-    let expected =
-        ["Candidates", "Bill by kind of step", "Bill by candidate", "Diff of candidate 1", "Timeline"];
+    let expected = [
+        "Candidates",
+        "Bill by step",
+        "Bill by kind of step",
+        "Bill by candidate",
+        "Diff of candidate 1",
+        "Timeline",
+    ];
     assert_eq!(regions, expected);
     assert!(page.contains("<tr><th scope=\"row\">1</th><td>high</td>"), "{page}");
 }
@@ -555,4 +577,24 @@ fn a_long_diff_is_cut_and_the_page_says_so() {
     assert!(page.contains("The diff has 1228802 bytes of text; 524287 of them are shown."));
     assert!(page.contains("<h2>Diff of candidate 0, which was chosen</h2>"));
     assert!(page.len() < 540 << 10);
+}
+
+#[test]
+fn the_bill_has_the_models_and_the_draft() {
+    let mut spent = WorkCost::default();
+    spent.add_model("large", crate::task::ModelCost { usd: 0.5, tokens: 20, ..Default::default() });
+    spent.add_model(
+        "local",
+        crate::task::ModelCost { is_price_unknown: true, tokens: 3, ..Default::default() },
+    );
+    let mut contract = contract();
+    let drafted = crate::contract::DraftingSession::new("t-draft");
+    contract.drafted = Some(crate::contract::DraftingSession { spent, ..drafted });
+    let task = Task::new(contract).unwrap();
+    let text = TaskReport::from_task(&task).to_markdown();
+    for expected in
+        ["| draft | ≥ $0.50 | 23 | 0 min 0.0 s |", "| large | $0.50 | 20 |", "| local | unknown cost | 3 |"]
+    {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
 }

@@ -14,6 +14,7 @@ use super::{
 use crate::command_run::BlobReference;
 use crate::diff::{ChangedFile, Diff};
 use crate::git::{GitError, RepositoryGit};
+use crate::repository_index::{IndexPlan, RepositoryIndex, TreeFile};
 
 /// Maximum size of a candidate's new and changed files, in bytes.
 const MAX_CHANGED_BYTES: u64 = 64 << 20;
@@ -154,6 +155,36 @@ impl TaskRepository {
     pub(crate) async fn list_files(&self, commit: &str) -> Result<Vec<String>, RepositoryError> {
         let listing = self.git().bytes(&["ls-tree", "-r", "-z", "--name-only", commit], None).await?;
         Ok(names(&listing).map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+    }
+
+    /// Returns the id of the tree of a commit.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`].
+    pub(crate) async fn tree_id(&self, commit: &str) -> Result<String, RepositoryError> {
+        Ok(self.git().run(&["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).await?)
+    }
+
+    /// Returns the index of a tree.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`].
+    pub(crate) async fn index_tree(&self, tree: &str) -> Result<RepositoryIndex, RepositoryError> {
+        let listing = self.git().bytes(&["ls-tree", "-r", "-l", "-z", tree], None).await?;
+        let files = names(&listing).filter_map(|entry| parse_file(&String::from_utf8_lossy(entry))).collect();
+        let plan =
+            IndexPlan::new(files).map_err(|error| RepositoryError::Unusable(format!("no index: {error}")))?;
+        let input: String = plan.needed().map(|file| format!("{}\n", file.blob)).collect();
+        let output = match input.is_empty() {
+            true => Vec::new(),
+            false => self.git().bytes(&["cat-file", "--batch"], Some(input.as_bytes())).await?,
+        };
+        let texts = parse_batch(&output);
+        let texts = plan.needed().zip(texts).filter_map(|(file, text)| Some((file.path.clone(), text?)));
+        let texts = texts.collect();
+        Ok(plan.build(&texts))
     }
 
     /// Returns the patch between two commits, for these files only.
@@ -375,4 +406,50 @@ fn submodules(listing: &str) -> Vec<String> {
     let entries = listing.split('\0').filter_map(|entry| entry.split_once('\t'));
     let submodules = entries.filter(|(kind, _)| kind.split(' ').next() == Some(REPOSITORY));
     submodules.map(|(_, path)| path.to_owned()).collect()
+}
+
+/// Parses an entry of `git ls-tree -r -l -z`. Returns `None` for links and nested repositories.
+fn parse_file(entry: &str) -> Option<TreeFile> {
+    let (properties, path) = entry.split_once('\t')?;
+    let mut properties = properties.split_whitespace();
+    let (mode, kind, blob) = (properties.next()?, properties.next()?, properties.next()?);
+    let is_file = kind == "blob" && mode.starts_with("100");
+    let bytes = properties.next()?.parse().ok()?;
+    is_file.then(|| TreeFile { path: path.to_owned(), bytes, blob: blob.to_owned() })
+}
+
+/// Parses the output of `git cat-file --batch`: the content of each object, in order. Content that is no UTF-8 is `None`.
+fn parse_batch(mut output: &[u8]) -> Vec<Option<String>> {
+    let mut texts = Vec::new();
+    while let Some(end) = output.iter().position(|byte| *byte == b'\n') {
+        let head = String::from_utf8_lossy(output.get(..end).unwrap_or_default()).into_owned();
+        let rest = output.get(end + 1..).unwrap_or_default();
+        // `<id> missing` has no content.
+        let Some(size) = head.rsplit(' ').next().and_then(|size| size.parse::<usize>().ok()) else {
+            texts.push(None);
+            output = rest;
+            continue;
+        };
+        let content = rest.get(..size).unwrap_or_default();
+        texts.push(String::from_utf8(content.to_vec()).ok());
+        output = rest.get(size.saturating_add(1)..).unwrap_or_default();
+    }
+    texts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listings_and_objects_of_git_are_parsed() {
+        let file = parse_file("100644 blob 1a2b     120\tsrc/a b.rs").unwrap();
+        assert_eq!((file.path.as_str(), file.bytes, file.blob.as_str()), ("src/a b.rs", 120, "1a2b"));
+        assert_eq!(parse_file("120000 blob 1a2b       3\tlink"), None);
+        assert_eq!(parse_file("160000 commit 1a2b       -\tmodule"), None);
+        let output = b"1a blob 4\na\nb\n\n2b missing\n3c blob 1\n\xff\n4d blob 0\n\n";
+        let texts = parse_batch(output);
+        assert_eq!(texts, [Some("a\nb\n".to_owned()), None, None, Some(String::new())]);
+        assert!(parse_batch(b"").is_empty());
+    }
 }

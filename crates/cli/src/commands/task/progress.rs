@@ -9,7 +9,8 @@ pub(super) fn render_input(task: &Task, input: &TaskInput) -> String {
     match input {
         TaskInput::StepStarted(step) => format!("{}{} begins\n", lane_column(step), step.label()),
         TaskInput::StepFinished(result) => {
-            format!("{}{}\n", lane_column(&result.step), render_result(task, result))
+            let cost = super::cost_note(&result.spent);
+            format!("{}{}{cost}\n", lane_column(&result.step), render_result(task, result))
         }
         TaskInput::Signal(TaskSignal::Steer { candidate, text }) => {
             let to = candidate.map_or("all".to_owned(), |candidate| format!("candidate {candidate}"));

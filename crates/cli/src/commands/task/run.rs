@@ -17,6 +17,8 @@ use pintle_tui::console::{self, Console};
 use pintle_tui::interrupt::Interrupts;
 #[cfg(feature = "restate")]
 use pintle_workflow::LocalDirectory;
+#[cfg(feature = "restate")]
+use pintle_workflow::contract::CandidatePlan;
 use pintle_workflow::evidence::Baseline;
 use pintle_workflow::report::TaskReport;
 use pintle_workflow::task::{StepOutput, Task, TaskInput, TaskOutcome};
@@ -105,7 +107,9 @@ async fn hand_over(
             let base = task_opener::resolve_base(Some(&given), args, directory, &id).await?;
             let mut contract = given.with_base(base);
             // The flags of the worker apply to the rest.
-            for plan in contract.candidates.iter_mut().filter(|plan| plan.model.is_none()) {
+            let has_model = contract.models.work.as_ref().is_some_and(|plan| plan.model.is_some());
+            let unnamed = |plan: &&mut CandidatePlan| plan.model.is_none() && !has_model;
+            for plan in contract.candidates.iter_mut().filter(unnamed) {
                 plan.model.clone_from(&args.run.model.model);
             }
             let created = LocalTaskHost::create(sessions.store(), id.clone(), contract).await;

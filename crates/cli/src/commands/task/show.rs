@@ -8,7 +8,7 @@ use pintle_tui::console;
 use pintle_workflow::contract::TaskBudget;
 use pintle_workflow::evidence::Baseline;
 use pintle_workflow::report::TaskReport;
-use pintle_workflow::task::{Task, TaskCandidate, TaskOutcome, WorkCost};
+use pintle_workflow::task::{StepCost, Task, TaskCandidate, TaskOutcome, WorkCost};
 use pintle_workflow::{IntactTask, TaskStatus};
 use serde_json::json;
 
@@ -41,6 +41,7 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
                 "failing_checks": failing_checks(&task).map(|(name, _)| name).collect::<Vec<_>>(),
                 "candidates": candidates.collect::<Vec<_>>(),
                 "spent": spent,
+                "steps": task.step_costs(),
                 "budget": task.contract().budget,
             });
             if let (Some(damage), Some(shown)) = (&damage, shown.as_object_mut()) {
@@ -72,6 +73,7 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
                 ));
             }
             text.push_str(&render_bill(spent, &task.contract().budget));
+            text.push_str(&sanitize(&render_parts(&task)));
             if let Some(damage) = &damage {
                 text.push_str(&format!(
                     "(The rest of the record cannot be read: {})\n",
@@ -126,6 +128,18 @@ fn missing_evidence(candidate: &TaskCandidate) -> Option<String> {
     Some(findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 
+/// Returns the costs of each step with calls of models, and of each model.
+fn render_parts(task: &Task) -> String {
+    let steps = task.step_costs().iter().filter(|cost| cost.spent.has_calls());
+    let steps = steps.map(|StepCost { step, spent }| {
+        format!("  {step}: {}, {} tokens, {} s\n", spent.dollars(), spent.tokens, spent.millis / 1_000)
+    });
+    let models = task.spent().models.iter();
+    let models =
+        models.map(|(model, cost)| format!("  model {model}: {}, {} tokens\n", cost.dollars(), cost.tokens));
+    steps.chain(models).collect()
+}
+
 fn render_bill(spent: &WorkCost, budget: &TaskBudget) -> String {
     let of = |limit: Option<String>| limit.map(|limit| format!(" of {limit}")).unwrap_or_default();
     format!(
@@ -150,7 +164,7 @@ mod tests {
             (0.25, true, "≥ $0.25, 7 tokens, 1 min\n"),
             (0.0, true, "unknown cost, 7 tokens, 1 min\n"),
         ] {
-            let spent = WorkCost { usd, is_price_unknown, tokens: 7, millis: 60_000 };
+            let spent = WorkCost { usd, is_price_unknown, tokens: 7, millis: 60_000, ..WorkCost::default() };
             assert_eq!(render_bill(&spent, &TaskBudget::default()), expected);
         }
     }

@@ -100,6 +100,8 @@ pub(super) struct SessionScripts {
     /// Sessions that stop at a limit of their budget.
     pub(super) at_limit: Vec<String>,
     pub(super) messages: Mutex<Vec<(String, String)>>,
+    /// Model and effort of each session, after its name.
+    pub(super) models: Mutex<Vec<String>>,
     pub(super) steered: Mutex<Vec<String>>,
 }
 
@@ -183,6 +185,15 @@ impl SessionScripts {
         )
     }
 
+    /// Adds notes to the answers of the session of the anchor.
+    pub(super) fn with_notes(mut self, notes: &[&str]) -> Self {
+        let anchor = self.scripts.get_mut("anchor").unwrap();
+        anchor.iter_mut().filter_map(|(_, answer)| answer.as_mut()).for_each(|answer| {
+            answer["notes"] = json!(notes);
+        });
+        self
+    }
+
     /// Adds work of a session.
     pub(super) fn with_session(mut self, session: &str, command: &str, answer: Option<Value>) -> Self {
         self.scripts.entry(session.to_owned()).or_default().push((command.to_owned(), answer));
@@ -206,6 +217,13 @@ impl SessionRunner for ScriptedRunner {
         for SteeringMessage { text, .. } in &assignment.steering {
             scripted.steered.lock().unwrap().push(format!("{} at its beginning: {text}", assignment.session));
         }
+        let SessionAssignment { model, effort, .. } = &assignment;
+        let named: Vec<&str> = [Some(&name), model.as_ref(), effort.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect();
+        scripted.models.lock().unwrap().push(named.join(" "));
         let times = {
             let mut messages = scripted.messages.lock().unwrap();
             messages.push((name.clone(), assignment.message.clone()));

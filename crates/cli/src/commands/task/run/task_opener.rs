@@ -9,7 +9,7 @@ use pintle_host::sessions::Sessions;
 use pintle_tui::approve::Prompter;
 use pintle_tui::console;
 use pintle_tui::interrupt::Interrupts;
-use pintle_workflow::contract::{BaseCommit, CandidatePlan, Contract, TaskCheck};
+use pintle_workflow::contract::{BaseCommit, CandidatePlan, Contract, ModelPlans, TaskCheck};
 use pintle_workflow::repository::UserRepository;
 use pintle_workflow::{HostPerformerFactory, LocalDirectory, LocalTaskHost};
 
@@ -58,7 +58,12 @@ impl TaskOpener<'_> {
                     candidates: candidate_plans(args),
                     process_env: self.process_env,
                 };
-                let performer = performer_factory.create(id)?;
+                let models = read_models(args)?;
+                // Checked before the draft, which costs money.
+                let checked = Contract::new("draft").with_models(models.clone());
+                checked.check().map_err(|error| contract_failure(&error, args.models.as_deref()))?;
+                performer_factory.check_models(&checked).await?;
+                let performer = performer_factory.create(id)?.with_draft_models(models);
                 let contract = approval
                     .draft_contract(&performer, self.resolve_base(None).await?, &goal, args.yes)
                     .await?;
@@ -118,7 +123,14 @@ pub(super) fn read_contract(args: &RunTaskArgs) -> Result<Option<Contract>, Fail
     let contract = numbered.fold(Contract::new(goal), |contract, (number, command)| {
         contract.with_check(TaskCheck::new(format!("check {}", number + 1), command))
     });
-    Ok(Some(contract.with_candidates(candidate_plans(args))))
+    Ok(Some(contract.with_candidates(candidate_plans(args)).with_models(read_models(args)?)))
+}
+
+/// Returns the models of the flags.
+fn read_models(args: &RunTaskArgs) -> Result<ModelPlans, Failure> {
+    let Some(path) = &args.models else { return Ok(ModelPlans::default()) };
+    let text = process_env::read_text("models", path)?;
+    ModelPlans::parse(&text).map_err(|error| contract_failure(&error, Some(path.as_path())))
 }
 
 fn candidate_plans(args: &RunTaskArgs) -> Vec<CandidatePlan> {

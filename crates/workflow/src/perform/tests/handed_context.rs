@@ -1,0 +1,105 @@
+//! What the sessions of a task receive: models of their roles, the index of the repository, and the notes of earlier sessions.
+
+use std::sync::Arc;
+
+use pintle_agent::SessionId;
+use pintle_store::MemoryStore;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::project::{Project, RIGHT, SessionScripts};
+use crate::LocalTaskHost;
+use crate::contract::{CandidatePlan, Contract, ModelPlan, ModelPlans, ReviewPlan, SessionRole};
+use crate::report::TaskReport;
+use crate::task::TaskOutcome;
+
+fn models() -> ModelPlans {
+    let plan = |model: &str, effort: &str| ModelPlan::default().with_model(model).with_effort(effort);
+    ModelPlans::default()
+        .with_plan(SessionRole::Draft, plan("tiny", "low"))
+        .with_plan(SessionRole::Anchor, ModelPlan::default().with_model("small"))
+        .with_plan(SessionRole::Work, plan("medium", "low"))
+        .with_plan(SessionRole::Review, plan("large", "high"))
+}
+
+/// Runs a task that has to reach its goal.
+async fn reach_goal(project: &Project, contract: Contract, scripted: SessionScripts) -> Arc<SessionScripts> {
+    let (store, scripted) = (MemoryStore::new(), Arc::new(scripted));
+    let mut host = LocalTaskHost::create(&store, SessionId::new("t"), contract).await.unwrap();
+    let performer = Arc::new(project.performer(&store, &scripted).await);
+    let outcome = host.run(performer).await.unwrap();
+    assert!(matches!(outcome, TaskOutcome::Done(_)), "{}", TaskReport::from_task(host.task()).to_markdown());
+    scripted
+}
+
+#[tokio::test]
+async fn each_session_has_the_model_of_its_role() {
+    let project = Project::new().await;
+    let scripted = SessionScripts::new().with_session("0", RIGHT, None).with_session(
+        "review-0-1",
+        "true",
+        Some(json!({"findings": [], "remarks": ""})),
+    );
+    let mut contract = project.contract(1).await.with_models(models());
+    contract.candidates = vec![CandidatePlan { model: Some("own".to_owned()), ..CandidatePlan::default() }];
+    contract.review = ReviewPlan { rounds: 1, model: None };
+    let base = contract.base.clone().unwrap();
+    let scripted = reach_goal(&project, contract, scripted).await;
+    let expected = ["anchor small", "anchor-review-1 large high", "0 own low", "review-0-1 large high"];
+    assert_eq!(*scripted.models.lock().unwrap(), expected);
+
+    let answer = json!({
+        "goal": "Sums are right.", "checks": [], "nothing_fails_first": null, "paths": [],
+        "notes": ["src/sums.py:2: the sum"],
+    });
+    let scripted = Arc::new(SessionScripts::default().with_session("draft", "true", Some(answer)));
+    let performer = project.performer(&MemoryStore::new(), &scripted).await.with_draft_models(models());
+    let drafted = performer.draft(base, "Sums are right.", &CancellationToken::new()).await.unwrap();
+    assert_eq!(*scripted.models.lock().unwrap(), ["draft tiny low"]);
+    assert_eq!(drafted.models, models());
+    assert_eq!(drafted.drafted.unwrap().notes, ["src/sums.py:2: the sum"]);
+    let message = scripted.messages.lock().unwrap()[0].1.clone();
+    assert!(message.contains("`src/sums.py`: 1 def add"), "{message}");
+    performer.clean().await.unwrap();
+}
+
+#[tokio::test]
+async fn context_is_handed_on_once() {
+    let project = Project::new().await;
+    let noted = "src/sums.py:2: the sum uses `abs`";
+    // The first attempt replaces the directory with a link to one that it made.
+    let first = "grep -q 'def add' .pintle-output/repository-index.md && grep -q abs .pintle-output/notes.md || exit 1
+                 rm -r .pintle-output && mkdir -p target/away && ln -s target/away .pintle-output";
+    let second = format!(
+        "test -d target/away && test ! -L .pintle-output && test -z \"$(ls target/away)\" && test -e .pintle-output/notes.md && {RIGHT}"
+    );
+    let scripted = SessionScripts::new()
+        .with_notes(&[noted])
+        .with_session("0", first, None)
+        .with_session("0", &second, None)
+        .with_session("review-0-2", "true", Some(json!({"findings": [], "remarks": ""})));
+    let mut contract = project.contract(1).await.with_attempts(2);
+    contract.review = ReviewPlan { rounds: 1, model: None };
+    let scripted = reach_goal(&project, contract, scripted).await;
+    let messages = scripted.messages.lock().unwrap().clone();
+    let note = "the sum uses 'abs'";
+    let found: Vec<(&str, [bool; 3])> = messages
+        .iter()
+        .map(|(session, message)| {
+            let has = |text: &str| message.contains(text);
+            (session.as_str(), [has("`src/sums.py`: 1 def add"), has(note), has("begins like this")])
+        })
+        .collect();
+    let expected = [
+        ("anchor", [true, false, false]),
+        // It forms its own view.
+        ("anchor-review-1", [true, false, false]),
+        ("0", [true, true, true]),
+        // The session has it already.
+        ("0", [false, false, false]),
+        ("review-0-2", [true, true, false]),
+    ];
+    assert_eq!(found, expected);
+    let context = messages[2].1.find("Repository: ").map(|start| messages[2].1.len() - start).unwrap();
+    assert!(context < 4 << 10, "{context}");
+}
