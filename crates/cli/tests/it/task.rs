@@ -272,7 +272,12 @@ fn bad_input_is_refused_before_anything_is_written() {
         (&["--contract", "none.toml"], "none.toml"),
         (&["x", "--continue"], "takes no --continue"),
         (&["x", "--no-session"], "takes no --no-session"),
-        (&["x", "--env", "docker:y"], "works only with --env local"),
+        (&["x", "--env", "ssh:y"], "works only with --env local or --env docker:IMAGE"),
+        (
+            &["x", "--env", "docker:registry.invalid/y:1"],
+            "start a container from the image registry.invalid/y:1",
+        ),
+        (&["x", "--env", "docker:y", "--sandbox", "full"], "expected the environment local"),
         (&["x", "--candidates", "17"], "17"),
         (&["--task", "none"], "there is no task `none`"),
         (&["x", "--task", "none"], "cannot be used with"),
