@@ -44,7 +44,7 @@ impl CloneContainers {
             EnvSpec::Ssh(_) => return Err(shared_host()),
         };
         let mut settings = spec.clone();
-        select_container(&mut settings, "pintle");
+        select_container(&mut settings, "IMAGE");
         EnvTarget::new(
             EnvironmentChoice::try_from(&settings)?,
             Confinement::from(&settings),
