@@ -113,9 +113,9 @@ pub struct OpenWorkspace {
 #[async_trait]
 pub trait WorkspaceFactory: fmt::Debug + Send + Sync {
     /// Opens an environment whose working directory is the workspace, for judged commands and for sessions alike. Its
-    /// commands have the variables of the workspace, and should not be able to change files outside of it. They can read its
-    /// readable directories. A sandbox may set
-    /// `TMPDIR` to another directory, which its commands can write to and no other workspace shares.
+    /// commands have the variables of the workspace, can read its readable directories, and should not be able to change
+    /// files outside of it. A sandbox may set `TMPDIR` to another directory, which its commands can write to and no other
+    /// workspace shares.
     ///
     /// # Errors
     ///

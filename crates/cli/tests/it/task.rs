@@ -392,7 +392,7 @@ fn a_cancelled_task_leaves_no_reference() {
     let project = Project::new(&TURNS.replace("WAIT", "true"));
     let contract = "goal = \"Sums are right.\"\ngates = [\"anchor\"]\n[budget]\nusd = 5.0\ntokens = 900_000\nminutes = 30\n";
     std::fs::write(project.root().join("contract.toml"), contract).unwrap();
-    let mut child = project.run_command(&["--contract", "contract.toml", "--changes"]).spawn().unwrap();
+    let mut child = project.run_command(&["--contract", "contract.toml"]).spawn().unwrap();
     let end = Instant::now() + Duration::from_secs(120);
     while !project.task(&["list"]).stdout.contains("waits for a person, running") {
         assert!(Instant::now() < end && child.try_wait().unwrap().is_none());

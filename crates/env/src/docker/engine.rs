@@ -201,7 +201,7 @@ impl Engine {
         }
         let container = match &image.container {
             Some(name) => {
-                let removal = ["rm", "--force", "--volumes", name].map(OsString::from).to_vec();
+                let removal = ["rm", "--force", "--volumes", name.as_str()].map(OsString::from).to_vec();
                 // Usually there is none. A container that stays makes the start fail.
                 let _ = self.query(removal, REMOVAL_LIMIT).await;
                 name.clone()

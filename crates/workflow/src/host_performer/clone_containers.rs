@@ -224,6 +224,6 @@ mod tests {
     #[tokio::test]
     async fn ending_without_containers_has_no_effect() {
         containers().remove_below(Path::new("/s/worktrees/task-1")).await.unwrap();
-        assert!(!containers().is_running(&Workspace::new("/s/w/tree", Default::default())).await);
+        assert!(!containers().is_running(&Workspace::new("/s/w/tree", [].into())).await);
     }
 }
