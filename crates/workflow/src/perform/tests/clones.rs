@@ -1,4 +1,5 @@
 //! Clones of a task, which read the objects of the user's repository in place.
+#![expect(clippy::disallowed_methods, reason = "a test replaces a program of the machine")]
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
