@@ -13,7 +13,7 @@ use super::worktrees::is_confined;
 const GOAL: &str = "Sums of negative numbers are right.";
 
 /// A project whose sums of negative numbers are wrong, and what the sessions of a task do in it.
-struct Ecosystem {
+pub(super) struct Ecosystem {
     name: &'static str,
     prerequisite: Option<Prerequisite>,
     files: &'static [(&'static str, &'static str)],
@@ -26,7 +26,7 @@ struct Ecosystem {
     candidates: &'static str,
 }
 
-static ECOSYSTEMS: [Ecosystem; 5] = [
+pub(super) static ECOSYSTEMS: [Ecosystem; 5] = [
     Ecosystem {
         name: "shell",
         prerequisite: None,
@@ -148,7 +148,7 @@ fn turns(ecosystem: &Ecosystem, more: &str) -> String {
     )
 }
 
-fn git(user: &User, arguments: &[&str]) -> String {
+pub(super) fn git(user: &User, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
     command.args(arguments).current_dir(user.project()).env("HOME", user.at(""));
     let output = command.output().unwrap();
@@ -162,7 +162,7 @@ fn user(ecosystem: &Ecosystem) -> User {
 }
 
 /// Creates a user with the project of an ecosystem, whose candidate also runs a command.
-fn user_with(ecosystem: &Ecosystem, more: &str) -> User {
+pub(super) fn user_with(ecosystem: &Ecosystem, more: &str) -> User {
     let user = User::new(&turns(ecosystem, more));
     for (path, text) in ecosystem.files {
         let path = user.project().join(path);
@@ -175,7 +175,7 @@ fn user_with(ecosystem: &Ecosystem, more: &str) -> User {
 }
 
 /// Returns the command that runs a task of the user with these flags.
-fn task(user: &User, flags: &[&str]) -> Command {
+pub(super) fn task(user: &User, flags: &[&str]) -> Command {
     let url = user.model.base_url(Dialect::AnthropicMessages);
     let arguments = ["task", "run", "--provider", "anthropic", "--base-url", &url, GOAL];
     let mut command = user.command(&[&arguments[..], flags].concat());

@@ -313,7 +313,7 @@ pub(crate) struct EnvArgs {
         value_name = "ENV",
         value_parser = EnvSpecParser,
         default_value = "local",
-        help = "Execution environment: local, docker:CONTAINER or ssh:[USER@]HOST[:PORT]; the container must be running"
+        help = "Execution environment: local, docker:CONTAINER or ssh:[USER@]HOST[:PORT]; the container must be running. For tasks: local or docker:IMAGE"
     )]
     pub(crate) env: EnvSpec,
     /// Working directory in the environment [default: the current directory, the container's, or the login directory]

@@ -95,6 +95,16 @@ impl DockerEnvironment {
         DockerEnvironmentBuilder::new(Target::Image(Box::new(image)))
     }
 
+    /// Returns the user of containers, in the engine's syntax, whose files in mounts belong to the user of this process.
+    /// Starts no container.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvError::Unreachable`] without an engine.
+    pub async fn local_user(&self) -> Result<String, EnvError> {
+        self.remote.transport().local_user().await
+    }
+
     /// Returns the id or name of the container, if the container exists.
     #[must_use]
     pub fn container(&self) -> Option<String> {

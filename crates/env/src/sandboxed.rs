@@ -303,6 +303,14 @@ impl SandboxedEnvironment {
         })
     }
 
+    /// Allows commands to read `root`, which must exist when one starts, wherever it is: at the level *full*, commands see
+    /// other files below the directories for temporary files. They cannot write to it.
+    #[must_use]
+    pub fn with_readable(self, root: impl Into<PathBuf>) -> Self {
+        let root = self.inner.absolute(&root.into());
+        self.with_rules(|rules| rules.readable.push(root))
+    }
+
     /// Hides a file or directory from commands, at the level *full* only: a directory is empty, a
     /// file is empty and cannot be read. A link is followed.
     ///

@@ -24,8 +24,10 @@ pub struct EnvironmentChoice {
 pub enum EnvSpec {
     /// This machine.
     Local,
-    /// Running container, by name or id.
+    /// Running container, by name or id. For a task, an image.
     Docker(String),
+    /// Image, by a name that no container can have, such as `debian:12`. Only for tasks.
+    Image(String),
     /// Remote host.
     Ssh(SshHost),
 }
@@ -95,10 +97,11 @@ impl EnvSpec {
 impl FromStr for EnvSpec {
     type Err = String;
 
-    /// Parses one of the three forms. No part of the result can be mistaken for an option by `docker` or `ssh`.
+    /// Parses one of the forms. No part of the result can be mistaken for an option by `docker` or `ssh`.
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
             None if text == Self::LOCAL => Ok(Self::Local),
+            Some(("docker", image)) if is_image_name(image) => Ok(Self::Image(image.to_owned())),
             Some(("docker", container)) => container_name(container).map(Self::Docker),
             Some(("ssh", host)) => host.parse().map(Self::Ssh),
             None | Some(_) => Err(Self::EXPECTED.to_owned()),
@@ -135,7 +138,7 @@ impl fmt::Display for EnvSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Local => f.write_str(Self::LOCAL),
-            Self::Docker(container) => write!(f, "docker:{container}"),
+            Self::Docker(name) | Self::Image(name) => write!(f, "docker:{name}"),
             Self::Ssh(SshHost { user, name, port }) => {
                 f.write_str("ssh:")?;
                 if let Some(user) = user {
@@ -146,6 +149,16 @@ impl fmt::Display for EnvSpec {
             }
         }
     }
+}
+
+/// Returns whether only an image can have a name: it has a registry, a directory, a tag or a digest.
+fn is_image_name(text: &str) -> bool {
+    let starts_valid = text.starts_with(|first: char| first.is_ascii_alphanumeric());
+    let is_valid =
+        |other: char| other.is_ascii_alphanumeric() || matches!(other, '_' | '.' | '-' | '/' | ':' | '@');
+    // Without a digest, the text after `@` could be a host and the text before it a password.
+    let has_host = text.contains('@') && !text.contains("@sha256:");
+    starts_valid && text.contains(['/', ':']) && text.chars().all(is_valid) && !has_host
 }
 
 /// Parses a container name or id. Engines accept no other characters in either.

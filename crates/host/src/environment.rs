@@ -123,6 +123,13 @@ impl<'a> EnvTarget<'a> {
         process_env: &'a ProcessEnv,
     ) -> Result<Self, Failure> {
         confinement::validate(&confinement, &choice.spec)?;
+        if let EnvSpec::Image(image) = &choice.spec {
+            let problem = format!(
+                "found the image {image:?}, expected the name or the id of a running container; only tasks start \
+                 containers from an image"
+            );
+            return Err(Failure::usage(problem).with_setting("environment.kind"));
+        }
         if choice.spec == EnvSpec::Local {
             process_env.directory(choice.directory.as_deref())?;
         }
@@ -182,7 +189,8 @@ impl<'a> EnvTarget<'a> {
         };
         let environment = match &self.choice.spec {
             EnvSpec::Local => return self.connect_local().await,
-            EnvSpec::Docker(name) => {
+            // Refused when the target was created: no container has the name of an image with a tag.
+            EnvSpec::Docker(name) | EnvSpec::Image(name) => {
                 self.connect_remote(|directory| container(name, directory, &limits)).await?
             }
             EnvSpec::Ssh(host) => {
@@ -193,6 +201,11 @@ impl<'a> EnvTarget<'a> {
         let environment = confinement::confine(&self.confinement, environment, []);
         let sandbox = match self.confinement.level {
             SandboxLevel::Off => SandboxState::Off,
+            SandboxLevel::Auto | SandboxLevel::Full | SandboxLevel::Writes
+                if self.requirements.is_contained =>
+            {
+                SandboxState::Level("container".to_owned())
+            }
             SandboxLevel::Auto | SandboxLevel::Full | SandboxLevel::Writes => {
                 SandboxState::Unavailable { reasons: format!("there is no sandbox in {}", self.choice.spec) }
             }

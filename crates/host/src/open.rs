@@ -4,6 +4,7 @@ mod hooks;
 mod opener;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -102,6 +103,10 @@ pub struct Surface<'a> {
     pub can_switch_to_plan: bool,
     /// Whether the workspace is a clone that is removed later.
     pub is_disposable: bool,
+    /// Directories outside of the workspace that sandboxed commands can read and not change, wherever they are.
+    pub readable: Vec<PathBuf>,
+    /// Whether the environment is a container for this session and its workspace alone. It then counts as a sandbox.
+    pub is_contained: bool,
     /// Wrapper of the environment, which is initialised already: the session does not call `initialize` of the wrapper. Refusing
     /// and confining wrappers stay outermost.
     pub wrap_environment: Option<EnvironmentWrapper<'a>>,
@@ -122,6 +127,8 @@ impl Surface<'_> {
             servers: Vec::new(),
             can_switch_to_plan: false,
             is_disposable: false,
+            readable: Vec::new(),
+            is_contained: false,
             wrap_environment: None,
             check_environment: None,
             interrupted: None,

@@ -1,5 +1,6 @@
 //! Performers of tasks whose sessions a host opens for its user.
 
+mod clone_containers;
 mod local_directory;
 mod session_runner;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use pintle_host::process_secrets;
 use pintle_host::sessions::Sessions;
 use pintle_host::{GivenSettings, Host, ResolvedSession, SessionSpec};
 
+use self::clone_containers::CloneContainers;
 pub use self::local_directory::LocalDirectory;
 use self::session_runner::HostSessionRunner;
 use self::workspace_factory::HostWorkspaceFactory;
@@ -74,21 +76,23 @@ pub struct HostPerformerFactory {
 
 impl HostPerformerFactory {
     /// Resolves the settings of the sessions, and opens their store. Reports a model that the catalog does not contain. The
-    /// grant of a file is read again for each session.
+    /// grant of a file is read again for each session. With an image as environment, each clone of a task has a container.
     ///
     /// Dropping the future leaves nothing behind.
     ///
     /// # Errors
     ///
-    /// Invalid settings, an environment other than this machine, a model without a key, and a store that cannot be used.
+    /// Invalid settings, a remote host as environment, an image from which no container can be started, a model without a key,
+    /// and a store that cannot be used.
     pub async fn open(host: Host, mut given: GivenSettings) -> Result<Self, Failure> {
         let grant = given.grant.take();
         let ResolvedSession { spec, remembered, .. } = host.resolve(given.into()).await?;
         let directory = LocalDirectory::from_settings(&spec, &host)?;
         // A task whose sessions cannot be opened would end as blocked.
         host.choose_model(&spec).await?;
+        let containers = CloneContainers::from_settings(&spec, &host).await?.map(Arc::new);
         let sessions = host.sessions().await?;
-        let workspace_factory = HostWorkspaceFactory { host, spec, grant, remembered };
+        let workspace_factory = HostWorkspaceFactory { host, spec, grant, remembered, containers };
         let session_runner = Arc::new(HostSessionRunner::new(workspace_factory.clone()));
         Ok(Self { sessions, workspace_factory, directory, session_runner })
     }

@@ -52,6 +52,9 @@ use crate::task::{
     StepId, StepKind, StepOrder, StepOutput, Task, TaskCandidate, TaskStep, WorkCost, WorkEnd, WorkLimits,
 };
 
+/// Part of the message of git and of the system about a full disk.
+const FULL_DISK: &str = "No space left on device";
+
 /// Carries out the steps of one task.
 pub struct RepositoryPerformer {
     task: String,
@@ -103,8 +106,9 @@ impl StepError {
         if let Self::AtLimit(session) = self {
             return StepOutput::AtLimit { session };
         }
-        let is_external = matches!(self, Self::Work(_) | Self::Store(_));
-        StepOutput::Failed { reason: self.to_string(), is_external }
+        let reason = self.to_string();
+        let is_external = matches!(self, Self::Work(_) | Self::Store(_)) || reason.contains(FULL_DISK);
+        StepOutput::Failed { reason, is_external }
     }
 }
 
@@ -168,7 +172,14 @@ impl RepositoryPerformer {
     ///
     /// [`RepositoryError`] if a file cannot be removed.
     pub async fn clean(&self) -> Result<(), RepositoryError> {
-        remove_directory(self.machine.as_ref(), &self.directory).await
+        self.remove_workspaces(&self.directory).await
+    }
+
+    /// Removes a directory with workspaces, and ends what runs for them.
+    async fn remove_workspaces(&self, directory: &Path) -> Result<(), RepositoryError> {
+        let ended = self.workspace_factory.end(directory).await;
+        remove_directory(self.machine.as_ref(), directory).await?;
+        ended.map_err(|WorkError(reason)| RepositoryError::Unfit(reason))
     }
 
     /// Removes the files of the task, and the git reference to the commit with the user's local changes.
@@ -189,7 +200,8 @@ impl RepositoryPerformer {
         })?;
         let machine = Arc::clone(&self.machine);
         let _alone = self.opening.lock().await;
-        Ok(TaskRepository::open(machine, &self.directory, &base.repository, &base.commit).await?)
+        let (directory, name) = (&self.directory, Some(self.task.as_str()));
+        Ok(TaskRepository::open(machine, directory, &base.repository, &base.commit, name).await?)
     }
 
     /// Returns the id of the session that works in a step. The attempts of a candidate are one session.
@@ -217,7 +229,7 @@ impl RepositoryPerformer {
         ] {
             variables.insert(name.to_owned(), path.display().to_string());
         }
-        Ok(Workspace::new(root, variables))
+        Ok(Workspace::new(root, variables).with_readable(self.object_directories().await?))
     }
 
     /// Returns a workspace without variables, at a path that no other workspace has. Its root does not exist yet.
@@ -226,7 +238,12 @@ impl RepositoryPerformer {
         let unique: String = id.as_str().chars().filter(char::is_ascii_alphanumeric).collect();
         let directory = self.directory.join(unique);
         self.machine.create_directory(&directory.join("tmp")).await?;
-        Ok(Workspace::new(directory.join("project"), BTreeMap::new()))
+        let workspace = Workspace::new(directory.join("project"), BTreeMap::new());
+        Ok(workspace.with_readable(self.object_directories().await?))
+    }
+
+    async fn object_directories(&self) -> Result<Vec<PathBuf>, RepositoryError> {
+        TaskRepository::object_directories(self.machine.as_ref(), &self.directory).await
     }
 }
 
@@ -318,13 +335,16 @@ impl RunningStep<'_> {
         let machine = self.performer.machine.as_ref();
         let made = workspace.directory().join("made");
         if machine.file_exists(&made).await? {
+            if self.performer.workspace_factory.is_lost(workspace).await {
+                self.prepare(workspace).await?;
+            }
             return Ok(());
         }
         let prepared = self.create_clone(workspace, commit, changes).await;
         if prepared.is_err() {
             if self.fence.check().is_ok() {
                 // The first error is reported. A directory that cannot be removed now is removed with the task.
-                let _ = remove_directory(machine, workspace.directory()).await;
+                let _ = self.performer.remove_workspaces(workspace.directory()).await;
             }
             return prepared;
         }
@@ -332,8 +352,7 @@ impl RunningStep<'_> {
         Ok(())
     }
 
-    /// Creates and prepares the clone of a workspace. A preparation that fails is not an error: the session can run it
-    /// again.
+    /// Creates and prepares the clone of a workspace.
     async fn create_clone(
         &self,
         workspace: &Workspace,
@@ -344,6 +363,11 @@ impl RunningStep<'_> {
         if let Some(changes) = changes {
             self.repository.apply_to(&workspace.root, commit, &self.read_blob(changes).await?).await?;
         }
+        self.prepare(workspace).await
+    }
+
+    /// Prepares a workspace. A preparation that fails is not an error: the session can run it again.
+    async fn prepare(&self, workspace: &Workspace) -> Result<(), StepError> {
         if let Some(prepare) = &self.contract().prepare {
             let open = self.performer.workspace_factory.open(workspace).await?;
             let runs = CommandRunner::new(workspace, open, self.performer.blobs.as_ref(), self.cancel);

@@ -5,7 +5,11 @@
 //! have no effect on the judged change.
 
 mod raw;
+mod shared_objects;
 mod task;
+mod template;
+#[cfg(test)]
+mod tests;
 mod user;
 
 use std::io;
@@ -117,21 +121,4 @@ pub async fn remove_directory(
     }
     let message = done.stderr.head_text_lossy(200).unwrap_or_default();
     Err(RepositoryError::Unfit(format!("{path} cannot be removed: {}", message.trim())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_failures_of_git_are_explained() {
-        let failed = GitError::Failed { command: "rev-parse".to_owned(), message: String::new() };
-        let not_run = GitError::Run(EnvError::not_found(Path::new("git")));
-        for (error, is_explained) in [(failed, true), (not_run, false)] {
-            let shown = error.to_string();
-            let error = explain_failure(error, |_| RepositoryError::Unusable("no commit".to_owned()));
-            assert_eq!(matches!(error, RepositoryError::Unusable(_)), is_explained, "{shown}");
-            assert_eq!(matches!(error, RepositoryError::Git(GitError::Run(_))), !is_explained, "{shown}");
-        }
-    }
 }

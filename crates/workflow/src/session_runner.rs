@@ -23,6 +23,8 @@ pub struct Workspace {
     pub root: PathBuf,
     /// Variables of commands: a target directory, a directory for temporary files, and free ports.
     pub variables: BTreeMap<String, String>,
+    /// Directories outside of the workspace that commands can read and not change: the objects of the user's repository.
+    pub readable: Vec<PathBuf>,
 }
 
 /// Work for a session.
@@ -111,20 +113,46 @@ pub struct OpenWorkspace {
 #[async_trait]
 pub trait WorkspaceFactory: fmt::Debug + Send + Sync {
     /// Opens an environment whose working directory is the workspace, for judged commands and for sessions alike. Its
-    /// commands have the variables of the workspace, and should not be able to change files outside of it. A sandbox may set
-    /// `TMPDIR` to another directory, which its commands can write to and no other workspace shares.
+    /// commands have the variables of the workspace, can read its readable directories, and should not be able to change
+    /// files outside of it. A sandbox may set `TMPDIR` to another directory, which its commands can write to and no other
+    /// workspace shares.
     ///
     /// # Errors
     ///
     /// [`WorkError`], with the reason.
     async fn open(&self, workspace: &Workspace) -> Result<OpenWorkspace, WorkError>;
+
+    /// Returns whether the files are lost that commands have left outside of the workspace, such as installed packages. The
+    /// workspace has to be prepared again then. The default keeps no such files, and returns `false`.
+    async fn is_lost(&self, workspace: &Workspace) -> bool {
+        let _ = workspace;
+        false
+    }
+
+    /// Ends what the factory has started for the workspaces below a directory, before their files are removed. The default
+    /// has started nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`WorkError`] if a part of it may be left.
+    async fn end(&self, directory: &Path) -> Result<(), WorkError> {
+        let _ = directory;
+        Ok(())
+    }
 }
 
 impl Workspace {
     /// Creates a workspace with these variables.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>, variables: BTreeMap<String, String>) -> Self {
-        Self { root: root.into(), variables }
+        Self { root: root.into(), variables, readable: Vec::new() }
+    }
+
+    /// Sets the directories outside of the workspace that commands can read and not change.
+    #[must_use]
+    pub fn with_readable(mut self, readable: Vec<PathBuf>) -> Self {
+        self.readable = readable;
+        self
     }
 
     /// Returns the directory that contains all files of the workspace.

@@ -272,7 +272,12 @@ fn bad_input_is_refused_before_anything_is_written() {
         (&["--contract", "none.toml"], "none.toml"),
         (&["x", "--continue"], "takes no --continue"),
         (&["x", "--no-session"], "takes no --no-session"),
-        (&["x", "--env", "docker:y"], "works only with --env local"),
+        (&["x", "--env", "ssh:y"], "works only with --env local or --env docker:IMAGE"),
+        (
+            &["x", "--env", "docker:registry.invalid/y:1"],
+            "start a container from the image registry.invalid/y:1",
+        ),
+        (&["x", "--env", "docker:y", "--sandbox", "full"], "expected the environment local"),
         (&["x", "--candidates", "17"], "17"),
         (&["--task", "none"], "there is no task `none`"),
         (&["x", "--task", "none"], "cannot be used with"),
@@ -387,7 +392,7 @@ fn a_cancelled_task_leaves_no_reference() {
     let project = Project::new(&TURNS.replace("WAIT", "true"));
     let contract = "goal = \"Sums are right.\"\ngates = [\"anchor\"]\n[budget]\nusd = 5.0\ntokens = 900_000\nminutes = 30\n";
     std::fs::write(project.root().join("contract.toml"), contract).unwrap();
-    let mut child = project.run_command(&["--contract", "contract.toml", "--changes"]).spawn().unwrap();
+    let mut child = project.run_command(&["--contract", "contract.toml"]).spawn().unwrap();
     let end = Instant::now() + Duration::from_secs(120);
     while !project.task(&["list"]).stdout.contains("waits for a person, running") {
         assert!(Instant::now() < end && child.try_wait().unwrap().is_none());

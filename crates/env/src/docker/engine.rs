@@ -180,12 +180,34 @@ impl Engine {
         }
     }
 
+    /// Returns the user in containers whose files belong to the user of this process.
+    pub(super) async fn local_user(&self) -> Result<String, EnvError> {
+        self.find_program().await?;
+        let info = self.query(vec!["info".into()], ANSWER_LIMIT).await;
+        let info = info.map_err(|error| self.unreachable(error))?;
+        let is_rootless = info.lines().any(|line| matches!(line.trim(), "rootless" | "rootless: true"));
+        // An engine without superuser rights maps the superuser of containers to its own user.
+        let (user, group) = match is_rootless {
+            true => (0, 0),
+            false => (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw()),
+        };
+        Ok(format!("{user}:{group}"))
+    }
+
     /// Starts the container, at most once: a replacement would lack the state of the first one.
     async fn start(&self, image: &ContainerImage) -> Result<(), EnvError> {
         if let Some(container) = self.container() {
             return self.expect_running(&container).await;
         }
-        let container = format!("pintle-{}", nonce());
+        let container = match &image.container {
+            Some(name) => {
+                let removal = ["rm", "--force", "--volumes", name.as_str()].map(OsString::from).to_vec();
+                // Usually there is none. A container that stays makes the start fail.
+                let _ = self.query(removal, REMOVAL_LIMIT).await;
+                name.clone()
+            }
+            None => format!("pintle-{}", nonce()),
+        };
         let mut command = Command::new(self.program());
         command.args(["run", "--interactive", "--rm", "--entrypoint", "/bin/sh", "--name", &container]);
         command.args(image.options()).args([image.name.as_str(), "-c", FIRST_PROCESS]);

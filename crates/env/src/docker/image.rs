@@ -1,6 +1,7 @@
 //! Options for starting a container.
 
 use std::{
+    collections::BTreeMap,
     ffi::{OsStr, OsString},
     os::unix::ffi::{OsStrExt, OsStringExt},
     path::PathBuf,
@@ -27,6 +28,11 @@ pub struct ContainerImage {
     /// Limit on processes; default none. Each command needs up to four helper processes beside its
     /// own.
     pub pids: Option<u32>,
+    /// The name of the container; default a new one. A container that has the name is removed before the start, since the
+    /// application that started it may have been killed.
+    pub container: Option<String>,
+    /// Variables of all processes in the container; default none.
+    pub variables: BTreeMap<String, String>,
 }
 
 /// A local directory or file that is visible in a container.
@@ -53,6 +59,8 @@ impl ContainerImage {
             memory: None,
             cpus: None,
             pids: None,
+            container: None,
+            variables: BTreeMap::new(),
         }
     }
 
@@ -74,6 +82,15 @@ impl ContainerImage {
         pub fn with_cpus(cpus: f64) => cpus = Some(cpus);
         /// Limits the number of processes.
         pub fn with_pids(pids: u32) => pids = Some(pids);
+        /// Sets the name of the container, which no other application may use.
+        pub fn with_container(name: impl Into<String>) => container = Some(name.into());
+    }
+
+    /// Adds a variable of all processes in the container.
+    #[must_use]
+    pub fn with_variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.variables.insert(name.into(), value.into());
+        self
     }
 
     /// Returns the options in the engine's syntax, without the image.
@@ -92,6 +109,9 @@ impl ContainerImage {
             if let Some(value) = value {
                 options.extend([option.into(), value.into()]);
             }
+        }
+        for (name, value) in &self.variables {
+            options.extend(["--env".into(), format!("{name}={value}").into()]);
         }
         options
     }
@@ -149,12 +169,13 @@ mod tests {
             .with_network("none")
             .with_memory(1 << 20)
             .with_cpus(0.5)
-            .with_pids(64);
+            .with_pids(64)
+            .with_variable("A", "b c");
         let options: Vec<_> = image.options().into_iter().map(|word| word.into_string().unwrap()).collect();
         assert_eq!(
             options.join(" "),
             "--mount type=bind,\"source=/a, b\",\"target=/c\"\"d\",readonly --user 1000:1000 --network none \
-             --memory 1048576b --cpus 0.5 --pids-limit 64"
+             --memory 1048576b --cpus 0.5 --pids-limit 64 --env A=b c"
         );
         assert!(ContainerImage::new("image").options().is_empty());
     }

@@ -95,10 +95,13 @@ fn configure(
     let mut inherited = mount(&mut arguments, rules, mounts, descriptors)?;
     arguments.add(["--chdir".as_ref(), invocation.directory.as_os_str()]);
     // Not for bubblewrap itself, which is not restricted: some of them make a program load code.
-    for (name, value) in &invocation.variables {
+    let tag_name = OsStr::new(TAG_VARIABLE);
+    for (name, value) in invocation.variables.iter().filter(|(name, _)| *name != tag_name) {
         arguments.add(["--setenv".as_ref(), name.as_os_str(), value.as_os_str()]);
     }
-    let tag = invocation.variables.get_key_value(OsStr::new(TAG_VARIABLE));
+    // Only the first process of the namespace has the tag. When it is killed, all processes of the command end.
+    arguments.add(["--unsetenv".as_ref(), tag_name]);
+    let tag = invocation.variables.get_key_value(tag_name);
     program.variables.extend(tag.map(|(name, value)| (name.clone(), value.clone())));
     arguments.add_descriptor("--info-fd", &info);
     for filter in filter::filters(rules)? {

@@ -10,6 +10,8 @@ fn specs_round_trip() {
         ("docker:box", None),
         ("docker:0a1b2c3d4e5f", None),
         ("docker:my_app-web.1", None),
+        ("docker:debian:12", None),
+        ("docker:registry.example:5000/a/b@sha256:0a", None),
         ("ssh:build.example", Some("build.example")),
         ("ssh:me@build.example", Some("me@build.example")),
         ("ssh:me@build.example:2222", Some("me@build.example")),
@@ -28,8 +30,9 @@ fn specs_round_trip() {
         assert_eq!(spec.to_string(), text);
         let found = match &spec {
             EnvSpec::Ssh(host) => Some(host.destination()),
-            EnvSpec::Docker(container) => {
-                assert_eq!(Some(container.as_str()), text.strip_prefix("docker:"));
+            EnvSpec::Docker(name) | EnvSpec::Image(name) => {
+                assert_eq!(Some(name.as_str()), text.strip_prefix("docker:"));
+                assert_eq!(matches!(spec, EnvSpec::Image(_)), name.contains(':'), "{text}");
                 None
             }
             EnvSpec::Local => panic!("{text} is not local"),
@@ -49,8 +52,8 @@ fn invalid_specs_are_rejected() {
         ("podman:box", "expected local,"),
         ("docker:", "found no container, expected docker:CONTAINER"),
         ("docker:-v", "found the container \"-v\", expected the name or the id"),
-        ("docker:debian:12", "found the container \"debian:12\", expected the name or the id"),
-        ("docker:a/b", "an image is not a container"),
+        ("docker:/b", "found the container \"/b\", expected the name or the id"),
+        ("docker:debian:12 x", "found the container \"debian:12 x\", expected the name or the id"),
         ("docker:a b", "found the container \"a b\""),
         ("ssh:", "found no host, expected ssh:[USER@]HOST[:PORT]"),
         ("ssh:@host", "found no user, expected"),

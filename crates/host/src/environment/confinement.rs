@@ -118,6 +118,10 @@ pub struct SandboxRequirements {
     /// Whether the workspace is a clone that is removed later. Only its own repository is guarded, not repositories that
     /// commands create in it.
     pub is_disposable: bool,
+    /// Directories outside of the workspace that commands can read and not change, wherever they are.
+    pub readable: Vec<PathBuf>,
+    /// Whether the environment is a container for this workspace alone, which counts as a sandbox.
+    pub is_contained: bool,
 }
 
 impl Default for SandboxRequirements {
@@ -128,6 +132,8 @@ impl Default for SandboxRequirements {
             keeps_state: false,
             may_reuse_probe: true,
             is_disposable: false,
+            readable: Vec::new(),
+            is_contained: false,
         }
     }
 }
@@ -137,7 +143,7 @@ impl Default for SandboxRequirements {
 pub enum SandboxState {
     /// Turned off by the user.
     Off,
-    /// A sandbox of this level, `full` or `writes`.
+    /// A sandbox of this level, `full` or `writes`, or a `container` for the workspace alone.
     Level(String),
     /// No level could be set up.
     Unavailable {

@@ -63,9 +63,12 @@ fn local_directory_is_checked_up_front() {
     );
     choice.spec = EnvSpec::Docker("box".to_owned());
     assert!(
-        EnvTarget::new(choice, confinement, &process_env).is_ok(),
+        EnvTarget::new(choice.clone(), confinement, &process_env).is_ok(),
         "only the container knows whether it exists"
     );
+    choice.spec = EnvSpec::Image("debian:12".to_owned());
+    let refused = EnvTarget::new(choice, confinement, &process_env).unwrap_err();
+    assert!(refused.message().contains("only tasks start containers from an image"), "{refused:?}");
 }
 
 #[test]

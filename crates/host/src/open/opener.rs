@@ -99,13 +99,20 @@ impl SessionOpener<'_> {
         stored: Option<SessionStorage>,
         surface: Surface<'_>,
     ) -> Result<(StartedSession, EnvSession), Failure> {
-        let Surface { hooks, tools, servers, is_disposable, .. } = surface;
+        let Surface { hooks, tools, servers, is_disposable, readable, is_contained, .. } = surface;
         let (wrap_environment, check_environment) = (surface.wrap_environment, surface.check_environment);
         let id = match &stored {
             Some(stored) => stored.id.clone(),
             None => self.spec.persistence.id.as_ref().map_or_else(SessionId::generate, SessionId::new),
         };
-        let connected = self.connect(is_disposable, surface.interrupted).await?;
+        let required = SandboxRequirements {
+            is_disposable,
+            readable,
+            is_contained,
+            keeps_state: self.spec.persistence.keep && !is_disposable,
+            ..SandboxRequirements::default()
+        };
+        let connected = self.connect(required, surface.interrupted).await?;
         let env_session = match wrap_environment {
             Some(wrap) => connected
                 .wrap_tool_environment(|environment| wrap(environment, &id), Confinement::from(self.spec)),
@@ -128,7 +135,7 @@ impl SessionOpener<'_> {
 
     async fn connect(
         &self,
-        is_disposable: bool,
+        required: SandboxRequirements,
         interrupted: Option<BoxFuture<'_, ()>>,
     ) -> Result<EnvSession, Failure> {
         let spec = self.spec;
@@ -138,9 +145,7 @@ impl SessionOpener<'_> {
             .with_requirements(SandboxRequirements {
                 writes: WriteSwitch::new(spec.policy.mode != Mode::Plan),
                 can_run_outside: self.attendant.is_attended() || spec.policy.wait_approval,
-                keeps_state: spec.persistence.keep && !is_disposable,
-                is_disposable,
-                ..SandboxRequirements::default()
+                ..required
             });
         let Some(interrupted) = interrupted else { return target.connect().await };
         tokio::select! {

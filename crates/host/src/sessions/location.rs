@@ -36,7 +36,7 @@ impl SessionLocation {
         let given = choice.directory.as_deref();
         let directory = match &choice.spec {
             EnvSpec::Local => process_env.directory(given)?.display().to_string(),
-            EnvSpec::Docker(_) | EnvSpec::Ssh(_) => {
+            EnvSpec::Docker(_) | EnvSpec::Image(_) | EnvSpec::Ssh(_) => {
                 given.map(|directory| directory.display().to_string()).unwrap_or_default()
             }
         };

@@ -8,6 +8,8 @@ use pintle_host::env_spec::{EnvSpec, EnvironmentChoice};
 use pintle_host::failure::Failure;
 use pintle_host::{Host, SessionSpec};
 
+use super::clone_containers::shared_host;
+
 /// Directory on this machine.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -19,15 +21,16 @@ pub struct LocalDirectory {
 }
 
 impl LocalDirectory {
-    /// Returns the directory of the settings, or the current directory.
+    /// Returns the directory of the settings, or the current directory. A task whose clones have containers starts from a
+    /// directory on this machine as well.
     ///
     /// # Errors
     ///
-    /// An environment other than this machine, and a directory that does not exist.
+    /// A remote host as environment, and a directory that does not exist.
     pub fn from_settings(spec: &SessionSpec, host: &Host) -> Result<Self, Failure> {
         let choice = EnvironmentChoice::try_from(spec)?;
-        if choice.spec != EnvSpec::Local {
-            return Err(Failure::usage("a task works only with --env local"));
+        if matches!(choice.spec, EnvSpec::Ssh(_)) {
+            return Err(shared_host());
         }
         let path = host.process_env().directory(choice.directory.as_deref())?;
         let environment = Arc::new(host.process_env().local_environment(&path)?);

@@ -99,10 +99,12 @@ impl HostSessionRunner {
         assignment: SessionAssignment,
         cancel: &CancellationToken,
     ) -> Result<WorkResult, Failure> {
-        let (spec, host) = self.workspace_factory.settings_for(&assignment.workspace);
+        let workspace = &assignment.workspace;
+        let (mut spec, host) = self.workspace_factory.settings_for(workspace);
         let Some(run_limit) = run_limit(&assignment.limits) else {
             return Ok(WorkResult::new(WorkEnd::Limit, WorkCost::default()));
         };
+        let is_contained = self.workspace_factory.enter_container(&mut spec, workspace).await?;
         let mut spec = apply_settings(spec, &assignment);
         self.workspace_factory.add_grant(&mut spec)?;
         let sessions = host.sessions().await?;
@@ -110,6 +112,7 @@ impl HostSessionRunner {
         let is_sent = selected.as_ref().is_some_and(|selected| has_message(selected, &assignment.message));
         let mut surface = Surface::new(Arc::new(DenyingAttendant::new(Some(host.process_env().principal()))));
         surface.is_disposable = true;
+        (surface.readable, surface.is_contained) = (workspace.readable.clone(), is_contained);
         let model = Model::choose(&ModelChoice::try_from(&spec)?, host.process_env()).await?;
         let request = OpenRequest {
             remembered: self.workspace_factory.remembered.clone(),

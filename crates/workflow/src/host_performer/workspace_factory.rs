@@ -1,6 +1,7 @@
 //! Environments of a task, each with separate caches and temporary files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_host::env_spec::EnvironmentChoice;
@@ -10,6 +11,7 @@ use pintle_host::policy::grant;
 use pintle_host::sessions::RememberedSettings;
 use pintle_host::{Host, SessionSpec};
 
+use super::clone_containers::{CloneContainers, select_container};
 use crate::session_runner::{OpenWorkspace, WorkError, Workspace, WorkspaceFactory};
 
 /// Opens environments with the settings of a session.
@@ -22,6 +24,8 @@ pub(super) struct HostWorkspaceFactory {
     pub(super) grant: Option<PathBuf>,
     /// Settings that a session remembers.
     pub(super) remembered: RememberedSettings,
+    /// Containers of the clones; `None` on this machine.
+    pub(super) containers: Option<Arc<CloneContainers>>,
 }
 
 impl HostWorkspaceFactory {
@@ -41,11 +45,31 @@ impl HostWorkspaceFactory {
         Ok(())
     }
 
+    /// Selects the container of a workspace in the settings, if the clones have containers. Starts it unless it runs. Returns
+    /// whether there is one.
+    pub(super) async fn enter_container(
+        &self,
+        spec: &mut SessionSpec,
+        workspace: &Workspace,
+    ) -> Result<bool, Failure> {
+        let Some(containers) = &self.containers else { return Ok(false) };
+        select_container(spec, &containers.ensure_running(workspace).await?);
+        Ok(true)
+    }
+
     /// Opens the environment of a workspace.
-    async fn connect(spec: &SessionSpec, host: &Host) -> Result<EnvSession, Failure> {
+    async fn connect(&self, workspace: &Workspace) -> Result<EnvSession, Failure> {
+        let (mut spec, host) = self.settings_for(workspace);
+        let is_contained = self.enter_container(&mut spec, workspace).await?;
+        let spec = &spec;
         let choice = EnvironmentChoice::try_from(spec)?;
         let target = EnvTarget::new(choice, Confinement::from(spec), host.process_env())?;
-        let used = SandboxRequirements { is_disposable: true, ..SandboxRequirements::default() };
+        let used = SandboxRequirements {
+            is_disposable: true,
+            readable: workspace.readable.clone(),
+            is_contained,
+            ..SandboxRequirements::default()
+        };
         let target = target.with_denials(&spec.policy.deny).with_hidden(&spec.policy.hidden);
         target.with_requirements(used).connect().await
     }
@@ -54,9 +78,24 @@ impl HostWorkspaceFactory {
 #[async_trait]
 impl WorkspaceFactory for HostWorkspaceFactory {
     async fn open(&self, workspace: &Workspace) -> Result<OpenWorkspace, WorkError> {
-        let (spec, host) = self.settings_for(workspace);
-        let session = Self::connect(&spec, &host).await.map_err(|failure| work_error(&failure))?;
+        let session = self.connect(workspace).await.map_err(|failure| work_error(&failure))?;
         Ok(OpenWorkspace::new(session.environment(), session))
+    }
+
+    async fn is_lost(&self, workspace: &Workspace) -> bool {
+        match &self.containers {
+            Some(containers) => !containers.is_running(workspace).await,
+            None => false,
+        }
+    }
+
+    async fn end(&self, directory: &Path) -> Result<(), WorkError> {
+        match &self.containers {
+            Some(containers) => {
+                containers.remove_below(directory).await.map_err(|error| WorkError(error.to_string()))
+            }
+            None => Ok(()),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::anchor::{Anchor, AnchorFacts, AnchorReview};
 use crate::command_run::CommandRun;
 use crate::contract::{AnchorPlan, SessionRole};
 use crate::prompts;
-use crate::repository::{RepositoryError, remove_directory};
+use crate::repository::RepositoryError;
 use crate::review_patch::{PatchLimits, shorten_patch};
 use crate::task::WorkLimits;
 
@@ -47,7 +47,7 @@ impl RunningStep<'_> {
         let answer = take_answer(worked, &session, "the reviewer of the anchor gave no answer")?;
         let review = serde_json::from_value::<prompts::ReviewAnswer>(answer)
             .map_err(|error| StepError::Other(format!("cannot parse the reviewer's answer: {error}")))?;
-        remove_directory(self.performer.machine.as_ref(), workspace.directory()).await?;
+        self.performer.remove_workspaces(workspace.directory()).await?;
         Ok(AnchorReview { session, findings: review.findings })
     }
 

@@ -7,7 +7,6 @@ use super::{RunningStep, StepError, control};
 use crate::command_run::{CommandRun, RunComparison, TestStability};
 use crate::control_plan::ControlKind;
 use crate::evidence::ControlTest;
-use crate::repository::remove_directory;
 use crate::session_runner::Workspace;
 
 /// Returns whether runs in one clone differ. A run may have left files that break the next run. Each run then needs a
@@ -96,10 +95,15 @@ impl CleanClone {
         spec: CommandSpec<'_>,
         times: usize,
     ) -> Result<Vec<CommandRun>, StepError> {
-        match self.prepare(running).await? {
-            Some(reason) => Err(StepError::Other(reason)),
-            None => self.open_runner(running).await?.repeat_and_close(spec, times).await,
+        if let Some(reason) = self.prepare(running).await? {
+            return Err(StepError::Other(reason));
         }
+        let is_prepared = running.contract().prepare.is_some();
+        if is_prepared && running.performer.workspace_factory.is_lost(&self.workspace).await {
+            let lost = "the container ended after the clone was prepared, with the packages that it had";
+            return Err(StepError::Other(lost.to_owned()));
+        }
+        self.open_runner(running).await?.repeat_and_close(spec, times).await
     }
 
     /// Runs a command with a control in a file. Returns `None` for a file that cannot have a control. Uses a new clone,
@@ -176,7 +180,7 @@ impl CleanClone {
         running: &RunningStep<'_>,
         result: Result<T, StepError>,
     ) -> Result<T, StepError> {
-        let remove = remove_directory(running.performer.machine.as_ref(), self.workspace.directory());
+        let remove = running.performer.remove_workspaces(self.workspace.directory());
         if result.is_ok() {
             remove.await?;
         } else if running.fence.check().is_ok() {

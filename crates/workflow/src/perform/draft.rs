@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use super::{RepositoryPerformer, StepError, judging, take_answer};
 use crate::contract::{BaseCommit, Contract, ContractDraft, DraftingSession};
 use crate::prompts;
-use crate::repository::{TaskRepository, remove_directory};
+use crate::repository::TaskRepository;
 use crate::session_runner::{SessionAssignment, WorkError};
 use crate::task::WorkLimits;
 
@@ -52,9 +52,10 @@ impl RepositoryPerformer {
         text: &str,
         cancel: &CancellationToken,
     ) -> Result<Contract, StepError> {
+        let machine = self.machine.clone();
+        // Without a reference in the user's repository: a draft takes minutes, and a killed process would leave it.
         let repository =
-            TaskRepository::open(self.machine.clone(), &self.directory, &base.repository, &base.commit)
-                .await?;
+            TaskRepository::open(machine, &self.directory, &base.repository, &base.commit, None).await?;
         let workspace = self.create_workspace("draft").await?;
         repository.clone_to(&workspace.root, repository.base()).await?;
         let mut drafted = DraftingSession::new(format!("{}-draft", self.task));
@@ -90,7 +91,7 @@ impl RepositoryPerformer {
             drafted.notes = draft.as_ref().map(|draft| draft.notes.clone()).unwrap_or_default();
             match draft.and_then(|draft| draft.contract().map_err(|error| error.to_string())) {
                 Ok(contract) => {
-                    remove_directory(self.machine.as_ref(), workspace.directory()).await?;
+                    self.remove_workspaces(workspace.directory()).await?;
                     let contract = contract.with_base(base).with_models(self.draft_models.clone());
                     let mut contract = Contract { drafted: Some(drafted), ..contract };
                     let judges = judging::find_judges(&repository, &contract).await?;

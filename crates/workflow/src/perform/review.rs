@@ -4,7 +4,6 @@ use super::handed_context::ContextScope;
 use super::{RunningStep, StepError, take_answer};
 use crate::contract::SessionRole;
 use crate::prompts::{self, ComparedChange, ReviewAnswer};
-use crate::repository::remove_directory;
 use crate::review_patch::{PatchLimits, shorten_patch};
 use crate::session_runner::Workspace;
 use crate::task::{ComparedCandidate, ReviewFacts, StepOutput, TaskCandidate, WorkLimits};
@@ -34,7 +33,7 @@ impl RunningStep<'_> {
         let answer = take_answer(worked, &session, "the reviewer gave no answer")?;
         let answer = serde_json::from_value::<ReviewAnswer>(answer)
             .map_err(|error| StepError::Other(format!("cannot parse the reviewer's answer: {error}")))?;
-        remove_directory(self.performer.machine.as_ref(), workspace.directory()).await?;
+        self.performer.remove_workspaces(workspace.directory()).await?;
         let reviewed = self.step.candidate.unwrap_or_default();
         Ok(StepOutput::Review(if candidates.len() > 1 {
             compared_facts(session, reviewed, &candidates, answer)

@@ -1,6 +1,7 @@
 //! Tasks on real repositories, with real commands in sandboxes, and sessions that follow a script.
 
 mod cheats;
+mod clones;
 mod controls;
 mod crashes;
 mod handed_context;

@@ -3,13 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pintle_agent::SessionId;
 use pintle_env::{EnvError, ExecutionEnvironment, ExecutionEnvironmentExt as _};
 use pintle_store::Blobs;
 
 use super::{
-    REPOSITORY, RepositoryError, apply_to_index, explain_failure, names, nested_repository_error, raw,
-    remove_directory, untracked_repositories,
+    REPOSITORY, RepositoryError, UserRepository, apply_to_index, explain_failure, names,
+    nested_repository_error, raw, remove_directory, shared_objects, template, untracked_repositories,
 };
 use crate::command_run::BlobReference;
 use crate::diff::{ChangedFile, Diff};
@@ -19,11 +18,11 @@ use crate::repository_index::{IndexPlan, RepositoryIndex, TreeFile};
 /// Maximum size of a candidate's new and changed files, in bytes.
 const MAX_CHANGED_BYTES: u64 = 64 << 20;
 
-/// Depth of the history in clones of candidates.
-const HISTORY: &str = "--depth=50";
-
 /// Reference to the start commit of a task, in its repository.
 const BASE: &str = "refs/pintle/base";
+
+/// Number of digits in the id of a commit with SHA-256.
+const SHA256_DIGITS: usize = 64;
 
 /// Directories that tools and Pintle leave behind, links to such directories, and files in them. They are not part of a change.
 const EXCLUDED: &str =
@@ -51,8 +50,11 @@ pub struct TaskRepository {
 }
 
 impl TaskRepository {
-    /// Opens the repository of a task below `directory`, and fetches its start commit unless it is there. Must not run
-    /// concurrently for the same directory.
+    /// Opens the repository of a task below `directory`, and creates it unless it is there. It reads the objects of the
+    /// user's repository in place. Must not run concurrently for the same directory.
+    ///
+    /// With a `name`, a reference in the user's repository protects the start commit from garbage collection until
+    /// [`UserRepository::remove_snapshot`].
     ///
     /// # Errors
     ///
@@ -62,34 +64,55 @@ impl TaskRepository {
         directory: &Path,
         source: &str,
         base: &str,
+        name: Option<&str>,
     ) -> Result<Self, RepositoryError> {
         let repository = Self { machine, directory: directory.join("git") };
         let machine = &repository.machine;
         let git = repository.git();
-        if machine.file_exists(&repository.directory.join("HEAD")).await? {
+        if machine.file_exists(&repository.directory.join(shared_objects::ALTERNATES)).await? {
             match git.run(&["rev-parse", "--verify", "--quiet", BASE]).await {
                 Ok(found) if found == base => return Ok(repository),
                 Ok(_) | Err(GitError::Failed { .. }) => {}
                 Err(error @ GitError::Run(_)) => return Err(error.into()),
             }
         }
+        let source = Path::new(source);
+        if !machine.file_exists(source).await? {
+            return Err(RepositoryError::Unusable(format!("{} does not exist any more", source.display())));
+        }
+        if let Some(name) = name {
+            UserRepository::keep(machine, source, base, name).await?;
+        }
         // A killed process may have left an incomplete repository with stale locks.
         remove_directory(machine.as_ref(), &repository.directory).await?;
         machine.create_directory(&repository.directory).await?;
-        git.run(&["init", "--quiet", "--bare", "--template="]).await?;
+        let mut init = vec!["init", "--quiet", "--bare", "--template="];
+        init.extend(object_format(base));
+        git.run(&init).await?;
         machine.write(&repository.directory.join("info/exclude"), EXCLUDED.as_bytes()).await?;
-        // The base is fetched last: it marks the repository as complete.
-        git.run(&[
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            "--update-shallow",
-            HISTORY,
-            source,
-            &format!("+{base}:{BASE}"),
-        ])
-        .await?;
+        shared_objects::share(machine, source, &repository.directory).await?;
+        let template = repository.template();
+        template::create(machine.as_ref(), &git, (&repository.directory, &template), base).await?;
+        // The reference is created last: it marks the repository as complete.
+        git.run(&["update-ref", BASE, base]).await?;
         Ok(repository)
+    }
+
+    /// Returns the object directories of the user that the clones of the task below `directory` read.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Files`].
+    pub(crate) async fn object_directories(
+        machine: &dyn ExecutionEnvironment,
+        directory: &Path,
+    ) -> Result<Vec<PathBuf>, RepositoryError> {
+        shared_objects::directories(machine, &directory.join("git")).await
+    }
+
+    /// Returns the directory of the template of working trees, which may not exist.
+    fn template(&self) -> PathBuf {
+        self.directory.with_file_name("template")
     }
 
     fn git(&self) -> RepositoryGit {
@@ -249,28 +272,33 @@ impl TaskRepository {
         Ok(git.run(&["commit-tree", &tree, "-p", commit, "-m", "Change of a task"]).await?)
     }
 
-    /// Creates a new clone of a commit at `root`, with a separate history and fresh time stamps. Removes the previous
-    /// contents.
+    /// Creates a new clone of a commit at `root`, with fresh time stamps. It reads the objects of the user's repository in
+    /// place, and has the objects of the task that belong to the commit. Removes the previous contents.
     ///
     /// # Errors
     ///
     /// [`RepositoryError`].
     pub async fn clone_to(&self, root: &Path, commit: &str) -> Result<(), RepositoryError> {
-        remove_directory(self.machine.as_ref(), root).await?;
-        self.machine.create_directory(root).await?;
-        // A fetch needs a reference to the commit. A unique name avoids locks of other processes.
+        let machine = self.machine.as_ref();
+        remove_directory(machine, root).await?;
+        machine.create_directory(root).await?;
+        let base = self.git().run(&["rev-parse", "--verify", BASE]).await?;
         let commit = self.git().run(&["rev-parse", "--verify", &format!("{commit}^{{commit}}")]).await?;
-        let name = format!("refs/pintle/clones/{}", SessionId::generate());
-        self.git().run(&["update-ref", &name, &commit]).await?;
         // The clone is new, so its settings can be trusted.
-        let git = RepositoryGit::for_task(&self.machine, &root.join(".git")).with_work_tree(root);
-        git.run(&["init", "--quiet", "--template="]).await?;
-        let source = self.directory.display().to_string();
-        git.run(&["fetch", "--quiet", "--no-tags", "--update-shallow", &source, &name]).await?;
+        let directory = root.join(".git");
+        let git = RepositoryGit::for_task(&self.machine, &directory).with_work_tree(root);
+        let mut init = vec!["init", "--quiet", "--template="];
+        init.extend(object_format(&base));
+        git.run(&init).await?;
+        shared_objects::share_same(machine, &self.directory, &directory).await?;
+        if commit != base {
+            let pack = directory.join("objects/pack/pack").display().to_string();
+            let wanted = format!("{commit}\n^{base}\n");
+            self.git().bytes(&["pack-objects", "--quiet", "--revs", &pack], Some(wanted.as_bytes())).await?;
+        }
         git.run(&["update-ref", "--no-deref", "HEAD", &commit]).await?;
-        git.run(&["read-tree", "HEAD"]).await?;
-        git.run(&["checkout-index", "--all", "--force", "--quiet"]).await?;
-        self.machine.write(&root.join(".git/info/exclude"), EXCLUDED.as_bytes()).await?;
+        template::fill(machine, &git, (&self.template(), root), (&base, &commit)).await?;
+        machine.write(&root.join(".git/info/exclude"), EXCLUDED.as_bytes()).await?;
         Ok(())
     }
 
@@ -399,6 +427,11 @@ impl TaskRepository {
         }
         Ok(())
     }
+}
+
+/// Returns the option of `git init` for a repository with a commit like this one. Older versions of git do not have it.
+fn object_format(commit: &str) -> Option<&'static str> {
+    (commit.len() == SHA256_DIGITS).then_some("--object-format=sha256")
 }
 
 /// Returns the submodules in output of `git ls-tree -r -z`.

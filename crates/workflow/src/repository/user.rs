@@ -101,8 +101,28 @@ impl UserRepository {
         Ok(WorkingTreeSnapshot { commit, left_out })
     }
 
-    /// Removes the reference to a [snapshot](Self::snapshot) from the repository at `root`, so that git can remove the
-    /// commit once no branch contains it. A missing reference or repository is not an error.
+    /// Protects a commit of the repository at `root` from garbage collection until
+    /// [`remove_snapshot`](Self::remove_snapshot). A repository that this user cannot write to remains unprotected.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`] if git cannot be run.
+    pub(super) async fn keep(
+        machine: &Arc<dyn ExecutionEnvironment>,
+        root: &Path,
+        commit: &str,
+        name: &str,
+    ) -> Result<(), RepositoryError> {
+        let git = RepositoryGit::for_user(machine, root);
+        match git.run(&["update-ref", &snapshot_reference(name), commit]).await {
+            // A missing commit is reported by the next use.
+            Ok(_) | Err(GitError::Failed { .. }) => Ok(()),
+            Err(error @ GitError::Run(_)) => Err(error.into()),
+        }
+    }
+
+    /// Removes the reference to the start commit of a task from the repository at `root`, so that git can remove the commit
+    /// once no branch contains it. A missing reference or repository is not an error.
     ///
     /// # Errors
     ///
@@ -180,7 +200,7 @@ impl UserRepository {
     }
 }
 
-/// Returns the reference that protects a snapshot.
+/// Returns the reference that protects the start commit of a task.
 fn snapshot_reference(name: &str) -> String {
     format!("refs/pintle/tasks/{name}")
 }

@@ -98,7 +98,7 @@ fn a_worker_keeps_tasks_going_that_no_process_has() {
     for (flags, expected) in [
         (&["x"][..], "takes no prompt"),
         (&["--continue"], "takes no --continue"),
-        (&["--env", "docker:y"], "works only with --env local"),
+        (&["--env", "ssh:y"], "works only with --env local or --env docker:IMAGE"),
         (&["--max-tasks", "0"], "0"),
         #[cfg(feature = "restate")]
         (&["--listen", "127.0.0.1:0", "--identity-key", "x"], "`x` is no identity key of an engine"),

@@ -331,6 +331,20 @@ async fn kill_all_reaches_into_the_namespace() {
     drop(process);
 }
 
+/// Programs cannot tell by a variable that they are judged.
+#[tokio::test]
+async fn programs_have_no_variable_of_the_environment() {
+    let harness = Harness::new();
+    let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
+    for environment in [environment.clone(), environment.starting_ahead(true)] {
+        for _ in 0..2 {
+            let result = run(&environment, "env | grep -c PINTLE_COMMAND_TAG").await;
+            assert_eq!(result.stdout.to_text_lossy().unwrap(), "0\n");
+        }
+        environment.cleanup().await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn the_network_of_the_host_is_shared_if_allowed() {
     use std::os::{linux::net::SocketAddrExt, unix::net::SocketAddr};

@@ -63,6 +63,7 @@ pub(super) async fn build_sandboxed(
         .with_caches(caches, temporary.path().join("copies-of-caches"), &requirements.writes)
         .with_writable_while(&workspace, &requirements.writes)
         .leavable(requirements.can_run_outside);
+    sandbox = requirements.readable.iter().fold(sandbox, SandboxedEnvironment::with_readable);
     let mut policy = files.policy.clone();
     policy.sandbox_holds_commands = true;
     policy.temporary = Some(temporary.path().to_path_buf());

@@ -158,13 +158,14 @@ impl WorkspaceFactory for SandboxedWorkspaces {
             own.as_ref().map_or_else(|| workspace.directory().join("tmp"), |own| own.path().to_owned());
         let environment: Arc<dyn ExecutionEnvironment> = match level {
             None => Arc::new(local),
-            Some(level) => Arc::new(
-                SandboxedEnvironment::new(local)
+            Some(level) => {
+                let sandbox = SandboxedEnvironment::new(local)
                     .with_level(*level)
                     .with_support(support.clone())
                     .with_writable(&workspace.root)
-                    .with_temporary(temporary),
-            ),
+                    .with_temporary(temporary);
+                Arc::new(workspace.readable.iter().fold(sandbox, SandboxedEnvironment::with_readable))
+            }
         };
         environment.initialize().await.map_err(|error| wrong(&error))?;
         Ok(OpenWorkspace::new(environment, own))
