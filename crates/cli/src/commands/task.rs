@@ -1,11 +1,13 @@
 //! `pintle task`: tasks that end with evidence.
 
+mod add;
 mod apply;
 mod draft;
 #[cfg(feature = "restate")]
 pub(super) mod engine;
 mod gate_prompt;
 mod logs;
+mod new_task;
 mod progress;
 mod run;
 mod show;
@@ -34,6 +36,7 @@ use crate::exit::Exit;
 pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     match args.command {
         TaskCommand::Run(args) => box_future(|| run::run(*args, process_env)).await,
+        TaskCommand::Add(args) => box_future(|| add::add(*args, process_env)).await,
         TaskCommand::List(args) => box_future(|| list(&args, process_env)).await,
         TaskCommand::Show(args) => box_future(|| show::show(&args, process_env)).await,
         TaskCommand::Report(args) => box_future(|| report(&args, process_env)).await,
@@ -103,11 +106,12 @@ async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Fa
     for summary in summaries(&sessions).await? {
         let id = &summary.id;
         // One that cannot be read is not hidden.
+        let runs = sessions.is_live(id).await;
         let (state, damage) = match read_intact_task(sessions.store(), id).await {
+            Ok(IntactTask { inputs, damage: None, .. }) if inputs.is_empty() && !runs => ("queued", None),
             Ok(IntactTask { task, damage, .. }) => (task.state(), damage),
             Err(_) => ("cannot be read", None),
         };
-        let runs = sessions.is_live(id).await;
         let running = if runs { ", running" } else { "" };
         let damaged = if damage.is_some() { ", damaged" } else { "" };
         text.push_str(&format!("{id}  {state}{running}{damaged}  {}\n", sanitize(&summary.title)));

@@ -56,6 +56,21 @@ fn a_file_says_what_is_proved_and_how() {
 }
 
 #[test]
+fn a_line_of_json_is_a_contract() {
+    let line = serde_json::to_string(&Contract::parse(WHOLE).unwrap()).unwrap();
+    assert_eq!(Contract::parse_json(&line).unwrap(), Contract::parse(WHOLE).unwrap());
+    assert_eq!(Contract::parse_json("{\"goal\": \"Do it.\"}").unwrap(), Contract::new("Do it."));
+    for (line, expected) in [
+        ("{\"goal\": 1}", "at column 10"),
+        ("{\"goals\": \"a\"}", "unknown field `goals`"),
+        ("{\"goal\": \" \"}", "goal: expected a text"),
+    ] {
+        let problem = Contract::parse_json(line).unwrap_err().to_string();
+        assert!(problem.contains(expected) && !problem.contains("line 1"), "{line}: {problem}");
+    }
+}
+
+#[test]
 fn everything_that_is_wrong_is_said_at_once() {
     let problems = |text: &str| match Contract::parse(text).unwrap_err() {
         ContractError::Wrong(problems) => problems.join("\n"),

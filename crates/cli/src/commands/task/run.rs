@@ -26,6 +26,8 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use self::task_opener::{TaskOpener, TaskSource, select_source};
+#[cfg(feature = "restate")]
+use super::new_task::{self, TaskStart};
 use super::{gate_prompt, progress};
 use crate::arguments::{OutputFormat, RunArgs, RunTaskArgs};
 use crate::exit::Exit;
@@ -99,18 +101,19 @@ async fn hand_over(
         Some(prefix) => super::find(&sessions, prefix).await?,
         None => {
             let id = SessionId::generate();
-            let given = task_opener::read_contract(args)?.ok_or_else(|| {
+            let given = new_task::read_contract(&args.terms, &args.run.prompt)?;
+            let mut contract = given.ok_or_else(|| {
                 Failure::usage("a task that is handed over needs `--check COMMAND` or `--contract FILE`")
             })?;
-            let base = task_opener::resolve_base(Some(&given), args, directory, &id).await?;
-            let mut contract = given.with_base(base);
-            // The flags of the worker apply to the rest.
-            for plan in contract.candidates.iter_mut().filter(|plan| plan.model.is_none()) {
-                plan.model.clone_from(&args.run.model.model);
+            if contract.base.is_none() {
+                let start = TaskStart::find(directory, args.terms.changes).await?;
+                contract.base = Some(start.resolve(&id).await?);
             }
+            // The flags of the worker apply to the rest.
+            new_task::set_default_model(&mut contract, args.run.model.model.as_ref());
             let created = LocalTaskHost::create(sessions.store(), id.clone(), contract).await;
             if created.is_err() {
-                task_opener::remove_snapshot(directory, &id).await;
+                new_task::remove_snapshot(directory, &id).await;
             }
             created.map_err(|error| super::host_failure(&error, &id))?;
             id
@@ -120,11 +123,25 @@ async fn hand_over(
     if args.run.output != OutputFormat::Text {
         console::print(&identity_line(&id)?).await?;
     }
-    let handed_over = super::engine::hand_over(url, &id).await;
-    if handed_over.is_err() && args.task.is_none() {
+    if args.task.is_some() {
+        return super::engine::hand_over(url, &id).await;
+    }
+    submit(url, &sessions, &id, process_env).await
+}
+
+/// Hands over a new task to the engine, and cancels it if the engine refuses it.
+#[cfg(feature = "restate")]
+pub(super) async fn submit(
+    url: &str,
+    sessions: &Sessions,
+    id: &SessionId,
+    process_env: &ProcessEnv,
+) -> Result<Exit, Failure> {
+    let handed_over = super::engine::hand_over(url, id).await;
+    if handed_over.is_err() {
         // The engine may have the task although its answer is missing. It then finds the task ended.
         let ended =
-            super::signals::cancel_unstarted(&sessions, &id, "Restate refused the task", process_env).await;
+            super::signals::cancel_unstarted(sessions, id, "Restate refused the task", process_env).await;
         if let Err(failure) = ended {
             console::notice(&format!("task {id} cannot be ended: {}", failure.message()));
         }

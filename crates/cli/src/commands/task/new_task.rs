@@ -1,0 +1,96 @@
+//! New tasks: their contracts, and the state of the repository from which they start.
+
+use std::sync::Arc;
+
+use pintle_agent::SessionId;
+use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env;
+use pintle_tui::console;
+use pintle_workflow::LocalDirectory;
+use pintle_workflow::contract::{BaseCommit, CandidatePlan, Contract, TaskCheck};
+use pintle_workflow::repository::UserRepository;
+
+use super::contract_failure;
+use crate::arguments::{ContractArgs, PromptArgs};
+use crate::input::prompt_source;
+
+/// Returns the contract of the flags; `None` if they have a goal alone.
+pub(super) fn read_contract(terms: &ContractArgs, prompt: &PromptArgs) -> Result<Option<Contract>, Failure> {
+    if let Some(path) = &terms.contract {
+        let text = process_env::read_text("contract", path)?;
+        let contract = Contract::parse(&text);
+        return contract.map(Some).map_err(|error| contract_failure(&error, Some(path.as_path())));
+    }
+    if terms.check.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(apply_terms(Contract::new(prompt_source::read(prompt)?), terms)))
+}
+
+/// Sets the checks and candidates of the flags, unless the contract has its own.
+pub(super) fn apply_terms(mut contract: Contract, terms: &ContractArgs) -> Contract {
+    if contract.checks.is_empty() {
+        let numbered = terms.check.iter().enumerate();
+        let checks = numbered.map(|(index, command)| TaskCheck::new(format!("check {}", index + 1), command));
+        contract.checks = checks.collect();
+    }
+    if contract.candidates == [CandidatePlan::default()] {
+        contract.candidates = candidate_plans(terms);
+    }
+    contract
+}
+
+pub(super) fn candidate_plans(terms: &ContractArgs) -> Vec<CandidatePlan> {
+    vec![CandidatePlan::default(); usize::from(terms.candidates.unwrap_or(1))]
+}
+
+/// Sets the model of the candidates that have none.
+pub(super) fn set_default_model(contract: &mut Contract, model: Option<&String>) {
+    for plan in contract.candidates.iter_mut().filter(|plan| plan.model.is_none()) {
+        plan.model = model.cloned();
+    }
+}
+
+/// Repository of the user, and the state in which new tasks start.
+pub(super) struct TaskStart {
+    repository: UserRepository,
+    includes_changes: bool,
+}
+
+impl TaskStart {
+    /// Finds the repository of a directory. Reports local changes that tasks start without.
+    pub(super) async fn find(directory: &LocalDirectory, includes_changes: bool) -> Result<Self, Failure> {
+        let repository = UserRepository::find(Arc::clone(&directory.environment), &directory.path).await;
+        let repository = repository.map_err(|error| Failure::usage(error.to_string()))?;
+        if repository.changed > 0 && !includes_changes {
+            console::notice(&format!(
+                "the task starts without {}; `--changes` includes them",
+                pintle_tui::render::plural(repository.changed as u64, "local change")
+            ));
+        }
+        Ok(Self { repository, includes_changes })
+    }
+
+    /// Returns the state from which a task starts. Local changes become a commit with a reference for the task.
+    pub(super) async fn resolve(&self, id: &SessionId) -> Result<BaseCommit, Failure> {
+        let found = &self.repository;
+        let commit = if self.includes_changes && found.changed > 0 {
+            let snapshot = found.snapshot(id.as_str()).await.or_failed("the local changes cannot be read")?;
+            if !snapshot.left_out.is_empty() {
+                console::notice(&format!(
+                    "the task starts without the files of the repositories in {}: git adds no files of another repository",
+                    snapshot.left_out.join(", ")
+                ));
+            }
+            snapshot.commit
+        } else {
+            found.head.clone()
+        };
+        Ok(BaseCommit::new(found.root.display().to_string(), commit))
+    }
+}
+
+/// Removes the snapshot of the local changes, which no task uses. A reference that stays is no reason for another failure.
+pub(super) async fn remove_snapshot(directory: &LocalDirectory, id: &SessionId) {
+    let _ = UserRepository::remove_snapshot(&directory.environment, &directory.path, id.as_str()).await;
+}
