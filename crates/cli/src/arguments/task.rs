@@ -226,21 +226,30 @@ pub(crate) struct CancelTaskArgs {
 
 /// `pintle task apply`.
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("target").required(true).args(["branch", "patch", "files"]))]
+#[command(group = clap::ArgGroup::new("target").required(true).multiple(true).args(["branch", "push", "patch", "files"]))]
 pub(crate) struct ApplyTaskArgs {
     #[command(flatten)]
     pub(crate) task: TaskArg,
-    /// Commit the change to this new branch
+    /// Commit the change to this new branch [default with --push: pintle/ID]
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) branch: Option<String>,
     /// Create a git worktree for the branch in this directory
     #[arg(long, value_name = "DIR", requires = "branch")]
     pub(crate) worktree: Option<PathBuf>,
-    /// Print the change as a patch
+    /// Push the branch with `git push`
     #[arg(long)]
+    pub(crate) push: bool,
+    /// Open a pull request for the pushed branch with the GitHub CLI `gh`
+    #[arg(long, requires = "push")]
+    pub(crate) pr: bool,
+    /// Remote to push to [default: the only one, or origin]
+    #[arg(long, value_name = "NAME", requires = "push", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) remote: Option<String>,
+    /// Print the change as a patch
+    #[arg(long, conflicts_with_all = ["branch", "push", "files"])]
     pub(crate) patch: bool,
     /// Apply the change to the files of the working tree
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["branch", "push"])]
     pub(crate) files: bool,
     /// Number of the candidate [default: the one that reached the goal]
     #[arg(long, value_name = "N")]

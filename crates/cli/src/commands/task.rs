@@ -9,6 +9,7 @@ mod gate_prompt;
 mod logs;
 mod new_task;
 mod progress;
+mod push;
 mod run;
 mod show;
 mod signals;
@@ -135,12 +136,12 @@ async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit,
     let sessions = Sessions::open(process_env).await?;
     let id = find(&sessions, &args.task.id).await?;
     let IntactTask { task, inputs, damage, .. } = read_intact(&sessions, &id).await?;
-    let report = TaskReport::from_task(&task).with_damage(damage.as_ref());
+    let report = TaskReport::from_task(&task).with_damage(damage.as_ref()).with_id(&id).with_inputs(&inputs);
     let text = match args.output {
         TaskReportFormat::Markdown => report.to_markdown(),
         TaskReportFormat::Html => report.to_html(&apply::read_diffs(&sessions, &id, &task).await?, &inputs),
         TaskReportFormat::Json => {
-            let text = report.with_id(&id).to_json().or_failed("the report cannot be written as JSON")?;
+            let text = report.to_json().or_failed("the report cannot be written as JSON")?;
             format!("{text}\n")
         }
         TaskReportFormat::Prediction => {

@@ -225,7 +225,7 @@ fn lane_name(candidate: Option<usize>) -> String {
     candidate.map_or("task".to_owned(), |candidate| format!("candidate {candidate}"))
 }
 
-fn format_duration(millis: u64) -> String {
+pub(super) fn format_duration(millis: u64) -> String {
     let tenths = millis / 100;
     format!("{} min {}.{} s", tenths / 600, tenths % 600 / 10, tenths % 10)
 }

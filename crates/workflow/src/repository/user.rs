@@ -8,6 +8,9 @@ use pintle_env::{ExecutionEnvironment, ExecutionEnvironmentExt as _};
 use super::{RepositoryError, apply_to_index, explain_failure, untracked_repositories};
 use crate::git::{GitError, RepositoryGit};
 
+/// References to snapshots in the repository of the user.
+const SNAPSHOTS: &str = "refs/pintle/tasks";
+
 /// A repository of the user.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -101,6 +104,23 @@ impl UserRepository {
         Ok(WorkingTreeSnapshot { commit, left_out })
     }
 
+    /// Returns the names of the [snapshots](Self::snapshot) that a repository has. A missing repository has none.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`].
+    pub async fn list_snapshots(
+        machine: &Arc<dyn ExecutionEnvironment>,
+        root: &Path,
+    ) -> Result<Vec<String>, RepositoryError> {
+        if !machine.file_exists(root).await? {
+            return Ok(Vec::new());
+        }
+        let git = RepositoryGit::for_user(machine, root);
+        let names = git.run(&["for-each-ref", "--format=%(refname:lstrip=3)", SNAPSHOTS]).await?;
+        Ok(names.lines().map(str::to_owned).collect())
+    }
+
     /// Removes the reference to a [snapshot](Self::snapshot) from the repository at `root`, so that git can remove the
     /// commit once no branch contains it. A missing reference or repository is not an error.
     ///
@@ -120,8 +140,28 @@ impl UserRepository {
         Ok(())
     }
 
+    /// Returns the names of its remotes.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`].
+    pub async fn remotes(&self) -> Result<Vec<String>, RepositoryError> {
+        let names = RepositoryGit::for_user(&self.machine, &self.root).run(&["remote"]).await?;
+        Ok(names.lines().map(str::to_owned).collect())
+    }
+
+    /// Returns the number of tracked files with uncommitted changes.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`].
+    pub async fn count_modified(&self) -> Result<usize, RepositoryError> {
+        let git = RepositoryGit::for_user(&self.machine, &self.root);
+        Ok(git.run(&["status", "--porcelain", "--untracked-files=no"]).await?.lines().count())
+    }
+
     /// Creates a branch with one commit: a patch on top of a commit. The working tree and its index do not change. Returns
-    /// the commit.
+    /// the commit. A branch that already has these contents on top of the commit is left unchanged.
     ///
     /// # Errors
     ///
@@ -147,11 +187,19 @@ impl UserRepository {
         git.run(&["read-tree", base]).await?;
         apply_to_index(&git, patch).await?;
         let tree = git.run(&["write-tree"]).await?;
+        let reference = format!("refs/heads/{branch}");
+        let (its_tree, its_parent) = (format!("{reference}^{{tree}}"), format!("{reference}^"));
+        if let Ok(found) = git.run(&["rev-parse", &its_tree, &its_parent, &reference]).await
+            && let [found_tree, parent, commit] = found.lines().collect::<Vec<_>>().as_slice()
+            && (*found_tree, *parent) == (tree.as_str(), base)
+        {
+            return Ok((*commit).to_owned());
+        }
         let commit = git.bytes(&["commit-tree", &tree, "-p", base], Some(message.as_bytes())).await?;
         let commit = String::from_utf8_lossy(&commit).trim().to_owned();
         // Zeros require that the branch does not exist.
         let none = "0".repeat(commit.len());
-        git.run(&["update-ref", &format!("refs/heads/{branch}"), &commit, &none]).await?;
+        git.run(&["update-ref", &reference, &commit, &none]).await?;
         Ok(commit)
     }
 
@@ -182,7 +230,7 @@ impl UserRepository {
 
 /// Returns the reference that protects a snapshot.
 fn snapshot_reference(name: &str) -> String {
-    format!("refs/pintle/tasks/{name}")
+    format!("{SNAPSHOTS}/{name}")
 }
 
 fn scratch() -> Result<tempfile::TempDir, RepositoryError> {

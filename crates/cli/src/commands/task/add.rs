@@ -38,6 +38,7 @@ pub(super) async fn add(args: AddTaskArgs, process_env: &ProcessEnv) -> Result<E
     };
     let sessions = Sessions::open(process_env).await?;
     let start = TaskStart::find(&directory, args.terms.changes).await?;
+    new_task::remove_leftovers(&directory, &sessions, process_env).await;
     let queue = TaskQueue { args: &args, sessions: &sessions, directory: &directory, start: &start };
     let (count, mut rows, mut failed) = (contracts.len(), Vec::new(), None);
     for contract in contracts {

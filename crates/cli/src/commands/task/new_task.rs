@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use pintle_agent::SessionId;
 use pintle_host::failure::{Failure, OrFailure as _};
-use pintle_host::process_env;
+use pintle_host::process_env::{self, ProcessEnv};
+use pintle_host::sessions::Sessions;
 use pintle_tui::console;
-use pintle_workflow::LocalDirectory;
 use pintle_workflow::contract::{BaseCommit, CandidatePlan, Contract, TaskCheck};
 use pintle_workflow::repository::UserRepository;
+use pintle_workflow::{LocalDirectory, read_task};
 
-use super::contract_failure;
+use super::{contract_failure, signals};
 use crate::arguments::{ContractArgs, PromptArgs};
 use crate::input::prompt_source;
 
@@ -87,6 +88,24 @@ impl TaskStart {
             found.head.clone()
         };
         Ok(BaseCommit::new(found.root.display().to_string(), commit))
+    }
+}
+
+/// Removes the references and files of tasks that have ended without their removal: their process died, or a server ended them.
+/// Files that stay are no reason for a failure.
+pub(super) async fn remove_leftovers(
+    directory: &LocalDirectory,
+    sessions: &Sessions,
+    process_env: &ProcessEnv,
+) {
+    let machine = &directory.environment;
+    let names = UserRepository::list_snapshots(machine, &directory.path).await.unwrap_or_default();
+    for id in names.into_iter().map(SessionId::new) {
+        if let Ok(task) = read_task(sessions.store(), &id).await
+            && task.outcome().is_some()
+        {
+            let _ = signals::remove_files(machine, &id, task.contract(), process_env).await;
+        }
     }
 }
 

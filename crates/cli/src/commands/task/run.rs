@@ -20,7 +20,7 @@ use pintle_workflow::LocalDirectory;
 use pintle_workflow::evidence::Baseline;
 use pintle_workflow::report::TaskReport;
 use pintle_workflow::task::{StepOutput, Task, TaskInput, TaskOutcome};
-use pintle_workflow::{HostPerformerFactory, LocalTaskHost, Performer, TaskHostError};
+use pintle_workflow::{HostPerformerFactory, IntactTask, LocalTaskHost, Performer, TaskHostError};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
@@ -283,8 +283,8 @@ async fn report_end(
     outcome: &TaskOutcome,
     format: OutputFormat,
 ) -> Result<Exit, Failure> {
-    let task = super::read(sessions, id).await?;
-    let report = TaskReport::from_task(&task).with_id(id);
+    let IntactTask { task, inputs, .. } = super::read_intact(sessions, id).await?;
+    let report = TaskReport::from_task(&task).with_id(id).with_inputs(&inputs);
     let text = match format {
         OutputFormat::Text => format!("\n{}", report.to_markdown()),
         OutputFormat::Json | OutputFormat::StreamJson => json_line(&report)?,

@@ -67,7 +67,7 @@ fn read_directory<'a>(
         let format = match name.extension().and_then(|extension| extension.to_str()) {
             Some("md") => ContractFormat::Goal,
             Some("toml") => ContractFormat::Toml,
-            _ => continue,
+            Some(_) | None => continue,
         };
         let path = directory.join(name);
         let text = read_text("file of a task", &path)?;

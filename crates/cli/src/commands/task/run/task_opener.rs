@@ -30,9 +30,12 @@ impl TaskOpener<'_> {
     /// Opens a recorded task, or creates a new one.
     pub(super) async fn open(&self, source: TaskSource) -> Result<LocalTaskHost, Failure> {
         let is_new = !matches!(source, TaskSource::Task(_));
+        let Self { performer_factory, process_env, .. } = *self;
+        new_task::remove_leftovers(performer_factory.directory(), performer_factory.sessions(), process_env)
+            .await;
         let opened = self.open_host(source).await;
         if is_new && opened.is_err() {
-            new_task::remove_snapshot(self.performer_factory.directory(), self.id).await;
+            new_task::remove_snapshot(performer_factory.directory(), self.id).await;
         }
         opened
     }
