@@ -84,6 +84,12 @@ impl Contract {
             self.base.as_ref().is_none_or(is_base),
             "base: expected a repository, and the full id of a commit",
         );
+        let is_below = |directory: &String| directory.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        let directory = self.base.as_ref().and_then(|base| base.directory.as_ref());
+        expect(
+            directory.is_none_or(is_below),
+            "base.directory: expected a path below the root of the repository",
+        );
         let count = self.candidates.len();
         expect((1..=MAX_CANDIDATES).contains(&count), "candidate: expected 1 to 16");
         expect((1..=5).contains(&self.attempts), "attempts: expected 1 to 5");

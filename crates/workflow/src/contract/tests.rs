@@ -176,6 +176,33 @@ fn files_that_judge_are_protected() {
     }
 }
 
+#[test]
+fn patterns_are_relative_to_the_directory_of_the_task() {
+    let scope = TaskScope {
+        paths: vec!["src/".to_owned(), "*.md".to_owned()],
+        unprotected: vec!["tests/data/".to_owned()],
+        ..TaskScope::default()
+    };
+    let rules = PathRules::in_directory(&scope, "apps/a[1]").unwrap();
+    for (path, in_scope, protected) in [
+        ("apps/a[1]/src/main.rs", true, false),
+        ("apps/a[1]/notes.md", true, false),
+        ("src/main.rs", false, false),
+        ("apps/a1/src/main.rs", false, false),
+        ("apps/a[1]/tests/data/x.json", false, false),
+        ("tests/data/x.json", false, true),
+        ("apps/a[1]/tests/b.rs", false, true),
+    ] {
+        assert_eq!((rules.is_in_scope(path), rules.is_protected(path)), (in_scope, protected), "{path}");
+    }
+    let base = |directory: &str| BaseCommit::new("/r", "1a".repeat(20)).with_directory(directory);
+    for (directory, is_right) in [("", true), ("a/b", true), ("/a", false), ("a/../b", false), ("a/", false)]
+    {
+        let contract = Contract::new("Do it.").with_base(base(directory));
+        assert_eq!(contract.check().is_ok(), is_right, "{directory}");
+    }
+}
+
 /// A tool that reads a protected file reads one of these instead, or besides.
 #[test]
 fn files_read_instead_of_protected_ones_are_protected() {

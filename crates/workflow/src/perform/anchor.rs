@@ -97,7 +97,7 @@ impl RunningStep<'_> {
         message: String,
         limits: WorkLimits,
     ) -> Result<AnchorFacts, StepError> {
-        let workspace = self.performer.create_workspace(session.name()).await?;
+        let workspace = self.create_workspace(session.name()).await?;
         self.ensure_clone(&workspace, base, None).await?;
         let plan = CandidatePlan::default();
         let mut assignment = self.create_assignment(&workspace, message, &plan, limits);

@@ -25,7 +25,7 @@ impl RunningStep<'_> {
         };
         let commit = self.repository.commit_patch(self.repository.base(), &patch).await?;
         let name = format!("anchor-review-{}", self.step.attempt);
-        let workspace = self.performer.create_workspace(&name).await?;
+        let workspace = self.create_workspace(&name).await?;
         self.ensure_clone(&workspace, &commit, None).await?;
         let output = match facts.runs.last() {
             Some(run) => run.last_lines(self.performer.blobs.as_ref()).await?,

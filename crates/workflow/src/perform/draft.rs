@@ -55,7 +55,9 @@ impl RepositoryPerformer {
         let repository =
             TaskRepository::open(self.machine.clone(), &self.directory, &base.repository, &base.commit)
                 .await?;
-        let workspace = self.create_workspace("draft").await?;
+        let directory = base.directory.clone().unwrap_or_default();
+        let repository = repository.in_directory(&directory).await?;
+        let workspace = self.create_workspace("draft").await?.in_directory(&directory);
         repository.clone_to(&workspace.root, repository.base()).await?;
         let mut drafted =
             DraftingSession { session: format!("{}-draft", self.task), spent: WorkCost::default() };

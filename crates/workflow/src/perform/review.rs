@@ -15,7 +15,7 @@ impl RunningStep<'_> {
     /// Runs a separate session that reviews changes with their evidence. With several candidates, it compares all of them.
     pub(super) async fn review(&mut self, limits: WorkLimits) -> Result<StepOutput, StepError> {
         let candidates = self.task.ranked_candidates();
-        let workspace = self.performer.create_workspace(&self.step.to_string()).await?;
+        let workspace = self.create_workspace(&self.step.to_string()).await?;
         let (message, schema) = if candidates.len() > 1 {
             let message = self.prepare_comparison(&workspace, &candidates).await?;
             (message, prompts::comparison_schema())
@@ -62,7 +62,7 @@ impl RunningStep<'_> {
         self.ensure_clone(workspace, &self.commit_anchor().await?, None).await?;
         let (machine, limits) =
             (self.performer.machine.as_ref(), PatchLimits::CHANGE.share(candidates.len()));
-        let directory = workspace.root.join(PATCHES);
+        let directory = workspace.working_directory().join(PATCHES);
         machine.create_directory(&directory).await?;
         let mut changes = Vec::new();
         for candidate in candidates.iter().copied() {

@@ -44,11 +44,11 @@ impl RunningStep<'_> {
     ) -> Result<(String, SessionAssignment), StepError> {
         let start = self.commit_anchor().await?;
         let index = self.step.candidate.unwrap_or_default();
-        let workspace = self.performer.create_workspace(&format!("candidates/{index}")).await?;
+        let workspace = self.create_workspace(&format!("candidates/{index}")).await?;
         let before = self.candidate().and_then(newest_diff).map(|diff| diff.patch.clone());
         self.ensure_clone(&workspace, &start, before.as_ref()).await?;
         let plan = self.contract().candidates.get(index).cloned().unwrap_or_default();
-        let feedback = self.add_outputs(&workspace.root, feedback).await?;
+        let feedback = self.add_outputs(&workspace.working_directory(), feedback).await?;
         let feedback = feedback.as_deref();
         let number = self.step.attempt;
         let message = match self.candidate().is_some_and(TaskCandidate::has_worked) {

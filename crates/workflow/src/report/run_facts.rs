@@ -64,7 +64,11 @@ impl TaskReport<'_> {
         }
         if let Some(base) = self.contract.base.as_ref().filter(|_| self.id.is_some()) {
             let line = ReportItem::default().text("Base: commit ").code(&base.commit).text(" of ");
-            lines.push(line.code(&base.repository));
+            let line = line.code(&base.repository);
+            lines.push(match &base.directory {
+                Some(directory) => line.text(", in ").code(directory),
+                None => line,
+            });
         }
         if let Some(run) = &self.run {
             let word = if self.outcome.is_some() { "ended" } else { "last step" };

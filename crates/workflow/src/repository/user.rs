@@ -24,6 +24,8 @@ pub struct UserRepository {
     pub branch: Option<String>,
     /// Number of files with uncommitted changes and of untracked files.
     pub changed: usize,
+    /// Directory in which it was found, below the root, with `/` and without a final one. Empty for the root.
+    pub directory: String,
 }
 
 /// Commit of a working tree with its local changes.
@@ -61,6 +63,7 @@ impl UserRepository {
         };
         let root = git.run(&["rev-parse", "--show-toplevel"]).await;
         let root = root.map_err(|error| explain_failure(error, outside))?;
+        let prefix = git.run(&["rev-parse", "--show-prefix"]).await?;
         let git = RepositoryGit::for_user(&machine, Path::new(&root));
         let empty = |_: &GitError| {
             RepositoryError::Unusable(format!("{root} has no commit yet; expected one to start from"))
@@ -70,7 +73,8 @@ impl UserRepository {
         let branch = git.run(&["symbolic-ref", "--quiet", "--short", "HEAD"]).await.ok();
         let status = git.run(&["status", "--porcelain", "--untracked-files=normal"]).await?;
         let changed = status.lines().count();
-        Ok(Self { machine, root: PathBuf::from(root), head, branch, changed })
+        let directory = prefix.trim_end_matches('/').to_owned();
+        Ok(Self { machine, root: PathBuf::from(root), head, branch, changed, directory })
     }
 
     /// Creates a commit of the current working tree, whose parent is the checked-out commit. Neither the working tree nor
@@ -138,6 +142,20 @@ impl UserRepository {
                 .await?;
         }
         Ok(())
+    }
+
+    /// Returns whether a commit has this directory. Every commit has the root.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`] if git cannot be run.
+    pub async fn has_directory(&self, commit: &str, directory: &str) -> Result<bool, RepositoryError> {
+        let git = RepositoryGit::for_user(&self.machine, &self.root);
+        match git.run(&["cat-file", "-t", &format!("{commit}:{directory}")]).await {
+            Ok(kind) => Ok(kind == "tree"),
+            Err(GitError::Failed { .. }) => Ok(false),
+            Err(error @ GitError::Run(_)) => Err(error.into()),
+        }
     }
 
     /// Returns the names of its remotes.

@@ -87,7 +87,14 @@ impl TaskStart {
         } else {
             found.head.clone()
         };
-        Ok(BaseCommit::new(found.root.display().to_string(), commit))
+        let directory = &found.directory;
+        if !found.has_directory(&commit, directory).await.or_failed("the repository cannot be read")? {
+            return Err(Failure::usage(format!(
+                "`{directory}` is not in the commit from which the task starts"
+            ))
+            .with_hint("commit its files, give `--changes`, or start the task in another directory"));
+        }
+        Ok(BaseCommit::new(found.root.display().to_string(), commit).with_directory(directory))
     }
 }
 
