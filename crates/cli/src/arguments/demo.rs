@@ -20,6 +20,10 @@ pub(crate) struct DemoArgs {
     /// Start a conversation with the scripted model instead, to try the terminal without an API key
     #[arg(long, conflicts_with_all = ["output", "dialect"])]
     pub(crate) interactive: bool,
+    /// Run a task with two candidates until independent checks pass, with the scripted model
+    #[cfg(feature = "task")]
+    #[arg(long, conflicts_with_all = ["interactive", "dialect"])]
+    pub(crate) task: bool,
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,
