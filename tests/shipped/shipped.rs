@@ -41,6 +41,8 @@ mod server;
 mod servers;
 mod sessions;
 mod swapped_links;
+mod task_queue;
+mod task_references;
 mod tasks;
 mod tenants;
 mod terminal;

@@ -10,7 +10,7 @@ use super::sessions::segments;
 use super::user::{User, assert_once};
 use super::worktrees::is_confined;
 
-const GOAL: &str = "Sums of negative numbers are right.";
+pub(super) const GOAL: &str = "Sums of negative numbers are right.";
 
 /// A project whose sums of negative numbers are wrong, and what the sessions of a task do in it.
 struct Ecosystem {
@@ -148,12 +148,17 @@ fn turns(ecosystem: &Ecosystem, more: &str) -> String {
     )
 }
 
-fn git(user: &User, arguments: &[&str]) -> String {
+pub(super) fn git(user: &User, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
     command.args(arguments).current_dir(user.project()).env("HOME", user.at(""));
     let output = command.output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// Creates a user with the project in the shell. Its candidate also runs a command.
+pub(super) fn shell_user(more: &str) -> User {
+    user_with(&ECOSYSTEMS[0], more)
 }
 
 /// Creates a user with the project of an ecosystem.
@@ -175,7 +180,7 @@ fn user_with(ecosystem: &Ecosystem, more: &str) -> User {
 }
 
 /// Returns the command that runs a task of the user with these flags.
-fn task(user: &User, flags: &[&str]) -> Command {
+pub(super) fn task(user: &User, flags: &[&str]) -> Command {
     let url = user.model.base_url(Dialect::AnthropicMessages);
     let arguments = ["task", "run", "--provider", "anthropic", "--base-url", &url, GOAL];
     let mut command = user.command(&[&arguments[..], flags].concat());
