@@ -96,21 +96,24 @@ struct TaskQueue<'a> {
 
 impl TaskQueue<'_> {
     /// Records a task. Returns its id and its title.
-    async fn record(&self, mut contract: Contract) -> Result<(SessionId, String), Failure> {
+    async fn record(&self, contract: Contract) -> Result<(SessionId, String), Failure> {
         let id = SessionId::generate();
         let title = contract.goal.trim().lines().next().unwrap_or_default().to_owned();
-        if contract.base.is_none() {
-            contract.base = Some(self.start.resolve(&id).await?);
-        }
-        new_task::set_default_model(&mut contract, self.args.model.as_ref());
-        let created = async {
-            // Closed at once: a worker opens it.
-            LocalTaskHost::create(self.sessions.store(), id.clone(), contract).await?.close().await
-        };
-        if let Err(error) = created.await {
+        if let Err(failure) = self.create(&id, contract).await {
             new_task::remove_snapshot(self.directory, &id).await;
-            return Err(super::host_failure(&error, &id));
+            return Err(failure);
         }
         Ok((id, title))
+    }
+
+    async fn create(&self, id: &SessionId, mut contract: Contract) -> Result<(), Failure> {
+        if contract.base.is_none() {
+            contract.base = Some(self.start.resolve(id).await?);
+        }
+        new_task::set_default_model(&mut contract, self.args.model.as_ref());
+        let created = LocalTaskHost::create(self.sessions.store(), id.clone(), contract).await;
+        let host = created.map_err(|error| super::host_failure(&error, id))?;
+        // A worker opens it.
+        host.close().await.map_err(|error| super::host_failure(&error, id))
     }
 }

@@ -107,7 +107,11 @@ async fn hand_over(
             })?;
             if contract.base.is_none() {
                 let start = TaskStart::find(directory, args.terms.changes).await?;
-                contract.base = Some(start.resolve(&id).await?);
+                let base = start.resolve(&id).await;
+                if base.is_err() {
+                    new_task::remove_snapshot(directory, &id).await;
+                }
+                contract.base = Some(base?);
             }
             // The flags of the worker apply to the rest.
             new_task::set_default_model(&mut contract, args.run.model.model.as_ref());
