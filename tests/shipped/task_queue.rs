@@ -84,7 +84,7 @@ fn queued_tasks_are_run_by_a_worker() {
     let report = user.pintle(&["task", "report", id]);
     let commit = git(&user, &["rev-parse", "HEAD"]);
     for expected in [
-        &format!("* Id: `{id}`\n"),
+        format!("* Id: `{id}`\n").as_str(),
         &format!("* Base: commit `{}` of ", commit.trim()),
         "* Check `check 1`: `sh check.sh` passes, by exit code only.",
         " of wall time.",
@@ -178,7 +178,7 @@ fn a_result_is_pushed_and_a_pull_request_is_opened() {
     let gh = std::fs::read_to_string(user.at("gh")).unwrap();
     // It has the variables of the user, and no keys of models.
     assert!(gh.starts_with("token-of-gh \npr\ncreate\n--head\n"), "{gh}");
-    for expected in [&branch, GOAL, "## Evidence", "* Check `check 1`: `sh check.sh` passes"] {
+    for expected in [branch.as_str(), GOAL, "## Evidence", "* Check `check 1`: `sh check.sh` passes"] {
         assert!(gh.contains(expected), "{expected}: {gh}");
     }
     assert!(!gh.contains(user.project().to_str().unwrap()) && !gh.contains("## Bill"), "{gh}");

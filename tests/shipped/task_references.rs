@@ -10,7 +10,7 @@ use super::tasks::{GOAL, git, shell_user, task};
 use super::user::User;
 use super::worktrees::is_confined;
 
-/// Creates a user with a local change, so that a task with `--changes` has a commit of its own.
+/// Creates a user with a local change, so that a task with `--changes` has a separate commit.
 fn user_with_changes(more: &str) -> User {
     let user = shell_user(more);
     std::fs::write(user.project().join("notes.md"), "local\n").unwrap();

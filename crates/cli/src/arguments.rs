@@ -78,7 +78,7 @@ pub(crate) use self::mcp::{
 };
 pub(crate) use self::mock::{MockArgs, MockCommand, ServeArgs};
 use self::parsers::{EnvSpecParser, named};
-pub(crate) use self::patch::{ApplyArgs, PatchArgs, PatchCommand, PatchInput};
+pub(crate) use self::patch::{PatchArgs, PatchCommand, PatchInput};
 pub(crate) use self::policy::{CheckRulesArgs, PolicyArgs, RulesArgs, RulesCommand, RulesScope, TrustArgs};
 #[cfg(feature = "server")]
 pub(crate) use self::serve::ServeSessionsArgs;
