@@ -42,6 +42,8 @@ mod servers;
 mod sessions;
 mod swapped_links;
 mod task_clones;
+mod task_queue;
+mod task_references;
 mod tasks;
 mod tenants;
 mod terminal;

@@ -10,7 +10,7 @@ use super::sessions::segments;
 use super::user::{User, assert_once};
 use super::worktrees::is_confined;
 
-const GOAL: &str = "Sums of negative numbers are right.";
+pub(super) const GOAL: &str = "Sums of negative numbers are right.";
 
 /// A project whose sums of negative numbers are wrong, and what the sessions of a task do in it.
 pub(super) struct Ecosystem {
@@ -154,6 +154,11 @@ pub(super) fn git(user: &User, arguments: &[&str]) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// Creates a user with the project in the shell. Its candidate also runs a command.
+pub(super) fn shell_user(more: &str) -> User {
+    user_with(&ECOSYSTEMS[0], more)
 }
 
 /// Creates a user with the project of an ecosystem.

@@ -10,6 +10,7 @@ pub(crate) mod command_line;
 mod config;
 mod confinement;
 mod conversation;
+mod demo;
 mod error_format;
 #[cfg(feature = "eval")]
 mod eval;
@@ -20,7 +21,9 @@ mod hosted;
 mod layer;
 #[cfg(feature = "mcp")]
 mod mcp;
+mod mock;
 mod parsers;
+mod patch;
 mod policy;
 #[cfg(feature = "server")]
 mod serve;
@@ -35,7 +38,6 @@ mod worker;
 use std::collections::BTreeSet;
 #[cfg(feature = "compat")]
 use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 #[cfg(feature = "compat")]
 use std::sync::Arc;
@@ -58,6 +60,7 @@ pub(crate) use self::choices::ToolsetName;
 pub(crate) use self::config::{ConfigArgs, ConfigCommand, ConfigurationArgs, EditConfigArgs, ListConfigArgs};
 pub(crate) use self::confinement::ConfinementArgs;
 pub(crate) use self::conversation::ConversationArgs;
+pub(crate) use self::demo::DemoArgs;
 pub(crate) use self::error_format::ErrorFormat;
 #[cfg(feature = "eval")]
 pub(crate) use self::eval::{
@@ -73,7 +76,9 @@ pub(crate) use self::layer::profile_file;
 pub(crate) use self::mcp::{
     AddServerArgs, McpArgs, McpCommand, ServeToolsArgs, ServerArg, ServerArgs, ServerToolsArgs, ServersArgs,
 };
+pub(crate) use self::mock::{MockArgs, MockCommand, ServeArgs};
 use self::parsers::{EnvSpecParser, named};
+pub(crate) use self::patch::{PatchArgs, PatchCommand, PatchInput};
 pub(crate) use self::policy::{CheckRulesArgs, PolicyArgs, RulesArgs, RulesCommand, RulesScope, TrustArgs};
 #[cfg(feature = "server")]
 pub(crate) use self::serve::ServeSessionsArgs;
@@ -85,8 +90,9 @@ pub(crate) use self::session::{
 };
 #[cfg(feature = "task")]
 pub(crate) use self::task::{
-    ApplyTaskArgs, CancelTaskArgs, DecideTaskArgs, ListTasksArgs, LogsTaskArgs, ReportTaskArgs, RunTaskArgs,
-    ShowTaskArgs, SteerTaskArgs, TaskArgs, TaskCommand, TaskDecision, TaskReportFormat,
+    AddTaskArgs, ApplyTaskArgs, CancelTaskArgs, ContractArgs, DecideTaskArgs, ListTasksArgs, LogsTaskArgs,
+    ReportTaskArgs, RunTaskArgs, ShowTaskArgs, SteerTaskArgs, TaskArgs, TaskCommand, TaskDecision,
+    TaskReportFormat,
 };
 #[cfg(feature = "server")]
 pub(crate) use self::tokens::{AddTokenArgs, TokensArgs, TokensCommand};
@@ -417,23 +423,6 @@ pub(crate) struct AskArgs {
     pub(crate) configuration: ConfigurationArgs,
 }
 
-/// `pintle demo`.
-#[derive(Debug, Args)]
-pub(crate) struct DemoArgs {
-    /// Wire dialect, which also selects profile, prompt and tools
-    #[arg(long, value_parser = named::<Provider>(), value_name = "NAME", default_value = "openai")]
-    pub(crate) dialect: Provider,
-    /// New or empty directory for the example project [default: a temporary directory]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
-    /// Start a conversation with the scripted model instead, to try the terminal without an API key
-    #[arg(long, conflicts_with_all = ["output", "dialect"])]
-    pub(crate) interactive: bool,
-    /// Output format
-    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
-    pub(crate) output: OutputFormat,
-}
-
 /// `pintle tools`.
 #[derive(Debug, Args)]
 pub(crate) struct ToolsArgs {
@@ -496,79 +485,6 @@ pub(crate) struct ShowPromptArgs {
     pub(crate) output: PromptFormat,
     #[command(flatten)]
     pub(crate) configuration: ConfigurationArgs,
-}
-
-/// `pintle patch`.
-#[derive(Debug, Args)]
-pub(crate) struct PatchArgs {
-    #[command(subcommand)]
-    pub(crate) command: PatchCommand,
-}
-
-/// Subcommands of `pintle patch`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum PatchCommand {
-    /// Apply a patch to all its files, or to none
-    #[command(after_help = exit::TABLE)]
-    Apply(ApplyArgs),
-    /// Report the changes that a patch would make, without making them
-    #[command(after_help = exit::TABLE)]
-    Check(PatchInput),
-}
-
-/// `pintle patch apply`.
-#[derive(Debug, Args)]
-pub(crate) struct ApplyArgs {
-    #[command(flatten)]
-    pub(crate) input: PatchInput,
-    /// Change nothing, like `check`
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-}
-
-/// A patch and how to interpret it.
-#[derive(Debug, Args)]
-pub(crate) struct PatchInput {
-    /// Patch file; `-` reads standard input, which is also the default unless it is a terminal
-    #[arg(value_name = "FILE")]
-    pub(crate) file: Option<PathBuf>,
-    /// Root directory of the patch; paths outside of it are rejected [default: the current directory]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
-    /// Follow the reference implementation where implementations differ
-    #[arg(long)]
-    pub(crate) reference: bool,
-    /// Output format
-    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
-    pub(crate) output: ReportFormat,
-}
-
-/// `pintle mock`.
-#[derive(Debug, Args)]
-pub(crate) struct MockArgs {
-    #[command(subcommand)]
-    pub(crate) command: MockCommand,
-}
-
-/// Subcommands of `pintle mock`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum MockCommand {
-    /// Serve all four dialects until Ctrl-C; prints the base URLs first
-    Serve(ServeArgs),
-}
-
-/// `pintle mock serve`.
-#[derive(Debug, Args)]
-pub(crate) struct ServeArgs {
-    /// Script to serve
-    #[arg(long, value_name = "FILE")]
-    pub(crate) script: PathBuf,
-    /// Address to listen on; port 0 picks a free port
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
-    pub(crate) listen: SocketAddr,
-    /// Only accept this API key [default: accept any]
-    #[arg(long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) api_key: Option<String>,
 }
 
 /// Values of `--output` for commands that run over time.

@@ -109,6 +109,10 @@ pub struct BaseCommit {
     pub repository: String,
     /// Full id of the commit.
     pub commit: String,
+    /// Directory below the root of the repository in which commands and sessions work, and to which patterns of the scope are
+    /// relative. Default: the root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
 }
 
 /// Session that drafted a contract.
@@ -193,7 +197,8 @@ pub enum AnchorPlan {
     },
 }
 
-/// Files that may change. Patterns are globs, relative to the root of the repository: `*` does not match `/`, `**` does.
+/// Files that may change. Patterns are globs, relative to the directory of the task, which is usually the root of the
+/// repository: `*` does not match `/`, `**` does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -294,6 +299,11 @@ impl Default for ReviewPlan {
 }
 
 impl Contract {
+    /// Returns the directory below the root in which commands and sessions work. Empty for the root.
+    pub(crate) fn directory(&self) -> &str {
+        self.base.as_ref().and_then(|base| base.directory.as_deref()).unwrap_or_default()
+    }
+
     /// Returns the commands that prepare and judge, without an anchor that a model writes.
     pub(crate) fn commands(&self) -> Vec<&str> {
         let anchor = match &self.anchor {
@@ -423,7 +433,14 @@ impl BaseCommit {
     /// Creates a base from a repository and the full id of a commit in it.
     #[must_use]
     pub fn new(repository: impl Into<String>, commit: impl Into<String>) -> Self {
-        Self { repository: repository.into(), commit: commit.into() }
+        Self { repository: repository.into(), commit: commit.into(), directory: None }
+    }
+
+    /// Sets the directory below the root, with `/` and without a final one. An empty text is the root.
+    #[must_use]
+    pub fn with_directory(mut self, directory: impl Into<String>) -> Self {
+        self.directory = Some(directory.into()).filter(|directory| !directory.is_empty());
+        self
     }
 }
 

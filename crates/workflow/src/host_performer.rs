@@ -26,6 +26,7 @@ use self::workspace_factory::HostWorkspaceFactory;
 use crate::contract::Contract;
 use crate::local::{Performer, read_task};
 use crate::perform::RepositoryPerformer;
+use crate::repository::UserRepository;
 use crate::session_runner::SessionRunner;
 use crate::supervisor::PerformerFactory;
 
@@ -163,6 +164,20 @@ impl PerformerFactory for HostPerformerFactory {
         }
         let performer = self.create(id).map_err(|failure| failure.message())?;
         Ok(Arc::new(performer))
+    }
+
+    async fn has_leftovers(&self, id: &SessionId, contract: &Contract) -> bool {
+        let machine = &self.directory.environment;
+        let directory = task_directory(id, &self.workspace_factory.host);
+        if let Ok(directory) = directory
+            && machine.file_exists(&directory).await.unwrap_or(false)
+        {
+            return true;
+        }
+        let Some(base) = &contract.base else { return false };
+        // A repository that cannot be read has no reference that could be removed.
+        let snapshots = UserRepository::list_snapshots(machine, Path::new(&base.repository)).await;
+        snapshots.is_ok_and(|names| names.iter().any(|name| name == id.as_str()))
     }
 }
 

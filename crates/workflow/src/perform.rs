@@ -201,7 +201,8 @@ impl RepositoryPerformer {
         let machine = Arc::clone(&self.machine);
         let _alone = self.opening.lock().await;
         let (directory, name) = (&self.directory, Some(self.task.as_str()));
-        Ok(TaskRepository::open(machine, directory, &base.repository, &base.commit, name).await?)
+        let opened = TaskRepository::open(machine, directory, &base.repository, &base.commit, name).await?;
+        Ok(opened.in_directory(contract.directory()).await?)
     }
 
     /// Returns the id of the session that works in a step. The attempts of a candidate are one session.
@@ -296,6 +297,11 @@ impl RunningStep<'_> {
 
     fn contract(&self) -> &Contract {
         self.task.contract()
+    }
+
+    /// Returns a workspace of the step, in the directory of the task.
+    async fn create_workspace(&self, name: &str) -> Result<Workspace, StepError> {
+        Ok(self.performer.create_workspace(name).await?.in_directory(self.contract().directory()))
     }
 
     /// Fails once the step is cancelled or another process owns the task.

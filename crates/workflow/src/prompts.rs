@@ -63,7 +63,7 @@ pub(crate) fn proposal_schema() -> Value {
         "properties": {
             "command": {
                 "type": "string",
-                "description": "Command of the shell that runs the new test, from the root of the repository",
+                "description": "Command of the shell that runs the new test, from the directory in which you started",
             },
             "results": {
                 "enum": ["cargo", "pytest", "junit", "tap", null],

@@ -1,6 +1,7 @@
 //! Reports: the outcome of a task, its evidence, and its costs.
 
 mod html;
+mod run_facts;
 mod strength;
 #[cfg(test)]
 mod tests;
@@ -12,11 +13,13 @@ use pintle_store::StoreError;
 use serde::Serialize;
 
 pub use self::html::{CandidateDiff, escape_markup};
+use self::run_facts::RunFacts;
 use crate::anchor::Anchor;
 use crate::contract::{AnchorPlan, Contract};
 use crate::diff::Diff;
 use crate::evidence::{FailedOutput, Finding, Proof, failed_outputs};
 use crate::judging::{JudgingFacts, JudgingList};
+use crate::local::RecordedInput;
 use crate::names::MAX_NAMES;
 use crate::task::{
     BlockReason, CandidateAttempt, LimitKind, ReviewFacts, StepCost, Task, TaskCandidate, TaskOutcome,
@@ -46,6 +49,9 @@ pub struct TaskReport<'a> {
     spent: &'a WorkCost,
     /// Costs of each step that has ended, in order.
     steps: &'a [StepCost],
+    /// Dates, from the inputs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<RunFacts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     damage: Option<String>,
 }
@@ -104,6 +110,7 @@ impl<'a> TaskReport<'a> {
             candidates: candidates.collect(),
             spent: task.spent(),
             steps: task.step_costs(),
+            run: None,
             damage: None,
         }
     }
@@ -115,10 +122,17 @@ impl<'a> TaskReport<'a> {
         self
     }
 
-    /// Adds the id of the task, which the contract does not contain, for programs.
+    /// Adds the id of the task, which the contract does not contain. The report names the base and the models then.
     #[must_use]
     pub fn with_id(mut self, id: &'a SessionId) -> Self {
         self.id = Some(id.as_str());
+        self
+    }
+
+    /// Adds the dates of the task and the costs of its steps, which its inputs have.
+    #[must_use]
+    pub fn with_inputs(mut self, inputs: &'a [RecordedInput]) -> Self {
+        self.run = RunFacts::from_inputs(inputs);
         self
     }
 
@@ -142,14 +156,17 @@ impl<'a> TaskReport<'a> {
         [ReportBlock::Heading(1, self.title()), ReportBlock::Text(self.describe_outcome())]
     }
 
-    fn body_blocks(&self) -> Vec<ReportBlock> {
+    /// Returns the goal with its evidence and its review, as the text of a pull request in Markdown. It has no costs and no
+    /// paths of this machine.
+    #[must_use]
+    pub fn to_pull_request(&self) -> String {
+        self.result_blocks().iter().map(ReportBlock::to_markdown).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns the goal and, once it is reached, its evidence and its review.
+    fn result_blocks(&self) -> Vec<ReportBlock> {
         let heading = |title: &str| ReportBlock::Heading(2, title.to_owned());
-        let mut blocks = Vec::new();
-        if let Some(damage) = &self.damage {
-            let text = format!("The rest of the record cannot be read: {damage}");
-            blocks.extend([heading("Damage"), ReportBlock::Text(text)]);
-        }
-        blocks.extend([heading("Goal"), ReportBlock::Quote(self.contract.goal.clone())]);
+        let mut blocks = vec![heading("Goal"), ReportBlock::Quote(self.contract.goal.clone())];
         if let Some(TaskOutcome::Done(done)) = self.outcome {
             blocks.extend([
                 heading("Evidence"),
@@ -161,6 +178,21 @@ impl<'a> TaskReport<'a> {
                 blocks.extend([heading("Review"), found, ReportBlock::Quote(remarks.to_owned())]);
             }
         }
+        blocks
+    }
+
+    fn body_blocks(&self) -> Vec<ReportBlock> {
+        let heading = |title: &str| ReportBlock::Heading(2, title.to_owned());
+        let mut blocks = Vec::new();
+        let run = self.run_lines();
+        if !run.is_empty() {
+            blocks.extend([heading("Task"), ReportBlock::List(run)]);
+        }
+        if let Some(damage) = &self.damage {
+            let text = format!("The rest of the record cannot be read: {damage}");
+            blocks.extend([heading("Damage"), ReportBlock::Text(text)]);
+        }
+        blocks.extend(self.result_blocks());
         if self.anchor.is_none() && !self.proposals.is_empty() {
             let proposals = self.proposals.iter().map(|problems| ReportItem::from_text(&problems.join("; ")));
             blocks.extend([

@@ -21,6 +21,8 @@ use crate::task::{WorkCost, WorkEnd, WorkLimits};
 pub struct Workspace {
     /// Root of the clone.
     pub root: PathBuf,
+    /// Directory below the root in which commands and sessions work. Empty for the root.
+    pub subdirectory: PathBuf,
     /// Variables of commands: a target directory, a directory for temporary files, and free ports.
     pub variables: BTreeMap<String, String>,
     /// Directories outside of the workspace that commands can read and not change: the objects of the user's repository.
@@ -145,7 +147,7 @@ impl Workspace {
     /// Creates a workspace with these variables.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>, variables: BTreeMap<String, String>) -> Self {
-        Self { root: root.into(), variables, readable: Vec::new() }
+        Self { root: root.into(), subdirectory: PathBuf::new(), variables, readable: Vec::new() }
     }
 
     /// Sets the directories outside of the workspace that commands can read and not change.
@@ -153,6 +155,28 @@ impl Workspace {
     pub fn with_readable(mut self, readable: Vec<PathBuf>) -> Self {
         self.readable = readable;
         self
+    }
+
+    /// Sets the directory below the root in which commands and sessions work. Cargo builds there, because a sandbox may keep
+    /// commands from writing to other directories.
+    #[must_use]
+    pub fn in_directory(mut self, directory: &str) -> Self {
+        self.subdirectory = directory.into();
+        let target = self.working_directory().join("target");
+        if let Some(variable) = self.variables.get_mut("CARGO_TARGET_DIR") {
+            *variable = target.display().to_string();
+        }
+        self
+    }
+
+    /// Returns the directory in which commands and sessions work.
+    #[must_use]
+    pub fn working_directory(&self) -> PathBuf {
+        // An empty path would add a final slash.
+        if self.subdirectory.as_os_str().is_empty() {
+            return self.root.clone();
+        }
+        self.root.join(&self.subdirectory)
     }
 
     /// Returns the directory that contains all files of the workspace.

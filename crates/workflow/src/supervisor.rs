@@ -38,6 +38,13 @@ pub trait PerformerFactory: fmt::Debug + Send + Sync {
     ///
     /// The reason why this host cannot carry out the task's steps, as text.
     async fn performer(&self, id: &SessionId) -> Result<Arc<dyn Performer>, String>;
+
+    /// Returns whether a task that has ended has left files or git references on this host, because its process died before it
+    /// removed them, or because a server without the files ended it. The default returns `false`.
+    async fn has_leftovers(&self, id: &SessionId, contract: &Contract) -> bool {
+        let _ = (id, contract);
+        false
+    }
 }
 
 /// Status of a task.
@@ -157,8 +164,10 @@ impl TaskSupervisor {
         if let Some(status) = self.running_status(id) {
             return Ok(status);
         }
-        let read = TaskStatus::from_task(&read_task(self.store(), id).await?);
+        let task = read_task(self.store(), id).await?;
+        let read = TaskStatus::from_task(&task);
         if matches!(read, TaskStatus::Ended(_)) {
+            self.clean_leftovers(id, task.contract()).await;
             return Ok(read);
         }
         if self.closed.is_cancelled() {
@@ -262,6 +271,15 @@ impl TaskSupervisor {
             return None;
         }
         Some(owned.status.borrow().clone())
+    }
+
+    /// Removes the files and references of a task that has ended in another process.
+    async fn clean_leftovers(&self, id: &SessionId, contract: &Contract) {
+        if self.performers.has_leftovers(id, contract).await
+            && let Ok(performer) = self.performers.performer(id).await
+        {
+            clean(performer.as_ref(), id, contract).await;
+        }
     }
 
     fn spawn_run(&self, mut host: LocalTaskHost, performer: Arc<dyn Performer>, status: TaskStatus) {

@@ -92,7 +92,7 @@ impl Task {
     /// [`ContractError`] if the contract is invalid.
     pub fn new(contract: Contract) -> Result<Self, ContractError> {
         contract.check()?;
-        let rules = PathRules::new(&contract.scope)
+        let rules = PathRules::in_directory(&contract.scope, contract.directory())
             .map_err(|error| ContractError::Wrong(vec![format!("scope: {error}")]))?;
         let candidates = contract.candidates.iter().map(|_| TaskCandidate::default()).collect();
         let spent = contract.drafted.as_ref().map(|drafted| drafted.spent.clone()).unwrap_or_default();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{ListFormat, RunArgs};
+use super::{ListFormat, PromptArgs, RunArgs};
 
 /// `pintle task`.
 #[derive(Debug, Args)]
@@ -19,6 +19,8 @@ pub(crate) struct TaskArgs {
 pub(crate) enum TaskCommand {
     /// Start or resume a task, and wait until it ends
     Run(Box<RunTaskArgs>),
+    /// Queue tasks for `pintle worker`
+    Add(Box<AddTaskArgs>),
     /// List tasks
     List(ListTasksArgs),
     /// Show the status of a task
@@ -55,6 +57,22 @@ pub(crate) struct RunTaskArgs {
     /// Resume this task, given by its id or a unique prefix
     #[arg(long, value_name = "ID", conflicts_with_all = ["contract", "check", "candidates", "changes", "models", "prompt", "prompt_file"], value_parser = NonEmptyStringValueParser::new())]
     pub(crate) task: Option<String>,
+    #[command(flatten)]
+    pub(crate) terms: ContractArgs,
+    /// Accept the contract that a model drafts from the goal without asking
+    #[arg(long, conflicts_with_all = ["contract", "check", "task"])]
+    pub(crate) yes: bool,
+    /// Submit the task to Restate at this address, such as http://127.0.0.1:8080; its workers run it with their own flags [env: PINTLE_RESTATE]
+    #[cfg(feature = "restate")]
+    #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) restate: Option<String>,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+/// Flags that define the contract of a new task.
+#[derive(Debug, Args)]
+pub(crate) struct ContractArgs {
     /// Contract in TOML: goal, checks, scope, budget, candidates
     #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "candidates", "prompt", "prompt_file"])]
     pub(crate) contract: Option<PathBuf>,
@@ -67,18 +85,35 @@ pub(crate) struct RunTaskArgs {
     /// Models in TOML: a table [models] with the model and effort of draft, plan, anchor, work and review
     #[arg(long, value_name = "FILE", conflicts_with = "contract")]
     pub(crate) models: Option<PathBuf>,
-    /// Accept the contract that a model drafts from the goal without asking
-    #[arg(long, conflicts_with_all = ["contract", "check", "task"])]
-    pub(crate) yes: bool,
     /// Start from the files with their local changes instead of from the checked-out commit
     #[arg(long)]
     pub(crate) changes: bool,
-    /// Submit the task to Restate at this address, such as http://127.0.0.1:8080; its workers run it with their own flags [env: PINTLE_RESTATE]
+}
+
+/// `pintle task add`.
+#[derive(Debug, Args)]
+pub(crate) struct AddTaskArgs {
+    #[command(flatten)]
+    pub(crate) prompt: PromptArgs,
+    #[command(flatten)]
+    pub(crate) terms: ContractArgs,
+    /// Queue a task for each goal (`*.md`) and contract (`*.toml`) in a directory, or for each line of a file with contracts as
+    /// JSON Lines. `--check` and `--candidates` apply to those without their own
+    #[arg(long, value_name = "DIR|FILE", conflicts_with_all = ["contract", "prompt", "prompt_file"])]
+    pub(crate) from: Option<PathBuf>,
+    /// Model of candidates whose contract names none [default: the model of the worker]
+    #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) model: Option<String>,
+    /// Directory in the repository of the tasks [default: the current directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Submit the tasks to Restate at this address, such as http://127.0.0.1:8080 [env: PINTLE_RESTATE]
     #[cfg(feature = "restate")]
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) restate: Option<String>,
-    #[command(flatten)]
-    pub(crate) run: RunArgs,
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ListFormat,
 }
 
 /// `pintle task list`.
@@ -194,21 +229,30 @@ pub(crate) struct CancelTaskArgs {
 
 /// `pintle task apply`.
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("target").required(true).args(["branch", "patch", "files"]))]
+#[command(group = clap::ArgGroup::new("target").required(true).multiple(true).args(["branch", "push", "patch", "files"]))]
 pub(crate) struct ApplyTaskArgs {
     #[command(flatten)]
     pub(crate) task: TaskArg,
-    /// Commit the change to this new branch
+    /// Commit the change to this new branch [default with --push: pintle/ID]
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) branch: Option<String>,
     /// Create a git worktree for the branch in this directory
     #[arg(long, value_name = "DIR", requires = "branch")]
     pub(crate) worktree: Option<PathBuf>,
-    /// Print the change as a patch
+    /// Push the branch with `git push`
     #[arg(long)]
+    pub(crate) push: bool,
+    /// Open a pull request for the pushed branch with the GitHub CLI `gh`
+    #[arg(long, requires = "push")]
+    pub(crate) pr: bool,
+    /// Remote to push to [default: the only one, or origin]
+    #[arg(long, value_name = "NAME", requires = "push", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) remote: Option<String>,
+    /// Print the change as a patch
+    #[arg(long, conflicts_with_all = ["branch", "push", "files"])]
     pub(crate) patch: bool,
     /// Apply the change to the files of the working tree
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["branch", "push"])]
     pub(crate) files: bool,
     /// Number of the candidate [default: the one that reached the goal]
     #[arg(long, value_name = "N")]

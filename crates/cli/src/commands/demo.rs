@@ -2,6 +2,8 @@
 
 mod interactive;
 mod project;
+#[cfg(feature = "task")]
+mod task;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -47,6 +49,10 @@ const CARGO_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) async fn demo(args: DemoArgs, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
     if args.interactive {
         return interactive::converse(args.dir.as_deref(), process_env).await.map_err(CommandFailure::from);
+    }
+    #[cfg(feature = "task")]
+    if args.task {
+        return task::run_task(&args, process_env).await.map_err(CommandFailure::from);
     }
     let interrupts = Interrupts::listen()?;
     let (directory, env) = interrupts.race(prepare(args.dir.as_deref(), process_env)).await?;

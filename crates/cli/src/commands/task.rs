@@ -1,12 +1,15 @@
 //! `pintle task`: tasks that end with evidence.
 
+mod add;
 mod apply;
 mod draft;
 #[cfg(feature = "restate")]
 pub(super) mod engine;
 mod gate_prompt;
 mod logs;
+mod new_task;
 mod progress;
+mod push;
 mod run;
 mod show;
 mod signals;
@@ -34,6 +37,7 @@ use crate::exit::Exit;
 pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     match args.command {
         TaskCommand::Run(args) => box_future(|| run::run(*args, process_env)).await,
+        TaskCommand::Add(args) => box_future(|| add::add(*args, process_env)).await,
         TaskCommand::List(args) => box_future(|| list(&args, process_env)).await,
         TaskCommand::Show(args) => box_future(|| show::show(&args, process_env)).await,
         TaskCommand::Report(args) => box_future(|| report(&args, process_env)).await,
@@ -112,11 +116,14 @@ async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Fa
     for summary in summaries(&sessions).await? {
         let id = &summary.id;
         // One that cannot be read is not hidden.
+        let runs = sessions.is_live(id).await;
         let (state, damage, spent) = match read_intact_task(sessions.store(), id).await {
+            Ok(IntactTask { inputs, damage: None, .. }) if inputs.is_empty() && !runs => {
+                ("queued", None, None)
+            }
             Ok(IntactTask { task, damage, .. }) => (task.state(), damage, Some(task.spent().clone())),
             Err(_) => ("cannot be read", None, None),
         };
-        let runs = sessions.is_live(id).await;
         let running = if runs { ", running" } else { "" };
         let damaged = if damage.is_some() { ", damaged" } else { "" };
         let cost = spent.as_ref().map(cost_note).unwrap_or_default();
@@ -141,12 +148,12 @@ async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit,
     let sessions = Sessions::open(process_env).await?;
     let id = find(&sessions, &args.task.id).await?;
     let IntactTask { task, inputs, damage, .. } = read_intact(&sessions, &id).await?;
-    let report = TaskReport::from_task(&task).with_damage(damage.as_ref());
+    let report = TaskReport::from_task(&task).with_damage(damage.as_ref()).with_id(&id).with_inputs(&inputs);
     let text = match args.output {
         TaskReportFormat::Markdown => report.to_markdown(),
         TaskReportFormat::Html => report.to_html(&apply::read_diffs(&sessions, &id, &task).await?, &inputs),
         TaskReportFormat::Json => {
-            let text = report.with_id(&id).to_json().or_failed("the report cannot be written as JSON")?;
+            let text = report.to_json().or_failed("the report cannot be written as JSON")?;
             format!("{text}\n")
         }
         TaskReportFormat::Prediction => {

@@ -57,6 +57,8 @@ async fn run_tasks(supervisor: &Arc<TaskSupervisor>) -> Infallible {
     let filter = Filter::default().with_property(KIND, KIND_TASK);
     // Tasks that have ended, or cannot continue here, are checked only once.
     let mut known: HashSet<SessionId> = HashSet::new();
+    // Tasks without a contract, which their process may be about to record.
+    let mut incomplete: HashSet<SessionId> = HashSet::new();
     let mut attending = JoinSet::new();
     let mut is_away = false;
     loop {
@@ -75,6 +77,10 @@ async fn run_tasks(supervisor: &Arc<TaskSupervisor>) -> Infallible {
             () = tokio::time::sleep(INTERVAL) => {}
             Some(Ok((id, ended))) = attending.join_next() => match ended {
                 Ok(_) => {}
+                Err(TaskHostError::NotATask { .. }) if incomplete.insert(id.clone()) => {
+                    known.remove(&id);
+                    tokio::time::sleep(INTERVAL).await;
+                }
                 Err(error @ (TaskHostError::NotHere { .. } | TaskHostError::NotATask { .. })) => {
                     console::notice(&error.to_string());
                 }

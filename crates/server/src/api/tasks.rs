@@ -271,7 +271,8 @@ async fn report(
 ) -> Result<Response, Problem> {
     let id = app.find_task(&caller, &id).await?.id;
     let recorded = app.intact_task_record(&id).await?;
-    let text = TaskReport::from_task(&recorded.task).with_damage(recorded.damage.as_ref()).to_markdown();
+    let report = TaskReport::from_task(&recorded.task).with_damage(recorded.damage.as_ref()).with_id(&id);
+    let text = report.to_markdown();
     Ok(attachment_response("text/markdown; charset=utf-8", text.into_bytes()))
 }
 

@@ -44,7 +44,7 @@ impl ContractDraft {
                         "type": "object",
                         "properties": {
                             "name": { "type": "string", "description": "A word or two" },
-                            "command": { "type": "string", "description": "Command of the shell, from the root of the repository" },
+                            "command": { "type": "string", "description": "Command of the shell, from the directory in which you started" },
                             "results": {
                                 "enum": ["cargo", "pytest", "tap", null],
                                 "description": "Format of its output: `cargo test`, `pytest -rA`, TAP; null if it is none of them",

@@ -29,13 +29,31 @@ impl Contract {
     ///
     /// [`ContractError`], with all problems.
     pub fn parse(text: &str) -> Result<Self, ContractError> {
-        let mut contract: Self = toml::from_str(text)
+        let contract: Self = toml::from_str(text)
             .map_err(|error| ContractError::Syntax(error.to_string().trim_end().to_owned()))?;
-        if contract.candidates.is_empty() {
-            contract.candidates.push(super::CandidatePlan::default());
+        contract.complete()
+    }
+
+    /// Reads a contract in one line of JSON, with the fields of the TOML file, and checks it.
+    ///
+    /// # Errors
+    ///
+    /// [`ContractError`], with all problems.
+    pub fn parse_json(line: &str) -> Result<Self, ContractError> {
+        let contract: Self = serde_json::from_str(line).map_err(|error| {
+            // There is one line only.
+            ContractError::Syntax(error.to_string().replace(" at line 1 column ", " at column "))
+        })?;
+        contract.complete()
+    }
+
+    /// Adds a candidate if there is none, and checks the contract.
+    fn complete(mut self) -> Result<Self, ContractError> {
+        if self.candidates.is_empty() {
+            self.candidates.push(super::CandidatePlan::default());
         }
-        contract.check()?;
-        Ok(contract)
+        self.check()?;
+        Ok(self)
     }
 
     /// Checks that the contract is valid, and that its evidence would prove the goal.
@@ -65,6 +83,12 @@ impl Contract {
         expect(
             self.base.as_ref().is_none_or(is_base),
             "base: expected a repository, and the full id of a commit",
+        );
+        let is_below = |directory: &String| directory.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        let directory = self.base.as_ref().and_then(|base| base.directory.as_ref());
+        expect(
+            directory.is_none_or(is_below),
+            "base.directory: expected a path below the root of the repository",
         );
         let count = self.candidates.len();
         expect((1..=MAX_CANDIDATES).contains(&count), "candidate: expected 1 to 16");

@@ -223,7 +223,6 @@ impl Contract {
     }
 
     /// Returns the model and the effort of all sessions of the contract.
-    #[cfg(feature = "host")]
     pub(crate) fn session_plans(&self) -> Vec<CandidatePlan> {
         let roles = SessionRole::ALL.into_iter().map(|role| self.session_plan(role));
         roles.chain((0..self.candidates.len()).map(|candidate| self.candidate_plan(candidate))).collect()

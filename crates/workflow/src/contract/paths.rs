@@ -31,6 +31,8 @@ pub struct PathRules {
     unprotected: GlobSet,
     judges: Option<GlobSet>,
     roles: RoleTable,
+    /// Directory of the task, without a final `/`.
+    directory: String,
 }
 
 impl PathRules {
@@ -40,12 +42,23 @@ impl PathRules {
     ///
     /// [`InvalidPattern`] for the first invalid pattern.
     pub fn new(scope: &TaskScope) -> Result<Self, InvalidPattern> {
+        Self::in_directory(scope, "")
+    }
+
+    /// Compiles the patterns of a scope, which are relative to this directory. Paths are relative to the root all the same.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Self::new).
+    pub fn in_directory(scope: &TaskScope, directory: &str) -> Result<Self, InvalidPattern> {
+        let set = |patterns: &Vec<String>| set(directory, patterns);
         Ok(Self {
+            directory: directory.to_owned(),
             paths: if scope.paths.is_empty() { None } else { Some(set(&scope.paths)?) },
             except: set(&scope.except)?,
             protected: set(&scope.protected)?,
             unprotected: set(&scope.unprotected)?,
-            judges: scope.judges.as_ref().map(|judges| set(judges)).transpose()?,
+            judges: scope.judges.as_ref().map(set).transpose()?,
             roles: RoleTable::new().map_err(|error| InvalidPattern {
                 pattern: error.glob().unwrap_or_default().to_owned(),
                 reason: error.kind().to_string(),
@@ -119,19 +132,27 @@ impl JudgingRules for PathRules {
     fn is_judge(&self, path: &str) -> Option<bool> {
         self.judges.as_ref().map(|judges| judges.is_match(Path::new(path)))
     }
+
+    fn without_directory<'p>(&self, path: &'p str) -> &'p str {
+        let rest = path.strip_prefix(&self.directory).and_then(|rest| rest.strip_prefix('/'));
+        rest.filter(|_| !self.directory.is_empty()).unwrap_or(path)
+    }
 }
 
-fn set(patterns: &[impl AsRef<str>]) -> Result<GlobSet, InvalidPattern> {
+fn set(directory: &str, patterns: &[String]) -> Result<GlobSet, InvalidPattern> {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
-        let pattern = pattern.as_ref();
-        let invalid = |reason: String| InvalidPattern { pattern: pattern.to_owned(), reason };
+        let invalid = |reason: String| InvalidPattern { pattern: pattern.clone(), reason };
         if pattern.is_empty() || pattern.starts_with('/') || pattern.split('/').any(|part| part == "..") {
             return Err(invalid("expected a path from the root of the repository".to_owned()));
         }
         // A directory matches all files in it.
         let glob = pattern.strip_suffix('/').map(|directory| format!("{directory}/**"));
-        let built = GlobBuilder::new(glob.as_deref().unwrap_or(pattern)).literal_separator(true).build();
+        let mut glob = glob.unwrap_or_else(|| pattern.clone());
+        if !directory.is_empty() {
+            glob = format!("{}/{glob}", globset::escape(directory));
+        }
+        let built = GlobBuilder::new(&glob).literal_separator(true).build();
         set.add(built.map_err(|error| invalid(error.kind().to_string()))?);
     }
     set.build().map_err(|error| InvalidPattern { pattern: String::new(), reason: error.to_string() })

@@ -56,6 +56,21 @@ fn a_file_says_what_is_proved_and_how() {
 }
 
 #[test]
+fn a_line_of_json_is_a_contract() {
+    let line = serde_json::to_string(&Contract::parse(WHOLE).unwrap()).unwrap();
+    assert_eq!(Contract::parse_json(&line).unwrap(), Contract::parse(WHOLE).unwrap());
+    assert_eq!(Contract::parse_json("{\"goal\": \"Do it.\"}").unwrap(), Contract::new("Do it."));
+    for (line, expected) in [
+        ("{\"goal\": 1}", "at column 10"),
+        ("{\"goals\": \"a\"}", "unknown field `goals`"),
+        ("{\"goal\": \" \"}", "goal: expected a text"),
+    ] {
+        let problem = Contract::parse_json(line).unwrap_err().to_string();
+        assert!(problem.contains(expected) && !problem.contains("line 1"), "{line}: {problem}");
+    }
+}
+
+#[test]
 fn everything_that_is_wrong_is_said_at_once() {
     let problems = |text: &str| match Contract::parse(text).unwrap_err() {
         ContractError::Wrong(problems) => problems.join("\n"),
@@ -158,6 +173,33 @@ fn files_that_judge_are_protected() {
     ] {
         let found = (rules.is_in_scope(path), rules.is_protected(path), rules.is_test(path));
         assert_eq!(found, (in_scope, protected, test), "{path}");
+    }
+}
+
+#[test]
+fn patterns_are_relative_to_the_directory_of_the_task() {
+    let scope = TaskScope {
+        paths: vec!["src/".to_owned(), "*.md".to_owned()],
+        unprotected: vec!["tests/data/".to_owned()],
+        ..TaskScope::default()
+    };
+    let rules = PathRules::in_directory(&scope, "apps/a[1]").unwrap();
+    for (path, in_scope, protected) in [
+        ("apps/a[1]/src/main.rs", true, false),
+        ("apps/a[1]/notes.md", true, false),
+        ("src/main.rs", false, false),
+        ("apps/a1/src/main.rs", false, false),
+        ("apps/a[1]/tests/data/x.json", false, false),
+        ("tests/data/x.json", false, true),
+        ("apps/a[1]/tests/b.rs", false, true),
+    ] {
+        assert_eq!((rules.is_in_scope(path), rules.is_protected(path)), (in_scope, protected), "{path}");
+    }
+    let base = |directory: &str| BaseCommit::new("/r", "1a".repeat(20)).with_directory(directory);
+    for (directory, is_right) in [("", true), ("a/b", true), ("/a", false), ("a/../b", false), ("a/", false)]
+    {
+        let contract = Contract::new("Do it.").with_base(base(directory));
+        assert_eq!(contract.check().is_ok(), is_right, "{directory}");
     }
 }
 

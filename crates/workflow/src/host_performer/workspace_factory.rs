@@ -32,7 +32,7 @@ impl HostWorkspaceFactory {
     /// Returns the settings for a workspace, and a host with its variables.
     pub(super) fn settings_for(&self, workspace: &Workspace) -> (SessionSpec, Host) {
         let mut spec = self.spec.clone();
-        spec.environment.dir = Some(workspace.root.clone());
+        spec.environment.dir = Some(workspace.working_directory());
         let process_env = self.host.process_env().with_variables(&workspace.variables);
         (spec, Host::new(process_env.with_workspace(Some(&workspace.root))))
     }

@@ -24,6 +24,9 @@ pub(crate) trait JudgingRules: Sync {
 
     /// Returns whether a file judges because a command names it, if the contract has the list.
     fn is_judge(&self, path: &str) -> Option<bool>;
+
+    /// Returns a path in the directory of the task without the directory, and any other path unchanged.
+    fn without_directory<'p>(&self, path: &'p str) -> &'p str;
 }
 
 /// A changed file with its texts. Files that are no UTF-8 have none.

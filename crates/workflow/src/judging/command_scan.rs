@@ -65,6 +65,8 @@ const KEYWORDS: [&str; 9] = ["if", "then", "else", "elif", "while", "until", "do
 #[derive(Debug)]
 pub(crate) struct CommandScan {
     tracked: BTreeSet<String>,
+    /// Directory in which commands run. Empty for the root.
+    directory: String,
     /// Files that a command runs, or reads as settings.
     named: BTreeSet<String>,
     /// Files that a script or a recipe runs or sources. They judge unless the anchor uses them as well.
@@ -87,6 +89,7 @@ impl CommandScan {
     pub(crate) fn new(tracked: impl IntoIterator<Item = String>) -> Self {
         Self {
             tracked: tracked.into_iter().collect(),
+            directory: String::new(),
             named: BTreeSet::new(),
             included: BTreeSet::new(),
             directories: BTreeSet::new(),
@@ -98,6 +101,12 @@ impl CommandScan {
         }
     }
 
+    /// Sets the directory in which commands run.
+    pub(crate) fn with_directory(mut self, directory: &str) -> Self {
+        directory.clone_into(&mut self.directory);
+        self
+    }
+
     /// Returns the files of the repository.
     pub(crate) fn tracked(&self) -> &BTreeSet<String> {
         &self.tracked
@@ -106,7 +115,8 @@ impl CommandScan {
     /// Adds the files that a command names.
     pub(crate) fn add_command(&mut self, command: &str) {
         self.is_in_file = false;
-        self.add_lines(command, "");
+        let directory = self.directory.clone();
+        self.add_lines(command, &directory);
     }
 
     /// Returns a file that may include other files, and that was not searched yet.
@@ -172,10 +182,14 @@ impl CommandScan {
     }
 
     /// Returns whether a new file replaces a program or a module that commands run: it has the same name, at the top of the
-    /// repository.
+    /// repository or of the directory in which commands run.
     pub(crate) fn is_shadow(&self, path: &str) -> bool {
-        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
-        let is_new = rest.is_empty() || !self.tracked.iter().any(|file| is_below(file, first));
+        let is_inside = !self.directory.is_empty() && is_below(path, &self.directory);
+        let start = if is_inside { self.directory.len() + 1 } else { 0 };
+        let local = path.get(start..).unwrap_or(path);
+        let (first, rest) = local.split_once('/').unwrap_or((local, ""));
+        let top = path.get(..start + first.len()).unwrap_or(first);
+        let is_new = rest.is_empty() || !self.tracked.iter().any(|file| is_below(file, top));
         let module = if rest.is_empty() { first.strip_suffix(".py") } else { Some(first) };
         is_new && module.is_some_and(|module| self.programs.contains(module))
     }

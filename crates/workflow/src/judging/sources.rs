@@ -45,8 +45,8 @@ pub(crate) fn files_beside_sources(
 ) -> Vec<String> {
     let judged = files.iter().filter(|file| !judging.is_apart(&file.path));
     let (beside, sources): (Vec<&ChangedFile>, Vec<&ChangedFile>) =
-        judged.partition(|file| replaces_module(file) || !is_expected(rules, &file.path));
-    if sources.is_empty() && !beside.iter().any(|file| replaces_module(file)) {
+        judged.partition(|file| replaces_module(rules, file) || !is_expected(rules, &file.path));
+    if sources.is_empty() && !beside.iter().any(|file| replaces_module(rules, file)) {
         return Vec::new();
     }
     beside.into_iter().map(|file| file.path.clone()).collect()
@@ -67,8 +67,8 @@ fn is_expected(rules: &dyn JudgingRules, path: &str) -> bool {
 }
 
 /// Returns whether a new file replaces a module of a runner or of the standard library, or registers a plugin.
-fn replaces_module(file: &ChangedFile) -> bool {
-    let mut parts = file.path.split('/');
+fn replaces_module(rules: &dyn JudgingRules, file: &ChangedFile) -> bool {
+    let mut parts = rules.without_directory(&file.path).split('/');
     let first = parts.next().unwrap_or_default();
     let module = match first {
         // The import roots of the usual layouts.

@@ -177,6 +177,27 @@ fn commands_that_run_the_product_do_not_freeze_it() {
     }
 }
 
+#[test]
+fn commands_run_in_the_directory_of_the_task() {
+    let files = ["apps/a/check.sh", "apps/a/sums.py", "check.sh", "Makefile", "apps/Makefile"];
+    let mut scan = CommandScan::new(files.map(str::to_owned)).with_directory("apps/a");
+    ["sh check.sh", "make -C .. test", "python3 -m pytest"]
+        .iter()
+        .for_each(|command| scan.add_command(command));
+    assert_eq!(Vec::from_iter(scan.judges()), ["apps/a/check.sh"]);
+    let searched: Vec<String> = std::iter::from_fn(|| scan.next_file()).collect();
+    assert_eq!(searched, ["apps/a/check.sh", "apps/Makefile"]);
+    for (path, is_shadow) in [
+        ("apps/a/pytest.py", true),
+        ("apps/a/pytest/__init__.py", true),
+        ("pytest.py", true),
+        ("apps/pytest.py", false),
+        ("apps/a/src/pytest.py", false),
+    ] {
+        assert_eq!(scan.is_shadow(path), is_shadow, "{path}");
+    }
+}
+
 fn text(path: &str, before: &str, after: &str) -> ChangedText {
     ChangedText { path: path.to_owned(), before: Some(before.to_owned()), after: Some(after.to_owned()) }
 }

@@ -95,16 +95,16 @@ impl RunningStep<'_> {
     /// Returns the context for the author of a test. The author of a hidden test knows the repository and the goal alone.
     async fn hand_to_author(
         &self,
-        root: &Path,
+        directory: &Path,
         base: &str,
         session: AnchorSession,
     ) -> Result<String, StepError> {
-        self.performer.clear_outputs(root).await?;
+        self.performer.clear_outputs(directory).await?;
         let scope = match session {
             AnchorSession::Anchor => ContextScope::Notes,
             AnchorSession::Hidden => ContextScope::Repository,
         };
-        let context = self.hand_context(root, base, scope).await?;
+        let context = self.hand_context(directory, base, scope).await?;
         // A session that has proposed a test knows it already.
         Ok(if self.step.attempt > 1 && session == AnchorSession::Anchor { String::new() } else { context })
     }
@@ -117,9 +117,9 @@ impl RunningStep<'_> {
         message: String,
         limits: WorkLimits,
     ) -> Result<AnchorFacts, StepError> {
-        let workspace = self.performer.create_workspace(session.name()).await?;
+        let workspace = self.create_workspace(session.name()).await?;
         self.ensure_clone(&workspace, base, None).await?;
-        let context = self.hand_to_author(&workspace.root, base, session).await?;
+        let context = self.hand_to_author(&workspace.working_directory(), base, session).await?;
         let plan = self.contract().session_plan(SessionRole::Anchor);
         let mut assignment = self.create_assignment(&workspace, message + &context, &plan, limits);
         assignment.session = format!("{}-{}", self.performer.task, session.name());

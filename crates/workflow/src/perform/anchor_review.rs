@@ -26,7 +26,7 @@ impl RunningStep<'_> {
         };
         let commit = self.repository.commit_patch(self.repository.base(), &patch).await?;
         let name = format!("anchor-review-{}", self.step.attempt);
-        let workspace = self.performer.create_workspace(&name).await?;
+        let workspace = self.create_workspace(&name).await?;
         self.ensure_clone(&workspace, &commit, None).await?;
         let output = match facts.runs.last() {
             Some(run) => run.last_lines(self.performer.blobs.as_ref()).await?,
@@ -35,8 +35,10 @@ impl RunningStep<'_> {
         let text = String::from_utf8_lossy(&patch);
         let shown = shorten_patch(&text, self.task.rules(), PatchLimits::CHANGE);
         let mut message = prompts::anchor_review(self.contract(), &facts.command, &shown, &output);
-        self.performer.clear_outputs(&workspace.root).await?;
-        message.push_str(&self.hand_context(&workspace.root, &commit, ContextScope::Repository).await?);
+        self.performer.clear_outputs(&workspace.working_directory()).await?;
+        message.push_str(
+            &self.hand_context(&workspace.working_directory(), &commit, ContextScope::Repository).await?,
+        );
         let plan = self.contract().session_plan(SessionRole::Review);
         let limits = self.limits_left(limits);
         let mut assignment = self.create_assignment(&workspace, message, &plan, limits);

@@ -25,7 +25,7 @@ pub(super) struct CleanClone {
 impl CleanClone {
     pub(super) async fn create(running: &RunningStep<'_>, commit: &str) -> Result<Self, StepError> {
         running.ensure_active()?;
-        let workspace = running.performer.create_workspace(&format!("clean/{}", running.step)).await?;
+        let workspace = running.create_workspace(&format!("clean/{}", running.step)).await?;
         running.repository.clone_to(&workspace.root, commit).await?;
         Ok(Self { workspace, commit: commit.to_owned() })
     }
@@ -35,6 +35,7 @@ impl CleanClone {
     pub(super) async fn create_elsewhere(running: &RunningStep<'_>, commit: &str) -> Result<Self, StepError> {
         running.ensure_active()?;
         let workspace = running.performer.create_plain_workspace().await?;
+        let workspace = workspace.in_directory(running.contract().directory());
         running.repository.clone_to(&workspace.root, commit).await?;
         Ok(Self { workspace, commit: commit.to_owned() })
     }

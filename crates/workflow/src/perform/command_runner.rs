@@ -134,7 +134,7 @@ impl<'a> CommandRunner<'a> {
         // a directory that its commands cannot write to.
         let request = ExecRequest::new(command)
             .with_timeout(Duration::from_secs(u64::from(spec.timeout_s)))
-            .with_working_dir(&self.workspace.root);
+            .with_working_dir(self.workspace.working_directory());
         let ended = tokio::select! {
             ended = self.open.environment().exec_command(request) => ended,
             () = self.cancel.cancelled() => return Err(StepError::Stopped),

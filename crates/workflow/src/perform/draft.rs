@@ -56,10 +56,12 @@ impl RepositoryPerformer {
         // Without a reference in the user's repository: a draft takes minutes, and a killed process would leave it.
         let repository =
             TaskRepository::open(machine, &self.directory, &base.repository, &base.commit, None).await?;
-        let workspace = self.create_workspace("draft").await?;
+        let directory = base.directory.clone().unwrap_or_default();
+        let repository = repository.in_directory(&directory).await?;
+        let workspace = self.create_workspace("draft").await?.in_directory(&directory);
         repository.clone_to(&workspace.root, repository.base()).await?;
         let mut drafted = DraftingSession::new(format!("{}-draft", self.task));
-        let context = self.hand_index(&repository, &workspace.root, repository.base()).await?;
+        let context = self.hand_index(&repository, &workspace.working_directory(), repository.base()).await?;
         let plan = self.draft_models.draft.clone().unwrap_or_default();
         let mut problems = None::<String>;
         for number in 1..=ATTEMPTS {

@@ -75,8 +75,8 @@ impl RepositoryPerformer {
     }
 
     /// Removes the files for the session of a clone.
-    pub(super) async fn clear_outputs(&self, root: &Path) -> Result<(), StepError> {
-        let (directory, machine) = (root.join(OUTPUTS), self.machine.as_ref());
+    pub(super) async fn clear_outputs(&self, working_directory: &Path) -> Result<(), StepError> {
+        let (directory, machine) = (working_directory.join(OUTPUTS), self.machine.as_ref());
         // The session may have replaced the directory with a link, which this removes without following it. It fails for a
         // directory with files.
         let _ = machine.remove(&directory).await;
@@ -84,13 +84,13 @@ impl RepositoryPerformer {
     }
 
     /// Writes a text to a file for the session of a clone, and returns its excerpt with a reference to the file.
-    async fn hand_file(&self, root: &Path, file: &HandedFile<'_>) -> Result<String, StepError> {
+    async fn hand_file(&self, directory: &Path, file: &HandedFile<'_>) -> Result<String, StepError> {
         let HandedFile { name, text, excerpt } = file;
         if text.is_empty() {
             return Ok(String::new());
         }
         let path = format!("{OUTPUTS}/{name}");
-        self.machine.write(&root.join(&path), text.as_bytes()).await?;
+        self.machine.write(&directory.join(&path), text.as_bytes()).await?;
         Ok(prompts::handed_file(&path, excerpt))
     }
 
@@ -98,7 +98,7 @@ impl RepositoryPerformer {
     pub(super) async fn hand_index(
         &self,
         repository: &TaskRepository,
-        root: &Path,
+        directory: &Path,
         commit: &str,
     ) -> Result<String, StepError> {
         let index = self.find_index(repository, commit).await?;
@@ -106,7 +106,7 @@ impl RepositoryPerformer {
             return Ok(String::new());
         }
         let (text, excerpt) = (index.render(INDEX_FILE), index.render(INDEX_EXCERPT));
-        self.hand_file(root, &HandedFile { name: INDEX, text: &text, excerpt: &excerpt }).await
+        self.hand_file(directory, &HandedFile { name: INDEX, text: &text, excerpt: &excerpt }).await
     }
 }
 
@@ -118,23 +118,23 @@ struct HandedFile<'a> {
 }
 
 impl RunningStep<'_> {
-    /// Writes the context of earlier sessions to files of a clone, and returns the text for the message of its session, with at
+    /// Writes the context of earlier sessions to files in the working directory of a clone, and returns the text for the message of its session, with at
     /// most 4 KiB. `commit` is the one that the clone has. The same task and commit give the same text. The earlier files of the
     /// clone have to be [removed](RepositoryPerformer::clear_outputs) first.
     pub(super) async fn hand_context(
         &self,
-        root: &Path,
+        directory: &Path,
         commit: &str,
         scope: ContextScope,
     ) -> Result<String, StepError> {
-        let mut text = self.performer.hand_index(&self.repository, root, commit).await?;
+        let mut text = self.performer.hand_index(&self.repository, directory, commit).await?;
         if scope == ContextScope::Repository {
             return Ok(text);
         }
         let notes = self.notes();
         let excerpt = excerpt_lines(&notes, NOTES_EXCERPT);
         let file = HandedFile { name: NOTES, text: &notes, excerpt: &excerpt };
-        text.push_str(&self.performer.hand_file(root, &file).await?);
+        text.push_str(&self.performer.hand_file(directory, &file).await?);
         if scope == ContextScope::All {
             text.push_str(&self.describe_anchor().await?);
         }

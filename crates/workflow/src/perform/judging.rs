@@ -13,9 +13,10 @@ use crate::repository::{RepositoryError, TaskRepository};
 async fn scan_commands(
     repository: &TaskRepository,
     commit: &str,
+    directory: &str,
     commands: &[&str],
 ) -> Result<CommandScan, RepositoryError> {
-    let mut scan = CommandScan::new(repository.list_files(commit).await?);
+    let mut scan = CommandScan::new(repository.list_files(commit).await?).with_directory(directory);
     for command in commands {
         scan.add_command(command);
     }
@@ -27,15 +28,24 @@ async fn scan_commands(
     Ok(scan)
 }
 
-/// Returns the files of the base that commands of a contract name or include, for the user to edit.
+/// Returns the files of the base that commands of a contract name or include, for the user to edit. Their paths are relative to
+/// the directory of the contract. Returns an empty list if one of them is outside of it, where no pattern of the scope names it.
 pub(super) async fn find_judges(
     repository: &TaskRepository,
     contract: &Contract,
 ) -> Result<Vec<String>, RepositoryError> {
     let scan = scan_base(repository, repository.base(), contract).await?;
-    let rules = PathRules::new(&contract.scope).ok();
+    let directory = contract.directory();
+    let rules = PathRules::in_directory(&contract.scope, directory).ok();
     let is_judge = |path: &String| !rules.as_ref().is_some_and(|rules| rules.is_listed(path));
-    Ok(scan.judges().into_iter().filter(is_judge).collect())
+    let relative = |path: String| {
+        if directory.is_empty() {
+            return Some(path);
+        }
+        path.strip_prefix(directory).and_then(|rest| rest.strip_prefix('/')).map(str::to_owned)
+    };
+    let judges: Option<Vec<String>> = scan.judges().into_iter().filter(is_judge).map(relative).collect();
+    Ok(judges.unwrap_or_default())
 }
 
 /// Searches the files that commands of a contract name or include, before there is an anchor.
@@ -44,7 +54,7 @@ async fn scan_base(
     base: &str,
     contract: &Contract,
 ) -> Result<CommandScan, RepositoryError> {
-    let mut scan = scan_commands(repository, base, &contract.commands()).await?;
+    let mut scan = scan_commands(repository, base, contract.directory(), &contract.commands()).await?;
     if contract.scope.paths.is_empty() {
         // Scripts also run the code that they test. Only a scope or an anchor distinguishes it.
         scan.remove_included();
@@ -69,7 +79,7 @@ impl RunningStep<'_> {
         let anchor = self.task.anchor();
         let mut commands = self.contract().commands();
         commands.extend(anchor.map(Anchor::command));
-        let mut scan = scan_commands(&self.repository, start, &commands).await?;
+        let mut scan = scan_commands(&self.repository, start, self.contract().directory(), &commands).await?;
         let anchor_files = anchor.map(Anchor::files).unwrap_or_default();
         if anchor_files.is_empty() && self.contract().scope.paths.is_empty() {
             // Scripts also run the code that they test. Only a scope or the files of an anchor distinguish it.

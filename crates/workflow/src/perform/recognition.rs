@@ -35,7 +35,7 @@ impl RunningStep<'_> {
             let runs = clean.run_in_clean_clone(self, spec, times).await?;
             return Ok(RecognizedRuns { runs, recognized: None, problem: None });
         }
-        let package = self.read_package(&clean.workspace.root).await;
+        let package = self.read_package(&clean.workspace.working_directory()).await;
         let Some(results) = recognize(&check.command, package.as_deref()) else {
             return self.run_unknown(clean, spec, times).await;
         };
@@ -88,9 +88,9 @@ impl RunningStep<'_> {
         Ok(())
     }
 
-    /// Returns the `package.json` of a clone.
-    async fn read_package(&self, root: &Path) -> Option<String> {
-        let bytes = self.performer.machine.read(&root.join(PACKAGE), None).await.ok()?;
+    /// Returns the `package.json` of a directory.
+    async fn read_package(&self, directory: &Path) -> Option<String> {
+        let bytes = self.performer.machine.read(&directory.join(PACKAGE), None).await.ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 }

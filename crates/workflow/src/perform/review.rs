@@ -15,16 +15,17 @@ impl RunningStep<'_> {
     /// Runs a separate session that reviews changes with their evidence. With several candidates, it compares all of them.
     pub(super) async fn review(&mut self, limits: WorkLimits) -> Result<StepOutput, StepError> {
         let candidates = self.task.ranked_candidates();
-        let workspace = self.performer.create_workspace(&self.step.to_string()).await?;
+        let workspace = self.create_workspace(&self.step.to_string()).await?;
         let (mut message, schema) = if candidates.len() > 1 {
             let message = self.prepare_comparison(&workspace, &candidates).await?;
             (message, prompts::comparison_schema())
         } else {
             (self.prepare_review(&workspace).await?, prompts::review_schema())
         };
-        self.performer.clear_outputs(&workspace.root).await?;
+        self.performer.clear_outputs(&workspace.working_directory()).await?;
         let start = self.commit_anchor().await?;
-        message.push_str(&self.hand_context(&workspace.root, &start, ContextScope::Notes).await?);
+        message
+            .push_str(&self.hand_context(&workspace.working_directory(), &start, ContextScope::Notes).await?);
         let plan = self.contract().session_plan(SessionRole::Review);
         let mut assignment = self.create_assignment(&workspace, message, &plan, limits);
         assignment.answer = Some(schema);
@@ -65,7 +66,7 @@ impl RunningStep<'_> {
         self.ensure_clone(workspace, &self.commit_anchor().await?, None).await?;
         let (machine, limits) =
             (self.performer.machine.as_ref(), PatchLimits::CHANGE.share(candidates.len()));
-        let directory = workspace.root.join(PATCHES);
+        let directory = workspace.working_directory().join(PATCHES);
         machine.create_directory(&directory).await?;
         let mut changes = Vec::new();
         for candidate in candidates.iter().copied() {

@@ -42,14 +42,14 @@ impl RunningStep<'_> {
     ) -> Result<(String, SessionAssignment), StepError> {
         let start = self.commit_anchor().await?;
         let index = self.step.candidate.unwrap_or_default();
-        let workspace = self.performer.create_workspace(&format!("candidates/{index}")).await?;
+        let workspace = self.create_workspace(&format!("candidates/{index}")).await?;
         let before = self.candidate().and_then(newest_diff).map(|diff| diff.patch.clone());
         self.ensure_clone(&workspace, &start, before.as_ref()).await?;
         let plan = self.contract().candidate_plan(index);
-        let feedback = self.add_outputs(&workspace.root, feedback).await?;
+        let feedback = self.add_outputs(&workspace.working_directory(), feedback).await?;
         let feedback = feedback.as_deref();
         let number = self.step.attempt;
-        let context = self.hand_context(&workspace.root, &start, ContextScope::All).await?;
+        let context = self.hand_context(&workspace.working_directory(), &start, ContextScope::All).await?;
         let message = match self.candidate().is_some_and(TaskCandidate::has_worked) {
             // Its session has the context already.
             true => prompts::more_work(number, feedback),

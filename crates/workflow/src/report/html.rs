@@ -26,6 +26,7 @@ const HEAD: &str = "<!doctype html>
 
 const STYLE: &str = "<style>
 :root { color-scheme: light dark; --line: #8886; --added: #1a7f3720; --removed: #cf222e20; }
+@media (prefers-color-scheme: dark) { :root { --added: #3fb95040; --removed: #f8514940; } }
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem; }
 h1, h2, h3 { line-height: 1.25; }
 h2 { margin-top: 2rem; border-bottom: 1px solid var(--line); }
@@ -35,7 +36,7 @@ p, li, td, code { white-space: pre-wrap; }
 tbody th { font-weight: normal; }
 pre { overflow-x: auto; border: 1px solid var(--line); padding: 0.5rem; }
 blockquote { margin: 0; padding-left: 1rem; border-left: 4px solid var(--line); }
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; }
 th, td { padding: 0.25rem 0.75rem; border: 1px solid var(--line); text-align: start; vertical-align: top; }
 ins, del { text-decoration: none; display: block; }

@@ -36,8 +36,7 @@ const CACHE_TAG: &str = "CACHEDIR.TAG";
 
 /// Entries that cargo creates in its target directory: directories, hidden files and the tag. Git does not read excluded
 /// directories, which have many files.
-const CACHE_ENTRIES: [&str; 3] =
-    ["--exclude=/target/*/", "--exclude=/target/.*", "--exclude=/target/CACHEDIR.TAG"];
+const CACHE_ENTRIES: [&str; 3] = ["*/", ".*", CACHE_TAG];
 
 /// Maximum number of reported paths that a change leaves out.
 const MAX_DROPPED: usize = 50;
@@ -47,6 +46,8 @@ const MAX_DROPPED: usize = 50;
 pub struct TaskRepository {
     machine: Arc<dyn ExecutionEnvironment>,
     directory: PathBuf,
+    /// Directory of the task in the repository. Empty for its root.
+    subdirectory: String,
 }
 
 impl TaskRepository {
@@ -66,7 +67,8 @@ impl TaskRepository {
         base: &str,
         name: Option<&str>,
     ) -> Result<Self, RepositoryError> {
-        let repository = Self { machine, directory: directory.join("git") };
+        let (directory, subdirectory) = (directory.join("git"), String::new());
+        let repository = Self { machine, directory, subdirectory };
         let machine = &repository.machine;
         let git = repository.git();
         if machine.file_exists(&repository.directory.join(shared_objects::ALTERNATES)).await? {
@@ -113,6 +115,29 @@ impl TaskRepository {
     /// Returns the directory of the template of working trees, which may not exist.
     fn template(&self) -> PathBuf {
         self.directory.with_file_name("template")
+    }
+
+    /// Sets the directory of the task in the repository. What tools leave behind there is not part of a change.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Files`].
+    pub async fn in_directory(mut self, directory: &str) -> Result<Self, RepositoryError> {
+        if !directory.is_empty() {
+            directory.clone_into(&mut self.subdirectory);
+            let exclude = self.directory.join("info/exclude");
+            self.machine.write(&exclude, self.excluded().as_bytes()).await?;
+        }
+        Ok(self)
+    }
+
+    /// Returns the patterns of files that are not part of a change.
+    fn excluded(&self) -> String {
+        if self.subdirectory.is_empty() {
+            return EXCLUDED.to_owned();
+        }
+        let below = escape_pattern(&self.subdirectory);
+        format!("{EXCLUDED}/{below}/{TARGET}\n/{below}/.pintle-output\n")
     }
 
     fn git(&self) -> RepositoryGit {
@@ -298,7 +323,7 @@ impl TaskRepository {
         }
         git.run(&["update-ref", "--no-deref", "HEAD", &commit]).await?;
         template::fill(machine, &git, (&self.template(), root), (&base, &commit)).await?;
-        machine.write(&root.join(".git/info/exclude"), EXCLUDED.as_bytes()).await?;
+        machine.write(&root.join(".git/info/exclude"), self.excluded().as_bytes()).await?;
         Ok(())
     }
 
@@ -342,11 +367,13 @@ impl TaskRepository {
         git.run(&["read-tree", from]).await?;
         // The excludes of this repository do not belong to the project.
         let mut arguments = vec!["ls-files", "-z", "--others", "--exclude-per-directory=.gitignore"];
-        let tag = root.join(TARGET).join(CACHE_TAG);
-        if self.machine.file_exists(&tag).await.unwrap_or(false) {
-            arguments.extend(CACHE_ENTRIES);
+        let target = Path::new(&self.subdirectory).join(TARGET).display().to_string();
+        let entries = CACHE_ENTRIES.map(|entry| format!("--exclude=/{}/{entry}", escape_pattern(&target)));
+        if self.machine.file_exists(&root.join(&target).join(CACHE_TAG)).await.unwrap_or(false) {
+            arguments.extend(entries.iter().map(String::as_str));
         }
-        arguments.extend(["--", TARGET]);
+        let target = format!(":(literal){target}");
+        arguments.extend(["--", &target]);
         let listing = git.bytes(&arguments, None).await?;
         let new = names(&listing).map(|name| String::from_utf8_lossy(name).into_owned());
         let mut dropped: Vec<String> = new.take(MAX_DROPPED).collect();
@@ -432,6 +459,18 @@ impl TaskRepository {
 /// Returns the option of `git init` for a repository with a commit like this one. Older versions of git do not have it.
 fn object_format(commit: &str) -> Option<&'static str> {
     (commit.len() == SHA256_DIGITS).then_some("--object-format=sha256")
+}
+
+/// Escapes a path for a pattern of ignored files.
+fn escape_pattern(path: &str) -> String {
+    let mut escaped = String::with_capacity(path.len());
+    for character in path.chars() {
+        if matches!(character, '\\' | '*' | '?' | '[') {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
 }
 
 /// Returns the submodules in output of `git ls-tree -r -z`.

@@ -8,6 +8,9 @@ use pintle_env::{ExecutionEnvironment, ExecutionEnvironmentExt as _};
 use super::{RepositoryError, apply_to_index, explain_failure, untracked_repositories};
 use crate::git::{GitError, RepositoryGit};
 
+/// References to snapshots in the repository of the user.
+const SNAPSHOTS: &str = "refs/pintle/tasks";
+
 /// A repository of the user.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -21,6 +24,8 @@ pub struct UserRepository {
     pub branch: Option<String>,
     /// Number of files with uncommitted changes and of untracked files.
     pub changed: usize,
+    /// Directory in which it was found, below the root, with `/` and without a final one. Empty for the root.
+    pub directory: String,
 }
 
 /// Commit of a working tree with its local changes.
@@ -58,6 +63,7 @@ impl UserRepository {
         };
         let root = git.run(&["rev-parse", "--show-toplevel"]).await;
         let root = root.map_err(|error| explain_failure(error, outside))?;
+        let prefix = git.run(&["rev-parse", "--show-prefix"]).await?;
         let git = RepositoryGit::for_user(&machine, Path::new(&root));
         let empty = |_: &GitError| {
             RepositoryError::Unusable(format!("{root} has no commit yet; expected one to start from"))
@@ -67,7 +73,8 @@ impl UserRepository {
         let branch = git.run(&["symbolic-ref", "--quiet", "--short", "HEAD"]).await.ok();
         let status = git.run(&["status", "--porcelain", "--untracked-files=normal"]).await?;
         let changed = status.lines().count();
-        Ok(Self { machine, root: PathBuf::from(root), head, branch, changed })
+        let directory = prefix.trim_end_matches('/').to_owned();
+        Ok(Self { machine, root: PathBuf::from(root), head, branch, changed, directory })
     }
 
     /// Creates a commit of the current working tree, whose parent is the checked-out commit. Neither the working tree nor
@@ -121,6 +128,23 @@ impl UserRepository {
         }
     }
 
+    /// Returns the names of the tasks whose start commits a repository protects. A missing repository has none.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`].
+    pub async fn list_snapshots(
+        machine: &Arc<dyn ExecutionEnvironment>,
+        root: &Path,
+    ) -> Result<Vec<String>, RepositoryError> {
+        if !machine.file_exists(root).await? {
+            return Ok(Vec::new());
+        }
+        let git = RepositoryGit::for_user(machine, root);
+        let names = git.run(&["for-each-ref", "--format=%(refname:lstrip=3)", SNAPSHOTS]).await?;
+        Ok(names.lines().map(str::to_owned).collect())
+    }
+
     /// Removes the reference to the start commit of a task from the repository at `root`, so that git can remove the commit
     /// once no branch contains it. A missing reference or repository is not an error.
     ///
@@ -140,8 +164,42 @@ impl UserRepository {
         Ok(())
     }
 
+    /// Returns whether a commit has this directory. Every commit has the root.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`] if git cannot be run.
+    pub async fn has_directory(&self, commit: &str, directory: &str) -> Result<bool, RepositoryError> {
+        let git = RepositoryGit::for_user(&self.machine, &self.root);
+        match git.run(&["cat-file", "-t", &format!("{commit}:{directory}")]).await {
+            Ok(kind) => Ok(kind == "tree"),
+            Err(GitError::Failed { .. }) => Ok(false),
+            Err(error @ GitError::Run(_)) => Err(error.into()),
+        }
+    }
+
+    /// Returns the names of its remotes.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`].
+    pub async fn remotes(&self) -> Result<Vec<String>, RepositoryError> {
+        let names = RepositoryGit::for_user(&self.machine, &self.root).run(&["remote"]).await?;
+        Ok(names.lines().map(str::to_owned).collect())
+    }
+
+    /// Returns the number of tracked files with uncommitted changes.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`].
+    pub async fn count_modified(&self) -> Result<usize, RepositoryError> {
+        let git = RepositoryGit::for_user(&self.machine, &self.root);
+        Ok(git.run(&["status", "--porcelain", "--untracked-files=no"]).await?.lines().count())
+    }
+
     /// Creates a branch with one commit: a patch on top of a commit. The working tree and its index do not change. Returns
-    /// the commit.
+    /// the commit. A branch that already has these contents on top of the commit is left unchanged.
     ///
     /// # Errors
     ///
@@ -167,11 +225,19 @@ impl UserRepository {
         git.run(&["read-tree", base]).await?;
         apply_to_index(&git, patch).await?;
         let tree = git.run(&["write-tree"]).await?;
+        let reference = format!("refs/heads/{branch}");
+        let (its_tree, its_parent) = (format!("{reference}^{{tree}}"), format!("{reference}^"));
+        if let Ok(found) = git.run(&["rev-parse", &its_tree, &its_parent, &reference]).await
+            && let [found_tree, parent, commit] = found.lines().collect::<Vec<_>>().as_slice()
+            && (*found_tree, *parent) == (tree.as_str(), base)
+        {
+            return Ok((*commit).to_owned());
+        }
         let commit = git.bytes(&["commit-tree", &tree, "-p", base], Some(message.as_bytes())).await?;
         let commit = String::from_utf8_lossy(&commit).trim().to_owned();
         // Zeros require that the branch does not exist.
         let none = "0".repeat(commit.len());
-        git.run(&["update-ref", &format!("refs/heads/{branch}"), &commit, &none]).await?;
+        git.run(&["update-ref", &reference, &commit, &none]).await?;
         Ok(commit)
     }
 
@@ -202,7 +268,7 @@ impl UserRepository {
 
 /// Returns the reference that protects the start commit of a task.
 fn snapshot_reference(name: &str) -> String {
-    format!("refs/pintle/tasks/{name}")
+    format!("{SNAPSHOTS}/{name}")
 }
 
 fn scratch() -> Result<tempfile::TempDir, RepositoryError> {

@@ -74,6 +74,36 @@ async fn a_task_whose_process_died_before_its_contract_was_on_record_gets_it() {
     }
 }
 
+/// Says that each task has left files.
+#[derive(Debug)]
+struct LeftoverFactory(Arc<ScriptedPerformer>);
+
+#[async_trait]
+impl PerformerFactory for LeftoverFactory {
+    async fn performer(&self, _id: &SessionId) -> Result<Arc<dyn Performer>, String> {
+        Ok(self.0.clone())
+    }
+
+    async fn has_leftovers(&self, _id: &SessionId, _contract: &Contract) -> bool {
+        self.0.cleaned() == 0
+    }
+}
+
+/// The process that ended the task died before it had removed the files.
+#[tokio::test]
+async fn the_files_of_a_task_that_ended_elsewhere_are_removed() {
+    let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
+    let mut host = LocalTaskHost::create(store.as_ref(), id.clone(), contract()).await.unwrap();
+    host.run(Arc::new(ScriptedPerformer::default())).await.unwrap();
+    let performer = Arc::new(ScriptedPerformer::default());
+    let supervisor = TaskSupervisor::new(store, Arc::new(LeftoverFactory(performer.clone())));
+    for _ in 0..2 {
+        let status = supervisor.ensure_running(&id).await.unwrap();
+        assert_eq!(status, TaskStatus::Ended(TaskEnd::Done));
+        assert_eq!(performer.cleaned(), 1);
+    }
+}
+
 /// The report is that of one process which ran the task as a whole.
 #[tokio::test]
 async fn the_report_is_that_of_the_whole_task() {

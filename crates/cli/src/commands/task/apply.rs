@@ -8,13 +8,17 @@ use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::process_env::{ProcessEnv, absolute};
 use pintle_host::sessions::Sessions;
 use pintle_tui::console::{self, Console};
-use pintle_workflow::report::CandidateDiff;
+use pintle_workflow::report::{CandidateDiff, TaskReport};
 use pintle_workflow::repository::{RepositoryError, UserRepository, read_blob};
 use pintle_workflow::task::{Task, TaskCandidate, TaskOutcome};
 
+use super::push::BranchPush;
 use super::{find, read_intact};
 use crate::arguments::ApplyTaskArgs;
 use crate::exit::Exit;
+
+/// Message of a change that cannot be applied.
+const FAILED: &str = "the change cannot be applied";
 
 /// Change of a candidate.
 #[derive(Debug)]
@@ -94,22 +98,21 @@ pub(super) async fn apply(args: ApplyTaskArgs, process_env: &ProcessEnv) -> Resu
     let directory = process_env.directory(None)?;
     let machine: Arc<dyn ExecutionEnvironment> = Arc::new(process_env.local_environment(&directory)?);
     let root = std::path::Path::new(&base.repository);
-    let failed = "the change cannot be applied";
-    let repository = UserRepository::find(machine, root).await.or_failed(failed)?;
+    let repository = UserRepository::find(machine, root).await.or_failed(FAILED)?;
     if args.files {
-        repository.apply(&patch).await.or_failed(failed)?;
+        repository.apply(&patch).await.or_failed(FAILED)?;
         console::print(&format!("applied to {}\n", repository.root.display())).await?;
         return Ok(Exit::Done);
     }
-    let branch = args.branch.unwrap_or_default();
+    let push = BranchPush::prepare(&args, &repository, process_env).await?;
+    let branch = args.branch.clone().unwrap_or_else(|| format!("pintle/{id}"));
     let worktree = args.worktree.as_deref().map(absolute).transpose()?;
-    let goal = task.contract().goal.trim();
-    let subject: String = goal.lines().next().unwrap_or_default().chars().take(72).collect();
+    let subject = commit_subject(&task);
     let message =
         format!("{subject}\n\nTask {id} of Pintle, with its evidence in `pintle task report {id}`.\n");
     let commit = repository.commit_to_branch(&base.commit, &patch, &branch, &message).await;
     let commit = commit.map_err(|error| {
-        let failure = Failure::failed(failed).caused_by(&error);
+        let failure = Failure::failed(FAILED).caused_by(&error);
         match matches!(error, RepositoryError::Unusable(_)) {
             true => failure.with_hint("`--files` changes the working tree, and `--patch` prints the patch"),
             false => failure,
@@ -123,5 +126,16 @@ pub(super) async fn apply(args: ApplyTaskArgs, process_env: &ProcessEnv) -> Resu
         added.map_err(|failure| failure.with_hint(&hint))?;
         console.write(&format!("checked out in {}\n", path.display())).await?;
     }
+    if let Some(push) = push {
+        let body = TaskReport::from_task(&task).to_pull_request();
+        let remote = push.push(&branch, &subject, &body)?;
+        console.write(&format!("pushed {branch} to {remote}\n")).await?;
+    }
     Ok(Exit::Done)
+}
+
+/// Returns the first line of the goal, truncated.
+fn commit_subject(task: &Task) -> String {
+    let goal = task.contract().goal.trim();
+    goal.lines().next().unwrap_or_default().chars().take(72).collect()
 }

@@ -22,12 +22,14 @@ use pintle_workflow::contract::CandidatePlan;
 use pintle_workflow::evidence::Baseline;
 use pintle_workflow::report::TaskReport;
 use pintle_workflow::task::{StepOutput, Task, TaskInput, TaskOutcome};
-use pintle_workflow::{HostPerformerFactory, LocalTaskHost, Performer, TaskHostError};
+use pintle_workflow::{HostPerformerFactory, IntactTask, LocalTaskHost, Performer, TaskHostError};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use self::task_opener::{TaskOpener, TaskSource, select_source};
+#[cfg(feature = "restate")]
+use super::new_task::{self, TaskStart};
 use super::{gate_prompt, progress};
 use crate::arguments::{OutputFormat, RunArgs, RunTaskArgs};
 use crate::exit::Exit;
@@ -101,20 +103,23 @@ async fn hand_over(
         Some(prefix) => super::find(&sessions, prefix).await?,
         None => {
             let id = SessionId::generate();
-            let given = task_opener::read_contract(args)?.ok_or_else(|| {
+            let given = new_task::read_contract(&args.terms, &args.run.prompt)?;
+            let mut contract = given.ok_or_else(|| {
                 Failure::usage("a task that is handed over needs `--check COMMAND` or `--contract FILE`")
             })?;
-            let base = task_opener::resolve_base(Some(&given), args, directory, &id).await?;
-            let mut contract = given.with_base(base);
-            // The flags of the worker apply to the rest.
-            let has_model = contract.models.work.as_ref().is_some_and(|plan| plan.model.is_some());
-            let unnamed = |plan: &&mut CandidatePlan| plan.model.is_none() && !has_model;
-            for plan in contract.candidates.iter_mut().filter(unnamed) {
-                plan.model.clone_from(&args.run.model.model);
+            if contract.base.is_none() {
+                let start = TaskStart::find(directory, args.terms.changes).await?;
+                let base = start.resolve(&id).await;
+                if base.is_err() {
+                    new_task::remove_snapshot(directory, &id).await;
+                }
+                contract.base = Some(base?);
             }
+            // The flags of the worker apply to the rest.
+            new_task::set_default_model(&mut contract, args.run.model.model.as_ref());
             let created = LocalTaskHost::create(sessions.store(), id.clone(), contract).await;
             if created.is_err() {
-                task_opener::remove_snapshot(directory, &id).await;
+                new_task::remove_snapshot(directory, &id).await;
             }
             created.map_err(|error| super::host_failure(&error, &id))?;
             id
@@ -124,11 +129,25 @@ async fn hand_over(
     if args.run.output != OutputFormat::Text {
         console::print(&identity_line(&id)?).await?;
     }
-    let handed_over = super::engine::hand_over(url, &id).await;
-    if handed_over.is_err() && args.task.is_none() {
+    if args.task.is_some() {
+        return super::engine::hand_over(url, &id).await;
+    }
+    submit(url, &sessions, &id, process_env).await
+}
+
+/// Hands over a new task to the engine, and cancels it if the engine refuses it.
+#[cfg(feature = "restate")]
+pub(super) async fn submit(
+    url: &str,
+    sessions: &Sessions,
+    id: &SessionId,
+    process_env: &ProcessEnv,
+) -> Result<Exit, Failure> {
+    let handed_over = super::engine::hand_over(url, id).await;
+    if handed_over.is_err() {
         // The engine may have the task although its answer is missing. It then finds the task ended.
         let ended =
-            super::signals::cancel_unstarted(&sessions, &id, "Restate refused the task", process_env).await;
+            super::signals::cancel_unstarted(sessions, id, "Restate refused the task", process_env).await;
         if let Err(failure) = ended {
             console::notice(&format!("task {id} cannot be ended: {}", failure.message()));
         }
@@ -270,8 +289,8 @@ async fn report_end(
     outcome: &TaskOutcome,
     format: OutputFormat,
 ) -> Result<Exit, Failure> {
-    let task = super::read(sessions, id).await?;
-    let report = TaskReport::from_task(&task).with_id(id);
+    let IntactTask { task, inputs, .. } = super::read_intact(sessions, id).await?;
+    let report = TaskReport::from_task(&task).with_id(id).with_inputs(&inputs);
     let text = match format {
         OutputFormat::Text => format!("\n{}", report.to_markdown()),
         OutputFormat::Json | OutputFormat::StreamJson => json_line(&report)?,

@@ -11,6 +11,7 @@ use pintle_host::process_env::ProcessEnv;
 use pintle_host::sessions::Sessions;
 use pintle_store::StoreError;
 use pintle_tui::console;
+use pintle_workflow::contract::Contract;
 use pintle_workflow::repository::{UserRepository, remove_directory};
 use pintle_workflow::task::{GateAnswer, TaskSignal};
 use pintle_workflow::{LocalTaskHost, TaskHostError, post_signal, task_directory};
@@ -84,15 +85,24 @@ async fn settle(sessions: &Sessions, id: &SessionId, process_env: &ProcessEnv) -
         Err(error) => return Err(open_failure(sessions, &error, id).await),
     };
     host.settle().await.map_err(|error| host_failure(&error, id))?;
-    let left = "the files of the task cannot be removed";
     let machine: Arc<dyn ExecutionEnvironment> =
         Arc::new(process_env.local_environment(&process_env.directory(None)?)?);
-    remove_directory(machine.as_ref(), &task_directory(id, &Host::new(process_env.clone()))?)
-        .await
-        .or_failed(left)?;
-    if let Some(base) = &host.task().contract().base {
+    remove_files(&machine, id, host.task().contract(), process_env).await
+}
+
+/// Removes the files and the git reference of a task that has ended.
+pub(super) async fn remove_files(
+    machine: &Arc<dyn ExecutionEnvironment>,
+    id: &SessionId,
+    contract: &Contract,
+    process_env: &ProcessEnv,
+) -> Result<(), Failure> {
+    let left = "the files of the task cannot be removed";
+    let directory = task_directory(id, &Host::new(process_env.clone()))?;
+    remove_directory(machine.as_ref(), &directory).await.or_failed(left)?;
+    if let Some(base) = &contract.base {
         let root = Path::new(&base.repository);
-        UserRepository::remove_snapshot(&machine, root, id.as_str()).await.or_failed(left)?;
+        UserRepository::remove_snapshot(machine, root, id.as_str()).await.or_failed(left)?;
     }
     Ok(())
 }

@@ -34,7 +34,7 @@ impl CommandRunner<'_> {
     /// Removes older files of a report, which do not belong to this run.
     pub(super) async fn remove_report(&self, report: &str) -> Result<(), String> {
         if !report.starts_with(EVERY_MODULE) {
-            let path = self.workspace.root.join(report);
+            let path = self.workspace.working_directory().join(report);
             let Some(directory) = self.resolve_inside(path.parent().unwrap_or(&path), report).await? else {
                 return Ok(());
             };
@@ -88,7 +88,9 @@ impl CommandRunner<'_> {
         if let Some(directory) = report.strip_prefix(EVERY_MODULE) {
             return self.find_in_modules(Path::new(directory)).await;
         }
-        let Some(path) = self.resolve_inside(&self.workspace.root.join(report), report).await? else {
+        let Some(path) =
+            self.resolve_inside(&self.workspace.working_directory().join(report), report).await?
+        else {
             return Ok(Vec::new());
         };
         let found = self.open.environment().metadata(&path).await.map_err(|error| error.to_string())?;
@@ -100,7 +102,8 @@ impl CommandRunner<'_> {
 
     async fn find_in_modules(&self, directory: &Path) -> Result<Vec<ResultFile>, String> {
         let environment = self.open.environment();
-        let root = environment.canonicalize(&self.workspace.root).await.map_err(|error| error.to_string())?;
+        let root = self.workspace.working_directory();
+        let root = environment.canonicalize(&root).await.map_err(|error| error.to_string())?;
         let (mut files, mut open, mut visited) = (Vec::new(), vec![PathBuf::new()], 0);
         while let Some(module) = open.pop() {
             visited += 1;

@@ -181,9 +181,12 @@ async fn a_result_is_applied_as_branch_worktree_or_changes() {
      2 files changed, 6 insertions(+), 1 deletion(-)
     ");
     assert_eq!(project.sh("git rev-parse fix/sums").await.trim(), commit);
+    // The same change again, as after a failed push.
+    let again = found.commit_to_branch(&found.head, &patch, "fix/sums", "other words").await.unwrap();
+    assert_eq!(again, commit);
     let gone = "0123456789012345678901234567890123456789";
     for (base, branch, expected) in [
-        (found.head.as_str(), "fix/sums", "reference already exists"),
+        (found.head.as_str(), "main", "reference already exists"),
         (found.head.as_str(), "a..b", "check-ref-format"),
         (gone, "other", "does not have 0123456789012345678901234567890123456789 any more"),
     ] {

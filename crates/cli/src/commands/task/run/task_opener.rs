@@ -1,21 +1,18 @@
 //! The task that the flags of `pintle task run` ask for.
 
-use std::sync::Arc;
-
 use pintle_agent::SessionId;
-use pintle_host::failure::{Failure, OrFailure as _};
-use pintle_host::process_env::{self, ProcessEnv};
+use pintle_host::failure::Failure;
+use pintle_host::process_env::ProcessEnv;
 use pintle_host::sessions::Sessions;
 use pintle_tui::approve::Prompter;
-use pintle_tui::console;
 use pintle_tui::interrupt::Interrupts;
-use pintle_workflow::contract::{BaseCommit, CandidatePlan, Contract, ModelPlans, TaskCheck};
-use pintle_workflow::repository::UserRepository;
-use pintle_workflow::{HostPerformerFactory, LocalDirectory, LocalTaskHost};
+use pintle_workflow::contract::{BaseCommit, Contract};
+use pintle_workflow::{HostPerformerFactory, LocalTaskHost};
 
 use crate::arguments::RunTaskArgs;
 use crate::commands::task::draft::{self, DraftApproval};
-use crate::commands::task::{contract_failure, find, open_failure};
+use crate::commands::task::new_task::{self, TaskStart};
+use crate::commands::task::{find, open_failure};
 use crate::input::prompt_source;
 
 /// Inputs for opening a task.
@@ -33,9 +30,12 @@ impl TaskOpener<'_> {
     /// Opens a recorded task, or creates a new one.
     pub(super) async fn open(&self, source: TaskSource) -> Result<LocalTaskHost, Failure> {
         let is_new = !matches!(source, TaskSource::Task(_));
+        let Self { performer_factory, process_env, .. } = *self;
+        new_task::remove_leftovers(performer_factory.directory(), performer_factory.sessions(), process_env)
+            .await;
         let opened = self.open_host(source).await;
         if is_new && opened.is_err() {
-            remove_snapshot(self.performer_factory.directory(), self.id).await;
+            new_task::remove_snapshot(performer_factory.directory(), self.id).await;
         }
         opened
     }
@@ -55,13 +55,13 @@ impl TaskOpener<'_> {
                 let approval = DraftApproval {
                     prompter: self.prompter,
                     interrupts: self.interrupts,
-                    candidates: candidate_plans(args),
+                    candidates: new_task::candidate_plans(&args.terms),
                     process_env: self.process_env,
                 };
-                let models = read_models(args)?;
+                let models = new_task::read_models(&args.terms)?;
                 // Checked before the draft, which costs money.
                 let checked = Contract::new("draft").with_models(models.clone());
-                checked.check().map_err(|error| contract_failure(&error, args.models.as_deref()))?;
+                checked.check().map_err(|error| contract_failure(&error, args.terms.models.as_deref()))?;
                 performer_factory.check_models(&checked).await?;
                 let performer = performer_factory.create(id)?.with_draft_models(models);
                 let contract = approval
@@ -77,14 +77,16 @@ impl TaskOpener<'_> {
     }
 
     async fn resolve_base(&self, given: Option<&Contract>) -> Result<BaseCommit, Failure> {
+        if let Some(base) = given.and_then(|contract| contract.base.clone()) {
+            return Ok(base);
+        }
         let Self { args, id, performer_factory, .. } = *self;
-        self.interrupts.race(resolve_base(given, args, performer_factory.directory(), id)).await
+        let resolving = async {
+            let start = TaskStart::find(performer_factory.directory(), args.terms.changes).await?;
+            start.resolve(id).await
+        };
+        self.interrupts.race(resolving).await
     }
-}
-
-/// Removes the snapshot of the local changes, which no task uses. A reference that stays is no reason for another failure.
-pub(super) async fn remove_snapshot(directory: &LocalDirectory, id: &SessionId) {
-    let _ = UserRepository::remove_snapshot(&directory.environment, &directory.path, id.as_str()).await;
 }
 
 /// Task that the flags select.
@@ -101,73 +103,9 @@ pub(super) async fn select_source(args: &RunTaskArgs, sessions: &Sessions) -> Re
     if let Some(prefix) = &args.task {
         return Ok(TaskSource::Task(find(sessions, prefix).await?));
     }
-    if let Some(contract) = read_contract(args)? {
+    if let Some(contract) = new_task::read_contract(&args.terms, &args.run.prompt)? {
         return Ok(TaskSource::Contract(Box::new(contract)));
     }
     draft::require_approver(args.yes)?;
     Ok(TaskSource::Goal(prompt_source::read(&args.run.prompt)?))
-}
-
-/// Returns the contract of the flags; `None` if they have a goal alone.
-pub(super) fn read_contract(args: &RunTaskArgs) -> Result<Option<Contract>, Failure> {
-    if let Some(path) = &args.contract {
-        let text = process_env::read_text("contract", path)?;
-        let contract = Contract::parse(&text);
-        return contract.map(Some).map_err(|error| contract_failure(&error, Some(path.as_path())));
-    }
-    if args.check.is_empty() {
-        return Ok(None);
-    }
-    let goal = prompt_source::read(&args.run.prompt)?;
-    let numbered = args.check.iter().enumerate();
-    let contract = numbered.fold(Contract::new(goal), |contract, (number, command)| {
-        contract.with_check(TaskCheck::new(format!("check {}", number + 1), command))
-    });
-    Ok(Some(contract.with_candidates(candidate_plans(args)).with_models(read_models(args)?)))
-}
-
-/// Returns the models of the flags.
-fn read_models(args: &RunTaskArgs) -> Result<ModelPlans, Failure> {
-    let Some(path) = &args.models else { return Ok(ModelPlans::default()) };
-    let text = process_env::read_text("models", path)?;
-    ModelPlans::parse(&text).map_err(|error| contract_failure(&error, Some(path.as_path())))
-}
-
-fn candidate_plans(args: &RunTaskArgs) -> Vec<CandidatePlan> {
-    vec![CandidatePlan::default(); usize::from(args.candidates.unwrap_or(1))]
-}
-
-/// Returns the state of the repository that a task starts from.
-pub(super) async fn resolve_base(
-    contract: Option<&Contract>,
-    args: &RunTaskArgs,
-    directory: &LocalDirectory,
-    id: &SessionId,
-) -> Result<BaseCommit, Failure> {
-    if let Some(base) = contract.and_then(|contract| contract.base.clone()) {
-        return Ok(base);
-    }
-    let found = UserRepository::find(Arc::clone(&directory.environment), &directory.path).await;
-    let found = found.map_err(|error| Failure::usage(error.to_string()))?;
-    let commit = match (args.changes, found.changed) {
-        (true, 1..) => {
-            let snapshot = found.snapshot(id.as_str()).await.or_failed("the local changes cannot be read")?;
-            if !snapshot.left_out.is_empty() {
-                console::notice(&format!(
-                    "the task starts without the files of the repositories in {}: git adds no files of another repository",
-                    snapshot.left_out.join(", ")
-                ));
-            }
-            snapshot.commit
-        }
-        (false, 1..) => {
-            console::notice(&format!(
-                "the task starts without {}; `--changes` includes them",
-                pintle_tui::render::plural(found.changed as u64, "local change")
-            ));
-            found.head.clone()
-        }
-        (_, 0) => found.head.clone(),
-    };
-    Ok(BaseCommit::new(found.root.display().to_string(), commit))
 }

@@ -1,0 +1,268 @@
+//! Tasks of a team: queued together, run by a worker, and pushed.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use pintle_test_conditions::is_full;
+use pintle_testkit::Dialect;
+use serde_json::Value;
+
+use super::tasks::{GOAL, git, shell_user, task};
+use super::user::User;
+use super::worktrees::is_confined;
+
+/// Time limit of every wait.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A worker, which is ended with its test.
+pub(super) struct Worker(Child);
+
+impl Worker {
+    pub(super) fn start(user: &User) -> Self {
+        let url = user.model.base_url(Dialect::AnthropicMessages);
+        let mut command = user.command(&["worker", "--provider", "anthropic", "--base-url", &url]);
+        Self(command.stdout(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits until a condition holds.
+#[track_caller]
+pub(super) fn wait_until(what: &str, mut is_met: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_met() {
+        assert!(started.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Returns the tasks of a user by their goals.
+fn listed(user: &User) -> Vec<(String, String)> {
+    let tasks: Value = serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
+    let text = |task: &Value, name: &str| task[name].as_str().unwrap().to_owned();
+    let mut tasks: Vec<(String, String)> =
+        tasks.as_array().unwrap().iter().map(|task| (text(task, "title"), text(task, "state"))).collect();
+    tasks.sort();
+    tasks
+}
+
+fn failed(output: &Output, code: i32, expected: &str) {
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(code) && error.contains(expected), "{expected}: {output:?}");
+}
+
+#[test]
+fn queued_tasks_are_run_by_a_worker() {
+    if !is_confined() {
+        return;
+    }
+    let user = shell_user("true");
+    let issues = user.at("issues");
+    std::fs::create_dir(&issues).unwrap();
+    std::fs::write(issues.join("1.md"), "Sums are right.\n\nAlso negative ones.\n").unwrap();
+    std::fs::write(issues.join("2.toml"), format!("goal = '{GOAL}'\nattempts = 1\n")).unwrap();
+    std::fs::write(issues.join("notes.txt"), "no task").unwrap();
+    let from = issues.to_str().unwrap();
+    let added = user.pintle(&["task", "add", "--from", from, "--check", "sh check.sh", "--output", "json"]);
+    let added: Value = serde_json::from_str(&added).unwrap();
+    assert_eq!((&added[0]["title"], &added[1]["title"]), (&"Sums are right.".into(), &GOAL.into()));
+    let queued = |state: &str| {
+        vec![("Sums are right.".to_owned(), state.to_owned()), (GOAL.to_owned(), state.to_owned())]
+    };
+    assert_eq!(listed(&user), queued("queued"));
+    assert!(user.model.requests().is_empty());
+    let _worker = Worker::start(&user);
+    wait_until("the tasks are done", || listed(&user) == queued("done"));
+    let id = added[0]["id"].as_str().unwrap();
+    let report = user.pintle(&["task", "report", id]);
+    let commit = git(&user, &["rev-parse", "HEAD"]);
+    for expected in [
+        format!("* Id: `{id}`\n").as_str(),
+        &format!("* Base: commit `{}` of ", commit.trim()),
+        "* Check `check 1`: `sh check.sh` passes, by exit code only.",
+        " of wall time.",
+        "| work-0-1 | ",
+    ] {
+        assert!(report.contains(expected), "{expected}: {report}");
+    }
+}
+
+#[test]
+fn tasks_are_queued_together_or_not_at_all() {
+    let user = shell_user("true");
+    let add = |from: &str| user.command(&["task", "add", "--from", from]).output().unwrap();
+    let lines = user.at("tasks.jsonl");
+    let file = lines.to_str().unwrap();
+    let good = "{\"goal\": \"One.\"}\n\n{\"goal\": \"Two.\", \"check\": [{\"name\": \"a\", \"command\": \"true\"}]}\n";
+    std::fs::write(&lines, format!("{good}{{\"goal\": \"Three.\"")).unwrap();
+    let broken = add(file);
+    failed(&broken, 2, "no task is queued: 1 of 3 cannot be read");
+    failed(&broken, 2, &format!("{file}, line 4: the contract cannot be read"));
+    let directory = user.at("issues");
+    std::fs::create_dir(&directory).unwrap();
+    failed(&add(directory.to_str().unwrap()), 2, "has no tasks");
+    std::fs::write(directory.join("a.md"), "One.\n").unwrap();
+    std::fs::write(directory.join("b.toml"), "goal = 'Two.'\n\nbudgets = 3\n").unwrap();
+    let broken = add(directory.to_str().unwrap());
+    failed(&broken, 2, "b.toml: the contract cannot be read");
+    failed(&broken, 2, "line 3");
+    failed(&add(user.at("missing").to_str().unwrap()), 2, "cannot be read");
+    failed(&user.command(&["task", "add", "x", "--from", file]).output().unwrap(), 2, "cannot be used with");
+    assert_eq!(user.pintle(&["task", "list"]), "no tasks\n");
+    std::fs::write(&lines, good).unwrap();
+    assert!(add(file).status.success());
+    let queued = |goal: &str| (goal.to_owned(), "queued".to_owned());
+    assert_eq!(listed(&user), [queued("One."), queued("Two.")]);
+}
+
+/// Stands in for the GitHub CLI.
+const GH: &str = "#!/bin/sh\n[ \"$1\" != --version ] || exit 0\necho \"$GH_TOKEN $ANTHROPIC_API_KEY\" >\"$HOME/gh\"\n\
+                  printf '%s\\n' \"$@\" >>\"$HOME/gh\"\necho https://example.org/pull/1\n";
+
+#[test]
+fn a_result_is_pushed_and_a_pull_request_is_opened() {
+    if !is_confined() {
+        return;
+    }
+    let user = shell_user("true");
+    let output = task(&user, &["--check", "sh check.sh"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let tasks: Value = serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
+    let id = tasks[0]["id"].as_str().unwrap();
+    let programs = user.at("programs");
+    std::fs::create_dir(&programs).unwrap();
+    let write_gh = |text: &str| {
+        let path = programs.join("gh");
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let apply = |flags: &[&str]| {
+        let mut command = user.command(&[&["task", "apply", id][..], flags].concat());
+        let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+        command.env("PATH", path).env("GH_TOKEN", "token-of-gh").output().unwrap()
+    };
+    failed(&apply(&["--push"]), 2, "the repository has no remote to push to");
+    let remote = user.at("remote.git");
+    git(&user, &["init", "--quiet", "--bare", remote.to_str().unwrap()]);
+    git(&user, &["remote", "add", "work", remote.to_str().unwrap()]);
+    write_gh("#!/bin/sh\nexit 127\n");
+    failed(&apply(&["--push", "--pr"]), 1, "`--pr` needs the GitHub CLI");
+    failed(&apply(&["--push", "--remote", "origin"]), 2, "expected work");
+    let wrong = std::fs::read_to_string(user.project().join("add.sh")).unwrap();
+    std::fs::write(user.project().join("add.sh"), "add() { :; }\n").unwrap();
+    failed(&apply(&["--push"]), 2, "has 1 local change, which the pushed branch would not contain");
+    std::fs::write(user.project().join("add.sh"), wrong).unwrap();
+    failed(&apply(&["--branch", "x", "--pr"]), 2, "--push");
+    failed(&apply(&["--push", "--files"]), 2, "cannot be used with");
+    assert_eq!(git(&user, &["for-each-ref", "refs/heads/pintle", "refs/heads/x"]), "", "nothing was made");
+
+    write_gh(GH);
+    let branch = format!("pintle/{id}");
+    // Also after the branch was committed.
+    for flags in [&["--push"][..], &["--push", "--pr"]] {
+        let pushed = apply(flags);
+        let text = String::from_utf8_lossy(&pushed.stdout).into_owned();
+        assert!(pushed.status.success() && text.contains(&format!("pushed {branch} to work")), "{pushed:?}");
+        assert_eq!(text.contains("https://example.org/pull/1"), flags.len() == 2, "{text}");
+    }
+    let remote = format!("--git-dir={}", remote.display());
+    let shown = git(&user, &[&remote, "show", "--stat", "--format=%s", &branch]);
+    assert!(shown.starts_with(GOAL) && shown.contains("add.sh"), "{shown}");
+    let gh = std::fs::read_to_string(user.at("gh")).unwrap();
+    // It has the variables of the user, and no keys of models.
+    assert!(gh.starts_with("token-of-gh \npr\ncreate\n--head\n"), "{gh}");
+    for expected in [branch.as_str(), GOAL, "## Evidence", "* Check `check 1`: `sh check.sh` passes"] {
+        assert!(gh.contains(expected), "{expected}: {gh}");
+    }
+    assert!(!gh.contains(user.project().to_str().unwrap()) && !gh.contains("## Bill"), "{gh}");
+}
+
+/// A repository with several projects, one of which has the task.
+fn monorepo(more: &str) -> User {
+    let command =
+        format!("case $PWD in */candidates/*/apps/sums) sed -i 's/$1 - $2/$1 + $2/' add.sh; {more} ;; esac");
+    let user = User::new(&format!(
+        "[[turn]]\n[[turn.call]]\ntool = \"Bash\"\narguments = {{ command = {} }}\n[[turn]]\ntext = 'Done.'\n",
+        Value::from(command)
+    ));
+    for (path, text) in [
+        ("check.sh", "exit 1\n"),
+        ("apps/sums/add.sh", "add() { echo $(($1 - $2)); }\n"),
+        ("apps/sums/check.sh", ". ./add.sh\ntest $(add 3 -1) -eq 2\n"),
+        ("apps/sums/AGENTS.md", "Instructions of the sums.\n"),
+        ("apps/other/AGENTS.md", "Instructions of another project.\n"),
+    ] {
+        let path = user.project().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    git(&user, &["add", "--all"]);
+    git(&user, &["commit", "--quiet", "--message=first"]);
+    let contract = format!(
+        "goal = '{GOAL}'\nattempts = 1\nreview.rounds = 0\nscope.paths = ['add.sh']\n[anchor]\nkind = 'none'\n\
+         because = 'the check fails'\n[[check]]\nname = 'sums'\ncommand = 'sh check.sh'\n[[candidate]]\n"
+    );
+    std::fs::write(user.at("contract.toml"), contract).unwrap();
+    user
+}
+
+#[test]
+fn a_task_works_in_the_subdirectory_in_which_it_started() {
+    if !is_confined() {
+        return;
+    }
+    for (more, code, expected) in [
+        ("true", 0, "* Check `sums`: `sh check.sh` passes, by exit code only."),
+        ("echo x >notes.md", 1, "`apps/sums/notes.md`"),
+    ] {
+        let user = monorepo(more);
+        let contract = user.at("contract.toml");
+        let url = user.model.base_url(Dialect::AnthropicMessages);
+        let arguments = ["task", "run", "--provider", "anthropic", "--base-url", &url, "--contract"];
+        let mut command = user.command(&[&arguments[..], &[contract.to_str().unwrap()]].concat());
+        let output = command.current_dir(user.project().join("apps/sums")).output().unwrap();
+        let report = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        assert!(report.contains(expected) && report.contains(", in `apps/sums`"), "{report}");
+        let request = user.request(0);
+        assert!(
+            request.contains("Instructions of the sums.") && !request.contains("another project"),
+            "{request}"
+        );
+        let tasks: Value = serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
+        let id = tasks[0]["id"].as_str().unwrap();
+        let patch = user.pintle(&["task", "apply", id, "--candidate", "0", "--patch"]);
+        assert!(patch.contains("diff --git a/apps/sums/add.sh b/apps/sums/add.sh"), "{patch}");
+    }
+    let user = monorepo("true");
+    std::fs::create_dir(user.project().join("new")).unwrap();
+    let mut command = user.command(&["task", "add", GOAL]);
+    let refused = command.current_dir(user.project().join("new")).output().unwrap();
+    failed(&refused, 2, "`new` is not in the commit from which the task starts");
+}
+
+/// The project is built for each clean clone, so this is part of the long run.
+#[test]
+fn the_task_of_the_demo_is_done() {
+    if !is_full() {
+        return;
+    }
+    let user = User::new("[[turn]]\ntext = \"Done.\"\n");
+    let toolchain = std::path::Path::new(env!("CARGO")).parent().unwrap();
+    let path = format!("{}:{}", toolchain.display(), std::env::var("PATH").unwrap());
+    let mut command = user.command(&["demo", "--task", "--dir"]);
+    let output = command.arg(user.at("roman")).env("PATH", path).output().unwrap();
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    for expected in ["Candidate 0 reached the goal.", "(`nine_is_parsed`)", "src/outline.rs"] {
+        assert!(report.contains(expected), "{expected}: {report}");
+    }
+    assert_eq!(user.pintle(&["task", "list"]), "no tasks\n", "the task of the demo is kept apart");
+}
