@@ -18,7 +18,8 @@ fn shell(harness: &Harness) -> Terminal {
     // Without its own editor, it leaves the modes of the terminal alone.
     shell.args(["--ctty", "bash", "--norc", "--noprofile", "--noediting", "-i", "-s"]);
     shell.arg(command.get_program());
-    let mut terminal = Terminal::run_as(shell, &command, 80, 24, |_| {});
+    // Each stop that cannot be caught adds lines, and the first answer has to stay on the screen.
+    let mut terminal = Terminal::run_as(shell, &command, 80, 40, |_| {});
     terminal.wait_for_text("shell> ");
     terminal
 }

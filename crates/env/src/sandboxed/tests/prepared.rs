@@ -268,6 +268,7 @@ async fn a_sandbox_that_was_killed_is_replaced() {
         let process = nix::unistd::Pid::from_raw(first_process.cast_signed());
         nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGKILL).unwrap();
     }
+    wait_until_gone(id).await;
     let result = run(&environment, "echo x").await;
     assert_eq!((result.exit_code, result.stdout.to_text_lossy().unwrap().as_str()), (0, "x\n"));
     environment.cleanup().await.unwrap();
