@@ -3,6 +3,7 @@
 mod draft;
 mod file;
 mod paths;
+mod plan;
 #[cfg(test)]
 mod tests;
 
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::draft::ContractDraft;
 pub use self::file::ContractError;
 pub use self::paths::{InvalidPattern, PathRules};
+pub use self::plan::{AUTO_ROUNDS, GoalSize, MAX_ROUNDS, PlanRounds, PlanSettings};
 use crate::results::ResultsFormat;
 use crate::work_cost::WorkCost;
 
@@ -63,6 +65,9 @@ pub struct Contract {
     /// Points at which the task waits for a user.
     #[serde(default)]
     pub gates: Vec<DecisionGate>,
+    /// Plan, which carries the task out in steps.
+    #[serde(default, skip_serializing_if = "PlanSettings::is_default")]
+    pub plan: PlanSettings,
 }
 
 /// Additional evidence.
@@ -314,6 +319,7 @@ impl Contract {
             review: ReviewPlan::default(),
             evidence: EvidencePlan::default(),
             gates: Vec::new(),
+            plan: PlanSettings::default(),
         }
     }
 

@@ -209,6 +209,17 @@ impl<'a> TaskReport<'a> {
                 Some(words) => format!("A person refused it: {}", words.trim()),
                 None => "A person refused it.".to_owned(),
             },
+            Some(TaskOutcome::Blocked(BlockReason::NoPlan(answers))) => {
+                let problems = answers.last().map(|problems| problems.join("; ")).unwrap_or_default();
+                format!("No next step was found: {problems}")
+            }
+            Some(TaskOutcome::Blocked(BlockReason::Rounds { rounds, backlog })) => {
+                let left = Count(backlog.len() as u64, "step");
+                format!(
+                    "The {} of the plan are used up, and {left} remain.",
+                    Count(u64::from(*rounds), "step")
+                )
+            }
             Some(TaskOutcome::Limit { limit, best }) => {
                 let budget = match limit {
                     LimitKind::Usd => "budget of dollars",

@@ -33,7 +33,7 @@ impl RunningStep<'_> {
             Err(RepositoryError::Unfit(reason)) => (None, Some(reason)),
             Err(error) => return Err(error.into()),
         };
-        Ok(StepOutput::Work(WorkFacts { session, end: worked.end, diff, unfit }))
+        Ok(StepOutput::Work(WorkFacts { session, end: worked.end, diff, unfit, report: None }))
     }
 
     /// Creates the workspace of a candidate, and returns its start commit and its assignment.
