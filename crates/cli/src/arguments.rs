@@ -85,8 +85,8 @@ pub(crate) use self::session::{
 };
 #[cfg(feature = "task")]
 pub(crate) use self::task::{
-    ApplyTaskArgs, CancelTaskArgs, DecideTaskArgs, ListTasksArgs, LogsTaskArgs, ReportTaskArgs, RunTaskArgs,
-    ShowTaskArgs, SteerTaskArgs, TaskArgs, TaskCommand, TaskDecision, TaskReportFormat,
+    ApplyTaskArgs, CancelTaskArgs, DecideTaskArgs, ListTasksArgs, LogsTaskArgs, PlanTaskArgs, ReportTaskArgs,
+    RunTaskArgs, ShowTaskArgs, SteerTaskArgs, TaskArgs, TaskCommand, TaskDecision, TaskReportFormat,
 };
 #[cfg(feature = "server")]
 pub(crate) use self::tokens::{AddTokenArgs, TokensArgs, TokensCommand};

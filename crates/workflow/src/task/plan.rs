@@ -293,6 +293,12 @@ impl TaskPlan {
         &self.backlog
     }
 
+    /// Returns the problems of each of the consecutive answers that were refused.
+    #[must_use]
+    pub fn refused(&self) -> &[Vec<String>] {
+        &self.refused
+    }
+
     /// Returns the snapshot from which the next step starts; `None` for the base with the anchor.
     #[must_use]
     pub fn snapshot(&self) -> Option<&StepSnapshot> {

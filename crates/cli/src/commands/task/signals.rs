@@ -98,7 +98,7 @@ async fn settle(sessions: &Sessions, id: &SessionId, process_env: &ProcessEnv) -
 }
 
 /// Posts a signal for the process that runs the task, now or later.
-async fn post(
+pub(super) async fn post(
     sessions: &Sessions,
     id: &SessionId,
     signal: &TaskSignal,
