@@ -1,6 +1,7 @@
 //! Reports: the outcome of a task, its evidence, and its costs.
 
 mod html;
+mod plan;
 mod strength;
 #[cfg(test)]
 mod tests;
@@ -12,6 +13,7 @@ use pintle_store::StoreError;
 use serde::Serialize;
 
 pub use self::html::CandidateDiff;
+use self::plan::PlanReport;
 use crate::anchor::Anchor;
 use crate::contract::{AnchorPlan, Contract};
 use crate::diff::Diff;
@@ -41,6 +43,8 @@ pub struct TaskReport<'a> {
     remarks: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     judges: Option<&'a JudgingList>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<PlanReport<'a>>,
     candidates: Vec<CandidateReport<'a>>,
     spent: &'a WorkCost,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,6 +102,7 @@ impl<'a> TaskReport<'a> {
             proposals: task.proposals(),
             remarks: strength::remarks(task),
             judges: task.baseline().map(|baseline| &baseline.judges).filter(|judges| !judges.is_empty()),
+            plan: PlanReport::from_task(task),
             candidates: candidates.collect(),
             spent: task.spent(),
             damage: None,
@@ -164,6 +169,7 @@ impl<'a> TaskReport<'a> {
                 ReportBlock::Numbered(proposals.collect()),
             ]);
         }
+        blocks.extend(self.plan.iter().flat_map(PlanReport::blocks));
         let rows = self.candidates.iter().enumerate().map(|(number, candidate)| candidate.row(number));
         let head = &["candidate", "model", "attempts", "result", "lines", "cost"];
         let table = ReportTable { name: "Candidates", head, rows: rows.collect(), has_names: true };
@@ -214,11 +220,11 @@ impl<'a> TaskReport<'a> {
                 format!("No next step was found: {problems}")
             }
             Some(TaskOutcome::Blocked(BlockReason::Rounds { rounds, backlog })) => {
-                let left = Count(backlog.len() as u64, "step");
-                format!(
-                    "The {} of the plan are used up, and {left} remain.",
-                    Count(u64::from(*rounds), "step")
-                )
+                let left = match backlog.len() {
+                    0 => "the change lacks evidence".to_owned(),
+                    left => format!("has {} left", Count(left as u64, "step")),
+                };
+                format!("The plan has used its {}, and {left}.", Count(u64::from(*rounds), "step"))
             }
             Some(TaskOutcome::Limit { limit, best }) => {
                 let budget = match limit {

@@ -58,7 +58,7 @@ impl<'a> PlanReport<'a> {
             blocks.extend([heading, ReportBlock::List(findings.collect())]);
         }
         if !self.remaining.is_empty() {
-            let text = format!("{} of at most {} remain:", Count(self.remaining.len() as u64, "step"), self.rounds);
+            let text = format!("Left of at most {}:", Count(u64::from(self.rounds), "step"));
             let goals = self.remaining.iter().map(|goal| ReportItem::from_text(goal)).collect();
             blocks.extend([ReportBlock::Text(text), ReportBlock::List(goals)]);
         }
@@ -90,9 +90,7 @@ impl<'a> StepReport<'a> {
 mod tests {
     use crate::contract::{Contract, PlanSettings, TaskCheck};
     use crate::report::TaskReport;
-    use crate::task::{
-        PlanFacts, PlannedStep, StepKind, StepOutput, StepResult, Task, TaskInput, WorkCost,
-    };
+    use crate::task::{PlanFacts, PlannedStep, StepKind, StepOutput, StepResult, Task, TaskInput, WorkCost};
     use crate::tests::facts::successful_output;
 
     /// Returns a report of a task whose only step fails, and whose planner names further steps.
@@ -122,11 +120,11 @@ mod tests {
     fn the_report_has_the_steps_and_what_remains() {
         let (text, json) = report(1);
         for part in [
-            "# Blocked\n\nThe 1 step of the plan are used up, and 1 step remain.",
+            "# Blocked\n\nThe plan has used its 1 step, and has 1 step left.",
             "## Plan\n",
             "| 1 | Rename \\| the &lt;function>. | failed | 2 | $0.50 |\n| planner | – | – | – | $0.25 |",
             "### Step 1\n\n* work: work failed: the disk is full\n",
-            "1 step of at most 1 remain:\n\n* Rename its callers.\n",
+            "Left of at most 1 step:\n\n* Rename its callers.\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -114,9 +114,13 @@ mod tests {
 
     #[test]
     fn an_edited_backlog_is_read_line_by_line() {
-        for (text, expected) in
-            [("", &[][..]), (COMMENT, &[]), ("a b\n\n  # no\n c \n", &["a b", "c"]), ("a\r\nb", &["a", "b"])]
-        {
+        let cases = [
+            ("", vec![]),
+            (COMMENT, vec![]),
+            ("a b\n\n  # no\n c \n", vec!["a b", "c"]),
+            ("a\r\nb", vec!["a", "b"]),
+        ];
+        for (text, expected) in cases {
             assert_eq!(parse_backlog(text), expected, "{text:?}");
         }
         assert_eq!(single_line(" a\n  b "), "a b");

@@ -4,7 +4,7 @@ use pintle_host::sanitize::sanitize;
 use pintle_workflow::Diff;
 use pintle_workflow::evidence::Finding;
 use pintle_workflow::task::{
-    PlanFacts, StepCandidate, StepId, StepKind, StepOutput, StepResult, Task, TaskInput, TaskSignal,
+    PlanFacts, StepCandidate, StepId, StepKind, StepOutput, StepResult, Task, TaskInput, TaskPlan, TaskSignal,
 };
 
 /// Returns the line for an input that the task has already applied.
@@ -89,6 +89,7 @@ fn describe_plan(task: &Task, name: &str, facts: &PlanFacts) -> String {
             let left = plan.map_or(0, |plan| plan.backlog().len());
             format!("{name}: {} ({left} more)", sanitize(next.goal.trim()))
         }
+        None if plan.is_some_and(TaskPlan::is_skipped) => format!("{name}: the goal is a single step"),
         None => format!("{name}: nothing is left to do"),
     }
 }
