@@ -4,6 +4,7 @@ mod cheats;
 mod controls;
 mod crashes;
 mod kills;
+mod plans;
 mod programs;
 mod project;
 mod tasks;
