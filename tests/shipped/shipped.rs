@@ -41,6 +41,7 @@ mod server;
 mod servers;
 mod sessions;
 mod swapped_links;
+mod task_plans;
 mod tasks;
 mod tenants;
 mod terminal;
