@@ -162,7 +162,8 @@ pub(crate) fn step(contract: &Contract, step: &PlannedStep, number: u32, feedbac
             format!("- `{}` has to pass as far as it does now.\n", check.command)
         });
     }
-    let feedback = feedback.map(|feedback| format!("\nThis was said or found before you began:\n{feedback}"));
+    let feedback =
+        feedback.map(|feedback| format!("\nThese were found before, or are messages of a user:\n{feedback}"));
     let text = format!(
         include_str!("../../prompts/step.md"),
         attempt = numbered("Candidate", number),
@@ -234,7 +235,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        assert!(text.ends_with("before you began:\n- check tests: it exited with 1"), "{text}");
+        assert!(text.ends_with("messages of a user:\n- check tests: it exited with 1"), "{text}");
     }
 
     #[test]

@@ -121,9 +121,10 @@ impl Task {
 
     /// Applies the output of a step of the plan.
     pub(super) fn apply_planned(&mut self, step: &StepId, output: StepOutput) {
-        let has_failed = matches!(output, StepOutput::Failed { .. });
+        // Messages that the planner had are for the session that works on its step as well.
+        let is_kept = step.kind == StepKind::Plan || matches!(output, StepOutput::Failed { .. });
         match self.candidates.first_mut() {
-            Some(first) if has_failed => first.return_words(),
+            Some(first) if is_kept => first.return_words(),
             Some(first) => first.finish_words(),
             None => {}
         }
