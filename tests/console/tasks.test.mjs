@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { pageOf } from "../../crates/server/console/routes.js";
-import { applyInput, attemptsOf, hasEnded, initialTask, proofStep, standing, toneOf } from "../../crates/server/console/tasks.js";
+import { applyInput, attemptsOf, hasEnded, initialTask, proofStep, standing, stepName, toneOf } from "../../crates/server/console/tasks.js";
 
 const DIFF = { patch: { hash: "ab", bytes: 9 }, files: [{ path: "src/a.rs", kind: "modified", added: 3, removed: 1 }] };
 
@@ -58,6 +58,34 @@ test("a step has its cost once it has ended", () => {
   const found = { work: { session: "s", end: "finished" } };
   assert.deepEqual(task([{ began: step }]).steps[0].spent, null);
   assert.deepEqual(task([{ began: step }, { finished: { step, found, spent } }]).steps[0].spent, spent);
+});
+
+test("steps of a plan are apart from the attempts of a candidate", () => {
+  const planned = { kind: "plan", attempt: 1, round: 1 };
+  const work = { kind: "work", candidate: 1, attempt: 1, round: 1 };
+  const evidence = { kind: "evidence", candidate: 0, attempt: 1 };
+  const state = task([
+    { began: planned },
+    { finished: { step: planned, found: { plan: { session: "p", next: { goal: "Rename it.", size: "small" } } }, spent: {} } },
+    { began: work },
+    { finished: { step: work, found: { work: { session: "s", end: "finished", diff: DIFF } }, spent: {} } },
+    { finished: { step: { ...work, kind: "evidence" }, found: { step_evidence: { change: { diff: DIFF }, files: DIFF.files } }, spent: {} } },
+    { said: { plan: { backlog: ["Rename its callers."] } } },
+    { began: evidence },
+    { finished: { step: evidence, found: { evidence: { diff: DIFF } }, spent: {} } },
+  ]);
+  assert.deepEqual(state.steps.map(shown), [
+    ["r1-plan-1", "done", "Rename it."],
+    ["r1-work-1-1", "done", "1 file, 4 lines"],
+    ["r1-evidence-1-1", "done", "1 file, 4 lines"],
+    ["evidence-0-1", "done", "1 file, 4 lines"],
+  ]);
+  assert.deepEqual(state.steps.map(stepName), ["step 1: plan", "step 1: work, candidate 1", "step 1: evidence, candidate 1", "evidence"]);
+  assert.deepEqual(attemptsOf(state, 0, []).map((attempt) => attempt.steps.length), [1]);
+  assert.deepEqual(attemptsOf(state, 1, []), []);
+  // The whole change is shown, although no session worked on it.
+  assert.deepEqual(state.steps.filter((step) => step.changed).map((step) => step.key), ["evidence-0-1"]);
+  assert.equal(state.words[0].text, "A person edited the remaining steps: Rename its callers.");
 });
 
 test("a step whose session stops at its budget has failed", () => {

@@ -42,6 +42,7 @@ mod servers;
 mod sessions;
 mod swapped_links;
 mod task_clones;
+mod task_plans;
 mod task_queue;
 mod task_references;
 mod tasks;

@@ -7,11 +7,13 @@ import type { ApiRequest } from "./transport.js";
 
 /** Identity of a step of a task. */
 export interface TaskStep {
-  kind: "baseline" | "anchor" | "work" | "evidence" | "review";
+  kind: "baseline" | "anchor" | "work" | "evidence" | "review" | "plan";
   /** Number of the candidate, from 0. */
   candidate?: number;
   /** Number of the attempt, from 1. */
   attempt: number;
+  /** Number of the round of the plan, from 1. Absent outside of rounds. */
+  round?: number;
 }
 
 /** Input of a task. What a step has found is in the form of the journal. */

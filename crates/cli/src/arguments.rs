@@ -91,8 +91,8 @@ pub(crate) use self::session::{
 #[cfg(feature = "task")]
 pub(crate) use self::task::{
     AddTaskArgs, ApplyTaskArgs, CancelTaskArgs, ContractArgs, DecideTaskArgs, ListTasksArgs, LogsTaskArgs,
-    ReportTaskArgs, RunTaskArgs, ShowTaskArgs, SteerTaskArgs, TaskArgs, TaskCommand, TaskDecision,
-    TaskReportFormat,
+    PlanTaskArgs, ReportTaskArgs, RunTaskArgs, ShowTaskArgs, SteerTaskArgs, TaskArgs, TaskCommand,
+    TaskDecision, TaskReportFormat,
 };
 #[cfg(feature = "server")]
 pub(crate) use self::tokens::{AddTokenArgs, TokensArgs, TokensCommand};

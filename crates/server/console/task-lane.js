@@ -6,7 +6,7 @@ import { parseDiff } from "./diff.js";
 import { drawDiffs } from "./diff-view.js";
 import { button, fill, h } from "./dom.js";
 import { clock, cost, counted, duration, tokens } from "./format.js";
-import { attemptsOf, diffText, proofStep, standing } from "./tasks.js";
+import { attemptsOf, diffText, proofStep, standing, stepName } from "./tasks.js";
 
 /** @import { Spent, Step, TaskDetail, TaskState } from "./tasks.js" */
 
@@ -94,7 +94,7 @@ function costText(spent) {
 export function drawStep(step) {
   const tone = step.status === "running" ? "busy" : step.status === "failed" ? "bad" : "good";
   const when = step.endedAt === null ? `since ${clock(step.startedAt)}` : duration(step.endedAt - step.startedAt);
-  return h("li", { class: "step" }, h("span", { class: `dot ${tone}` }), h("span", { class: "name" }, step.status === "failed" ? `${step.kind} failed` : step.kind), h("span", { class: "dim end" }, step.spent ? `${when} · ${costText(step.spent)}` : when), step.text ? h("p", { class: step.status === "failed" ? "bad" : "dim" }, step.text) : null);
+  return h("li", { class: "step" }, h("span", { class: `dot ${tone}` }), h("span", { class: "name" }, step.status === "failed" ? `${stepName(step)} failed` : stepName(step)), h("span", { class: "dim end" }, step.spent ? `${when} · ${costText(step.spent)}` : when), step.text ? h("p", { class: step.status === "failed" ? "bad" : "dim" }, step.text) : null);
 }
 
 /** @param {{number: number, steps: Step[], report: any}} attempt */

@@ -151,13 +151,14 @@ export class TaskView {
    */
   drawCommon({ report, title }) {
     const { goal } = report.contract;
-    const steps = this.state.steps.filter((step) => step.candidate === null);
+    const steps = this.state.steps.filter((step) => step.candidate === null || step.round > 0);
     const words = this.state.words.filter((said) => said.candidate === null);
     const ending = report.outcome?.aborted?.reason ?? report.outcome?.failed?.reason;
     fill(
       this.common,
       goal.trim() === title ? null : h("p", { class: "goal" }, goal.trim()),
       h("ul", { class: "steps" }, ...steps.map(drawStep)),
+      report.plan ? drawPlan(report.plan) : null,
       ...words.map((said) => h("p", { class: "said" }, said.text)),
       ...report.remarks.map((/** @type {string} */ remark) => h("p", { class: "dim" }, remark)),
       ending ? h("p", { class: "bad" }, ending) : null,
@@ -210,4 +211,14 @@ export class TaskView {
       api.cancelTask(this.id).then(() => void this.load(), (error) => toast(`The task was not cancelled: ${messageOf(error)}`, "error"));
     });
   }
+}
+
+/**
+ * Draws the steps of a plan, with the findings against those that failed, and the remaining steps.
+ * @param {any} plan
+ */
+function drawPlan({ steps, remaining }) {
+  const done = steps.map((/** @type {any} */ step) => h("li", null, step.goal, h("span", { class: "dim" }, ` ${step.state}`), ...step.findings.map((/** @type {string} */ finding) => h("p", { class: "bad" }, finding))));
+  const left = remaining.map((/** @type {string} */ goal) => h("li", { class: "dim" }, goal));
+  return h("div", { class: "findings" }, h("h2", null, "Plan"), h("ol", null, ...done, ...left));
 }

@@ -16,7 +16,8 @@
  *
  * @typedef {object} Step
  * @property {string} key
- * @property {"baseline"|"anchor"|"work"|"evidence"|"review"} kind
+ * @property {"baseline"|"anchor"|"work"|"evidence"|"review"|"plan"} kind
+ * @property {number} round of the plan, from 1; 0 outside of rounds
  * @property {number|null} candidate
  * @property {number} attempt
  * @property {"running"|"done"|"failed"} status
@@ -77,8 +78,8 @@ export function applyInput(state, input, id) {
 }
 
 /** @param {any} step */
-function keyOf({ kind, candidate, attempt }) {
-  return [kind, candidate, attempt].filter((part) => part !== undefined).join("-");
+function keyOf({ kind, candidate, attempt, round }) {
+  return [round ? `r${round}` : undefined, kind, candidate, attempt].filter((part) => part !== undefined).join("-");
 }
 
 /**
@@ -91,7 +92,7 @@ function begin(state, id, at) {
   const key = keyOf(id);
   let step = state.steps.find((known) => known.key === key);
   if (!step) {
-    step = { key, kind: id.kind, candidate: id.candidate ?? null, attempt: id.attempt, status: "running", startedAt: at, endedAt: null, text: "", changed: false, spent: null };
+    step = { key, kind: id.kind, round: id.round ?? 0, candidate: id.candidate ?? null, attempt: id.attempt, status: "running", startedAt: at, endedAt: null, text: "", changed: false, spent: null };
     state.steps.push(step);
   }
   return step;
@@ -107,14 +108,18 @@ function finish(state, { step: id, found, spent }, at) {
   step.status = found?.failed || found?.at_limit ? "failed" : "done";
   step.endedAt = at;
   step.text = foundText(found ?? {});
-  step.changed = Boolean(found?.work?.diff);
+  // The whole change of a plan is judged without a session that works on it.
+  const isPlanned = state.steps.some((known) => known.round > 0);
+  step.changed = step.round === 0 && Boolean(found?.work?.diff ?? (isPlanned && found?.evidence?.diff));
   step.spent = spent?.tokens > 0 ? spent : null;
 }
 
 /** @param {any} found */
-function foundText({ failed, at_limit, anchor, work, evidence, review }) {
+function foundText({ failed, at_limit, anchor, work, evidence, review, plan, step_evidence }) {
   if (failed) return String(failed.reason);
   if (at_limit) return "at its limit";
+  if (plan) return String(plan.next?.goal ?? "nothing is left to do");
+  if (step_evidence) return step_evidence.change.not_applied ?? diffText(step_evidence);
   if (anchor) return String(anchor.command);
   if (review) return review.findings.length === 0 ? "no findings" : counted(review.findings.length, "finding");
   if (evidence) return evidence.not_applied ?? diffText(evidence.diff);
@@ -134,12 +139,13 @@ export function diffText(diff) {
  * @param {number} at
  * @returns {Words}
  */
-function wordsOf({ steer, decide, cancel }, at) {
+function wordsOf({ steer, decide, cancel, plan }, at) {
   if (steer) return { at, candidate: steer.candidate ?? null, text: steer.text };
   if (decide) {
     const decided = `A person ${decide.is_approved ? "approved" : "refused"} the ${decide.gate}`;
     return { at, candidate: null, text: decide.words ? `${decided}: ${decide.words}` : decided };
   }
+  if (plan) return { at, candidate: null, text: `A person edited the remaining steps: ${plan.backlog.join("; ") || "none"}` };
   return { at, candidate: null, text: `Cancelled: ${cancel?.reason ?? ""}` };
 }
 
@@ -150,13 +156,22 @@ function wordsOf({ steer, decide, cancel }, at) {
  * @param {any[]} reported attempts of the report
  */
 export function attemptsOf(state, candidate, reported) {
-  const own = state.steps.filter((step) => step.candidate === candidate);
+  const own = state.steps.filter((step) => step.candidate === candidate && step.round === 0);
   const count = Math.max(reported.length, ...own.map((step) => step.attempt), 0);
   return Array.from({ length: count }, (_, index) => ({
     number: index + 1,
     steps: own.filter((step) => step.attempt === index + 1),
     report: reported[index] ?? null,
   }));
+}
+
+/**
+ * Returns the name of a step, with its round and with its candidate unless it is the first.
+ * @param {Step} step
+ */
+export function stepName({ kind, round, candidate }) {
+  if (round === 0) return kind;
+  return `step ${round}: ${kind}${candidate ? `, candidate ${candidate}` : ""}`;
 }
 
 /**

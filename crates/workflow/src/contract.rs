@@ -4,6 +4,7 @@ mod draft;
 mod file;
 mod models;
 mod paths;
+mod plan;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ pub(crate) use self::draft::{ContractDraft, notes_schema};
 pub use self::file::ContractError;
 pub use self::models::{ModelPlan, ModelPlans, SessionRole};
 pub use self::paths::{InvalidPattern, PathRules};
+pub use self::plan::{AUTO_ROUNDS, GoalSize, MAX_ROUNDS, PlanRounds, PlanSettings};
 use crate::results::ResultsFormat;
 use crate::work_cost::WorkCost;
 
@@ -68,6 +70,9 @@ pub struct Contract {
     /// Models of its sessions, by their work.
     #[serde(default, skip_serializing_if = "ModelPlans::is_default")]
     pub models: ModelPlans,
+    /// Plan, which carries the task out in steps.
+    #[serde(default, skip_serializing_if = "PlanSettings::is_default")]
+    pub plan: PlanSettings,
 }
 
 /// Additional evidence.
@@ -333,6 +338,7 @@ impl Contract {
             evidence: EvidencePlan::default(),
             gates: Vec::new(),
             models: ModelPlans::default(),
+            plan: PlanSettings::default(),
         }
     }
 

@@ -6,7 +6,7 @@ mod controls;
 mod cost;
 mod output;
 
-pub(crate) use self::checks::explain_incomparable;
+pub(crate) use self::checks::{explain_incomparable, find_regressions};
 pub use self::controls::{ControlTest, MutantRun, RevertControl};
 pub(crate) use self::cost::RunCounter;
 pub use self::cost::{LONG_RUN, MAX_CHECK_RUNS};
@@ -277,6 +277,9 @@ pub fn judge(
 ) -> Result<Proof, Vec<Finding>> {
     let mut findings = Vec::new();
     let mut find = |step: ProofStep, what: String| findings.push(Finding { step, what });
+    if let Some(problem) = find_nothing_judged(facts) {
+        find(ProofStep::Diff, problem.to_owned());
+    }
     judge_diff(contract, rules, anchor, facts, &mut find);
     if let Some(reason) = &facts.not_applied {
         find(ProofStep::Diff, format!("it cannot be judged: {reason}"));
@@ -342,6 +345,19 @@ fn find_nothing_judged(facts: &CandidateFacts) -> Option<&'static str> {
     )
 }
 
+/// Returns the findings about the files of a change, whatever its commands do.
+pub(crate) fn find_diff_problems(
+    contract: &Contract,
+    rules: &PathRules,
+    anchor: Option<&Anchor>,
+    facts: &CandidateFacts,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut find = |step: ProofStep, what: String| findings.push(Finding { step, what });
+    judge_diff(contract, rules, anchor, facts, &mut find);
+    findings
+}
+
 fn judge_diff(
     contract: &Contract,
     rules: &PathRules,
@@ -350,9 +366,6 @@ fn judge_diff(
     find: &mut impl FnMut(ProofStep, String),
 ) {
     let diff = &facts.diff;
-    if let Some(problem) = find_nothing_judged(facts) {
-        find(ProofStep::Diff, problem.to_owned());
-    }
     let paths = |is_wrong: &dyn Fn(&str) -> bool| {
         let wrong = diff.files.iter().map(|file| &file.path).filter(|path| is_wrong(path));
         wrong.cloned().collect::<Vec<_>>()

@@ -14,6 +14,7 @@ mod handed_context;
 mod judging;
 mod mutations;
 mod pending_messages;
+mod plan;
 mod ports;
 mod recognition;
 mod review;
@@ -210,6 +211,7 @@ impl RepositoryPerformer {
         let task = &self.task;
         match (step.kind, step.candidate) {
             (StepKind::Review, Some(candidate)) => format!("{task}-review-{candidate}-{}", step.attempt),
+            (_, Some(candidate)) if step.round > 0 => format!("{task}-r{}-{candidate}", step.round),
             (_, Some(candidate)) => format!("{task}-{candidate}"),
             (kind, None) => format!("{task}-{kind}"),
         }
@@ -287,6 +289,11 @@ impl Performer for RepositoryPerformer {
 impl RunningStep<'_> {
     async fn carry_out(&mut self, order: &StepOrder) -> Result<StepOutput, StepError> {
         match order {
+            StepOrder::Work { feedback, limits } if self.step.round > 0 => {
+                self.work_on_step(feedback.as_deref(), *limits).await
+            }
+            StepOrder::Evidence if self.step.round > 0 => self.step_evidence().await,
+            StepOrder::Plan { feedback, limits } => self.plan(feedback.as_deref(), *limits).await,
             StepOrder::Baseline => self.baseline().await,
             StepOrder::Anchor { feedback, limits } => self.anchor(feedback.as_deref(), *limits).await,
             StepOrder::Work { feedback, limits } => self.work(feedback.as_deref(), *limits).await,

@@ -1,9 +1,12 @@
 //! Messages to the sessions of a task, and the schemas of their answers.
 
+mod plan;
+
 use pintle_agent::Count;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+pub(crate) use self::plan::{PlanAnswer, PlanRequest, plan, plan_schema, step, step_report_schema};
 use crate::anchor::Anchor;
 use crate::contract::{AnchorPlan, CandidatePlan, Contract, PassCondition, TaskScope, notes_schema};
 use crate::results::ResultsFormat;

@@ -1,6 +1,7 @@
 //! Reports: the outcome of a task, its evidence, and its costs.
 
 mod html;
+mod plan;
 mod run_facts;
 mod strength;
 #[cfg(test)]
@@ -13,6 +14,7 @@ use pintle_store::StoreError;
 use serde::Serialize;
 
 pub use self::html::{CandidateDiff, escape_markup};
+use self::plan::PlanReport;
 use self::run_facts::RunFacts;
 use crate::anchor::Anchor;
 use crate::contract::{AnchorPlan, Contract};
@@ -45,6 +47,8 @@ pub struct TaskReport<'a> {
     remarks: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     judges: Option<&'a JudgingList>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<PlanReport<'a>>,
     candidates: Vec<CandidateReport<'a>>,
     spent: &'a WorkCost,
     /// Costs of each step that has ended, in order.
@@ -107,6 +111,7 @@ impl<'a> TaskReport<'a> {
             proposals: task.proposals(),
             remarks: strength::remarks(task),
             judges: task.baseline().map(|baseline| &baseline.judges).filter(|judges| !judges.is_empty()),
+            plan: PlanReport::from_task(task),
             candidates: candidates.collect(),
             spent: task.spent(),
             steps: task.step_costs(),
@@ -200,6 +205,7 @@ impl<'a> TaskReport<'a> {
                 ReportBlock::Numbered(proposals.collect()),
             ]);
         }
+        blocks.extend(self.plan.iter().flat_map(PlanReport::blocks));
         let rows = self.candidates.iter().enumerate().map(|(number, candidate)| candidate.row(number));
         let head = &["candidate", "model", "attempts", "result", "lines", "cost"];
         let table = ReportTable { name: "Candidates", head, rows: rows.collect(), has_names: true };
@@ -272,6 +278,17 @@ impl<'a> TaskReport<'a> {
                 Some(words) => format!("A person refused it: {}", words.trim()),
                 None => "A person refused it.".to_owned(),
             },
+            Some(TaskOutcome::Blocked(BlockReason::NoPlan(answers))) => {
+                let problems = answers.last().map(|problems| problems.join("; ")).unwrap_or_default();
+                format!("No next step was found: {problems}")
+            }
+            Some(TaskOutcome::Blocked(BlockReason::Rounds { rounds, backlog })) => {
+                let left = match backlog.len() {
+                    0 => "the change lacks evidence".to_owned(),
+                    left => format!("has {} left", Count(left as u64, "step")),
+                };
+                format!("The plan has used its {}, and {left}.", Count(u64::from(*rounds), "step"))
+            }
             Some(TaskOutcome::Limit { limit, best }) => {
                 let budget = match limit {
                     LimitKind::Usd => "budget of dollars",

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::command_run::CommandRun;
 use crate::evidence::CandidateFacts;
-use crate::task::StepOutput;
+use crate::task::{StepFacts, StepOutput};
 
 /// Purpose of a judged command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,10 @@ pub enum RunPurpose {
     HiddenAnchor,
     /// It is the check of this name.
     Check(String),
+    /// It is this check of a step of the plan, before the step.
+    BeforeStep(String),
+    /// It is this check of a step of the plan, after the step.
+    StepCheck(String),
 }
 
 impl fmt::Display for RunPurpose {
@@ -30,6 +34,8 @@ impl fmt::Display for RunPurpose {
             Self::WithoutSources => f.write_str("anchor without the sources"),
             Self::HiddenAnchor => f.write_str("hidden anchor"),
             Self::Check(name) => write!(f, "check {name}"),
+            Self::BeforeStep(command) => write!(f, "before the step, `{command}`"),
+            Self::StepCheck(command) => write!(f, "after the step, `{command}`"),
         }
     }
 }
@@ -46,7 +52,10 @@ impl StepOutput {
                 facts.runs.iter().map(|run| (RunPurpose::Anchor, run)).chain(hidden).collect()
             }
             Self::Evidence(facts) => evidence_runs(facts),
-            Self::Work(_) | Self::Review(_) | Self::AtLimit { .. } | Self::Failed { .. } => Vec::new(),
+            Self::StepEvidence(facts) => step_runs(facts),
+            Self::Work(_) | Self::Review(_) | Self::Plan(_) | Self::AtLimit { .. } | Self::Failed { .. } => {
+                Vec::new()
+            }
         }
     }
 }
@@ -59,6 +68,17 @@ fn evidence_runs(facts: &CandidateFacts) -> Vec<(RunPurpose, &CommandRun)> {
     let reverted = reverted.map(|run| (RunPurpose::WithoutSources, run));
     let hidden = facts.hidden.iter().map(|run| (RunPurpose::HiddenAnchor, run));
     anchor.chain(controls).chain(check_runs(&facts.checks)).chain(reverted).chain(hidden).collect()
+}
+
+/// Returns the runs of a step of a plan: those of the whole change, and those of its own checks.
+fn step_runs(facts: &StepFacts) -> Vec<(RunPurpose, &CommandRun)> {
+    let mut runs = evidence_runs(&facts.change);
+    for own in &facts.own {
+        let command = &own.command;
+        runs.extend(own.before.iter().map(|run| (RunPurpose::BeforeStep(command.clone()), run)));
+        runs.extend(own.after.iter().map(|run| (RunPurpose::StepCheck(command.clone()), run)));
+    }
+    runs
 }
 
 fn check_runs(checks: &BTreeMap<String, Vec<CommandRun>>) -> impl Iterator<Item = (RunPurpose, &CommandRun)> {

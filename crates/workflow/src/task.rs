@@ -13,8 +13,12 @@
 mod candidate;
 mod costs;
 mod outcome;
+mod plan;
+mod planning;
 mod review;
+mod status;
 mod step;
+mod step_evidence;
 #[cfg(test)]
 mod tests;
 
@@ -23,10 +27,15 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use self::candidate::{CandidateAttempt, ExternalFailure, TaskCandidate};
 pub use self::costs::StepCost;
 pub use self::outcome::{AcceptedCandidate, BlockReason, LimitKind, TaskOutcome};
+pub use self::plan::{
+    Confidence, PlanFacts, PlanRound, PlannedStep, RoundEnd, StepCandidate, StepReport, StepSize,
+    StepSnapshot, TaskPlan,
+};
 pub use self::step::{
     ComparedCandidate, GateAnswer, ReviewFacts, StepId, StepKind, StepOrder, StepOutput, StepResult,
     TaskSignal, TaskStep, WorkEnd, WorkFacts, WorkLimits,
 };
+pub use self::step_evidence::{OwnCheck, StepFacts, StepProof};
 use crate::anchor::{Anchor, AnchorProblem};
 use crate::contract::{AnchorPlan, Contract, ContractError, DecisionGate, OnWeakEvidence, PathRules};
 use crate::evidence::{Baseline, Finding, Proof, ProofStep, judge};
@@ -74,6 +83,7 @@ pub struct Task {
     /// Decisions of users about the anchor and the result.
     decisions: BTreeMap<DecisionGate, bool>,
     candidates: Vec<TaskCandidate>,
+    plan: TaskPlan,
     /// Steps that have started.
     started: BTreeSet<StepId>,
     /// Shares of the budget that are reserved for running steps.
@@ -105,6 +115,7 @@ impl Task {
             proposals: Vec::new(),
             decisions: BTreeMap::new(),
             candidates,
+            plan: TaskPlan::default(),
             started: BTreeSet::new(),
             reserved: BTreeMap::new(),
             spent,
@@ -174,20 +185,6 @@ impl Task {
         self.outcome.as_ref()
     }
 
-    /// Returns the state as text.
-    #[must_use]
-    pub fn state(&self) -> &'static str {
-        match &self.outcome {
-            None if self.pending().gate.is_some() => "waits for a person",
-            None => "under way",
-            Some(TaskOutcome::Done(_)) => "done",
-            Some(TaskOutcome::Blocked(_)) => "blocked",
-            Some(TaskOutcome::Limit { .. }) => "at its limit",
-            Some(TaskOutcome::Aborted { .. }) => "cancelled",
-            Some(TaskOutcome::Failed { .. }) => "failed",
-        }
-    }
-
     /// Returns whether a step has started.
     #[must_use]
     pub fn has_started(&self, step: &StepId) -> bool {
@@ -202,7 +199,10 @@ impl Task {
             TaskInput::StepFinished(result) => {
                 self.reserved.remove(&result.step);
                 let is_wanted = self.pending().steps.iter().any(|step| step.id == result.step);
-                let candidate = result.step.candidate.and_then(|index| self.candidates.get_mut(index));
+                self.add_plan_cost(&result.step, &result.spent);
+                // The steps of a plan are the work of the first candidate.
+                let payer = if result.step.round > 0 { Some(0) } else { result.step.candidate };
+                let candidate = payer.and_then(|index| self.candidates.get_mut(index));
                 candidate
                     .into_iter()
                     .for_each(|candidate| candidate.add_cost(result.step.kind, &result.spent));
@@ -224,7 +224,9 @@ impl Task {
         if !self.started.insert(id.clone()) {
             return false;
         }
-        if let StepOrder::Work { .. } = step.order {
+        if id.round > 0 {
+            self.start_planned(id.kind);
+        } else if let StepOrder::Work { .. } = step.order {
             let candidate = id.candidate.and_then(|index| self.candidates.get_mut(index));
             candidate.into_iter().for_each(TaskCandidate::start_attempt);
         }
@@ -253,6 +255,9 @@ impl Task {
         }
         if let Some(gate) = self.open_gate(DecisionGate::Anchor) {
             return PendingWork { steps: Vec::new(), gate: Some(gate) };
+        }
+        if let Some(step) = self.planning_step() {
+            return only_steps(vec![step]);
         }
         let steps = self.candidate_steps();
         if !steps.is_empty() {
@@ -304,36 +309,6 @@ impl Task {
             step
         };
         steps.into_iter().map(with_limits).collect()
-    }
-
-    /// Returns whether a candidate has failed and makes no further attempt for now, because another candidate has its
-    /// evidence. It continues if the other candidate is sent back.
-    #[must_use]
-    pub fn is_waiting(&self, candidate: usize) -> bool {
-        let Some(state) = self.candidates.get(candidate).filter(|state| state.has_failed()) else {
-            return false;
-        };
-        let next = state.next_step(candidate, &WorkLimits::default());
-        let has_started = next.is_some_and(|step| self.started.contains(&step.id));
-        self.outcome.is_none() && !has_started && self.candidates.iter().any(|state| state.proof().is_some())
-    }
-
-    /// Returns the state of a candidate as text, for every list and page; `None` if there is no such candidate.
-    #[must_use]
-    pub fn candidate_state(&self, candidate: usize) -> Option<String> {
-        let state = self.candidates.get(candidate)?;
-        let number = state.attempts().len();
-        let is_chosen =
-            matches!(&self.outcome, Some(TaskOutcome::Done(done)) if done.candidate() == candidate);
-        Some(match state.stop_reason() {
-            _ if is_chosen => "reached the goal".to_owned(),
-            Some(reason) => reason.to_owned(),
-            None if state.proof().is_some() => "has its evidence".to_owned(),
-            None if self.outcome.is_some() => "stopped".to_owned(),
-            None if state.is_collecting_evidence() => format!("attempt {number} is judged"),
-            None if self.is_waiting(candidate) => "waits: another candidate has its evidence".to_owned(),
-            None => format!("works on attempt {}", number.saturating_add(1)),
-        })
     }
 
     /// Returns the reserved share of the budget for a running step. For another step, returns one of `shares` parts of the
@@ -422,11 +397,15 @@ impl Task {
 
     fn apply_result(&mut self, result: StepResult) {
         let StepResult { step, output, .. } = result;
-        let output = if output.is_output_of(step.kind) {
+        let output = if output.is_output_of(&step) {
             output
         } else {
             StepOutput::failed(format!("a step of {} found something else", step.kind))
         };
+        if step.round > 0 {
+            self.apply_planned(&step, output);
+            return self.settle();
+        }
         match (step.kind, output) {
             (StepKind::Baseline, StepOutput::Baseline(baseline)) => self.baseline = Some(baseline),
             (StepKind::Anchor, StepOutput::Anchor(facts)) => match facts
@@ -473,7 +452,11 @@ impl Task {
                 let failure = is_external.then(|| ExternalFailure { step: step.clone(), reason });
                 candidate.record_failure(finding, failure, contract);
             }
-            StepOutput::Baseline(_) | StepOutput::Anchor(_) | StepOutput::AtLimit { .. } => {}
+            StepOutput::Baseline(_)
+            | StepOutput::Anchor(_)
+            | StepOutput::AtLimit { .. }
+            | StepOutput::Plan(_)
+            | StepOutput::StepEvidence(_) => {}
         }
     }
 
@@ -508,6 +491,7 @@ impl Task {
                 }
                 self.apply_answer(gate, is_approved, words);
             }
+            TaskSignal::Plan { backlog } => return self.edit_backlog(backlog),
         }
         self.settle();
         true
@@ -536,6 +520,7 @@ impl Task {
         if self.outcome.is_some() {
             return;
         }
+        self.end_plan_at_cap();
         if let Some(limit) = self.reached_limit() {
             self.stop_at(limit);
         }
@@ -584,11 +569,14 @@ impl Task {
         let started = &self.started;
         for step in self.pending().steps.into_iter().filter(|step| !started.contains(&step.id)) {
             match (step.id.kind, step.id.candidate) {
+                (StepKind::Work, _) if step.id.round > 0 => {
+                    self.outcome = Some(TaskOutcome::Limit { limit, best: None });
+                }
                 (StepKind::Work, Some(candidate)) => {
                     let state = self.candidates.get_mut(candidate);
                     state.into_iter().for_each(|candidate| candidate.stop("the budget is used up"));
                 }
-                (StepKind::Anchor | StepKind::Review, _) => {
+                (StepKind::Anchor | StepKind::Review | StepKind::Plan, _) => {
                     self.outcome = Some(TaskOutcome::Limit { limit, best: self.best_candidate() });
                 }
                 (StepKind::Baseline | StepKind::Evidence | StepKind::Work, _) => {}

@@ -20,7 +20,9 @@ use crate::local::Performer;
 use crate::results::{TestRun, TestStatus};
 use crate::session_runner::SteeringMessage;
 use crate::supervisor::PerformerFactory;
-use crate::task::{ReviewFacts, StepId, StepKind, StepOutput, Task, TaskStep, WorkCost, WorkEnd, WorkFacts};
+use crate::task::{
+    PlanFacts, ReviewFacts, StepId, StepKind, StepOutput, Task, TaskStep, WorkCost, WorkEnd, WorkFacts,
+};
 
 /// Returns a contract with two candidates, an anchor, and one check. With [`ScriptedPerformer`], it has ten steps in any
 /// order: the review sends the first candidate back, which then fails, and the second candidate is chosen.
@@ -200,6 +202,7 @@ pub fn successful_output(kind: StepKind) -> StepOutput {
         StepKind::Work => worked(WorkEnd::Finished),
         StepKind::Evidence => evidence(3, 0),
         StepKind::Review => review(&[]),
+        StepKind::Plan => StepOutput::Plan(PlanFacts::finished("p")),
     }
 }
 
@@ -251,7 +254,7 @@ pub(crate) fn anchor(code: i32) -> StepOutput {
 }
 
 pub(crate) fn worked(end: WorkEnd) -> StepOutput {
-    StepOutput::Work(WorkFacts { session: "s".to_owned(), end, diff: None, unfit: None })
+    StepOutput::Work(WorkFacts { session: "s".to_owned(), end, diff: None, unfit: None, report: None })
 }
 
 /// Returns the evidence of a diff with so many lines, whose check exits with this code.

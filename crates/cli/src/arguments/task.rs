@@ -29,6 +29,8 @@ pub(crate) enum TaskCommand {
     Report(ReportTaskArgs),
     /// Print the output of the commands that judge a task
     Logs(LogsTaskArgs),
+    /// Print the plan of a task, or edit its remaining steps
+    Plan(PlanTaskArgs),
     /// Send a message to the candidates of a task
     Steer(SteerTaskArgs),
     /// Approve or refuse the pending decision of a task
@@ -165,6 +167,19 @@ pub(crate) struct LogsTaskArgs {
     pub(crate) step: Option<String>,
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ListFormat,
+}
+
+/// `pintle task plan`.
+#[derive(Debug, Args)]
+pub(crate) struct PlanTaskArgs {
+    #[command(flatten)]
+    pub(crate) task: TaskArg,
+    /// Edit the remaining steps in the editor of VISUAL or EDITOR
+    #[arg(long)]
+    pub(crate) edit: bool,
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text", conflicts_with = "edit")]
     pub(crate) output: ListFormat,
 }
 

@@ -8,6 +8,7 @@ pub(super) mod engine;
 mod gate_prompt;
 mod logs;
 mod new_task;
+mod plan;
 mod progress;
 mod push;
 mod run;
@@ -42,6 +43,7 @@ pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exi
         TaskCommand::Show(args) => box_future(|| show::show(&args, process_env)).await,
         TaskCommand::Report(args) => box_future(|| report(&args, process_env)).await,
         TaskCommand::Logs(args) => box_future(|| logs::logs(&args, process_env)).await,
+        TaskCommand::Plan(args) => box_future(|| plan::plan(&args, process_env)).await,
         TaskCommand::Steer(args) => box_future(|| signals::steer(args, process_env)).await,
         TaskCommand::Decide(args) => box_future(|| signals::decide(args, process_env)).await,
         TaskCommand::Cancel(args) => box_future(|| signals::cancel(args, process_env)).await,

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{AnchorPlan, Contract, ContractError, PassCondition, TaskCheck, TaskScope};
+use super::{AnchorPlan, Contract, ContractError, GoalSize, PassCondition, TaskCheck, TaskScope};
 use crate::results::ResultsFormat;
 
 /// Answer of a session that drafts a contract. It contains the evidence for the goal, and no budgets or gates.
@@ -17,6 +17,8 @@ pub(crate) struct ContractDraft {
     /// Notes for later sessions.
     #[serde(default)]
     pub(crate) notes: Vec<String>,
+    #[serde(default)]
+    size: Option<GoalSize>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -64,6 +66,10 @@ impl ContractDraft {
                     "description": "Globs of the files that may have to change, such as `src/**`; none if any may",
                 },
                 "notes": notes_schema(),
+                "size": {
+                    "enum": ["small", "large", null],
+                    "description": "`large` if the goal takes several steps over several files, each of which leaves the project working; otherwise `small`",
+                },
             },
             "required": ["goal", "checks", "nothing_fails_first", "paths"],
             "additionalProperties": false,
@@ -79,6 +85,8 @@ impl ContractDraft {
         let mut contract = Contract::new(self.goal);
         contract.checks = self.checks.into_iter().map(DraftCheck::check).collect();
         contract.scope = TaskScope { paths: self.paths, ..TaskScope::default() };
+        // A small goal needs no entry in the file that the user sees.
+        contract.plan.size = self.size.filter(|size| *size == GoalSize::Large);
         if let Some(because) = self.nothing_fails_first {
             contract.anchor = AnchorPlan::None { because };
         }

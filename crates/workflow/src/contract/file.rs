@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use thiserror::Error;
 
-use super::{AnchorPlan, BaseCommit, Contract, MAX_CANDIDATES, PassCondition, PathRules, TaskCheck};
+use super::{
+    AnchorPlan, BaseCommit, Contract, MAX_CANDIDATES, MAX_ROUNDS, PassCondition, PathRules, TaskCheck,
+};
 use crate::results::ResultsFormat;
 
 /// Longest goal, in bytes.
@@ -94,6 +96,7 @@ impl Contract {
         expect((1..=MAX_CANDIDATES).contains(&count), "candidate: expected 1 to 16");
         expect((1..=5).contains(&self.attempts), "attempts: expected 1 to 5");
         expect(self.review.rounds <= 5, "review.rounds: expected 0 to 5");
+        expect(self.plan_rounds() <= MAX_ROUNDS, "plan.rounds: expected `auto`, or 0 to 50");
         expect(self.scope.max_lines > 0, "scope.max_lines: expected 1 or more");
         let budget = &self.budget;
         expect(budget.usd.is_none_or(|usd| usd.is_finite() && usd > 0.0), "budget.usd: expected more than 0");

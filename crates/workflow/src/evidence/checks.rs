@@ -61,16 +61,32 @@ pub(crate) fn explain_incomparable(check: &TaskCheck, before: &[CommandRun]) -> 
     cut_short.map(|run| format!("it {}", run.end.describe()))
 }
 
-/// Compares single tests.
-fn compare(check: &TaskCheck, before: &RunComparison, now: &RunComparison, problems: &mut Vec<String>) {
+/// Returns the problems of a check that passed before, as text. Tests that are new or failed before may fail.
+pub(crate) fn find_regressions(before: &[CommandRun], now: &[CommandRun]) -> Vec<String> {
+    if now.is_empty() {
+        return vec!["it was not run".to_owned()];
+    }
+    let (before, now) = (RunComparison::compare(before), RunComparison::compare(now));
+    let mut problems = Vec::new();
+    compare_passed(&before, &now, &mut problems);
+    if problems.is_empty() && before.is_always_successful() && !now.is_always_successful() {
+        let failed = now.ends.iter().filter(|end| **end != CommandEnd::Exited(0));
+        problems.extend(failed.map(|end| format!("it passed before, and {}", end.describe())));
+    }
+    problems
+}
+
+fn list_tests(what: &str, tests: Vec<String>, problems: &mut Vec<String>) {
+    if !tests.is_empty() {
+        problems.push(format!("{} {what}", list_names(&tests)));
+    }
+}
+
+/// Compares tests that passed before.
+fn compare_passed(before: &RunComparison, now: &RunComparison, problems: &mut Vec<String>) {
     let passed_before = |test: &&str| before.tests.get(*test) == Some(&TestStability::Passes);
-    let tell = |what: &str, tests: Vec<String>, problems: &mut Vec<String>| {
-        if !tests.is_empty() {
-            problems.push(format!("{} {what}", list_names(&tests)));
-        }
-    };
     let missing = before.tests_with(TestStability::Passes).filter(|test| !now.tests.contains_key(*test));
-    tell("passed before and does not run any more", missing.map(str::to_owned).collect(), problems);
+    list_tests("passed before and does not run any more", missing.map(str::to_owned).collect(), problems);
     for (what, stability) in [
         ("passed before and fails", TestStability::Fails),
         ("passed before and breaks", TestStability::Breaks),
@@ -78,8 +94,13 @@ fn compare(check: &TaskCheck, before: &RunComparison, now: &RunComparison, probl
         ("passed before and passes only sometimes", TestStability::Flaky),
     ] {
         let tests = now.tests_with(stability).filter(passed_before).map(str::to_owned).collect();
-        tell(what, tests, problems);
+        list_tests(what, tests, problems);
     }
+}
+
+/// Compares single tests.
+fn compare(check: &TaskCheck, before: &RunComparison, now: &RunComparison, problems: &mut Vec<String>) {
+    compare_passed(before, now, problems);
     let is_new = |test: &&str| !before.tests.contains_key(*test);
     for (what, stability) in [
         ("is new and fails", TestStability::Fails),
@@ -87,7 +108,7 @@ fn compare(check: &TaskCheck, before: &RunComparison, now: &RunComparison, probl
         ("is new and passes only sometimes", TestStability::Flaky),
     ] {
         let tests = now.tests_with(stability).filter(is_new).map(str::to_owned).collect();
-        tell(what, tests, problems);
+        list_tests(what, tests, problems);
     }
     if check.pass == PassCondition::Success {
         let failed_before = |test: &&str| {
@@ -97,7 +118,7 @@ fn compare(check: &TaskCheck, before: &RunComparison, now: &RunComparison, probl
             )
         };
         let failing = now.tests_with(TestStability::Fails).chain(now.tests_with(TestStability::Breaks));
-        tell("fails still", failing.filter(failed_before).map(str::to_owned).collect(), problems);
+        list_tests("fails still", failing.filter(failed_before).map(str::to_owned).collect(), problems);
     }
 }
 

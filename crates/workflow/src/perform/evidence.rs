@@ -168,7 +168,7 @@ impl RunningStep<'_> {
         Ok(apart)
     }
 
-    async fn run_check_once(
+    pub(super) async fn run_check_once(
         &self,
         commit: &str,
         spec: CommandSpec<'_>,

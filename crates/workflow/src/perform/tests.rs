@@ -6,6 +6,7 @@ mod controls;
 mod crashes;
 mod handed_context;
 mod kills;
+mod plans;
 mod programs;
 mod project;
 mod repositories;

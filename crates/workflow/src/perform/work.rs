@@ -24,14 +24,22 @@ impl RunningStep<'_> {
         assignment.steering = pending.take();
         let workspace = assignment.workspace.clone();
         let worked = self.run_session(assignment).await?;
-        // Taken now, so that later changes by running jobs do not count.
-        let taken = self.repository.diff(&workspace.root, &start, self.performer.blobs.as_ref()).await;
-        let (diff, unfit) = match taken {
-            Ok(diff) => (Some(diff), None),
-            Err(RepositoryError::Unfit(reason)) => (None, Some(reason)),
-            Err(error) => return Err(error.into()),
-        };
-        Ok(StepOutput::Work(WorkFacts { session, end: worked.end, diff, unfit }))
+        let (diff, unfit) = self.take_diff(&workspace.root, &start).await?;
+        Ok(StepOutput::Work(WorkFacts { session, end: worked.end, diff, unfit, report: None }))
+    }
+
+    /// Returns the changes of a session, or the reason why they cannot be used. They are taken at the end of its work, so that
+    /// later changes by running jobs do not count.
+    pub(super) async fn take_diff(
+        &self,
+        root: &Path,
+        start: &str,
+    ) -> Result<(Option<Diff>, Option<String>), StepError> {
+        match self.repository.diff(root, start, self.performer.blobs.as_ref()).await {
+            Ok(diff) => Ok((Some(diff), None)),
+            Err(RepositoryError::Unfit(reason)) => Ok((None, Some(reason))),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Creates the workspace of a candidate, and returns its start commit and its assignment.

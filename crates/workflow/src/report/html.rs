@@ -201,7 +201,9 @@ fn timeline_row(recorded: &RecordedInput) -> Vec<String> {
                 | StepOutput::Anchor(_)
                 | StepOutput::Work(_)
                 | StepOutput::Evidence(_)
-                | StepOutput::Review(_) => format!("{} ends", result.step.label()),
+                | StepOutput::Review(_)
+                | StepOutput::Plan(_)
+                | StepOutput::StepEvidence(_) => format!("{} ends", result.step.label()),
             };
             (lane_name(result.step.candidate), what, Some(&result.spent))
         }
@@ -214,6 +216,7 @@ fn timeline_row(recorded: &RecordedInput) -> Vec<String> {
                     (None, format!("a person {word}{}", words.unwrap_or_default()))
                 }
                 TaskSignal::Cancel { reason } => (None, format!("cancelled: {reason}")),
+                TaskSignal::Plan { .. } => (None, "a person edited the plan".to_owned()),
             };
             (lane_name(candidate), what, None)
         }

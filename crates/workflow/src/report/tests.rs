@@ -101,7 +101,7 @@ fn names_in_the_report_are_those_of_the_fixture() {
     let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/serialised/report.json"));
     let mut expected: serde_json::Value = serde_json::from_str(text).unwrap();
     let outcomes = expected["outcomes"].take();
-    let step = StepId { kind: StepKind::Work, candidate: Some(0), attempt: 2 };
+    let step = StepId { kind: StepKind::Work, candidate: Some(0), attempt: 2, round: 0 };
     let found = [
         TaskOutcome::Blocked(BlockReason::NoAnchor(vec![vec!["no test".to_owned()]])),
         TaskOutcome::Blocked(BlockReason::NoCandidate),
@@ -197,9 +197,11 @@ fn page_of_success(hostile: &Hostile<'_>) -> String {
     contract.goal = hostile.goal.to_owned();
     let task = played(contract, |step| match step.id.kind {
         StepKind::Review => StepOutput::Review(ReviewFacts::new("r", Vec::new(), hostile.said)),
-        kind @ (StepKind::Baseline | StepKind::Anchor | StepKind::Work | StepKind::Evidence) => {
-            successful_output(kind)
-        }
+        kind @ (StepKind::Baseline
+        | StepKind::Anchor
+        | StepKind::Work
+        | StepKind::Evidence
+        | StepKind::Plan) => successful_output(kind),
     });
     let patch = hostile.patch.to_owned();
     TaskReport::from_task(&task).to_html(&[CandidateDiff { candidate: 1, patch }], &[])
@@ -214,7 +216,7 @@ fn page_of(hostile: &Hostile<'_>) -> String {
         (StepKind::Review, _) => crate::tests::facts::review(&[hostile.found]),
         _ => successful_output(step.id.kind),
     });
-    let step = StepId { kind: StepKind::Work, candidate: Some(1), attempt: 2 };
+    let step = StepId { kind: StepKind::Work, candidate: Some(1), attempt: 2, round: 0 };
     let spent = WorkCost { usd: 0.5, tokens: 7, millis: 61_250, ..WorkCost::default() };
     let inputs = [
         TaskInput::Signal(TaskSignal::Steer { candidate: Some(1), text: hostile.said.to_owned() }),
@@ -236,7 +238,7 @@ fn record_inputs(inputs: impl IntoIterator<Item = TaskInput>) -> Vec<RecordedInp
 }
 
 fn finished(kind: StepKind, candidate: Option<usize>, usd: f64) -> TaskInput {
-    let step = StepId { kind, candidate, attempt: 1 };
+    let step = StepId { kind, candidate, attempt: 1, round: 0 };
     let spent = WorkCost { usd, tokens: 10, millis: 1_500, ..WorkCost::default() };
     TaskInput::StepFinished(Box::new(StepResult { step, output: successful_output(kind), spent }))
 }

@@ -416,6 +416,15 @@ impl TaskRepository {
         Ok(git.run(&["write-tree"]).await?)
     }
 
+    /// Returns the files that differ between two commits.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError`].
+    pub(crate) async fn compare(&self, from: &str, to: &str) -> Result<Vec<ChangedFile>, RepositoryError> {
+        self.changed(from, to).await
+    }
+
     async fn changed(&self, from: &str, tree: &str) -> Result<Vec<ChangedFile>, RepositoryError> {
         let arguments = [&pintle_env::Git::DIFF[..], &["--raw", "--numstat", "-z", from, tree]].concat();
         let (files, links) = raw::parse(&self.git().bytes(&arguments, None).await?)?;

@@ -169,7 +169,7 @@ impl TaskCandidate {
 
     /// Returns the evidence that is missing after the newest attempt, and the later messages of users. An attempt that an
     /// external failure ended before its evidence has no findings.
-    fn feedback(&self) -> Option<String> {
+    pub(super) fn feedback(&self) -> Option<String> {
         let mut lines = String::new();
         let is_judged = |attempt: &&CandidateAttempt| {
             attempt.failure.as_ref().is_none_or(|failure| failure.step.kind == StepKind::Evidence)
@@ -181,9 +181,24 @@ impl TaskCandidate {
             }
             newest.sent_back.iter().for_each(|words| lines.push_str(&format!("- {words}\n")));
         }
-        let words = self.delivered.as_ref().unwrap_or(&self.words);
-        words.iter().for_each(|words| lines.push_str(&format!("- {words}\n")));
+        self.pending_words().iter().for_each(|words| lines.push_str(&format!("- {words}\n")));
         (!lines.is_empty()).then_some(lines)
+    }
+
+    /// Returns the user messages in the prompt of the started session, or for the next one.
+    pub(super) fn pending_words(&self) -> &[String] {
+        self.delivered.as_ref().unwrap_or(&self.words)
+    }
+
+    /// Returns the messages of a session that failed. It is possible that no session has received them.
+    pub(super) fn return_words(&mut self) {
+        let delivered = self.delivered.take().unwrap_or_default();
+        self.words.splice(0..0, delivered);
+    }
+
+    /// Forgets the messages that a session has received.
+    pub(super) fn finish_words(&mut self) {
+        self.delivered = None;
     }
 
     /// Starts an attempt. Later user messages reach its session, or else the next attempt.
@@ -231,9 +246,7 @@ impl TaskCandidate {
         let is_external = failure.is_some();
         let is_begun = self.attempts.last().is_some_and(|attempt| attempt.verdict.is_none());
         if !is_begun {
-            // It is possible that no session has received the messages.
-            let delivered = self.delivered.take().unwrap_or_default();
-            self.words.splice(0..0, delivered);
+            self.return_words();
             self.attempts.push(CandidateAttempt::default());
         }
         if let Some(newest) = self.attempts.last_mut() {

@@ -99,6 +99,7 @@ fn role_of(kind: StepKind) -> Option<SessionRole> {
         StepKind::Anchor => Some(SessionRole::Anchor),
         StepKind::Work => Some(SessionRole::Work),
         StepKind::Review => Some(SessionRole::Review),
+        StepKind::Plan => Some(SessionRole::Plan),
         StepKind::Baseline | StepKind::Evidence => None,
     }
 }

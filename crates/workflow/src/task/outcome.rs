@@ -60,6 +60,15 @@ pub enum BlockReason {
         /// Message of the user.
         words: Option<String>,
     },
+    /// No next step was found. Contains the problems of each answer.
+    NoPlan(Vec<Vec<String>>),
+    /// The rounds of the plan are used up.
+    Rounds {
+        /// Number of rounds.
+        rounds: u32,
+        /// Goals of the remaining steps.
+        backlog: Vec<String>,
+    },
 }
 
 /// Limit at which a task ended.

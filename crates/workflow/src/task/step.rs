@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::plan::{PlanFacts, StepReport};
+use super::step_evidence::StepFacts;
 use crate::anchor::AnchorFacts;
 use crate::contract::DecisionGate;
 use crate::diff::Diff;
@@ -24,6 +26,8 @@ pub enum StepKind {
     Evidence,
     /// A separate session reviews the diff and the evidence.
     Review,
+    /// A session plans the next step.
+    Plan,
 }
 
 /// Identity of a step within its task.
@@ -36,6 +40,13 @@ pub struct StepId {
     pub candidate: Option<usize>,
     /// Number of the attempt, from 1.
     pub attempt: u32,
+    /// Number of the round of the plan, from 1. 0 outside of rounds, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub round: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A step to carry out.
@@ -74,6 +85,13 @@ pub enum StepOrder {
         /// Limits.
         limits: WorkLimits,
     },
+    /// Plan the next step.
+    Plan {
+        /// Problems of the last answer, missing evidence of the whole change, and input of users.
+        feedback: Option<String>,
+        /// Limits.
+        limits: WorkLimits,
+    },
 }
 
 impl StepOrder {
@@ -81,9 +99,10 @@ impl StepOrder {
     #[must_use]
     pub fn limits(&self) -> Option<WorkLimits> {
         match self {
-            Self::Anchor { limits, .. } | Self::Work { limits, .. } | Self::Review { limits } => {
-                Some(*limits)
-            }
+            Self::Anchor { limits, .. }
+            | Self::Work { limits, .. }
+            | Self::Review { limits }
+            | Self::Plan { limits, .. } => Some(*limits),
             Self::Baseline | Self::Evidence => None,
         }
     }
@@ -128,7 +147,7 @@ pub enum StepOutput {
     Evidence(Box<CandidateFacts>),
     /// A review.
     Review(ReviewFacts),
-    /// The session for an anchor or a review stopped at a limit of its budget, without an answer.
+    /// The session for an anchor, a review or a plan stopped at a limit of its budget, without an answer.
     AtLimit {
         /// Session that stopped.
         session: String,
@@ -142,6 +161,10 @@ pub enum StepOutput {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_external: bool,
     },
+    /// The next step of a plan.
+    Plan(PlanFacts),
+    /// Evidence of a step of a plan.
+    StepEvidence(Box<StepFacts>),
 }
 
 /// End of a candidate's work.
@@ -157,6 +180,9 @@ pub struct WorkFacts {
     /// Reason why its changes cannot be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit: Option<String>,
+    /// Report of the session about a step of a plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<StepReport>,
 }
 
 /// End of a candidate's work.
@@ -242,6 +268,11 @@ pub enum TaskSignal {
         /// Reason, for the report.
         reason: String,
     },
+    /// Replace the remaining steps of the plan.
+    Plan {
+        /// Goals of the remaining steps, in order.
+        backlog: Vec<String>,
+    },
 }
 
 /// A decision of a user.
@@ -267,7 +298,7 @@ impl ReviewFacts {
 
 impl TaskStep {
     pub(super) fn new(kind: StepKind, candidate: Option<usize>, attempt: u32, order: StepOrder) -> Self {
-        Self { id: StepId { kind, candidate, attempt }, order }
+        Self { id: StepId { kind, candidate, attempt, round: 0 }, order }
     }
 }
 
@@ -278,15 +309,18 @@ impl StepOutput {
         Self::Failed { reason: reason.into(), is_external: false }
     }
 
-    /// Returns whether it can be the result of a step of this kind.
-    pub(super) fn is_output_of(&self, kind: StepKind) -> bool {
+    /// Returns whether it can be the result of this step.
+    pub(super) fn is_output_of(&self, step: &StepId) -> bool {
+        let StepId { kind, round, .. } = *step;
         match self {
             Self::Baseline(_) => kind == StepKind::Baseline,
             Self::Anchor(_) => kind == StepKind::Anchor,
             Self::Work(_) => kind == StepKind::Work,
-            Self::Evidence(_) => kind == StepKind::Evidence,
+            Self::Evidence(_) => kind == StepKind::Evidence && round == 0,
             Self::Review(_) => kind == StepKind::Review,
-            Self::AtLimit { .. } => matches!(kind, StepKind::Anchor | StepKind::Review),
+            Self::AtLimit { .. } => matches!(kind, StepKind::Anchor | StepKind::Review | StepKind::Plan),
+            Self::Plan(_) => kind == StepKind::Plan,
+            Self::StepEvidence(_) => kind == StepKind::Evidence && round > 0,
             Self::Failed { .. } => true,
         }
     }
@@ -300,6 +334,7 @@ impl fmt::Display for StepKind {
             Self::Work => "work",
             Self::Evidence => "evidence",
             Self::Review => "review",
+            Self::Plan => "plan",
         })
     }
 }
@@ -308,16 +343,23 @@ impl StepId {
     /// Returns the kind as text for users, with the number of the attempt unless it is the first.
     #[must_use]
     pub fn label(&self) -> String {
+        let kind = match self.round {
+            0 => self.kind.to_string(),
+            round => format!("step {round}: {}", self.kind),
+        };
         match self.attempt {
-            1 => self.kind.to_string(),
-            attempt => format!("{}, attempt {attempt}", self.kind),
+            1 => kind,
+            attempt => format!("{kind}, attempt {attempt}"),
         }
     }
 }
 
-/// `work-0-2`: kind, candidate, attempt.
+/// `work-0-2`: kind, candidate, attempt. In a round of a plan, its number comes first: `r3-work-0-1`.
 impl fmt::Display for StepId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.round > 0 {
+            write!(f, "r{}-", self.round)?;
+        }
         match self.candidate {
             Some(candidate) => write!(f, "{}-{candidate}-{}", self.kind, self.attempt),
             None => write!(f, "{}-{}", self.kind, self.attempt),

@@ -4,6 +4,7 @@
 
 mod comparison;
 mod limits;
+mod planning;
 
 use proptest::prelude::*;
 
@@ -222,7 +223,7 @@ fn without_proof_nothing_is_done() {
     Blocked(NoAnchor([["it passes before anything was done; expected that it fails"], ["it passes before anything was done; expected that it fails"], ["it passes before anything was done; expected that it fails"]]))
     Blocked(NoCandidate)
     Blocked(NoCandidate)
-    Failed { step: StepId { kind: Baseline, candidate: None, attempt: 1 }, reason: "there is no git" }
+    Failed { step: StepId { kind: Baseline, candidate: None, attempt: 1, round: 0 }, reason: "there is no git" }
     Blocked(NoCandidate)
     "#);
 }
@@ -259,7 +260,7 @@ fn an_error_of_a_provider_ends_the_task_as_failed() {
     ] {
         let failing = |step: &TaskStep| (step.id.kind == kind).then(|| external("401: no key"));
         let (end, all) = ended(candidates, &failing);
-        assert_eq!(end, format!("Failed {{ step: StepId {{ {step} }}, reason: \"401: no key\" }}"));
+        assert_eq!(end, format!("Failed {{ step: StepId {{ {step}, round: 0 }}, reason: \"401: no key\" }}"));
         assert!(all.ends_with(steps), "{all}");
     }
     // Another candidate reaches the goal, or was judged.
@@ -324,7 +325,7 @@ fn a_candidate_has_one_state_in_words() {
     }
     seen.push(states(&going.task));
     going.finish(going.task.pending().steps[0].id.clone(), evidence(3, 0), 0.0);
-    let second = StepId { kind: StepKind::Work, candidate: Some(1), attempt: 1 };
+    let second = StepId { kind: StepKind::Work, candidate: Some(1), attempt: 1, round: 0 };
     going.finish(second.clone(), worked(WorkEnd::Finished), 0.0);
     going.finish(StepId { kind: StepKind::Evidence, ..second }, evidence(3, 1), 0.0);
     seen.push(states(&going.task));
@@ -443,6 +444,7 @@ fn anything(kind: StepKind, number: u8) -> StepOutput {
         (StepKind::Review, 2..5) => review(&[]),
         (StepKind::Review, 5) => StepOutput::AtLimit { session: "s".to_owned() },
         (StepKind::Review, _) => review(&["a fault"]),
+        (StepKind::Plan, _) => StepOutput::failed("there is no plan"),
     }
 }
 

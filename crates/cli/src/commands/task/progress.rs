@@ -2,7 +2,10 @@
 
 use pintle_host::sanitize::sanitize;
 use pintle_workflow::Diff;
-use pintle_workflow::task::{StepId, StepKind, StepOutput, StepResult, Task, TaskInput, TaskSignal};
+use pintle_workflow::evidence::Finding;
+use pintle_workflow::task::{
+    PlanFacts, StepCandidate, StepId, StepKind, StepOutput, StepResult, Task, TaskInput, TaskPlan, TaskSignal,
+};
 
 /// Returns the line for an input that the task has already applied.
 pub(super) fn render_input(task: &Task, input: &TaskInput) -> String {
@@ -20,6 +23,7 @@ pub(super) fn render_input(task: &Task, input: &TaskInput) -> String {
             let decided = if decision.is_approved { "approved" } else { "refused" };
             format!("      a person {decided}\n")
         }
+        TaskInput::Signal(TaskSignal::Plan { .. }) => "      a person edited the plan\n".to_owned(),
         TaskInput::Signal(_) => "      cancelled\n".to_owned(),
     }
 }
@@ -60,6 +64,8 @@ fn render_result(task: &Task, result: &StepResult) -> String {
                 None => name,
             }
         }
+        StepOutput::Plan(facts) => describe_plan(task, &name, facts),
+        StepOutput::StepEvidence(_) => describe_step(task, step),
         StepOutput::Review(review) if !review.findings.is_empty() => {
             format!("{name}: {}", sanitize(&review.findings.join("; ")))
         }
@@ -70,5 +76,39 @@ fn render_result(task: &Task, result: &StepResult) -> String {
         }
         _ if step.kind == StepKind::Review => format!("{name}: no findings"),
         StepOutput::Baseline(_) | StepOutput::Review(_) | _ => format!("{name} ends"),
+    }
+}
+
+/// Returns the line of a planned step, or the reason why the answer of the planner cannot be used.
+fn describe_plan(task: &Task, name: &str, facts: &PlanFacts) -> String {
+    let plan = task.plan();
+    if let Some(problems) = plan.and_then(|plan| plan.refused().last()) {
+        return format!("{name} is rejected: {}", sanitize(&problems.join("; ")));
+    }
+    match &facts.next {
+        Some(next) => {
+            let left = plan.map_or(0, |plan| plan.backlog().len());
+            format!("{name}: {} ({left} more)", sanitize(next.goal.trim()))
+        }
+        None if plan.is_some_and(TaskPlan::is_skipped) => format!("{name}: the goal is a single step"),
+        None => format!("{name}: nothing is left to do"),
+    }
+}
+
+/// Returns the line of the evidence of a step of the plan.
+fn describe_step(task: &Task, step: &StepId) -> String {
+    let name = step.label();
+    let round = task.plan().and_then(|plan| plan.round(step.round));
+    let candidate = round.and_then(|round| round.candidates().get(step.candidate?));
+    match candidate.and_then(StepCandidate::verdict) {
+        Some(Ok(proof)) if proof.failing.is_empty() => format!("{name}: it holds"),
+        Some(Ok(proof)) => {
+            format!("{name}: it holds for now, with failing {}", sanitize(&proof.failing.join(", ")))
+        }
+        Some(Err(findings)) => {
+            let findings: Vec<String> = findings.iter().map(Finding::to_string).collect();
+            format!("{name}: {}", sanitize(&findings.join("; ")))
+        }
+        None => name,
     }
 }

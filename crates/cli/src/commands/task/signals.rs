@@ -108,7 +108,7 @@ pub(super) async fn remove_files(
 }
 
 /// Posts a signal for the process that runs the task, now or later.
-async fn post(
+pub(super) async fn post(
     sessions: &Sessions,
     id: &SessionId,
     signal: &TaskSignal,

@@ -58,13 +58,20 @@ impl Scripted {
             StepKind::Anchor => StepOutput::failed("the contract has no anchor"),
             StepKind::Work => {
                 let diff = Some(self.diff(step).await);
-                StepOutput::Work(WorkFacts { session, end: WorkEnd::Finished, diff, unfit: None })
+                StepOutput::Work(WorkFacts {
+                    session,
+                    end: WorkEnd::Finished,
+                    diff,
+                    unfit: None,
+                    report: None,
+                })
             }
             StepKind::Evidence => {
                 let code = i32::from((step.candidate, step.attempt) == (Some(0), 2));
                 let facts = CandidateFacts::from_diff(self.diff(step).await);
                 StepOutput::Evidence(Box::new(CandidateFacts { checks: runs(code), ..facts }))
             }
+            StepKind::Plan => StepOutput::failed("the contract has no plan"),
             StepKind::Review => {
                 let is_first = (step.candidate, step.attempt) == (Some(0), 1);
                 let findings = is_first.then(|| "a fault".to_owned()).into_iter().collect();

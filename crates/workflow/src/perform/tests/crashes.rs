@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::plans;
 use super::project::{Project, SessionScripts};
 use crate::contract::{Contract, ReviewPlan};
 use crate::local::Performer;
@@ -108,8 +109,14 @@ struct ProcessDeath {
 impl ProcessDeath {
     /// Lets the process of a new task die at the point.
     async fn reach(point: usize) -> Self {
-        let (store, scripted, project) = (MemoryStore::new(), Arc::new(script()), Project::new().await);
+        let project = Project::new().await;
         let contract = contract(&project).await;
+        Self::reach_in(point, project, contract, script()).await
+    }
+
+    /// Lets the process of this new task die at the point.
+    async fn reach_in(point: usize, project: Project, contract: Contract, scripted: SessionScripts) -> Self {
+        let (store, scripted) = (MemoryStore::new(), Arc::new(scripted));
         let mut host = LocalTaskHost::create(&store, SessionId::new("t"), contract).await.unwrap();
         let inner = Arc::new(project.performer(&store, &scripted).await);
         let dying = Arc::new(DyingPerformer { inner, left: AtomicUsize::new(point), died: Notify::new() });
@@ -171,6 +178,28 @@ async fn a_process_that_dies_at_any_step_leaves_the_same_end() {
             "point {point}: a step that has ended does not begin again"
         );
         assert_eq!(task.spent().tokens, 50, "point {point}");
+    }
+}
+
+#[tokio::test]
+async fn a_process_that_dies_in_a_round_leaves_the_same_end() {
+    let project = Project::new().await;
+    let (outcome, task) = project.run(plans::one_step(&project).await, plans::one_step_script()).await;
+    assert!(matches!(outcome, TaskOutcome::Done(_)), "{}", TaskReport::from_task(&task).to_markdown());
+    let mut expected = report(&task);
+    expected["contract"]["base"] = Value::Null;
+    // The six steps are the baseline, the plan, its work, its evidence, the plan again, and the evidence of the whole change.
+    // A scripted planner answers in order, so that it must not die before its answer is on record.
+    let points = if is_full() { vec![1, 2, 3, 5, 6, 7, 8, 9, 11, 12] } else { vec![6, 8, 11] };
+    for point in points {
+        let project = Project::new().await;
+        let contract = plans::one_step(&project).await;
+        let died = ProcessDeath::reach_in(point, project, contract, plans::one_step_script()).await;
+        let (_, task, finished) = died.go_on().await;
+        let mut found = report(&task);
+        found["contract"]["base"] = Value::Null;
+        assert_eq!(found, expected, "point {point}");
+        assert_eq!(finished, 6 - (point - 1) / 2, "point {point}");
     }
 }
 
