@@ -70,6 +70,9 @@ pub(crate) struct RunTaskArgs {
     /// Start from the files with their local changes instead of from the checked-out commit
     #[arg(long)]
     pub(crate) changes: bool,
+    /// Exit once the task waits for a decision, without an outcome
+    #[arg(long)]
+    pub(crate) no_wait: bool,
     /// Submit the task to Restate at this address, such as http://127.0.0.1:8080; its workers run it with their own flags [env: PINTLE_RESTATE]
     #[cfg(feature = "restate")]
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
