@@ -120,6 +120,10 @@ impl ChangeAssessment<'_> {
     /// Returns the parts of a file that judge and have changed.
     fn changed_parts(&self, file: &ChangedFile, role: FileRole, text: Option<&ChangedText>) -> Vec<String> {
         let part = |is_part: bool, name: &str| if is_part { vec![name.to_owned()] } else { Vec::new() };
+        let is_free = self.rules.is_listed(&file.path) || self.rules.is_unprotected(&file.path);
+        if file.kind == ChangeKind::Added && !is_free && self.scan.is_awaited(&file.path) {
+            return part(true, "its name, which a command uses if the file exists");
+        }
         match role {
             FileRole::Manifest(format) => match (&file.kind, text) {
                 (ChangeKind::Added, _) => {
