@@ -17,6 +17,7 @@ fn the_library_has_every_layer_of_the_readme() {
         type_name::<pintle::client::Client>(),
         type_name::<pintle::compat::Line>(),
         type_name::<pintle::env::ReadOnlyEnvironment>(),
+        type_name::<pintle::evidence::proof::Proof>(),
         type_name::<pintle::governance::Grant>(),
         type_name::<pintle::host::SessionSpec>(),
         type_name::<pintle::llm::Client>(),

@@ -16,6 +16,9 @@ pub use pintle_client as client;
 pub use pintle_compat as compat;
 #[doc(inline)]
 pub use pintle_env as env;
+#[cfg(feature = "evidence")]
+#[doc(inline)]
+pub use pintle_evidence as evidence;
 #[cfg(feature = "governance")]
 #[doc(inline)]
 pub use pintle_governance as governance;

@@ -3,19 +3,19 @@
 mod draft;
 mod file;
 mod models;
-mod paths;
 mod plan;
 #[cfg(test)]
 mod tests;
 
+pub use pintle_evidence::judging::{InvalidPattern, PathRules, TaskScope};
+use pintle_evidence::results::ResultsFormat;
+pub use pintle_evidence::task_check::{PassCondition, TaskCheck};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::draft::{ContractDraft, notes_schema};
 pub use self::file::ContractError;
 pub use self::models::{ModelPlan, ModelPlans, SessionRole};
-pub use self::paths::{InvalidPattern, PathRules};
 pub use self::plan::{AUTO_ROUNDS, GoalSize, MAX_ROUNDS, PlanRounds, PlanSettings};
-use crate::results::ResultsFormat;
 use crate::work_cost::WorkCost;
 
 /// Maximum number of candidates of a task.
@@ -133,48 +133,6 @@ pub struct DraftingSession {
     pub notes: Vec<String>,
 }
 
-/// A command, and the condition of a pass.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct TaskCheck {
-    /// Name in the report, unique in the contract.
-    pub name: String,
-    /// Command of the shell, run in the root of a clean worktree.
-    pub command: String,
-    /// Condition of a pass.
-    #[serde(default)]
-    pub pass: PassCondition,
-    /// Format of the results of its tests. Without a format, the format is recognized in the command or in its output on the
-    /// base.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub results: Option<ResultsFormat>,
-    /// File with the results, for formats that are files, below the root of the worktree. JUnit XML may be a directory of
-    /// files, which a leading `**/` finds in each module.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub report: Option<String>,
-    /// Whether only the exit code counts, and no format of results is recognized. Default `false`.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub exit_code_only: bool,
-    /// Seconds after which it is stopped, 1 to 86,400. Default 600.
-    #[serde(default = "default_timeout")]
-    pub timeout_s: u32,
-    /// Number of runs, 1 to 10. Tests whose results differ between runs are flaky. Default 2.
-    #[serde(default = "default_runs")]
-    pub runs: u32,
-}
-
-/// Condition under which a check passes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PassCondition {
-    /// It exits with 0, and no test fails except flaky ones.
-    #[default]
-    Success,
-    /// Each test that passed before still passes, and no new test fails. Requires results of tests.
-    NoWorse,
-}
-
 /// Evidence that the goal was not reached before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
@@ -200,32 +158,6 @@ pub enum AnchorPlan {
         /// Reason why nothing can fail first, for the report.
         because: String,
     },
-}
-
-/// Files that may change. Patterns are globs, relative to the directory of the task, which is usually the root of the
-/// repository: `*` does not match `/`, `**` does.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct TaskScope {
-    /// Files that may change. Empty for all files.
-    #[serde(default)]
-    pub paths: Vec<String>,
-    /// Files among them that must not change.
-    #[serde(default)]
-    pub except: Vec<String>,
-    /// Files that must not change, in addition to [the usual ones](PathRules).
-    #[serde(default)]
-    pub protected: Vec<String>,
-    /// Files that may change although they are usually protected.
-    #[serde(default)]
-    pub unprotected: Vec<String>,
-    /// Files that judge because a command runs, reads or includes them. Default: found in the commands of the contract.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub judges: Option<Vec<String>>,
-    /// Maximum number of added and removed lines together. Default 5,000.
-    #[serde(default = "default_lines")]
-    pub max_lines: u64,
 }
 
 /// Limits of a task, over all its candidates and reviews.
@@ -284,16 +216,10 @@ pub enum DecisionGate {
     Result,
 }
 
-impl Default for TaskScope {
-    fn default() -> Self {
-        Self {
-            paths: Vec::new(),
-            except: Vec::new(),
-            protected: Vec::new(),
-            unprotected: Vec::new(),
-            judges: None,
-            max_lines: default_lines(),
-        }
+impl AnchorPlan {
+    /// Returns whether a model writes a test.
+    pub(crate) fn is_test(&self) -> bool {
+        *self == Self::Test
     }
 }
 
@@ -458,51 +384,8 @@ impl DraftingSession {
     }
 }
 
-impl TaskCheck {
-    /// Creates a check that passes if the command exits with 0.
-    #[must_use]
-    pub fn new(name: impl Into<String>, command: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            command: command.into(),
-            pass: PassCondition::default(),
-            results: None,
-            report: None,
-            exit_code_only: false,
-            timeout_s: default_timeout(),
-            runs: default_runs(),
-        }
-    }
-
-    /// Sets the format of the results of its tests.
-    #[must_use]
-    pub fn with_results(mut self, results: ResultsFormat) -> Self {
-        self.results = Some(results);
-        self
-    }
-
-    /// Sets the condition of a pass.
-    #[must_use]
-    pub fn with_pass(mut self, pass: PassCondition) -> Self {
-        self.pass = pass;
-        self
-    }
-}
-
 fn default_attempts() -> u32 {
     2
-}
-
-pub(crate) fn default_timeout() -> u32 {
-    600
-}
-
-fn default_runs() -> u32 {
-    2
-}
-
-fn default_lines() -> u64 {
-    5_000
 }
 
 fn default_rounds() -> u32 {

@@ -3,9 +3,9 @@
 use std::io;
 
 use pintle_env::{Output, OutputLimits};
+use pintle_evidence::command_run::CommandRun;
 use pintle_store::Blobs;
 
-use crate::command_run::CommandRun;
 use crate::repository::{RepositoryError, read_blob};
 
 /// Number of last lines of output in a message.
@@ -14,19 +14,17 @@ const SHOWN_LINES: usize = 10;
 /// Maximum length of each line, in characters.
 const SHOWN_CHARS: usize = 300;
 
-impl CommandRun {
-    /// Returns the end of its output for a message: the last lines that are not blank, each shortened.
-    ///
-    /// # Errors
-    ///
-    /// The store no longer has the output, or it cannot be read.
-    pub async fn last_lines(&self, blobs: &dyn Blobs) -> Result<Vec<String>, RepositoryError> {
-        let Some(output) = &self.output else { return Ok(Vec::new()) };
-        Ok(last_lines(Output::from(read_blob(output, blobs).await?))?)
-    }
+/// Returns the end of the output of a run for a message: the last lines that are not blank, each shortened.
+///
+/// # Errors
+///
+/// The store no longer has the output, or it cannot be read.
+pub async fn read_last_lines(run: &CommandRun, blobs: &dyn Blobs) -> Result<Vec<String>, RepositoryError> {
+    let Some(output) = &run.output else { return Ok(Vec::new()) };
+    Ok(last_lines(Output::from(read_blob(output, blobs).await?))?)
 }
 
-/// Returns the end of output, as [`CommandRun::last_lines`].
+/// Returns the end of output, as [`read_last_lines`].
 pub(crate) fn last_lines(output: Output) -> io::Result<Vec<String>> {
     // Only the newest progress frame of each line shows how the command ended.
     let plain = output.plain_text(OutputLimits::default())?.unwrap_or(output);
@@ -41,10 +39,10 @@ fn select_last_lines(output: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use pintle_evidence::command_run::{BlobReference, CommandEnd};
     use pintle_store::{MemoryStore, SessionId, SessionStore as _, Summary, Timestamp};
 
     use super::*;
-    use crate::command_run::{BlobReference, CommandEnd};
 
     #[tokio::test]
     async fn progress_frames_are_folded_before_lines_are_shortened() {
@@ -57,6 +55,6 @@ mod tests {
         let hash = blobs.put(output.clone().into_bytes()).await.unwrap();
         let mut run = CommandRun::new(CommandEnd::Exited(1));
         run.output = Some(BlobReference { hash: hash.to_string(), bytes: output.len() as u64 });
-        assert_eq!(run.last_lines(blobs.as_ref()).await.unwrap(), ["error: wrong", "failed"]);
+        assert_eq!(read_last_lines(&run, blobs.as_ref()).await.unwrap(), ["error: wrong", "failed"]);
     }
 }

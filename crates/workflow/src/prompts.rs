@@ -3,13 +3,14 @@
 mod plan;
 
 use pintle_agent::Count;
+use pintle_evidence::anchor::Anchor;
+use pintle_evidence::names::{escape_name, floor_char_boundary, list_names};
+use pintle_evidence::results::ResultsFormat;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub(crate) use self::plan::{PlanAnswer, PlanRequest, plan, plan_schema, step, step_report_schema};
-use crate::anchor::Anchor;
 use crate::contract::{AnchorPlan, CandidatePlan, Contract, PassCondition, TaskScope, notes_schema};
-use crate::results::ResultsFormat;
 
 /// Longest note of a session, in bytes.
 const MAX_NOTE: usize = 300;
@@ -236,12 +237,11 @@ pub(crate) fn compare(contract: &Contract, directory: &str, changes: &[ComparedC
 
 /// Returns a request for a review of an anchor. `output` has the last lines of its run on the base.
 pub(crate) fn anchor_review(contract: &Contract, command: &str, patch: &str, output: &[String]) -> String {
-    let output: String =
-        output.iter().map(|line| format!("> {}\n", crate::names::escape_name(line))).collect();
+    let output: String = output.iter().map(|line| format!("> {}\n", escape_name(line))).collect();
     format!(
         include_str!("../prompts/anchor_review.md"),
         goal = goal(contract),
-        command = crate::names::escape_name(command),
+        command = escape_name(command),
         output = output,
         fence = fence(patch),
         patch = patch
@@ -267,7 +267,7 @@ pub(crate) fn handed_file(path: &str, excerpt: &str) -> String {
 pub(crate) fn notes<'a>(notes: impl Iterator<Item = &'a String>) -> String {
     let lines: String = notes
         .map(|note| {
-            let note = crate::names::escape_name(note.trim());
+            let note = escape_name(note.trim());
             format!("- {}\n", note.get(..floor_char_boundary(&note, MAX_NOTE)).unwrap_or_default())
         })
         .collect();
@@ -318,7 +318,7 @@ fn protected(scope: &TaskScope) -> String {
 
 /// Returns the text about these files or patterns. Empty for an empty list.
 fn listed(names: &[String], text: impl Fn(String) -> String) -> String {
-    if names.is_empty() { String::new() } else { text(crate::names::list_names(names)) }
+    if names.is_empty() { String::new() } else { text(list_names(names)) }
 }
 
 /// Returns a code fence that the text does not close.
@@ -327,18 +327,13 @@ fn fence(text: &str) -> String {
     "`".repeat(longest.max(2) + 1)
 }
 
-/// Returns the largest index up to `most` at which a character starts.
-pub(crate) fn floor_char_boundary(text: &str, most: usize) -> usize {
-    (0..=most.min(text.len())).rev().find(|index| text.is_char_boundary(*index)).unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::contract::TaskCheck;
 
     fn contract() -> Contract {
-        let scope = TaskScope { paths: vec!["src/".to_owned()], ..TaskScope::default() };
+        let scope = TaskScope::default().with_paths(["src/"]);
         let check = TaskCheck::new("tests", "pytest -rA")
             .with_results(ResultsFormat::Pytest)
             .with_pass(PassCondition::NoWorse);

@@ -10,19 +10,19 @@ mod tests;
 use std::fmt::Write as _;
 
 use pintle_agent::{Count, SessionId};
+use pintle_evidence::anchor::Anchor;
+use pintle_evidence::diff::Diff;
+use pintle_evidence::judging::{JudgingFacts, JudgingList};
+use pintle_evidence::names::{MAX_NAMES, escape_name};
+use pintle_evidence::proof::{FailedOutput, Finding, Proof, failed_outputs};
 use pintle_store::StoreError;
 use serde::Serialize;
 
 pub use self::html::{CandidateDiff, escape_markup};
 use self::plan::PlanReport;
 use self::run_facts::RunFacts;
-use crate::anchor::Anchor;
 use crate::contract::{AnchorPlan, Contract};
-use crate::diff::Diff;
-use crate::evidence::{FailedOutput, Finding, Proof, failed_outputs};
-use crate::judging::{JudgingFacts, JudgingList};
 use crate::local::RecordedInput;
-use crate::names::MAX_NAMES;
 use crate::task::{
     BlockReason, CandidateAttempt, LimitKind, ReviewFacts, StepCost, Task, TaskCandidate, TaskOutcome,
     WorkCost,
@@ -450,7 +450,7 @@ impl ReportItem {
     fn to_markdown(&self) -> String {
         let piece = |piece: &TextSpan| match piece {
             TextSpan::Text(text) => escape_markdown(text),
-            TextSpan::Code(code) => format!("`{}`", crate::names::escape_name(code)),
+            TextSpan::Code(code) => format!("`{}`", escape_name(code)),
         };
         self.0.iter().map(piece).collect()
     }

@@ -17,12 +17,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use pintle_env::{EnvError, ExecRequest, ExecutionEnvironment, shell_word};
+use pintle_evidence::command_run::BlobReference;
 use pintle_store::{Blobs, Hash, StoreError};
 use thiserror::Error;
 
 pub use self::task::TaskRepository;
 pub use self::user::{UserRepository, WorkingTreeSnapshot};
-use crate::command_run::BlobReference;
 use crate::git::{GitError, RepositoryGit};
 
 /// Time limit for the removal of a worktree.

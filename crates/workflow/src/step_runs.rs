@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::command_run::CommandRun;
-use crate::evidence::CandidateFacts;
+use pintle_evidence::command_run::CommandRun;
+use pintle_evidence::proof::CandidateFacts;
+
 use crate::task::{StepFacts, StepOutput};
 
 /// Purpose of a judged command.
@@ -87,10 +88,11 @@ fn check_runs(checks: &BTreeMap<String, Vec<CommandRun>>) -> impl Iterator<Item 
 
 #[cfg(test)]
 mod tests {
+    use pintle_evidence::control_plan::ControlKind;
+    use pintle_evidence::proof::{ControlTest, RevertControl};
+    use pintle_evidence::testing::{diff, modified, plain};
+
     use super::*;
-    use crate::control_plan::ControlKind;
-    use crate::evidence::{ControlTest, RevertControl};
-    use crate::tests::facts::{diff, modified, plain};
 
     #[test]
     fn runs_of_evidence_have_their_purposes() {

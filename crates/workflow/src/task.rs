@@ -18,11 +18,15 @@ mod planning;
 mod review;
 mod status;
 mod step;
-mod step_evidence;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use pintle_evidence::anchor::{Anchor, AnchorProblem};
+use pintle_evidence::proof::{Baseline, Finding, ProofStep, judge, judge_unrestored};
+use pintle_evidence::ranking::{ProvedCandidate, rank_candidates};
+pub use pintle_evidence::step_proof::{OwnCheck, StepFacts, StepProof};
 
 pub use self::candidate::{CandidateAttempt, ExternalFailure, TaskCandidate};
 pub use self::costs::StepCost;
@@ -35,11 +39,7 @@ pub use self::step::{
     ComparedCandidate, GateAnswer, ReviewFacts, StepId, StepKind, StepOrder, StepOutput, StepResult,
     TaskSignal, TaskStep, WorkEnd, WorkFacts, WorkLimits,
 };
-pub use self::step_evidence::{OwnCheck, StepFacts, StepProof};
-use crate::anchor::{Anchor, AnchorProblem};
 use crate::contract::{AnchorPlan, Contract, ContractError, DecisionGate, OnWeakEvidence, PathRules};
-use crate::evidence::{Baseline, Finding, ProofStep, judge, judge_unrestored};
-use crate::ranking::{ProvedCandidate, rank_candidates};
 pub use crate::work_cost::{ModelCost, WorkCost};
 
 /// Maximum number of anchors that a model may propose.
@@ -392,7 +392,7 @@ impl Task {
     #[must_use]
     pub fn is_changed_by_words(&self, gate: DecisionGate) -> bool {
         match gate {
-            DecisionGate::Anchor => self.contract.anchor == AnchorPlan::Test,
+            DecisionGate::Anchor => self.contract.anchor.is_test(),
             DecisionGate::Result => true,
         }
     }
@@ -411,12 +411,11 @@ impl Task {
         match (step.kind, output) {
             (StepKind::Baseline, StepOutput::Baseline(baseline)) => self.baseline = Some(baseline),
             (StepKind::Anchor, StepOutput::Anchor(facts)) => match facts
-                .judge(&self.contract.anchor, &self.rules)
+                .judge(self.contract.anchor.is_test(), &self.rules)
             {
                 Ok(anchor) => {
                     let hidden = facts.hidden.as_ref();
-                    self.hidden_anchor =
-                        hidden.and_then(|hidden| hidden.judge(&AnchorPlan::Test, &self.rules).ok());
+                    self.hidden_anchor = hidden.and_then(|hidden| hidden.judge(true, &self.rules).ok());
                     self.anchor = Some(anchor);
                 }
                 Err(problems) => self.refuse_anchor(problems.iter().map(AnchorProblem::to_string).collect()),
@@ -443,9 +442,9 @@ impl Task {
             StepOutput::Work(facts) => candidate.record_work(facts),
             StepOutput::Evidence(facts) => {
                 let baseline = self.baseline.clone().unwrap_or_default();
-                let verdict = judge(contract, rules, anchor, &baseline, &facts)
+                let verdict = judge(&contract.checks, rules, anchor, &baseline, &facts)
                     .map(|proof| proof.with_hidden(self.hidden_anchor.as_ref(), &facts.hidden));
-                let forced = judge_unrestored(contract, rules, anchor, &baseline, &facts);
+                let forced = judge_unrestored(&contract.checks, rules, anchor, &baseline, &facts);
                 candidate.record_verdict(*facts, verdict, forced, contract);
             }
             StepOutput::Review(facts) => self.record_review(step, facts),

@@ -8,16 +8,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pintle_agent::Fence;
+use pintle_evidence::anchor::AnchorFacts;
+use pintle_evidence::proof::{Baseline, CandidateFacts};
+use pintle_evidence::testing::{added, diff, modified, plain, run};
 use pintle_store::SessionId;
 use tokio_util::sync::CancellationToken;
 
-use crate::anchor::AnchorFacts;
-use crate::command_run::{BlobReference, CommandEnd, CommandRun};
 use crate::contract::{CandidatePlan, Contract, TaskCheck};
-use crate::diff::{ChangeKind, ChangedFile, Diff};
-use crate::evidence::{Baseline, CandidateFacts};
 use crate::local::Performer;
-use crate::results::{TestRun, TestStatus};
 use crate::session_runner::SteeringMessage;
 use crate::supervisor::PerformerFactory;
 use crate::task::{
@@ -212,19 +210,6 @@ pub fn failing_output() -> StepOutput {
     evidence(3, 1)
 }
 
-fn diff(file: ChangedFile) -> Diff {
-    Diff { patch: BlobReference { hash: "00".to_owned(), bytes: 1 }, files: vec![file], dropped: Vec::new() }
-}
-
-fn plain(code: i32) -> CommandRun {
-    CommandRun::new(CommandEnd::Exited(code))
-}
-
-fn run(code: i32, status: TestStatus) -> CommandRun {
-    let tests = TestRun { tests: [("new".to_owned(), status)].into(), ..TestRun::default() };
-    plain(code).with_tests(tests)
-}
-
 pub(crate) fn baseline() -> StepOutput {
     StepOutput::Baseline(Baseline {
         checks: [("tests".to_owned(), vec![plain(0)])].into(),
@@ -233,23 +218,10 @@ pub(crate) fn baseline() -> StepOutput {
 }
 
 pub(crate) fn anchor(code: i32) -> StepOutput {
-    let file =
-        ChangedFile { path: "tests/test_new.py".to_owned(), kind: ChangeKind::Added, added: 3, removed: 0 };
     StepOutput::Anchor(Box::new(AnchorFacts {
-        command: "make anchor".to_owned(),
-        results: None,
-        report: None,
-        session: None,
-        patch: None,
-        control: None,
-        controls: Vec::new(),
-        review: None,
-        regression: Vec::new(),
-        notes: Vec::new(),
-        hidden: None,
-        files: vec![file],
-        runs: vec![run(code, TestStatus::Failed); 3],
-        failing_before: Default::default(),
+        files: vec![added("tests/test_new.py", 3)],
+        runs: vec![run(code, "-new"); 3],
+        ..AnchorFacts::from_command("make anchor", None, None)
     }))
 }
 
@@ -259,23 +231,10 @@ pub(crate) fn worked(end: WorkEnd) -> StepOutput {
 
 /// Returns the evidence of a diff with so many lines, whose check exits with this code.
 pub(crate) fn evidence(lines: u64, code: i32) -> StepOutput {
-    let file =
-        ChangedFile { path: "src/sums.py".to_owned(), kind: ChangeKind::Modified, added: lines, removed: 0 };
     StepOutput::Evidence(Box::new(CandidateFacts {
-        diff: diff(file),
-        not_applied: None,
-        protected: vec![],
-        judging: None,
-        secrets: vec![],
-        control: None,
-        controls: Vec::new(),
-        revert: None,
-        mutants: Vec::new(),
-        hidden: Vec::new(),
-        check_controls: Default::default(),
-        unrestored: None,
-        anchor: vec![run(0, TestStatus::Passed)],
+        anchor: vec![run(0, "+new")],
         checks: [("tests".to_owned(), vec![plain(code)])].into(),
+        ..CandidateFacts::from_diff(diff([modified("src/sums.py", lines, 0)]))
     }))
 }
 

@@ -48,10 +48,23 @@ const ARROWS: &[Arrows] = &[
         to_in_tests: &["pintle-test-conditions"],
     },
     Arrows { from: "pintle-postgres", to: &["pintle-store"], to_in_tests: &["pintle-test-conditions"] },
+    Arrows {
+        from: "pintle-evidence",
+        to: &["pintle-agent", "pintle-env"],
+        to_in_tests: &["pintle-test-conditions"],
+    },
     // The feature `host` adds the optional ones.
     Arrows {
         from: "pintle-workflow",
-        to: &["pintle-agent", "pintle-env", "pintle-governance", "pintle-host", "pintle-llm", "pintle-store"],
+        to: &[
+            "pintle-agent",
+            "pintle-env",
+            "pintle-evidence",
+            "pintle-governance",
+            "pintle-host",
+            "pintle-llm",
+            "pintle-store",
+        ],
         to_in_tests: &["pintle-test-conditions"],
     },
     Arrows {
@@ -158,6 +171,7 @@ const LAYERS: &[&str] = &[
     "pintle-client",
     "pintle-compat",
     "pintle-env",
+    "pintle-evidence",
     "pintle-governance",
     "pintle-host",
     "pintle-llm",
@@ -183,6 +197,7 @@ const LIBRARIES: &[&str] = &[
     "pintle-compat",
     "pintle-env",
     "pintle-eval",
+    "pintle-evidence",
     "pintle-governance",
     "pintle-host",
     "pintle-llm",

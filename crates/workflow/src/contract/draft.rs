@@ -1,10 +1,10 @@
 //! Contracts that a model drafts from a text, for a user to accept.
 
+use pintle_evidence::results::ResultsFormat;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{AnchorPlan, Contract, ContractError, GoalSize, PassCondition, TaskCheck, TaskScope};
-use crate::results::ResultsFormat;
 
 /// Answer of a session that drafts a contract. It contains the evidence for the goal, and no budgets or gates.
 #[derive(Debug, Deserialize)]
@@ -84,7 +84,7 @@ impl ContractDraft {
     pub(crate) fn contract(self) -> Result<Contract, ContractError> {
         let mut contract = Contract::new(self.goal);
         contract.checks = self.checks.into_iter().map(DraftCheck::check).collect();
-        contract.scope = TaskScope { paths: self.paths, ..TaskScope::default() };
+        contract.scope = TaskScope::default().with_paths(self.paths);
         // A small goal needs no entry in the file that the user sees.
         contract.plan.size = self.size.filter(|size| *size == GoalSize::Large);
         if let Some(because) = self.nothing_fails_first {

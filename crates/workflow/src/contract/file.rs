@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
+use pintle_evidence::results::ResultsFormat;
 use thiserror::Error;
 
 use super::{
     AnchorPlan, BaseCommit, Contract, MAX_CANDIDATES, MAX_ROUNDS, PassCondition, PathRules, TaskCheck,
 };
-use crate::results::ResultsFormat;
 
 /// Longest goal, in bytes.
 const MAX_GOAL: usize = 64 << 10;
@@ -110,7 +110,7 @@ impl Contract {
             if !names.insert(check.name.as_str()) {
                 problems.push(format!("check `{}`: expected a name that no other check has", check.name));
             }
-            check.check(&mut problems);
+            check_command(check, &mut problems);
         }
         if problems.is_empty() { Ok(()) } else { Err(ContractError::Wrong(problems)) }
     }
@@ -169,29 +169,25 @@ impl Contract {
     }
 }
 
-impl TaskCheck {
-    fn check(&self, problems: &mut Vec<String>) {
-        let name = format!("check `{}`", self.name);
-        let mut expect = |is_right: bool, problem: &str| {
-            if !is_right {
-                problems.push(format!("{name}: {problem}"));
-            }
-        };
-        expect(!self.name.trim().is_empty(), "expected a name");
-        expect(!self.command.trim().is_empty(), "command: expected a command");
-        expect((1..=86_400).contains(&self.timeout_s), "timeout_s: expected 1 to 86,400");
-        expect((1..=10).contains(&self.runs), "runs: expected 1 to 10");
-        let is_compared = self.pass == PassCondition::NoWorse;
-        expect(
-            !is_compared || self.results.is_some(),
-            "pass: `no-worse` needs `results`, to tell tests apart",
-        );
-        expect(
-            !self.exit_code_only || self.results.is_none(),
-            "exit_code_only: expected no `results`, which would not count",
-        );
-        check_results(&name, self.results, self.report.as_deref(), problems);
-    }
+/// Adds the problems of a check.
+fn check_command(check: &TaskCheck, problems: &mut Vec<String>) {
+    let name = format!("check `{}`", check.name);
+    let mut expect = |is_right: bool, problem: &str| {
+        if !is_right {
+            problems.push(format!("{name}: {problem}"));
+        }
+    };
+    expect(!check.name.trim().is_empty(), "expected a name");
+    expect(!check.command.trim().is_empty(), "command: expected a command");
+    expect((1..=86_400).contains(&check.timeout_s), "timeout_s: expected 1 to 86,400");
+    expect((1..=10).contains(&check.runs), "runs: expected 1 to 10");
+    let is_compared = check.pass == PassCondition::NoWorse;
+    expect(!is_compared || check.results.is_some(), "pass: `no-worse` needs `results`, to tell tests apart");
+    expect(
+        !check.exit_code_only || check.results.is_none(),
+        "exit_code_only: expected no `results`, which would not count",
+    );
+    check_results(&name, check.results, check.report.as_deref(), problems);
 }
 
 fn check_results(of: &str, results: Option<ResultsFormat>, report: Option<&str>, problems: &mut Vec<String>) {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AnchorPlan, CandidatePlan, Contract, ContractError};
+use super::{CandidatePlan, Contract, ContractError};
 
 /// Work of a session of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -201,7 +201,7 @@ impl ModelPlans {
 
 /// Returns the roles without whose sessions a task cannot reach its goal.
 fn needed_roles(contract: &Contract) -> impl Iterator<Item = SessionRole> {
-    let anchor = (contract.anchor == AnchorPlan::Test).then_some(SessionRole::Anchor);
+    let anchor = contract.anchor.is_test().then_some(SessionRole::Anchor);
     let review = (contract.review.rounds > 0).then_some(SessionRole::Review);
     anchor.into_iter().chain([SessionRole::Work]).chain(review)
 }

@@ -2,14 +2,16 @@
 
 use std::path::Path;
 
+use pintle_evidence::anchor::AnchorFacts;
+use pintle_evidence::command_run::{RunComparison, TestStability};
+use pintle_evidence::control_plan::control_template;
+use pintle_evidence::diff::ChangedFile;
+
 use super::clean_clone::CleanClone;
 use super::command_runner::CommandSpec;
 use super::handed_context::ContextScope;
-use super::{RunningStep, StepError, control, take_answer};
-use crate::anchor::AnchorFacts;
-use crate::command_run::{RunComparison, TestStability};
+use super::{RunningStep, StepError, take_answer};
 use crate::contract::{AnchorPlan, SessionRole};
-use crate::diff::ChangedFile;
 use crate::prompts;
 use crate::task::{StepOutput, WorkLimits};
 
@@ -32,11 +34,11 @@ impl RunningStep<'_> {
         };
         let commit = self.run_anchor_on_base(&base, &mut facts).await?;
         self.add_controls(&commit, &mut facts).await?;
-        let is_sound = facts.judge(&self.contract().anchor, self.task.rules()).is_ok();
+        let is_sound = facts.judge(self.contract().anchor.is_test(), self.task.rules()).is_ok();
         if is_sound && facts.patch.is_some() && self.contract().review.rounds > 0 {
             facts.review = Some(self.review_anchor(&facts, limits).await?);
         }
-        let is_accepted = facts.judge(&self.contract().anchor, self.task.rules()).is_ok();
+        let is_accepted = facts.judge(self.contract().anchor.is_test(), self.task.rules()).is_ok();
         if is_accepted && self.contract().has_hidden_anchor() {
             facts.hidden = self.find_hidden_anchor(&base, limits).await?.map(Box::new);
         }
@@ -86,7 +88,7 @@ impl RunningStep<'_> {
         spec: CommandSpec<'_>,
         files: &[ChangedFile],
     ) -> Result<Option<String>, StepError> {
-        let known = files.iter().find(|file| control::test_template(&file.path).is_some());
+        let known = files.iter().find(|file| control_template(&file.path).is_some());
         let Some(file) = known.map(|file| file.path.clone()) else { return Ok(None) };
         let control = CleanClone::run_control(self, commit, spec, &file).await?;
         Ok(control.is_some_and(|control| control.has_failed()).then_some(file))

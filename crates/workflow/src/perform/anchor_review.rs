@@ -1,16 +1,18 @@
 //! Sessions around an anchor: its reviewer, and the author of a second test.
 
+use pintle_evidence::anchor::{Anchor, AnchorFacts, AnchorReview};
+use pintle_evidence::command_run::CommandRun;
+use pintle_evidence::review_patch::{PatchLimits, shorten_patch};
+
 use super::anchor::AnchorSession;
 use super::clean_clone::CleanClone;
 use super::command_runner::CommandSpec;
 use super::handed_context::ContextScope;
 use super::{RunningStep, StepError, take_answer};
-use crate::anchor::{Anchor, AnchorFacts, AnchorReview};
-use crate::command_run::CommandRun;
-use crate::contract::{AnchorPlan, SessionRole};
+use crate::contract::SessionRole;
+use crate::last_lines::read_last_lines;
 use crate::prompts;
 use crate::repository::RepositoryError;
-use crate::review_patch::{PatchLimits, shorten_patch};
 use crate::task::WorkLimits;
 
 impl RunningStep<'_> {
@@ -29,7 +31,7 @@ impl RunningStep<'_> {
         let workspace = self.create_workspace(&name).await?;
         self.ensure_clone(&workspace, &commit, None).await?;
         let output = match facts.runs.last() {
-            Some(run) => run.last_lines(self.performer.blobs.as_ref()).await?,
+            Some(run) => read_last_lines(run, self.performer.blobs.as_ref()).await?,
             None => Vec::new(),
         };
         let text = String::from_utf8_lossy(&patch);
@@ -72,7 +74,7 @@ impl RunningStep<'_> {
             Err(error @ (StepError::Stopped | StepError::Lost | StepError::Store(_))) => return Err(error),
             Err(_) => return Ok(None),
         }
-        let is_sound = facts.judge(&AnchorPlan::Test, self.task.rules()).is_ok();
+        let is_sound = facts.judge(true, self.task.rules()).is_ok();
         Ok(is_sound.then_some(facts))
     }
 

@@ -3,14 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pintle_evidence::assertions::negate_assertions;
+use pintle_evidence::command_run::{CommandRun, RunComparison, TestStability};
+use pintle_evidence::proof::{Baseline, CandidateFacts, RunCounter};
+use pintle_evidence::results::TestStatus;
+use pintle_evidence::source_tokens::SourceLanguage;
+
 use super::clean_clone::CleanClone;
 use super::command_runner::CommandSpec;
 use super::{RunningStep, StepError};
-use crate::assertions::negate_assertions;
-use crate::command_run::{CommandRun, RunComparison, TestStability};
-use crate::evidence::{Baseline, CandidateFacts, RunCounter};
-use crate::results::TestStatus;
-use crate::source_tokens::SourceLanguage;
 
 /// Maximum number of changed test files.
 const MAX_FILES: usize = 200;

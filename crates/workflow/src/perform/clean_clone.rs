@@ -1,12 +1,14 @@
 //! Clean clones for judged commands.
 
 use pintle_env::EnvError;
+use pintle_evidence::command_run::{CommandRun, RunComparison, TestStability};
+use pintle_evidence::control_plan::{ControlKind, control_template, generate_control_name};
+use pintle_evidence::names::escape_name;
+use pintle_evidence::proof::ControlTest;
 
 use super::command_runner::{CommandRunner, CommandSpec};
-use super::{RunningStep, StepError, control};
-use crate::command_run::{CommandRun, RunComparison, TestStability};
-use crate::control_plan::ControlKind;
-use crate::evidence::ControlTest;
+use super::{RunningStep, StepError};
+use crate::last_lines::read_last_lines;
 use crate::session_runner::Workspace;
 
 /// Returns whether runs in one clone differ. A run may have left files that break the next run. Each run then needs a
@@ -53,8 +55,8 @@ impl CleanClone {
         let Some(prepare) = &running.contract().prepare else { return Ok(None) };
         let runs = self.open_runner(running).await?.repeat_and_close(CommandSpec::new(prepare), 1).await?;
         let Some(run) = runs.iter().find(|run| !run.is_success()) else { return Ok(None) };
-        let mut reason = format!("`{}` {}", crate::names::escape_name(prepare), run.end.describe());
-        for line in run.last_lines(running.performer.blobs.as_ref()).await? {
+        let mut reason = format!("`{}` {}", escape_name(prepare), run.end.describe());
+        for line in read_last_lines(run, running.performer.blobs.as_ref()).await? {
             reason.push_str("\n    ");
             reason.push_str(&line);
         }
@@ -115,9 +117,9 @@ impl CleanClone {
         spec: CommandSpec<'_>,
         file: &str,
     ) -> Result<Option<ControlTest>, StepError> {
-        let Some(template) = control::test_template(file) else { return Ok(None) };
+        let Some(template) = control_template(file) else { return Ok(None) };
         let clean = Self::create(running, commit).await?;
-        let test = control::generate_name();
+        let test = generate_control_name();
         let appended = clean.append(running, file, &template(&test)).await;
         if !matches!(appended, Ok(true)) {
             return clean.remove_after(running, appended.map(|_| None)).await;

@@ -5,15 +5,15 @@ mod result_files;
 use std::time::Duration;
 
 use pintle_env::{EnvError, ExecRequest, ExecResult, Output};
+use pintle_evidence::anchor::Anchor;
+use pintle_evidence::command_run::{BlobReference, CommandEnd, CommandRun};
+use pintle_evidence::results::{RecognizedResults, ResultsFormat, TestRun};
+use pintle_evidence::task_check::{DEFAULT_TIMEOUT_S, TaskCheck};
 use pintle_store::Blobs;
 use tokio_util::sync::CancellationToken;
 
 use super::StepError;
-use crate::anchor::Anchor;
-use crate::command_run::{BlobReference, CommandEnd, CommandRun};
-use crate::contract::{TaskCheck, default_timeout};
 use crate::last_lines::last_lines;
-use crate::results::{RecognizedResults, ResultsFormat, TestRun};
 use crate::session_runner::{OpenWorkspace, Workspace};
 
 /// Maximum size of parsed results, in bytes.
@@ -38,7 +38,7 @@ pub(super) struct CommandSpec<'a> {
 
 impl<'a> CommandSpec<'a> {
     pub(super) fn new(command: &'a str) -> Self {
-        Self { command, results: None, report: None, is_unknown: false, timeout_s: default_timeout() }
+        Self { command, results: None, report: None, is_unknown: false, timeout_s: DEFAULT_TIMEOUT_S }
     }
 
     pub(super) fn with_results(mut self, results: Option<ResultsFormat>, report: Option<&'a str>) -> Self {

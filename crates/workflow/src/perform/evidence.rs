@@ -2,18 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use pintle_evidence::anchor::{ANCHOR_RUNS, Anchor};
+use pintle_evidence::command_run::CommandRun;
+use pintle_evidence::diff::{ChangeKind, ChangedFile, Diff};
+use pintle_evidence::judging::JudgingFacts;
+use pintle_evidence::names::escape_name;
+use pintle_evidence::proof::{
+    Baseline, CandidateFacts, RunCounter, explain_incomparable, is_failing, is_passing, judge,
+};
+use pintle_evidence::secrets;
+
 use super::clean_clone::{CleanClone, differ};
 use super::command_runner::CommandSpec;
 use super::recognition::RecognizedRuns;
 use super::{RunningStep, StepError};
-use crate::anchor::{ANCHOR_RUNS, Anchor};
-use crate::command_run::CommandRun;
 use crate::contract::TaskCheck;
-use crate::diff::{ChangeKind, ChangedFile, Diff};
-use crate::evidence::{Baseline, CandidateFacts, RunCounter, is_failing, is_passing, judge};
-use crate::judging::JudgingFacts;
 use crate::repository::RepositoryError;
-use crate::secrets;
 use crate::task::StepOutput;
 
 impl RunningStep<'_> {
@@ -23,7 +27,7 @@ impl RunningStep<'_> {
         let mut baseline = Baseline { remarks: self.repository.remarks().await?, ..Baseline::default() };
         for check in &self.contract().checks {
             let RecognizedRuns { runs, recognized, problem } = self.run_check_on_base(check, &base).await?;
-            if let Some(problem) = crate::evidence::explain_incomparable(check, &runs) {
+            if let Some(problem) = explain_incomparable(check, &runs) {
                 return Err(StepError::Other(format!("check {} on the base: {problem}", check.name)));
             }
             baseline.without_results.extend(problem.map(|problem| (check.name.clone(), problem)));
@@ -33,16 +37,12 @@ impl RunningStep<'_> {
         baseline.judges = self.list_judges(&base).await?;
         self.add_check_controls(&base, &mut baseline).await?;
         let failures = baseline.failures().map(|(name, run)| {
-            format!(
-                "check `{}` failed before any change: it {}",
-                crate::names::escape_name(name),
-                run.end.describe()
-            )
+            format!("check `{}` failed before any change: it {}", escape_name(name), run.end.describe())
         });
         let failures: Vec<String> = failures.collect();
         baseline.remarks.extend(failures);
         let without_results = baseline.without_results.iter().map(|(name, problem)| {
-            let name = crate::names::escape_name(name);
+            let name = escape_name(name);
             format!("check `{name}` is judged by its exit code only, because its results cannot be used: {problem}")
         });
         let without_results: Vec<String> = without_results.collect();
@@ -171,7 +171,7 @@ impl RunningStep<'_> {
 
     fn has_proof(&self, facts: &CandidateFacts) -> bool {
         let baseline = self.task.baseline().cloned().unwrap_or_default();
-        judge(self.contract(), self.task.rules(), self.task.anchor(), &baseline, facts).is_ok()
+        judge(&self.contract().checks, self.task.rules(), self.task.anchor(), &baseline, facts).is_ok()
     }
 
     /// Collects the evidence that only a candidate with a proof needs: runs with negated tests and without its sources, mutants

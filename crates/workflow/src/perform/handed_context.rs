@@ -3,13 +3,14 @@
 
 use std::path::Path;
 
+use pintle_evidence::anchor::Anchor;
+use pintle_evidence::repository_index::RepositoryIndex;
+use pintle_evidence::review_patch::{PatchLimits, shorten_patch};
+
 use super::{RepositoryPerformer, RunningStep, StepError};
-use crate::anchor::Anchor;
 use crate::git::GitError;
 use crate::prompts;
 use crate::repository::{RepositoryError, TaskRepository, remove_directory};
-use crate::repository_index::RepositoryIndex;
-use crate::review_patch::{PatchLimits, shorten_patch};
 
 /// Directory with files for the session of a clone: the output of failed commands, and the context of earlier sessions. It is
 /// not part of the change.

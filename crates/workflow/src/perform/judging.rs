@@ -1,12 +1,11 @@
 //! Collects the facts about files that judge.
 
+use pintle_evidence::anchor::Anchor;
+use pintle_evidence::diff::ChangedFile;
+use pintle_evidence::judging::{ChangeAssessment, ChangedText, CommandScan, JudgingFacts, JudgingList};
+
 use super::{RunningStep, StepError};
-use crate::anchor::Anchor;
 use crate::contract::{Contract, PathRules};
-use crate::diff::ChangedFile;
-use crate::judging::{
-    ChangeAssessment, ChangedText, CommandScan, JudgingFacts, JudgingList, JudgingRules as _,
-};
 use crate::repository::{RepositoryError, TaskRepository};
 
 /// Searches the files of a commit that commands name or include.

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use pintle_evidence::anchor::Anchor;
+use pintle_evidence::command_run::CommandRun;
+use pintle_evidence::diff::Diff;
+use pintle_evidence::mutants::{Mutant, changed_lines, find_mutants};
+use pintle_evidence::proof::{MutantRun, RunCounter, is_failing, is_passing};
+use pintle_evidence::source_tokens::SourceLanguage;
+
 use super::clean_clone::CleanClone;
 use super::command_runner::CommandSpec;
 use super::{RunningStep, StepError};
-use crate::anchor::Anchor;
-use crate::command_run::CommandRun;
-use crate::diff::Diff;
-use crate::evidence::{MutantRun, RunCounter, is_failing, is_passing};
-use crate::mutants::{Mutant, changed_lines, find_mutants};
-use crate::source_tokens::SourceLanguage;
 
 /// Number of mutants that count.
 const MAX_MUTANTS: usize = 3;

@@ -1,15 +1,16 @@
 //! Rounds of a plan: the session that plans, the work on a step, and its evidence.
 
+use pintle_evidence::diff::Diff;
+use pintle_evidence::proof::CandidateFacts;
+use pintle_evidence::secrets;
+
 use super::clean_clone::CleanClone;
 use super::command_runner::CommandSpec;
 use super::handed_context::ContextScope;
 use super::{RunningStep, StepError, take_answer};
 use crate::contract::SessionRole;
-use crate::diff::Diff;
-use crate::evidence::CandidateFacts;
 use crate::prompts::{self, PlanAnswer, PlanRequest};
 use crate::repository::RepositoryError;
-use crate::secrets;
 use crate::task::{
     OwnCheck, PlanFacts, PlanRound, PlannedStep, StepCandidate, StepFacts, StepOutput, StepReport, TaskPlan,
     WorkFacts, WorkLimits,

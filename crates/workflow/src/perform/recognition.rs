@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use pintle_evidence::anchor::{ANCHOR_RUNS, AnchorFacts};
+use pintle_evidence::command_run::{CommandRun, RunComparison, explain_unusable, take_recognized};
+use pintle_evidence::results::{RecognizedResults, recognize};
+
 use super::clean_clone::CleanClone;
 use super::command_runner::CommandSpec;
 use super::{RunningStep, StepError};
-use crate::anchor::{ANCHOR_RUNS, AnchorFacts};
-use crate::command_run::{CommandRun, RunComparison, explain_unusable, take_recognized};
 use crate::contract::TaskCheck;
-use crate::results::{RecognizedResults, recognize};
 
 /// File with the scripts of a package.
 const PACKAGE: &str = "package.json";

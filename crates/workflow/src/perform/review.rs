@@ -1,10 +1,11 @@
 //! The review of a change, or of all changes that have their evidence.
 
+use pintle_evidence::review_patch::{PatchLimits, shorten_patch};
+
 use super::handed_context::ContextScope;
 use super::{RunningStep, StepError, take_answer};
 use crate::contract::SessionRole;
 use crate::prompts::{self, ComparedChange, ReviewAnswer};
-use crate::review_patch::{PatchLimits, shorten_patch};
 use crate::session_runner::Workspace;
 use crate::task::{ComparedCandidate, ReviewFacts, StepOutput, TaskCandidate, WorkLimits};
 

@@ -1,15 +1,16 @@
 //! Runs variants of an anchor's test, and parts of a change, that must fail.
 
+use pintle_evidence::anchor::{Anchor, AnchorFacts};
+use pintle_evidence::control_plan::{ControlKind, ControlPlan};
+use pintle_evidence::diff::{ChangeKind, ChangedFile};
+use pintle_evidence::judging::files_beside_sources;
+use pintle_evidence::proof::{CandidateFacts, ControlTest, RevertControl};
+use pintle_evidence::source_tokens::SourceLanguage;
+
 use super::clean_clone::CleanClone;
 use super::command_runner::CommandSpec;
 use super::{RunningStep, StepError};
-use crate::anchor::{Anchor, AnchorFacts};
-use crate::control_plan::{ControlKind, ControlPlan};
-use crate::diff::{ChangeKind, ChangedFile};
-use crate::evidence::{CandidateFacts, ControlTest, RevertControl};
-use crate::judging::files_beside_sources;
 use crate::repository::RepositoryError;
-use crate::source_tokens::SourceLanguage;
 
 impl RunningStep<'_> {
     /// Finds the controls of an anchor that fails on the base. With results of single tests, they run there once, and

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use pintle_evidence::command_run::BlobReference;
+use pintle_evidence::diff::Diff;
+
 use super::handed_context::{ContextScope, OUTPUTS};
 use super::{RunningStep, StepError};
-use crate::command_run::BlobReference;
-use crate::diff::Diff;
 use crate::prompts;
 use crate::repository::RepositoryError;
 use crate::session_runner::SessionAssignment;

@@ -1,12 +1,12 @@
 //! Messages to the sessions that plan, and to those that work on a step.
 
 use pintle_agent::Count;
+use pintle_evidence::names::{escape_name, list_names};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{goal, listed, numbered, paths, protected};
-use crate::contract::{CandidatePlan, Contract, TaskScope};
-use crate::names::{escape_name, list_names};
+use crate::contract::{CandidatePlan, Contract};
 use crate::task::{PlanRound, PlannedStep, RoundEnd, StepCandidate, StepId, TaskPlan};
 
 /// Answer of a session that plans.
@@ -160,7 +160,7 @@ pub(crate) fn step(
     let scope = if step.paths.is_empty() {
         contract.scope.clone()
     } else {
-        TaskScope { paths: step.paths.clone(), ..contract.scope.clone() }
+        contract.scope.clone().with_paths(&step.paths)
     };
     let mut checks: String = step.checks.iter().map(|check| format!("- `{check}` has to pass.\n")).collect();
     for check in &contract.checks {
@@ -190,11 +190,11 @@ pub(crate) fn step(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::{PlanSettings, TaskCheck};
+    use crate::contract::{PlanSettings, TaskCheck, TaskScope};
     use crate::task::StepKind;
 
     fn contract() -> Contract {
-        let scope = TaskScope { paths: vec!["src/".to_owned()], ..TaskScope::default() };
+        let scope = TaskScope::default().with_paths(["src/"]);
         Contract::new("Rename it.")
             .with_check(TaskCheck::new("tests", "make test"))
             .with_scope(scope)

@@ -91,7 +91,7 @@ mod tests {
     use crate::contract::{Contract, PlanSettings, TaskCheck};
     use crate::report::TaskReport;
     use crate::task::{PlanFacts, PlannedStep, StepKind, StepOutput, StepResult, Task, TaskInput, WorkCost};
-    use crate::tests::facts::successful_output;
+    use crate::testing::successful_output;
 
     /// Returns a report of a task whose only step fails, and whose planner names further steps.
     fn report(rounds: u32) -> (String, serde_json::Value) {

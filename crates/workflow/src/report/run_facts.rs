@@ -69,7 +69,7 @@ mod tests {
     use crate::local::RecordedInput;
     use crate::report::TaskReport;
     use crate::task::{StepResult, Task, TaskInput, WorkCost};
-    use crate::tests::facts::successful_output;
+    use crate::testing::successful_output;
 
     #[test]
     fn a_report_has_id_start_dates_models_and_the_cost_of_each_step() {

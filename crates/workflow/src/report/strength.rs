@@ -1,8 +1,9 @@
 //! How much the evidence of a result proves: its controls, its mutants, and the hidden anchor.
 
+use pintle_evidence::control_plan::ControlKind;
+use pintle_evidence::proof::{MutantRun, Proof};
+
 use super::ReportItem;
-use crate::control_plan::ControlKind;
-use crate::evidence::{MutantRun, Proof};
 use crate::task::Task;
 
 /// Returns the remarks about the repository, and about a hidden anchor that no candidate passes.

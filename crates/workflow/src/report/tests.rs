@@ -6,7 +6,7 @@ use super::*;
 use crate::contract::{CandidatePlan, DecisionGate, TaskBudget, TaskCheck};
 use crate::local::RecordedInput;
 use crate::task::{StepId, StepKind, StepOutput, StepResult, TaskInput, TaskSignal, TaskStep};
-use crate::tests::facts::{failing_output, successful_output};
+use crate::testing::{failing_output, successful_output};
 
 fn contract() -> Contract {
     Contract::new("Sums of <b>negative</b> numbers\nare right.")
@@ -213,7 +213,7 @@ fn page_of(hostile: &Hostile<'_>) -> String {
     contract.goal = hostile.goal.to_owned();
     let task = played(contract, |step| match (step.id.kind, step.id.candidate) {
         (StepKind::Work, Some(0)) => StepOutput::failed(hostile.found),
-        (StepKind::Review, _) => crate::tests::facts::review(&[hostile.found]),
+        (StepKind::Review, _) => crate::testing::review(&[hostile.found]),
         _ => successful_output(step.id.kind),
     });
     let step = StepId { kind: StepKind::Work, candidate: Some(1), attempt: 2, round: 0 };

@@ -1,7 +1,8 @@
 //! Output of `git diff-tree --raw --numstat -z`.
 
+use pintle_evidence::diff::{ChangeKind, ChangedFile};
+
 use super::{REPOSITORY, RepositoryError, nested_repository_error};
-use crate::diff::{ChangeKind, ChangedFile};
 
 /// Mode of a symbolic link.
 const LINK: &str = "120000";

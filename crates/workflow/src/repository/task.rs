@@ -4,16 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pintle_env::{EnvError, ExecutionEnvironment, ExecutionEnvironmentExt as _};
+use pintle_evidence::command_run::BlobReference;
+use pintle_evidence::diff::{ChangedFile, Diff};
+use pintle_evidence::names::list_names;
+use pintle_evidence::repository_index::{IndexPlan, RepositoryIndex, TreeFile};
 use pintle_store::Blobs;
 
 use super::{
     REPOSITORY, RepositoryError, UserRepository, apply_to_index, explain_failure, names,
     nested_repository_error, raw, remove_directory, shared_objects, template, untracked_repositories,
 };
-use crate::command_run::BlobReference;
-use crate::diff::{ChangedFile, Diff};
 use crate::git::{GitError, RepositoryGit};
-use crate::repository_index::{IndexPlan, RepositoryIndex, TreeFile};
 
 /// Maximum size of a candidate's new and changed files, in bytes.
 const MAX_CHANGED_BYTES: u64 = 64 << 20;
@@ -160,7 +161,7 @@ impl TaskRepository {
         let submodules = submodules(&listing);
         let mut remarks = Vec::new();
         if !submodules.is_empty() {
-            let named = crate::names::list_names(&submodules);
+            let named = list_names(&submodules);
             remarks.push(format!("submodules are empty in the clones of a task: {named}"));
         }
         let mut pointers = 0_usize;

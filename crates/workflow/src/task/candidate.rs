@@ -1,9 +1,10 @@
 //! Candidates. Each works on the goal, is judged, and tries again with the missing evidence as feedback.
 
+use pintle_evidence::diff::Diff;
+use pintle_evidence::proof::{CandidateFacts, Finding, Proof, feedback, render_failed_outputs};
+
 use super::step::{ReviewFacts, StepId, StepKind, StepOrder, TaskStep, WorkEnd, WorkFacts, WorkLimits};
 use crate::contract::Contract;
-use crate::diff::Diff;
-use crate::evidence::{CandidateFacts, Finding, Proof, feedback, render_failed_outputs};
 use crate::work_cost::WorkCost;
 
 /// A candidate and its attempts.

@@ -1,10 +1,10 @@
 //! Outcomes of a task.
 
+use pintle_evidence::proof::Proof;
 use serde::Serialize;
 
 use super::step::{ReviewFacts, StepId};
 use crate::contract::DecisionGate;
-use crate::evidence::Proof;
 
 /// Outcome of a task.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -3,13 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use pintle_evidence::command_run::CommandRun;
+use pintle_evidence::diff::Diff;
+use pintle_evidence::proof::Finding;
+use pintle_evidence::step_proof::{StepFacts, StepProof};
 use serde::{Deserialize, Serialize};
 
 use super::step::{StepId, StepKind, WorkFacts};
-use super::step_evidence::{StepFacts, StepProof};
-use crate::command_run::CommandRun;
-use crate::diff::Diff;
-use crate::evidence::Finding;
 use crate::work_cost::WorkCost;
 
 /// Number of consecutive steps that may leave checks failing.
@@ -303,12 +303,6 @@ impl TaskPlan {
     #[must_use]
     pub fn snapshot(&self) -> Option<&StepSnapshot> {
         self.current.as_ref()
-    }
-
-    /// Returns the newest snapshot that leaves no check failing.
-    #[must_use]
-    pub fn good_snapshot(&self) -> Option<&StepSnapshot> {
-        self.good.as_ref()
     }
 
     /// Returns the costs of the planner.

@@ -3,15 +3,16 @@
 
 use std::collections::BTreeMap;
 
+use pintle_evidence::anchor::Anchor;
+use pintle_evidence::names::list_names;
+use pintle_evidence::proof::{Finding, ProofStep, feedback};
+use pintle_evidence::step_proof::{StepContext, StepFacts, judge_step};
+
 use super::outcome::{BlockReason, TaskOutcome};
 use super::plan::{PlanFacts, PlanRound, PlannedStep, RoundEnd, StepCandidate, TaskPlan, UNSETTLED_STEPS};
 use super::step::{StepId, StepKind, StepOrder, StepOutput, TaskStep, WorkEnd, WorkFacts};
-use super::step_evidence::{StepContext, StepFacts, judge_step};
 use super::{Task, TaskCandidate};
-use crate::anchor::Anchor;
 use crate::contract::{MAX_ROUNDS, PathRules, TaskScope};
-use crate::evidence::{Finding, ProofStep, feedback};
-use crate::names::list_names;
 use crate::work_cost::WorkCost;
 
 /// Consecutive answers of a planner that are refused before the task is blocked.
@@ -231,8 +232,15 @@ impl Task {
         let before = self.plan.good.as_ref().map(|snapshot| &snapshot.checks).or(base);
         let (none, anchor) = (BTreeMap::new(), self.anchor.as_ref());
         let before = before.unwrap_or(&none);
-        let context = StepContext { contract: &self.contract, rules: &self.rules, anchor, before };
-        let verdict = judge_step(context, &round.step, &facts);
+        let context = StepContext {
+            checks: &self.contract.checks,
+            rules: &self.rules,
+            anchor,
+            before,
+            paths: &round.step.paths,
+            leaves_failing: &round.step.leaves_failing,
+        };
+        let verdict = judge_step(context, &facts);
         if let Some(candidate) = self.plan.open_candidate() {
             (candidate.facts, candidate.verdict) = (Some(facts), Some(verdict));
         }
@@ -347,7 +355,7 @@ fn find_path_problems(
     (rules, directory): (&PathRules, &str),
     anchor: Option<&Anchor>,
 ) -> Vec<String> {
-    let scope = TaskScope { paths: step.paths.clone(), ..TaskScope::default() };
+    let scope = TaskScope::default().with_paths(&step.paths);
     if let Err(error) = PathRules::in_directory(&scope, directory) {
         return vec![format!("next.paths: {error}")];
     }

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
+use pintle_evidence::anchor::AnchorFacts;
+use pintle_evidence::diff::Diff;
+use pintle_evidence::proof::{Baseline, CandidateFacts};
+use pintle_evidence::step_proof::StepFacts;
 use serde::{Deserialize, Serialize};
 
 use super::plan::{PlanFacts, StepReport};
-use super::step_evidence::StepFacts;
-use crate::anchor::AnchorFacts;
 use crate::contract::DecisionGate;
-use crate::diff::Diff;
-use crate::evidence::{Baseline, CandidateFacts};
 use crate::work_cost::WorkCost;
 
 /// Kind of a step.

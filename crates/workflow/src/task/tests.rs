@@ -6,11 +6,12 @@ mod comparison;
 mod limits;
 mod planning;
 
+use pintle_evidence::judging::JudgingFacts;
 use proptest::prelude::*;
 
 use super::*;
 use crate::contract::{CandidatePlan, ReviewPlan, TaskBudget, TaskCheck};
-use crate::tests::facts::{anchor, baseline, evidence, review, successful_output, worked};
+use crate::testing::{anchor, baseline, evidence, review, successful_output, worked};
 
 fn contract() -> Contract {
     Contract::new("Sums of negative numbers are right.").with_check(TaskCheck::new("tests", "make test"))
@@ -109,7 +110,7 @@ fn forced_evidence() -> StepOutput {
         unreachable!()
     };
     let restorable = vec!["golden/a.txt".to_owned()];
-    facts.judging = Some(crate::judging::JudgingFacts { restorable, ..Default::default() });
+    facts.judging = Some(JudgingFacts { restorable, ..Default::default() });
     facts.unrestored = Some(with_change);
     StepOutput::Evidence(facts)
 }

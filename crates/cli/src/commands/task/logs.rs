@@ -8,7 +8,7 @@ use pintle_store::Blobs;
 use pintle_tui::console;
 use pintle_workflow::repository::read_blob;
 use pintle_workflow::task::{StepResult, TaskInput};
-use pintle_workflow::{CommandRun, IntactTask, RunPurpose};
+use pintle_workflow::{CommandRun, IntactTask, RunPurpose, read_last_lines};
 use serde_json::{Value, json};
 
 use super::{find, read_intact};
@@ -63,7 +63,7 @@ async fn read_runs(
     for (purpose, run) in result.output.command_runs() {
         let output = match is_complete {
             true => read_lines(run, blobs).await?,
-            false => run.last_lines(blobs).await.or_failed("the output cannot be read")?,
+            false => read_last_lines(run, blobs).await.or_failed("the output cannot be read")?,
         };
         let bytes = run.output.as_ref().map_or(0, |output| output.bytes);
         let (step, end, millis) = (result.step.to_string(), run.end.describe(), run.millis);

@@ -21,7 +21,9 @@ use pintle_workflow::LocalDirectory;
 use pintle_workflow::evidence::Baseline;
 use pintle_workflow::report::TaskReport;
 use pintle_workflow::task::{StepOutput, Task, TaskInput, TaskOutcome};
-use pintle_workflow::{HostPerformerFactory, IntactTask, LocalTaskHost, Performer, TaskHostError};
+use pintle_workflow::{
+    HostPerformerFactory, IntactTask, LocalTaskHost, Performer, TaskHostError, read_last_lines,
+};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
@@ -274,7 +276,7 @@ impl TaskConsole<'_> {
     async fn warn(&self, baseline: &Baseline) -> Result<(), Failure> {
         let blobs = self.sessions.store().blobs(self.id);
         for (name, run) in baseline.failures() {
-            let lines = run.last_lines(blobs.as_ref()).await.or_failed("the output cannot be read")?;
+            let lines = read_last_lines(run, blobs.as_ref()).await.or_failed("the output cannot be read")?;
             let lines: String = lines.iter().map(|line| format!("\n    {line}")).collect();
             let text = format!("check `{name}` fails before any change: it {}{lines}", run.end.describe());
             console::report(&Failure::multi_line(FailureKind::Other, &text));
@@ -282,7 +284,9 @@ impl TaskConsole<'_> {
         for (name, problem) in &baseline.without_results {
             let run = baseline.checks.get(name).and_then(|runs| runs.first());
             let lines = match run {
-                Some(run) => run.last_lines(blobs.as_ref()).await.or_failed("the output cannot be read")?,
+                Some(run) => {
+                    read_last_lines(run, blobs.as_ref()).await.or_failed("the output cannot be read")?
+                }
                 None => Vec::new(),
             };
             let lines: String = lines.iter().map(|line| format!("\n    {line}")).collect();

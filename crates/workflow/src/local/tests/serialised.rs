@@ -1,12 +1,12 @@
 //! Names in the journal of a task, in its inbox and in messages between its processes.
 
+use pintle_evidence::proof::{Finding, ProofStep};
+use pintle_evidence::results::{ResultsFormat, TestStatus};
 use pintle_test_conditions::SerialisedValues;
 
 use crate::contract::{AnchorPlan, Contract, DecisionGate, EvidencePlan, PassCondition};
-use crate::evidence::{Finding, ProofStep};
 use crate::local::PostedSignal;
 use crate::local::journal_line::{ContractLine, InputLine};
-use crate::results::{ResultsFormat, TestStatus};
 use crate::task::{StepId, StepKind, StepOutput, TaskInput, TaskSignal, WorkEnd};
 use crate::{ChangeKind, CommandEnd, ControlKind, StepProgress, TaskEnd, TaskStatus, TestStability};
 

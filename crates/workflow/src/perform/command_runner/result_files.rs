@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use pintle_env::{EnvError, ExecutionEnvironmentExt as _, FileKind};
+use pintle_evidence::results::{ResultsFormat, TestRun};
 
 use super::{CommandRunner, MAX_RESULTS, results_with_problem};
-use crate::results::{ResultsFormat, TestRun};
 
 /// Start of a report that is a directory of each module.
 const EVERY_MODULE: &str = "**/";

@@ -1,10 +1,10 @@
 //! Controls, mutants and reviews of anchors in a project.
 
+use pintle_evidence::control_plan::ControlKind;
 use serde_json::json;
 
 use super::project::{FILES, Project, RIGHT, SessionScripts};
 use crate::contract::{Contract, EvidencePlan, ReviewPlan};
-use crate::control_plan::ControlKind;
 use crate::report::TaskReport;
 use crate::task::{BlockReason, Task, TaskOutcome};
 

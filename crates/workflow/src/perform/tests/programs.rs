@@ -7,12 +7,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use pintle_evidence::proof::ProofStep;
 use pintle_test_conditions::is_full;
 use serde::Deserialize;
 
 use super::project::{Project, SessionScripts};
-use crate::contract::{AnchorPlan, BaseCommit, CandidatePlan, Contract, ReviewPlan, TaskScope};
-use crate::evidence::ProofStep;
+use crate::contract::{AnchorPlan, BaseCommit, CandidatePlan, Contract, ReviewPlan};
 use crate::report::TaskReport;
 use crate::repository::UserRepository;
 use crate::task::TaskOutcome;
@@ -141,18 +141,16 @@ impl Program {
     async fn contract(&self, project: &Project) -> Contract {
         let found = UserRepository::find(project.machine.clone(), &project.root()).await.unwrap();
         let anchor = AnchorPlan::Command { command: self.manifest.test.clone(), results: None, report: None };
-        let scope = TaskScope {
-            // Their tests are protected by their names.
-            unprotected: self.files("fixed").into_iter().chain(self.manifest.delete.clone()).collect(),
-            ..TaskScope::default()
-        };
-        Contract::new(&self.manifest.bug)
+        let mut contract = Contract::new(&self.manifest.bug)
             .with_base(BaseCommit::new(found.root.display().to_string(), found.head))
             .with_anchor(anchor)
-            .with_scope(scope)
             .with_attempts(1)
             .with_review(ReviewPlan { rounds: 0, model: None })
-            .with_candidates(vec![CandidatePlan::default(); 3])
+            .with_candidates(vec![CandidatePlan::default(); 3]);
+        // Their tests are protected by their names.
+        contract.scope.unprotected =
+            self.files("fixed").into_iter().chain(self.manifest.delete.clone()).collect();
+        contract
     }
 
     async fn play(&self, project: &Project, number: usize, order: [ProgramKind; 3]) {

@@ -11,6 +11,7 @@ use pintle_agent::SessionId;
 use pintle_env::{
     ExecRequest, ExecutionEnvironment, LocalEnvironment, SandboxLevel, SandboxSupport, SandboxedEnvironment,
 };
+use pintle_evidence::results::ResultsFormat;
 use pintle_store::{MemoryStore, SessionStore};
 use pintle_test_conditions::{BUBBLEWRAP, LANDLOCK};
 use serde_json::{Value, json};
@@ -19,7 +20,6 @@ use tokio_util::sync::CancellationToken;
 use crate::contract::{BaseCommit, CandidatePlan, Contract, PassCondition, ReviewPlan, TaskCheck, TaskScope};
 use crate::perform::RepositoryPerformer;
 use crate::repository::UserRepository;
-use crate::results::ResultsFormat;
 use crate::session_runner::{
     OpenWorkspace, SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult, Workspace,
     WorkspaceFactory,
@@ -314,7 +314,7 @@ impl Project {
             .with_results(ResultsFormat::Tap)
             .with_pass(PassCondition::NoWorse);
         check.timeout_s = COMMAND_PATIENCE.as_secs() as u32;
-        let scope = TaskScope { paths: vec!["src/".to_owned()], ..TaskScope::default() };
+        let scope = TaskScope::default().with_paths(["src/"]);
         Contract::new("Sums of negative numbers are right.")
             .with_base(BaseCommit::new(found.root.display().to_string(), found.head))
             .with_check(check)

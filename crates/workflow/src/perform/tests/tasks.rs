@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_agent::SessionId;
+use pintle_evidence::results::ResultsFormat;
 use pintle_store::{MemoryStore, SessionStore as _};
 use pintle_test_conditions::is_full;
 use serde_json::json;
@@ -13,7 +14,6 @@ use super::project::{FILES, PATIENCE, Project, RIGHT, SessionScripts, WRONG, anc
 use crate::contract::{AnchorPlan, DecisionGate, PassCondition, ReviewPlan, TaskCheck};
 use crate::report::TaskReport;
 use crate::repository::read_blob;
-use crate::results::ResultsFormat;
 use crate::task::{BlockReason, TaskOutcome, TaskSignal};
 use crate::{LocalTaskHost, post_signal};
 

@@ -1,9 +1,10 @@
 //! Candidates that have their evidence are compared, and ranked by a hidden anchor.
 
+use pintle_evidence::proof::{CandidateFacts, MutantRun};
+use pintle_evidence::testing::run;
+
 use super::*;
 use crate::contract::EvidencePlan;
-use crate::evidence::{CandidateFacts, MutantRun};
-use crate::tests::facts::run;
 
 fn candidates(number: usize) -> Contract {
     contract().with_attempts(1).with_candidates(vec![CandidatePlan::default(); number])

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use pintle_evidence::diff::ChangedFile;
+use pintle_evidence::proof::CandidateFacts;
+use pintle_evidence::testing::{diff, modified, plain};
 use proptest::prelude::*;
 
 use super::*;
 use crate::contract::{BaseCommit, PlanSettings, TaskScope};
-use crate::diff::ChangedFile;
-use crate::evidence::CandidateFacts;
-use crate::tests::facts::{diff, modified, plain};
 
 fn planned(rounds: u32) -> Contract {
     contract().with_plan(PlanSettings::at_most(rounds))
@@ -337,7 +337,7 @@ fn a_planner_that_never_ends_is_blocked_at_the_cap_of_rounds() {
 
 #[test]
 fn answers_that_cannot_be_used_are_refused_and_block_the_task() {
-    let scope = TaskScope { paths: vec!["src/".to_owned()], ..TaskScope::default() };
+    let scope = TaskScope::default().with_paths(["src/"]);
     let one = || PlannedStep::new("one");
     let paths = |paths: &[&str]| PlannedStep {
         paths: paths.iter().map(|path| (*path).to_owned()).collect(),
@@ -390,7 +390,7 @@ fn answers_that_cannot_be_used_are_refused_and_block_the_task() {
 #[test]
 fn paths_of_a_step_are_relative_to_the_directory_of_the_task() {
     let base = BaseCommit::new("/repository", "1a".repeat(20)).with_directory("apps/a");
-    let scope = TaskScope { paths: vec!["src/".to_owned()], ..TaskScope::default() };
+    let scope = TaskScope::default().with_paths(["src/"]);
     let anchor = AnchorPlan::None { because: "the check is enough".to_owned() };
     let contract = planned(3).with_base(base).with_scope(scope).with_anchor(anchor);
     let in_path = |path: &str| next(PlannedStep { paths: vec![path.to_owned()], ..PlannedStep::new("one") });

@@ -1,3 +1,0 @@
-//! Fixtures of unit tests.
-
-pub(crate) mod facts;
