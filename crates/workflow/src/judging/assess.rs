@@ -94,7 +94,7 @@ impl ChangeAssessment<'_> {
                 }
                 FileRole::Lock if file.kind == ChangeKind::Added => facts.apart.push(path.clone()),
                 FileRole::Lock => {
-                    if file.kind == ChangeKind::Modified && self.has_manifest(files) {
+                    if file.kind == ChangeKind::Modified && self.has_manifest_of(path, files) {
                         facts.unaffected.push(path.clone());
                     }
                 }
@@ -123,8 +123,7 @@ impl ChangeAssessment<'_> {
         let found = self.scan.judges();
         let is_judge = |path: &&String| {
             let is_found = || found.contains(path.as_str());
-            !self.rules.is_unprotected(path)
-                && (self.scan.is_included(path) || self.rules.is_judge(path).unwrap_or_else(is_found))
+            !self.rules.is_unprotected(path) && self.rules.is_judge(path).unwrap_or_else(is_found)
         };
         self.scan.tracked().iter().filter(is_judge).cloned().collect()
     }
@@ -167,9 +166,9 @@ impl ChangeAssessment<'_> {
         }
     }
 
-    /// Returns whether a change has a manifest with dependencies, which a lock file follows.
-    fn has_manifest(&self, files: &[ChangedFile]) -> bool {
-        files.iter().any(|file| matches!(self.rules.role(&file.path), FileRole::Manifest(_)))
+    /// Returns whether a change has a manifest that a lock file follows.
+    fn has_manifest_of(&self, lock: &str, files: &[ChangedFile]) -> bool {
+        files.iter().any(|file| self.rules.role(&file.path).is_manifest_of(lock))
     }
 
     fn is_new_directory(&self, directory: &str) -> bool {

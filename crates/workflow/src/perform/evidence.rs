@@ -278,11 +278,8 @@ impl RunningStep<'_> {
                 || judging.is_some_and(|judging| judging.is_named(path))
         };
         // A command may complete a lock file after a manifest has changed.
-        let is_allowed = |path: &str| {
-            rules.is_lock(path)
-                && judging
-                    .is_some_and(|judging| judging.unaffected.iter().any(|path| rules.is_manifest(path)))
-        };
+        let is_allowed =
+            |path: &str| judging.is_some_and(|judging| rules.is_lock_of(path, &judging.unaffected));
         // New files next to tests, such as snapshots, do not change the tests.
         let is_judging = |file: &ChangedFile| {
             file.kind != ChangeKind::Added

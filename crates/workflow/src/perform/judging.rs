@@ -29,13 +29,17 @@ async fn scan_commands(
 }
 
 /// Returns the files of the base that commands of a contract name or include, for the user to edit. Their paths are relative to
-/// the directory of the contract. Returns an empty list if one of them is outside of it, where no pattern of the scope names it.
+/// the directory of the contract. Returns an empty list if one of them is outside of it, where no pattern of the scope names it,
+/// or if only the anchor will distinguish included files from the code under test: the list would leave them out.
 pub(super) async fn find_judges(
     repository: &TaskRepository,
     contract: &Contract,
 ) -> Result<Vec<String>, RepositoryError> {
-    let scan = scan_base(repository, repository.base(), contract).await?;
     let directory = contract.directory();
+    let scan = scan_commands(repository, repository.base(), directory, &contract.commands()).await?;
+    if contract.scope.paths.is_empty() && scan.has_included() {
+        return Ok(Vec::new());
+    }
     let rules = PathRules::in_directory(&contract.scope, directory).ok();
     let is_judge = |path: &String| !rules.as_ref().is_some_and(|rules| rules.is_listed(path));
     let relative = |path: String| {
