@@ -4,10 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use crate::source_tokens::{SourceLanguage, is_closing, tokenize};
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeySyntax {
     Toml,
     Json,
+    /// JSON with comments, and with commas before closing brackets.
+    CommentedJson,
 }
 
 /// Permitted change of a key. Keys without a rule judge.
@@ -129,7 +133,19 @@ fn parse(syntax: KeySyntax, text: &str) -> Option<Map<String, Value>> {
     match syntax {
         KeySyntax::Toml => toml::from_str(text).ok(),
         KeySyntax::Json => serde_json::from_str(text).ok(),
+        KeySyntax::CommentedJson => serde_json::from_str(&without_comments(text)).ok(),
     }
+}
+
+/// Returns JSON without its comments and without commas before closing brackets.
+fn without_comments(text: &str) -> String {
+    let tokens = tokenize(SourceLanguage::JavaScript, text);
+    let is_needed = |index: usize| {
+        let is_comma = tokens.get(index).is_some_and(|token| token.is(","));
+        !(is_comma && tokens.get(index + 1).is_some_and(is_closing))
+    };
+    let kept = tokens.iter().enumerate().filter(|(index, _)| is_needed(*index));
+    kept.map(|(_, token)| token.text).collect()
 }
 
 struct KeyComparison<'a> {
@@ -292,6 +308,30 @@ mod tests {
         }
         let deno = |version: &str| format!(r#"{{"imports": {{"a": "jsr:@std/assert@{version}"}}}}"#);
         assert!(changed_keys(KeySyntax::Json, DENO, &deno("1.0"), &deno("1.1")).is_empty());
+    }
+
+    #[test]
+    fn settings_with_comments_are_compared() {
+        let before = r#"{
+  // The "sources", and /* no */ tests.
+  "include": ["src/*"], /* { */
+  "compilerOptions": { "strict": true, "outDir": "a//b", },
+}
+"#;
+        for (from, to, expected) in [
+            ("\"src/*\"]", "\"src/*\", \"lib\"]", ""),
+            ("// The", "// All the", ""),
+            ("[\"src/*\"]", "[]", "include"),
+            ("true", "false", "compilerOptions.strict"),
+            ("a//b", "a//c", "compilerOptions.outDir"),
+            ("/* { */", "/* {", "a file that cannot be parsed"),
+        ] {
+            let after = before.replacen(from, to, 1);
+            assert_ne!(after, before, "{from}");
+            let found = changed_keys(KeySyntax::CommentedJson, TSCONFIG, before, &after);
+            assert_eq!(found.join(" "), expected, "{to}");
+        }
+        assert_eq!(without_comments("[1, -2.5e3, \"\\\"//\", null]"), "[1,-2.5e3,\"\\\"//\",null]");
     }
 
     #[test]
