@@ -28,8 +28,8 @@ pub use self::candidate::{CandidateAttempt, ExternalFailure, TaskCandidate};
 pub use self::costs::StepCost;
 pub use self::outcome::{AcceptedCandidate, BlockReason, LimitKind, TaskOutcome};
 pub use self::plan::{
-    Confidence, PlanFacts, PlanRound, PlannedStep, RoundEnd, StepCandidate, StepReport, StepSize,
-    StepSnapshot, TaskPlan,
+    Confidence, MAX_STEP_GOAL, PlanFacts, PlanRound, PlannedStep, RoundEnd, StepCandidate, StepReport,
+    StepSize, StepSnapshot, TaskPlan,
 };
 pub use self::step::{
     ComparedCandidate, GateAnswer, ReviewFacts, StepId, StepKind, StepOrder, StepOutput, StepResult,
@@ -479,6 +479,8 @@ impl Task {
             TaskSignal::Cancel { reason } => self.outcome = Some(TaskOutcome::Aborted { reason }),
             // The host sends it to a running session. Here it is kept for the next session.
             TaskSignal::Steer { candidate, text } => {
+                // The steps of a plan are the change of the first candidate.
+                let candidate = candidate.filter(|_| self.plan.rounds.is_empty());
                 for (_, state) in self
                     .candidates
                     .iter_mut()
