@@ -103,6 +103,10 @@ fn a_large_goal_is_reached_in_steps_whose_backlog_a_user_edits() {
     ] {
         assert!(stdout.contains(part), "{part}: {stdout}{stderr}");
     }
+    assert!(
+        !stderr.contains("worked in another directory"),
+        "the planner has a clone in each round: {stderr}"
+    );
     let requests = user.model.requests();
     let first = requests[0].body.to_string();
     assert!(first.contains("Mind the callers."), "the planner has the edit: {first}");

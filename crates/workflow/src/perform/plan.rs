@@ -1,5 +1,7 @@
 //! Rounds of a plan: the session that plans, the work on a step, and its evidence.
 
+use pintle_env::ExecutionEnvironmentExt as _;
+
 use super::clean_clone::CleanClone;
 use super::command_runner::CommandSpec;
 use super::handed_context::ContextScope;
@@ -10,10 +12,14 @@ use crate::evidence::CandidateFacts;
 use crate::prompts::{self, PlanAnswer, PlanRequest};
 use crate::repository::RepositoryError;
 use crate::secrets;
+use crate::session_runner::Workspace;
 use crate::task::{
     OwnCheck, PlanFacts, PlanRound, PlannedStep, StepCandidate, StepFacts, StepOutput, StepReport, TaskPlan,
     WorkFacts, WorkLimits,
 };
+
+/// Directory of the clones of the planner.
+const PLANNER: &str = "plan";
 
 impl RunningStep<'_> {
     /// Runs the session that plans, in a clone with the change so far. Its changes have no effect.
@@ -23,11 +29,9 @@ impl RunningStep<'_> {
         limits: WorkLimits,
     ) -> Result<StepOutput, StepError> {
         self.ensure_active()?;
-        // The container of an earlier round would have the files of that round.
-        self.performer.remove_workspaces(&self.performer.directory.join("plan")).await?;
-        let workspace = self.create_workspace("plan").await?;
         let commit = self.commit_snapshot(&self.commit_anchor().await?).await?;
-        self.repository.clone_to(&workspace.root, &commit).await?;
+        let workspace = self.ensure_planner_clone(&commit).await?;
+        self.performer.clear_outputs(&workspace.working_directory()).await?;
         let context = self.hand_context(&workspace.working_directory(), &commit, ContextScope::Notes).await?;
         let request = PlanRequest {
             contract: self.contract(),
@@ -46,6 +50,25 @@ impl RunningStep<'_> {
         let PlanAnswer { next, remaining, go_back } = serde_json::from_value(answer)
             .map_err(|error| StepError::Other(format!("cannot parse the session's answer: {error}")))?;
         Ok(StepOutput::Plan(PlanFacts { session, next, remaining, go_back }))
+    }
+
+    /// Creates the clone of the planner, unless a process that died has created it for this step: its unfinished session resumes
+    /// only there.
+    async fn ensure_planner_clone(&self, commit: &str) -> Result<Workspace, StepError> {
+        let (directory, machine) = (self.performer.directory.join(PLANNER), self.performer.machine.as_ref());
+        let name = format!("{}-{}", self.step.round, self.step.attempt);
+        let made = directory.join(&name).join("made");
+        if machine.file_exists(&made).await? {
+            let workspace = self.create_workspace(&format!("{PLANNER}/{name}")).await?;
+            self.ensure_unlinked(&workspace).await?;
+            return Ok(workspace);
+        }
+        // The container of an earlier step would have the files of that step.
+        self.performer.remove_workspaces(&directory).await?;
+        let workspace = self.create_workspace(&format!("{PLANNER}/{name}")).await?;
+        self.repository.clone_to(&workspace.root, commit).await?;
+        machine.write(&made, b"").await?;
+        Ok(workspace)
     }
 
     /// Runs the session of a candidate of a step, in a clone with the change so far.
@@ -110,8 +133,8 @@ impl RunningStep<'_> {
         facts.secrets = secrets::find_in_patch(&patch, &self.performer.secrets);
         facts.judging = Some(judging);
         for check in &self.contract().checks {
-            let seen = self.run_check_once(&plain, self.check_spec(check), 1, &mut facts).await?;
-            facts.checks.insert(check.name.clone(), seen);
+            let runs = self.run_check_once(&plain, self.check_spec(check), 1, &mut facts).await?;
+            facts.checks.insert(check.name.clone(), runs);
         }
         if let Some(anchor) = self.task.anchor() {
             facts.anchor = self.run_check_once(&commit, CommandSpec::from(anchor), 1, &mut facts).await?;
