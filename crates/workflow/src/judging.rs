@@ -14,6 +14,7 @@ mod tests;
 pub(crate) use self::assess::{ChangeAssessment, ChangedText, JudgingRules};
 pub(crate) use self::command_scan::CommandScan;
 pub use self::facts::{JudgingFacts, JudgingList, JudgingPart};
+pub(crate) use self::inline_tests::{find_module, module_parents};
 pub(crate) use self::manifest::ManifestFormat;
 pub(crate) use self::roles::{FileRole, RoleTable};
 pub(crate) use self::sources::{files_beside_sources, is_source};

@@ -479,6 +479,9 @@ fn evidence_lines(contract: &Contract, proof: &Proof) -> Vec<ReportItem> {
         if !check.failing_before.is_empty() {
             line = line.text("; ").names(&check.failing_before).text(" failed before and fails still");
         }
+        if !check.removed.is_empty() {
+            line = line.text("; ").names(&check.removed).text(" passed before and was removed");
+        }
         if !check.flaky.is_empty() {
             line = line.text("; ").names(&check.flaky).text(" was flaky before and proves nothing");
         }

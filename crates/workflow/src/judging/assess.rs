@@ -35,6 +35,15 @@ pub(crate) struct ChangedText {
     pub(crate) path: String,
     pub(crate) before: Option<String>,
     pub(crate) after: Option<String>,
+    /// Whether the file is a module of Rust that only test builds have.
+    pub(crate) is_test_module: bool,
+}
+
+impl ChangedText {
+    /// Returns the text after the change with the inline tests from before it, if they can be restored.
+    pub(crate) fn restore_tests(&self) -> Option<String> {
+        inline_tests::restore_tests(self)
+    }
 }
 
 /// Inputs of an assessment: the rules of a contract, its commands and its anchor.
@@ -88,7 +97,7 @@ impl ChangeAssessment<'_> {
                 FileRole::Test | FileRole::Fixture | FileRole::Snapshot => {
                     if file.kind == ChangeKind::Added && !self.collides(path) {
                         facts.apart.push(path.clone());
-                    } else if file.kind == ChangeKind::Modified {
+                    } else if file.kind != ChangeKind::Added {
                         facts.restorable.push(path.clone());
                     }
                 }
@@ -115,7 +124,14 @@ impl ChangeAssessment<'_> {
                 }
             }
         }
-        facts.parts.extend(inline_tests::changed_tests(&inline));
+        let changed = inline_tests::changed_tests(&inline);
+        let is_restorable = |part: &&JudgingPart| {
+            let text = inline.iter().find(|text| text.path == part.path);
+            !facts.has_part(&part.path) && text.is_some_and(|text| text.restore_tests().is_some())
+        };
+        let restorable = changed.iter().filter(is_restorable).map(|part| part.path.clone());
+        facts.inline = restorable.collect();
+        facts.parts.extend(changed);
         facts
     }
 

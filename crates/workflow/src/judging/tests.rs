@@ -216,7 +216,8 @@ fn commands_run_in_the_directory_of_the_task() {
 }
 
 fn text(path: &str, before: &str, after: &str) -> ChangedText {
-    ChangedText { path: path.to_owned(), before: Some(before.to_owned()), after: Some(after.to_owned()) }
+    let (path, before, after) = (path.to_owned(), Some(before.to_owned()), Some(after.to_owned()));
+    ChangedText { path, before, after, is_test_module: false }
 }
 
 fn assessed(scope: &TaskScope, files: &[ChangedFile], texts: &[ChangedText]) -> JudgingFacts {
@@ -350,8 +351,22 @@ fn inline_tests_judge_unless_their_file_is_unprotected() {
         facts.parts,
         [JudgingPart { path: "src/lib.rs".to_owned(), parts: vec!["test a".to_owned()] }]
     );
+    assert_eq!(facts.inline, ["src/lib.rs"]);
+    let allowed = facts.with_allowed();
+    assert_eq!((allowed.parts, allowed.undecided), (vec![], vec!["src/lib.rs".to_owned()]));
     let scope = TaskScope { unprotected: vec!["src/".to_owned()], ..TaskScope::default() };
     assert!(assessed(&scope, &file, &texts).parts.is_empty());
+}
+
+#[test]
+fn deleted_tests_are_restored_first() {
+    let kind = ChangeKind::Deleted;
+    let file = ChangedFile { path: "tests/test_a.py".to_owned(), kind, added: 0, removed: 1 };
+    let facts = assessed(&TaskScope::default(), &[file], &[]);
+    assert_eq!(facts.restored(), ["tests/test_a.py"]);
+    assert!(!facts.is_allowed("tests/test_a.py") && facts.with_allowed().is_allowed("tests/test_a.py"));
+    let facts = assessed(&TaskScope::default(), &[added("tests/test_a.js", 1)], &[]);
+    assert!(facts.restored().is_empty() && facts.apart.is_empty(), "{facts:?}");
 }
 
 #[test]

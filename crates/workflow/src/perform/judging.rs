@@ -5,9 +5,13 @@ use crate::anchor::Anchor;
 use crate::contract::{Contract, PathRules};
 use crate::diff::ChangedFile;
 use crate::judging::{
-    ChangeAssessment, ChangedText, CommandScan, JudgingFacts, JudgingList, JudgingRules as _,
+    ChangeAssessment, ChangedText, CommandScan, JudgingFacts, JudgingList, JudgingRules as _, find_module,
+    module_parents,
 };
 use crate::repository::{RepositoryError, TaskRepository};
+
+/// Maximum number of modules around a file.
+const MAX_MODULES: usize = 16;
 
 /// Searches the files of a commit that commands name or include.
 async fn scan_commands(
@@ -99,10 +103,70 @@ impl RunningStep<'_> {
         let needed: Vec<&ChangedFile> =
             files.iter().filter(|file| assessment.needs_text(&file.path)).collect();
         for ChangedFile { path, .. } in needed {
-            let before = self.repository.read_text(start, path).await?;
-            let after = self.repository.read_text(commit, path).await?;
-            texts.push(ChangedText { path: path.clone(), before, after });
+            texts.push(self.read_changed_text(start, commit, path).await?);
         }
         Ok(assessment.assess(files, &texts))
+    }
+
+    /// Returns a commit in which changed files that judge have their original contents or tests. `None` if no file can have them:
+    /// a link may be in the place of their directory.
+    pub(super) async fn restore_judges(
+        &self,
+        start: &str,
+        commit: &str,
+        judging: &JudgingFacts,
+    ) -> Result<Option<String>, StepError> {
+        if judging.restored().is_empty() {
+            return Ok(None);
+        }
+        let mut restored = commit.to_owned();
+        if !judging.restorable.is_empty() {
+            let patch = self.repository.patch_of_files(commit, start, &judging.restorable).await?;
+            restored = match self.repository.commit_patch(commit, &patch).await {
+                Ok(restored) => restored,
+                Err(RepositoryError::Unfit(_)) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
+        }
+        let mut texts = Vec::new();
+        for path in &judging.inline {
+            let text = self.read_changed_text(start, commit, path).await?.restore_tests();
+            texts.extend(text.map(|text| (path.clone(), text)));
+        }
+        Ok(Some(self.repository.commit_texts(&restored, &texts).await?))
+    }
+
+    async fn read_changed_text(
+        &self,
+        start: &str,
+        commit: &str,
+        path: &str,
+    ) -> Result<ChangedText, StepError> {
+        let before = self.repository.read_text(start, path).await?;
+        let after = self.repository.read_text(commit, path).await?;
+        let declared_in = if before.is_some() { start } else { commit };
+        let is_test_module = self.is_test_module(declared_in, path).await?;
+        Ok(ChangedText { path: path.to_owned(), before, after, is_test_module })
+    }
+
+    /// Returns whether a file of Rust is a module that only test builds have: its declaration, or one above it, has the condition.
+    async fn is_test_module(&self, commit: &str, path: &str) -> Result<bool, StepError> {
+        let mut path = path.to_owned();
+        for _ in 0..MAX_MODULES {
+            let mut declared = None;
+            for (parent, names) in module_parents(&path) {
+                let Some(text) = self.repository.read_text(commit, &parent).await? else { continue };
+                if let Some(is_test) = find_module(&text, &names) {
+                    declared = Some((parent, is_test));
+                    break;
+                }
+            }
+            match declared {
+                None => return Ok(false),
+                Some((_, true)) => return Ok(true),
+                Some((parent, false)) => path = parent,
+            }
+        }
+        Ok(false)
     }
 }
