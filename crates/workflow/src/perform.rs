@@ -102,6 +102,11 @@ enum StepError {
 }
 
 impl StepError {
+    /// Returns whether a step cannot continue with other work after this error.
+    fn prevents_other_work(&self) -> bool {
+        matches!(self, Self::Stopped | Self::Lost | Self::Store(_)) || self.to_string().contains(FULL_DISK)
+    }
+
     /// Returns the result of a step that ended with this error. A candidate may cause errors of git and
     /// of commands, which read its files.
     fn into_output(self) -> StepOutput {
@@ -122,6 +127,7 @@ struct RunningStep<'a> {
     fence: &'a Fence,
     cancel: &'a CancellationToken,
     repository: TaskRepository,
+    started: Instant,
     spent: WorkCost,
 }
 
@@ -265,8 +271,16 @@ impl Performer for RepositoryPerformer {
             Err(error) => (Err(error), WorkCost::default()),
             Ok(repository) => {
                 let spent = WorkCost::default();
-                let mut performance =
-                    RunningStep { performer: self, task, step: &step.id, fence, cancel, repository, spent };
+                let mut performance = RunningStep {
+                    performer: self,
+                    task,
+                    step: &step.id,
+                    fence,
+                    cancel,
+                    repository,
+                    started,
+                    spent,
+                };
                 (performance.carry_out(&step.order).await, performance.spent)
             }
         };

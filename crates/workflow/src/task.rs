@@ -78,6 +78,7 @@ pub struct Task {
     anchor: Option<Anchor>,
     /// Second anchor, which ranks candidates and which they never see.
     hidden_anchor: Option<Anchor>,
+    hidden_problem: Option<String>,
     /// Problems of each refused proposal.
     proposals: Vec<Vec<String>>,
     /// Decisions of users about the anchor and the result.
@@ -112,6 +113,7 @@ impl Task {
             baseline: None,
             anchor: None,
             hidden_anchor: None,
+            hidden_problem: None,
             proposals: Vec::new(),
             decisions: BTreeMap::new(),
             candidates,
@@ -415,6 +417,7 @@ impl Task {
             {
                 Ok(anchor) => {
                     let hidden = facts.hidden.as_ref();
+                    self.hidden_problem.clone_from(&facts.hidden_problem);
                     self.hidden_anchor =
                         hidden.and_then(|hidden| hidden.judge(&AnchorPlan::Test, &self.rules).ok());
                     self.anchor = Some(anchor);

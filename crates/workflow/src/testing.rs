@@ -247,6 +247,7 @@ pub(crate) fn anchor(code: i32) -> StepOutput {
         regression: Vec::new(),
         notes: Vec::new(),
         hidden: None,
+        hidden_problem: None,
         files: vec![file],
         runs: vec![run(code, TestStatus::Failed); 3],
         failing_before: Default::default(),

@@ -33,6 +33,7 @@ fn anchor_facts() -> AnchorFacts {
         regression: Vec::new(),
         notes: Vec::new(),
         hidden: None,
+        hidden_problem: None,
         command: "make anchor".to_owned(),
         results: Some(ResultsFormat::Tap),
         report: None,

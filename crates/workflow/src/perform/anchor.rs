@@ -38,7 +38,7 @@ impl RunningStep<'_> {
         }
         let is_accepted = facts.judge(&self.contract().anchor, self.task.rules()).is_ok();
         if is_accepted && self.contract().has_hidden_anchor() {
-            facts.hidden = self.find_hidden_anchor(&base, limits).await?.map(Box::new);
+            self.add_hidden_anchor(&base, limits, &mut facts).await?;
         }
         Ok(StepOutput::Anchor(Box::new(facts)))
     }
