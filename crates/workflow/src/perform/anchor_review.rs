@@ -37,10 +37,8 @@ impl RunningStep<'_> {
         let text = String::from_utf8_lossy(&patch);
         let shown = shorten_patch(&text, self.task.rules(), PatchLimits::CHANGE);
         let mut message = prompts::anchor_review(self.contract(), &facts.command, &shown, &output);
-        self.performer.clear_outputs(&workspace.working_directory()).await?;
-        message.push_str(
-            &self.hand_context(&workspace.working_directory(), &commit, ContextScope::Repository).await?,
-        );
+        self.performer.clear_outputs(&workspace).await?;
+        message.push_str(&self.hand_context(&workspace, &commit, ContextScope::Repository).await?);
         let plan = self.contract().session_plan(SessionRole::Review);
         let limits = self.limits_left(limits);
         let mut assignment = self.create_assignment(&workspace, message, &plan, limits);

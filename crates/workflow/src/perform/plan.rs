@@ -31,8 +31,8 @@ impl RunningStep<'_> {
         self.ensure_active()?;
         let commit = self.commit_snapshot(&self.commit_anchor().await?).await?;
         let workspace = self.ensure_planner_clone(&commit).await?;
-        self.performer.clear_outputs(&workspace.working_directory()).await?;
-        let context = self.hand_context(&workspace.working_directory(), &commit, ContextScope::Notes).await?;
+        self.performer.clear_outputs(&workspace).await?;
+        let context = self.hand_context(&workspace, &commit, ContextScope::Notes).await?;
         let request = PlanRequest {
             contract: self.contract(),
             plan: self.task_plan()?,
@@ -83,9 +83,8 @@ impl RunningStep<'_> {
         let snapshot = self.commit_snapshot(&start).await?;
         let workspace = self.create_workspace(&self.step_directory()).await?;
         self.ensure_clone(&workspace, &snapshot, None).await?;
-        let directory = workspace.working_directory();
-        self.performer.clear_outputs(&directory).await?;
-        let context = self.hand_context(&directory, &snapshot, ContextScope::All).await?;
+        self.performer.clear_outputs(&workspace).await?;
+        let context = self.hand_context(&workspace, &snapshot, ContextScope::All).await?;
         let index = self.step.candidate.unwrap_or_default();
         // A step may have more candidates than the contract.
         let plan = self.contract().candidate_plan(index % self.contract().candidates.len().max(1));
