@@ -17,4 +17,4 @@ pub use self::facts::{JudgingFacts, JudgingList, JudgingPart};
 pub(crate) use self::inline_tests::{find_module, module_parents};
 pub(crate) use self::manifest::ManifestFormat;
 pub(crate) use self::roles::{FileRole, RoleTable};
-pub(crate) use self::sources::{files_beside_sources, is_source};
+pub(crate) use self::sources::{InstalledModules, files_beside_sources, is_source};

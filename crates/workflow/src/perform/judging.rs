@@ -5,8 +5,8 @@ use crate::anchor::Anchor;
 use crate::contract::{Contract, PathRules};
 use crate::diff::ChangedFile;
 use crate::judging::{
-    ChangeAssessment, ChangedText, CommandScan, JudgingFacts, JudgingList, JudgingRules as _, find_module,
-    module_parents,
+    ChangeAssessment, ChangedText, CommandScan, FileRole, InstalledModules, JudgingFacts, JudgingList,
+    JudgingRules as _, ManifestFormat, find_module, module_parents,
 };
 use crate::repository::{RepositoryError, TaskRepository};
 
@@ -134,6 +134,35 @@ impl RunningStep<'_> {
             texts.extend(text.map(|text| (path.clone(), text)));
         }
         Ok(Some(self.repository.commit_texts(&restored, &texts).await?))
+    }
+
+    /// Returns the modules that a new file at an import root would replace, as the manifests of a commit list them.
+    pub(super) async fn find_installed_modules(&self, commit: &str) -> Result<InstalledModules, StepError> {
+        let mut modules = InstalledModules::new(&self.contract().goal);
+        let rules = self.task.rules();
+        for path in self.repository.list_files(commit).await? {
+            let name = rules.without_directory(&path);
+            modules.add_file(name);
+            let format = match rules.role(&path) {
+                FileRole::Manifest(format) => Some(format),
+                // Requirements of tests are settings of runners.
+                FileRole::Settings if name.contains("requirements") => Some(ManifestFormat::Requirements),
+                FileRole::Test
+                | FileRole::Fixture
+                | FileRole::Snapshot
+                | FileRole::Settings
+                | FileRole::ContinuousIntegration
+                | FileRole::Lock
+                | FileRole::ToolSettings(_)
+                | FileRole::Uncertain
+                | FileRole::Source => None,
+            };
+            let Some(format) = format.filter(|_| !name.contains('/')) else { continue };
+            if let Some(text) = self.repository.read_text(commit, &path).await? {
+                modules.add_manifest(format, &text);
+            }
+        }
+        Ok(modules)
     }
 
     async fn read_changed_text(

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use super::requirement_name;
 use crate::source_tokens::{SourceLanguage, is_closing, tokenize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +118,34 @@ pub(super) const DENO: &KeyRules =
 pub(super) const TSCONFIG: &KeyRules = &[("include", Additive), ("files", Additive)];
 
 pub(super) const LERNA: &KeyRules = &[("version", Free), ("packages", Additive)];
+
+/// Returns the names of the dependencies of a manifest.
+pub(super) fn dependency_names(syntax: KeySyntax, rules: &KeyRules, text: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    if let Some(table) = parse(syntax, text) {
+        collect_dependencies(rules, &[], &table, &mut names);
+    }
+    names
+}
+
+fn collect_dependencies(
+    rules: &KeyRules,
+    path: &[&str],
+    table: &Map<String, Value>,
+    names: &mut Vec<String>,
+) {
+    for (key, value) in table {
+        let path = [path, &[key.as_str()]].concat();
+        let rule = rules.iter().find(|(pattern, _)| is_match(pattern, &path, false)).map(|(_, rule)| *rule);
+        if rule == Some(Dependencies) {
+            names.extend(value.as_object().into_iter().flat_map(|table| table.keys().cloned()));
+            let texts = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+            names.extend(texts.map(requirement_name));
+        } else if let (None, Some(table)) = (rule, value.as_object()) {
+            collect_dependencies(rules, &path, table, names);
+        }
+    }
+}
 
 /// Returns the keys that judge and differ.
 pub(super) fn changed_keys(syntax: KeySyntax, rules: &KeyRules, before: &str, after: &str) -> Vec<String> {
