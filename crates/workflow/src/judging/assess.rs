@@ -124,14 +124,7 @@ impl ChangeAssessment<'_> {
                 }
             }
         }
-        let changed = inline_tests::changed_tests(&inline);
-        let is_restorable = |part: &&JudgingPart| {
-            let text = inline.iter().find(|text| text.path == part.path);
-            !facts.has_part(&part.path) && text.is_some_and(|text| text.restore_tests().is_some())
-        };
-        let restorable = changed.iter().filter(is_restorable).map(|part| part.path.clone());
-        facts.inline = restorable.collect();
-        facts.parts.extend(changed);
+        add_inline_tests(&mut facts, &inline);
         facts
     }
 
@@ -205,6 +198,19 @@ impl ChangeAssessment<'_> {
             is_beside || is_same_name
         })
     }
+}
+
+/// Adds the changed inline tests, and the sources in which they can be restored.
+fn add_inline_tests(facts: &mut JudgingFacts, sources: &[ChangedText]) {
+    let changed = inline_tests::changed_tests(sources);
+    let is_restorable = |part: &&JudgingPart| {
+        let text = sources.iter().find(|text| text.path == part.path);
+        !facts.has_part(&part.path) && text.is_some_and(|text| text.restore_tests().is_some())
+    };
+    let restorable: Vec<String> =
+        changed.iter().filter(is_restorable).map(|part| part.path.clone()).collect();
+    facts.inline = restorable;
+    facts.parts.extend(changed);
 }
 
 fn split_path(path: &str) -> (&str, &str) {

@@ -77,8 +77,8 @@ pub(super) fn changed_tests(files: &[ChangedText]) -> Vec<JudgingPart> {
     parts
 }
 
-/// Returns the text of a changed file with its tests from before the change. `None` for tests that cannot be restored: those of
-/// a file that was deleted, and those in modules and documentation of the code.
+/// Returns the text of a changed file with its tests from before the change. `None` for tests that cannot be restored: their file
+/// was deleted, or they are in a module or the documentation of the code.
 pub(super) fn restore_tests(file: &ChangedText) -> Option<String> {
     let before = file.before.as_ref()?;
     if file.is_test_module {

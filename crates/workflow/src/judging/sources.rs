@@ -70,8 +70,8 @@ const PYTHON_PACKAGES: [(&str, &str); 9] = [
     ("setuptools", "pkg_resources"),
 ];
 
-/// Modules that a new file at an import root would replace: those of the standard library and of the packages that the manifests
-/// of the project list.
+/// Modules that a new file at an import root would replace: the standard library, and the packages that the manifests of the
+/// project list.
 #[derive(Debug, Default)]
 pub(crate) struct InstalledModules {
     /// Words of the goal. A module that the goal names is expected.

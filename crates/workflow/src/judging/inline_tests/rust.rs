@@ -90,7 +90,7 @@ fn next_item(tokens: &[Token]) -> (&[Token], bool, bool, &[Token]) {
     (item, is_gated, is_inner_gated, after)
 }
 
-/// Returns a text with the test items of another one in place of its own. Only items at the top of the file are replaced.
+/// Replaces the test items of a text by the test items of another text. Only items at the top of the file are replaced.
 pub(super) fn replace_tests(text: &str, tests_of: &str) -> String {
     let mut replaced = String::new();
     let mut start = 0;
