@@ -467,8 +467,8 @@ fn judge_check(
 
 /// Returns whether tests of a check may be missing because a user decides about changes of tests.
 pub(crate) fn may_remove_tests(rules: &PathRules, facts: &CandidateFacts) -> bool {
-    let undecided = facts.judging.iter().flat_map(|judging| &judging.undecided);
-    undecided.into_iter().any(|path| !rules.is_manifest(path))
+    let mut undecided = facts.judging.iter().flat_map(|judging| &judging.undecided);
+    undecided.any(|path| !rules.is_manifest(path))
 }
 
 /// Returns whether a check of a candidate fails in these runs, compared with its runs on the base.
