@@ -199,7 +199,7 @@ mod tests {
             ("t.c:3:5: error: expected ';'", "src/sums.c", false),
             ("sums.c:3:5: runtime error: signed integer overflow", "src/sums.c", false),
             ("# sums\n./sums.go:4:9: undefined: x", "sums.go", true),
-            ("panic: x\n\t/work/sums.go:4 +0x1d", "sums.go", false),
+            ("panic: x\n\t/app/sums.go:4 +0x1d", "sums.go", false),
             (
                 "error[E0308]: mismatched types\n --> src/lib.rs:4:5\nerror: could not compile `a`",
                 "src/lib.rs",
