@@ -103,6 +103,10 @@ fn a_large_goal_is_reached_in_steps_whose_backlog_a_user_edits() {
     ] {
         assert!(stdout.contains(part), "{part}: {stdout}{stderr}");
     }
+    assert!(
+        !stderr.contains("worked in another directory"),
+        "the planner has a clone in each round: {stderr}"
+    );
     let requests = user.model.requests();
     let first = requests[0].body.to_string();
     assert!(first.contains("Mind the callers."), "the planner has the edit: {first}");
@@ -134,7 +138,7 @@ fn the_steps_of_a_blocked_plan_are_applied() {
     let output = user.command(&[&arguments[..], &[contract.to_str().unwrap()]].concat()).output().unwrap();
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{stdout}");
-    assert!(stdout.contains("The plan has used its 1 step, and has 1 step left."), "{stdout}");
+    assert!(stdout.contains("The plan has reached its limit of 1 step. Still planned: 1 step."), "{stdout}");
     let listed: Value = serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
     let id = listed[0]["id"].as_str().unwrap();
     assert!(!user.project().join("double.sh").exists());
@@ -162,6 +166,6 @@ text = '{"confidence": "high", "needs_replan": null}'
     let output = user.command(&[&arguments[..], &[contract.to_str().unwrap()]].concat()).output().unwrap();
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{stdout}");
-    assert!(stdout.contains("The plan has used its 1 step, and has 1 step left."), "{stdout}");
+    assert!(stdout.contains("The plan has reached its limit of 1 step. Still planned: 1 step."), "{stdout}");
     assert!(stdout.contains("diff: the step has changed nothing"), "{stdout}");
 }

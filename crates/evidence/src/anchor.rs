@@ -53,6 +53,9 @@ pub struct AnchorFacts {
     /// A second anchor by another session. Candidates never see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hidden: Option<Box<AnchorFacts>>,
+    /// Reason why there is no second anchor, although the contract asks for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden_problem: Option<String>,
     /// Files that differ from the base.
     pub files: Vec<ChangedFile>,
     /// Runs on the base with these files.
@@ -150,6 +153,7 @@ impl AnchorFacts {
             regression: Vec::new(),
             notes: Vec::new(),
             hidden: None,
+            hidden_problem: None,
             files: Vec::new(),
             runs: Vec::new(),
             failing_before: BTreeSet::new(),

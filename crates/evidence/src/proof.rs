@@ -142,6 +142,9 @@ pub struct PassedCheck {
     pub flaky: Vec<String>,
     /// Tests that failed before and still fail.
     pub failing_before: Vec<String>,
+    /// Tests that passed before and were removed. A user decides about the change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<String>,
 }
 
 /// Proof that an attempt reached the goal. Only [`judge`] creates a proof: there is no other constructor, and a proof
@@ -312,7 +315,7 @@ pub fn judge(
     let mut passed = Vec::new();
     for check in checks {
         let now = facts.checks.get(&check.name).map(Vec::as_slice).unwrap_or_default();
-        match judge_check(check, baseline, now) {
+        match judge_check(check, baseline, now, may_remove_tests(rules, facts)) {
             Ok(check) => passed.push(check),
             Err(problems) => {
                 let step = || ProofStep::Check(check.name.clone());
@@ -353,7 +356,7 @@ pub fn judge_unrestored(
     facts: &CandidateFacts,
 ) -> Option<Proof> {
     let unrestored = facts.unrestored.as_deref()?;
-    let forced = facts.judging.as_ref().map(|judging| judging.restorable.clone()).unwrap_or_default();
+    let forced = facts.judging.as_ref().map(JudgingFacts::restored).unwrap_or_default();
     let proof = judge(checks, rules, anchor, baseline, unrestored).ok()?;
     Some(Proof { forced, ..proof })
 }
@@ -453,15 +456,30 @@ fn judge_check(
     check: &TaskCheck,
     baseline: &Baseline,
     now: &[CommandRun],
+    may_remove_tests: bool,
 ) -> Result<PassedCheck, Vec<String>> {
     let before = baseline.checks.get(&check.name).map(Vec::as_slice).unwrap_or_default();
-    checks::judge(check, baseline.recognized.contains_key(&check.name), before, now)
+    let rules =
+        checks::CheckRules { is_recognized: baseline.recognized.contains_key(&check.name), may_remove_tests };
+    checks::judge(check, rules, before, now)
 }
 
-/// Returns whether a check of a candidate fails in this run, compared with its runs on the base.
+/// Returns whether tests of a check may be missing because a user decides about changes of tests.
 #[must_use]
-pub fn is_failing(check: &TaskCheck, baseline: &Baseline, now: &[CommandRun]) -> bool {
-    judge_check(check, baseline, now).is_err()
+pub fn may_remove_tests(rules: &PathRules, facts: &CandidateFacts) -> bool {
+    let mut undecided = facts.judging.iter().flat_map(|judging| &judging.undecided);
+    undecided.any(|path| !rules.is_manifest(path))
+}
+
+/// Returns whether a check of a candidate fails in these runs, compared with its runs on the base.
+#[must_use]
+pub fn is_failing(
+    check: &TaskCheck,
+    baseline: &Baseline,
+    now: &[CommandRun],
+    may_remove_tests: bool,
+) -> bool {
+    judge_check(check, baseline, now, may_remove_tests).is_err()
 }
 
 /// Returns whether an anchor passes in these runs.

@@ -69,14 +69,15 @@ impl SessionStorage {
     }
 
     /// Checks that the tools reach the files that the session has worked on, and records their location. Its
-    /// checkpoints leave out the `excluded` paths, which are relative to the working directory.
+    /// checkpoints leave out the `excluded` paths, which are relative to the working directory. Reports other files to
+    /// `notices`.
     ///
     /// Fails if the tools do not reach them while work is in progress: its calls could not be judged with other files.
     pub(crate) async fn bind_workspace(
         mut self,
         env: &dyn ExecutionEnvironment,
         excluded: BTreeSet<PathBuf>,
-        notices: &Notices,
+        notices: Option<&Notices>,
     ) -> Result<Self, Failure> {
         if let SessionOrigin::Resumed(record) = &self.origin
             && match_workspace(self.journal.summary(), env).await == WorkspaceMatch::Other
@@ -91,7 +92,9 @@ impl SessionStorage {
                     "continue it where it was started, or use `pintle run --fork {id}` here"
                 )));
             }
-            notices.report(format!("session {id} worked in another directory or on another machine before: its files may be missing here"));
+            if let Some(notices) = notices {
+                notices.report(format!("session {id} worked in another directory or on another machine before: its files may be missing here"));
+            }
         }
         self.journal.set_workspace(env).await;
         self.checkpoints = self.checkpoints.with_limits(CheckpointLimits::default().with_excluded(excluded));

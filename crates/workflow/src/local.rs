@@ -425,10 +425,8 @@ impl RunningSteps {
         candidate: Option<usize>,
         message: &SteeringMessage,
     ) {
-        for step in self.tokens.keys() {
-            if candidate.is_none_or(|wanted| step.candidate == Some(wanted)) {
-                performer.steer(step, message.clone()).await;
-            }
+        for step in self.tokens.keys().filter(|step| is_recipient(step, candidate)) {
+            performer.steer(step, message.clone()).await;
         }
     }
 
@@ -437,6 +435,12 @@ impl RunningSteps {
         self.tokens.values().for_each(CancellationToken::cancel);
         while self.tasks.join_next().await.is_some() {}
     }
+}
+
+/// Returns whether a message to a candidate, or to all, is for the session of a step. The sessions of a plan make one change, so
+/// they receive all messages.
+fn is_recipient(step: &StepId, candidate: Option<usize>) -> bool {
+    step.round > 0 || candidate.is_none_or(|wanted| step.candidate == Some(wanted))
 }
 
 /// Signal as it is posted.

@@ -45,7 +45,7 @@ pub use self::draft::DraftError;
 use self::pending_messages::PendingMessages;
 use crate::contract::{CandidatePlan, Contract, ModelPlans};
 use crate::local::Performer;
-use crate::repository::{RepositoryError, TaskRepository, UserRepository, read_blob, remove_directory};
+use crate::repository::{RepositoryError, TaskRepository, read_blob, remove_directory, remove_task_files};
 use crate::session_runner::{
     SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult, Workspace, WorkspaceFactory,
 };
@@ -101,6 +101,11 @@ enum StepError {
 }
 
 impl StepError {
+    /// Returns whether a step cannot continue with other work after this error.
+    fn prevents_other_work(&self) -> bool {
+        matches!(self, Self::Stopped | Self::Lost | Self::Store(_)) || self.to_string().contains(FULL_DISK)
+    }
+
     /// Returns the result of a step that ended with this error. A candidate may cause errors of git and
     /// of commands, which read its files.
     fn into_output(self) -> StepOutput {
@@ -121,6 +126,7 @@ struct RunningStep<'a> {
     fence: &'a Fence,
     cancel: &'a CancellationToken,
     repository: TaskRepository,
+    started: Instant,
     spent: WorkCost,
 }
 
@@ -185,14 +191,10 @@ impl RepositoryPerformer {
 
     /// Removes the files of the task, and the git reference to the commit with the user's local changes.
     async fn remove_files(&self, contract: &Contract) -> Result<(), RepositoryError> {
-        self.clean().await?;
-        match &contract.base {
-            Some(base) => {
-                let root = Path::new(&base.repository);
-                UserRepository::remove_snapshot(&self.machine, root, &self.task).await
-            }
-            None => Ok(()),
-        }
+        let ended = self.workspace_factory.end(&self.directory).await;
+        let repository = contract.base.as_ref().map(|base| Path::new(&base.repository));
+        remove_task_files(&self.machine, &self.directory, &self.task, repository).await?;
+        ended.map_err(|WorkError(reason)| RepositoryError::Unfit(reason))
     }
 
     async fn open_repository(&self, contract: &Contract) -> Result<TaskRepository, StepError> {
@@ -264,8 +266,16 @@ impl Performer for RepositoryPerformer {
             Err(error) => (Err(error), WorkCost::default()),
             Ok(repository) => {
                 let spent = WorkCost::default();
-                let mut performance =
-                    RunningStep { performer: self, task, step: &step.id, fence, cancel, repository, spent };
+                let mut performance = RunningStep {
+                    performer: self,
+                    task,
+                    step: &step.id,
+                    fence,
+                    cancel,
+                    repository,
+                    started,
+                    spent,
+                };
                 (performance.carry_out(&step.order).await, performance.spent)
             }
         };

@@ -284,10 +284,10 @@ impl<'a> TaskReport<'a> {
             }
             Some(TaskOutcome::Blocked(BlockReason::Rounds { rounds, backlog })) => {
                 let left = match backlog.len() {
-                    0 => "the change lacks evidence".to_owned(),
-                    left => format!("has {} left", Count(left as u64, "step")),
+                    0 => ", and the change lacks evidence.".to_owned(),
+                    left => format!(". Still planned: {}.", Count(left as u64, "step")),
                 };
-                format!("The plan has used its {}, and {left}.", Count(u64::from(*rounds), "step"))
+                format!("The plan has reached its limit of {}{left}", Count(u64::from(*rounds), "step"))
             }
             Some(TaskOutcome::Limit { limit, best }) => {
                 let budget = match limit {
@@ -478,6 +478,9 @@ fn evidence_lines(contract: &Contract, proof: &Proof) -> Vec<ReportItem> {
         }
         if !check.failing_before.is_empty() {
             line = line.text("; ").names(&check.failing_before).text(" failed before and fails still");
+        }
+        if !check.removed.is_empty() {
+            line = line.text("; ").names(&check.removed).text(" passed before and was removed");
         }
         if !check.flaky.is_empty() {
             line = line.text("; ").names(&check.flaky).text(" was flaky before and proves nothing");

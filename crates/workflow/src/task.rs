@@ -32,8 +32,8 @@ pub use self::candidate::{CandidateAttempt, ExternalFailure, TaskCandidate};
 pub use self::costs::StepCost;
 pub use self::outcome::{AcceptedCandidate, BlockReason, LimitKind, TaskOutcome};
 pub use self::plan::{
-    Confidence, PlanFacts, PlanRound, PlannedStep, RoundEnd, StepCandidate, StepReport, StepSize,
-    StepSnapshot, TaskPlan,
+    Confidence, MAX_STEP_GOAL, PlanFacts, PlanRound, PlannedStep, RoundEnd, StepCandidate, StepReport,
+    StepSize, StepSnapshot, TaskPlan,
 };
 pub use self::step::{
     ComparedCandidate, GateAnswer, ReviewFacts, StepId, StepKind, StepOrder, StepOutput, StepResult,
@@ -78,6 +78,7 @@ pub struct Task {
     anchor: Option<Anchor>,
     /// Second anchor, which ranks candidates and which they never see.
     hidden_anchor: Option<Anchor>,
+    hidden_problem: Option<String>,
     /// Problems of each refused proposal.
     proposals: Vec<Vec<String>>,
     /// Decisions of users about the anchor and the result.
@@ -112,6 +113,7 @@ impl Task {
             baseline: None,
             anchor: None,
             hidden_anchor: None,
+            hidden_problem: None,
             proposals: Vec::new(),
             decisions: BTreeMap::new(),
             candidates,
@@ -415,6 +417,7 @@ impl Task {
             {
                 Ok(anchor) => {
                     let hidden = facts.hidden.as_ref();
+                    self.hidden_problem.clone_from(&facts.hidden_problem);
                     self.hidden_anchor = hidden.and_then(|hidden| hidden.judge(true, &self.rules).ok());
                     self.anchor = Some(anchor);
                 }
@@ -478,6 +481,8 @@ impl Task {
             TaskSignal::Cancel { reason } => self.outcome = Some(TaskOutcome::Aborted { reason }),
             // The host sends it to a running session. Here it is kept for the next session.
             TaskSignal::Steer { candidate, text } => {
+                // The steps of a plan are the change of the first candidate.
+                let candidate = candidate.filter(|_| self.plan.rounds.is_empty());
                 for (_, state) in self
                     .candidates
                     .iter_mut()

@@ -17,6 +17,7 @@ fn facts(runs: Vec<CommandRun>) -> AnchorFacts {
         regression: Vec::new(),
         notes: Vec::new(),
         hidden: None,
+        hidden_problem: None,
         files: vec![added("tests/test_new.py", 8)],
         runs,
         failing_before: BTreeSet::from(["old".to_owned()]),

@@ -21,6 +21,16 @@ pub struct ChangedText {
     pub before: Option<String>,
     /// Text after the change, if the file exists.
     pub after: Option<String>,
+    /// Whether the file is a module of Rust that only test builds have.
+    pub is_test_module: bool,
+}
+
+impl ChangedText {
+    /// Returns the text after the change with the inline tests from before it, if they can be restored.
+    #[must_use]
+    pub fn restore_tests(&self) -> Option<String> {
+        inline_tests::restore_tests(self)
+    }
 }
 
 /// Inputs of an assessment: the rules of a contract, its commands and its anchor.
@@ -80,13 +90,13 @@ impl ChangeAssessment<'_> {
                 FileRole::Test | FileRole::Fixture | FileRole::Snapshot => {
                     if file.kind == ChangeKind::Added && !self.collides(path) {
                         facts.apart.push(path.clone());
-                    } else if file.kind == ChangeKind::Modified {
+                    } else if file.kind != ChangeKind::Added {
                         facts.restorable.push(path.clone());
                     }
                 }
                 FileRole::Lock if file.kind == ChangeKind::Added => facts.apart.push(path.clone()),
                 FileRole::Lock => {
-                    if file.kind == ChangeKind::Modified && self.has_manifest(files) {
+                    if file.kind == ChangeKind::Modified && self.has_manifest_of(path, files) {
                         facts.unaffected.push(path.clone());
                     }
                 }
@@ -107,7 +117,7 @@ impl ChangeAssessment<'_> {
                 }
             }
         }
-        facts.parts.extend(inline_tests::changed_tests(&inline));
+        add_inline_tests(&mut facts, &inline);
         facts
     }
 
@@ -115,8 +125,7 @@ impl ChangeAssessment<'_> {
         let found = self.scan.judges();
         let is_judge = |path: &&String| {
             let is_found = || found.contains(path.as_str());
-            !self.rules.is_unprotected(path)
-                && (self.scan.is_included(path) || self.rules.is_judge(path).unwrap_or_else(is_found))
+            !self.rules.is_unprotected(path) && self.rules.is_judge(path).unwrap_or_else(is_found)
         };
         self.scan.tracked().iter().filter(is_judge).cloned().collect()
     }
@@ -159,9 +168,9 @@ impl ChangeAssessment<'_> {
         }
     }
 
-    /// Returns whether a change has a manifest with dependencies, which a lock file follows.
-    fn has_manifest(&self, files: &[ChangedFile]) -> bool {
-        files.iter().any(|file| matches!(self.rules.role(&file.path), FileRole::Manifest(_)))
+    /// Returns whether a change has a manifest that a lock file follows.
+    fn has_manifest_of(&self, lock: &str, files: &[ChangedFile]) -> bool {
+        files.iter().any(|file| self.rules.role(&file.path).is_manifest_of(lock))
     }
 
     fn is_new_directory(&self, directory: &str) -> bool {
@@ -182,6 +191,19 @@ impl ChangeAssessment<'_> {
             is_beside || is_same_name
         })
     }
+}
+
+/// Adds the changed inline tests, and the sources in which they can be restored.
+fn add_inline_tests(facts: &mut JudgingFacts, sources: &[ChangedText]) {
+    let changed = inline_tests::changed_tests(sources);
+    let is_restorable = |part: &&JudgingPart| {
+        let text = sources.iter().find(|text| text.path == part.path);
+        !facts.has_part(&part.path) && text.is_some_and(|text| text.restore_tests().is_some())
+    };
+    let restorable: Vec<String> =
+        changed.iter().filter(is_restorable).map(|part| part.path.clone()).collect();
+    facts.inline = restorable;
+    facts.parts.extend(changed);
 }
 
 fn split_path(path: &str) -> (&str, &str) {

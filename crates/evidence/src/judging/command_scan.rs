@@ -52,6 +52,21 @@ const COMPILERS: [&str; 18] = [
     "ghc", "ocamlc", "swiftc", "fpc", "gfortran",
 ];
 
+/// Words in the names of tests.
+const TEST_WORDS: [&str; 11] = [
+    "test",
+    "tests",
+    "check",
+    "checks",
+    "spec",
+    "specs",
+    "verify",
+    "unittest",
+    "unittests",
+    "selftest",
+    "selftests",
+];
+
 /// Programs that run another program.
 const WRAPPERS: [&str; 14] = [
     "env", "exec", "time", "timeout", "nice", "command", "sudo", "xargs", "npx", "bunx", "pipx", "uvx",
@@ -172,9 +187,10 @@ impl CommandScan {
         self.named.union(&self.included).cloned().collect()
     }
 
-    /// Returns whether a script or a recipe runs or sources this file.
-    pub(crate) fn is_included(&self, path: &str) -> bool {
-        self.included.contains(path)
+    /// Returns whether a script or a recipe runs or sources a file.
+    #[must_use]
+    pub fn has_included(&self) -> bool {
+        !self.included.is_empty()
     }
 
     /// Removes all included files.
@@ -285,7 +301,7 @@ impl CommandScan {
             let value = argument.split_once('=').map_or(argument.as_str(), |(_, value)| value);
             let Some(path) = join(directory, value) else { continue };
             if self.tracked.contains(&path) {
-                if !COMPILERS.contains(&name.as_str()) || is_named_as_test(&path) {
+                if !is_compiler(&name, arguments) || is_named_as_test(&path) {
                     self.add_named(path, directory);
                 }
             } else if !path.is_empty() && self.has_directory(&path) {
@@ -426,13 +442,43 @@ fn is_below(file: &str, directory: &str) -> bool {
     file.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Returns whether a source has the name of a test.
+/// Returns whether a program compiles its arguments and does not run them.
+fn is_compiler(program: &str, arguments: &[String]) -> bool {
+    let runs = match program {
+        "go" => arguments.first().is_some_and(|argument| argument == "run"),
+        "kotlinc" => arguments.iter().any(|argument| argument == "-script"),
+        _ => false,
+    };
+    COMPILERS.contains(&program) && !runs
+}
+
+/// Returns whether a source has the name of a test: its first or its last word is one of a test. `latest` and `checksum` are
+/// other words.
 fn is_named_as_test(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
-    let stem = name.split('.').next().unwrap_or_default();
-    ["test", "tests", "check", "spec", "verify"]
-        .iter()
-        .any(|word| stem.starts_with(word) || stem.ends_with(word))
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let words = split_words(name.split('.').next().unwrap_or_default());
+    let is_test = |word: &String| TEST_WORDS.contains(&word.as_str());
+    // C has no separator by convention: `testsums.c`.
+    words.first().is_some_and(|first| is_test(first) || first.starts_with("test"))
+        || words.last().is_some_and(is_test)
+}
+
+/// Returns the words of a name in lower case: `check_sums`, `checkSums` and `check2` start with `check`.
+fn split_words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for character in name.chars() {
+        let starts_word = !character.is_alphabetic() || character.is_uppercase() && was_lower;
+        if starts_word && words.last().is_some_and(|word| !word.is_empty()) {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| character.is_alphabetic()) {
+            word.extend(character.to_lowercase());
+        }
+        was_lower = character.is_lowercase();
+    }
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 /// Returns whether a program only parses its argument.
@@ -461,6 +507,28 @@ mod tests {
             ("b", "/a.sh", None),
         ] {
             assert_eq!(join(directory, path).as_deref(), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn sources_with_the_name_of_a_test_are_told_apart() {
+        for (path, expected) in [
+            ("test_sums.c", true),
+            ("src/sums-test.c", true),
+            ("testsums.c", true),
+            ("SumsTest.java", true),
+            ("check.c", true),
+            ("check2.c", true),
+            ("verify_all.rs", true),
+            ("selftest.c", true),
+            ("sums.test.c", false),
+            ("latest.c", false),
+            ("contest.c", false),
+            ("checksum.c", false),
+            ("specialize.c", false),
+            ("sums.c", false),
+        ] {
+            assert_eq!(is_named_as_test(path), expected, "{path}");
         }
     }
 

@@ -34,9 +34,16 @@ pub struct JudgingFacts {
     /// Changed manifests, lock files and settings in which no part that judges has changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unaffected: Vec<String>,
-    /// Changed tests, fixtures, snapshots and manifests that judge. The change is judged without these changes first.
+    /// Changed and deleted tests, fixtures and snapshots, and changed manifests that judge. The change is judged without these
+    /// changes first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restorable: Vec<String>,
+    /// Changed sources whose inline tests can be restored. The change is judged with the original tests first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inline: Vec<String>,
+    /// Changed files and sources of the two lists above whose changes count in this judgement. A user decides about them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undecided: Vec<String>,
     /// Changed parts that judge: keys of manifests, and tests beside the code that they test.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<JudgingPart>,
@@ -94,12 +101,18 @@ impl JudgingFacts {
         self.by_command.iter().any(|named| named == path)
     }
 
-    /// Returns the facts of a judgement with the changes of restorable files.
+    /// Returns the files whose original contents or tests a change is judged with first.
+    #[must_use]
+    pub fn restored(&self) -> Vec<String> {
+        self.restorable.iter().chain(&self.inline).cloned().collect()
+    }
+
+    /// Returns the facts of a judgement with the changes of restored files.
     #[must_use]
     pub fn with_allowed(mut self) -> Self {
-        let restorable = self.restorable.clone();
-        self.parts.retain(|part| !restorable.contains(&part.path));
-        self.unaffected.extend(restorable);
+        self.undecided = self.restored();
+        self.parts.retain(|part| !self.undecided.contains(&part.path));
+        self.unaffected.extend(self.restorable.iter().cloned());
         self
     }
 

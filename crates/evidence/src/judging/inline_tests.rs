@@ -30,9 +30,9 @@ struct InlineTests {
 }
 
 /// Returns the inline tests of a file, if its language has such tests.
-fn inline_tests(path: &str, text: &str) -> Option<InlineTests> {
+fn inline_tests(path: &str, text: &str, is_test_module: bool) -> Option<InlineTests> {
     match path.rsplit_once('.')?.1 {
-        "rs" => Some(rust::inline_tests(text)),
+        "rs" => Some(rust::inline_tests(text, is_test_module)),
         "py" | "pyi" => Some(InlineTests { tests: python::doctests(text), ..InlineTests::default() }),
         _ => None,
     }
@@ -48,8 +48,9 @@ pub(super) fn changed_tests(files: &[ChangedText]) -> Vec<JudgingPart> {
         if old.is_some() && old == new {
             continue;
         }
-        let old = old.and_then(|text| inline_tests(&file.path, text)).unwrap_or_default();
-        let new = new.and_then(|text| inline_tests(&file.path, text)).unwrap_or_default();
+        let tests_in = |text: &str| inline_tests(&file.path, text, file.is_test_module);
+        let old = old.and_then(tests_in).unwrap_or_default();
+        let new = new.and_then(tests_in).unwrap_or_default();
         for test in new.tests {
             *after.entry(test.tokens).or_default() += 1;
         }
@@ -74,6 +75,52 @@ pub(super) fn changed_tests(files: &[ChangedText]) -> Vec<JudgingPart> {
         add_part(&mut parts, &path, missing);
     }
     parts
+}
+
+/// Returns the text of a changed file with its tests from before the change. `None` for tests that cannot be restored: their file
+/// was deleted, or they are in a module or the documentation of the code.
+pub(super) fn restore_tests(file: &ChangedText) -> Option<String> {
+    let before = file.before.as_ref()?;
+    if file.is_test_module {
+        return Some(before.clone());
+    }
+    let after = file.after.as_ref()?;
+    let restored = match file.path.rsplit_once('.')?.1 {
+        "rs" => rust::replace_tests(after, before),
+        "py" | "pyi" => python::replace_outputs(after, before),
+        _ => return None,
+    };
+    let file = ChangedText { after: Some(restored.clone()), ..file.clone() };
+    changed_tests(&[file]).is_empty().then_some(restored)
+}
+
+/// Returns the files that may declare the module of a file of Rust, the nearest first, each with the names of the modules that lead
+/// from it to the file.
+#[must_use]
+pub fn module_parents(path: &str) -> Vec<(String, Vec<String>)> {
+    let Some(stem) = path.strip_suffix(".rs") else { return Vec::new() };
+    let stem = stem.strip_suffix("/mod").unwrap_or(stem);
+    let parts: Vec<&str> = stem.split('/').collect();
+    let mut parents = Vec::new();
+    for length in (0..parts.len()).rev() {
+        let (directory, names) = parts.split_at(length);
+        let directory = directory.join("/");
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let roots = ["mod.rs", "lib.rs", "main.rs"].map(|root| match directory.as_str() {
+            "" => root.to_owned(),
+            directory => format!("{directory}/{root}"),
+        });
+        let file = (!directory.is_empty()).then(|| format!("{directory}.rs"));
+        let files = file.into_iter().chain(roots).filter(|file| file != path);
+        parents.extend(files.map(|file| (file, names.clone())));
+    }
+    parents
+}
+
+/// Returns whether only test builds have the module that these names lead to, or `None` if the text does not declare it.
+#[must_use]
+pub fn find_module(text: &str, names: &[String]) -> Option<bool> {
+    rust::find_module(text, names)
 }
 
 /// Returns the names that occur more often than before.
@@ -131,7 +178,8 @@ mod tests {
 "#;
 
     fn text(path: &str, before: &str, after: &str) -> ChangedText {
-        ChangedText { path: path.to_owned(), before: Some(before.to_owned()), after: Some(after.to_owned()) }
+        let (path, before, after) = (path.to_owned(), Some(before.to_owned()), Some(after.to_owned()));
+        ChangedText { path, before, after, is_test_module: false }
     }
 
     fn found(files: &[ChangedText]) -> String {
@@ -227,12 +275,93 @@ mod tests {
     #[test]
     fn tests_may_move() {
         let (code, tests) = RUST.split_at(RUST.find("#[cfg(test)]").unwrap());
-        let moved = ChangedText { path: "src/b.rs".to_owned(), before: None, after: Some(tests.to_owned()) };
+        let moved = ChangedText { before: None, ..text("src/b.rs", "", tests) };
         assert_eq!(found(&[text("src/lib.rs", RUST, code), moved]), "");
         let expected = "src/lib.rs: use super::*, test largest, test one";
         assert_eq!(found(&[text("src/lib.rs", RUST, code)]), expected);
         let deleted = ChangedText { after: None, ..text("src/lib.rs", tests, "") };
         assert_eq!(found(&[deleted]), expected);
+    }
+
+    #[test]
+    fn a_module_of_test_builds_is_a_test() {
+        let before = "//! Helpers.\n\npub(crate) fn check(x: i32) { assert_eq!(x, 2); }\n";
+        let after = before.replace("assert_eq!(x, 2);", "");
+        for (is_test_module, expected) in [(true, "src/helpers.rs: pub ( crate ) fn check"), (false, "")] {
+            let file = ChangedText { is_test_module, ..text("src/helpers.rs", before, &after) };
+            assert_eq!(found(&[file]), expected);
+        }
+        let gated = format!("#![cfg(test)]\n{after}");
+        assert_eq!(
+            found(&[text("src/helpers.rs", &format!("#![cfg(test)]\n{before}"), &gated)]),
+            "src/helpers.rs: pub ( crate ) fn check"
+        );
+        // A module of a file may become a file.
+        let inner = format!("fn f() {{}}\n#[cfg(test)]\nmod helpers {{ {before} }}\n");
+        let outer =
+            text("src/lib.rs", &inner.replace("//! Helpers.", ""), "fn f() {}\n#[cfg(test)]\nmod helpers;\n");
+        let new = ChangedText { before: None, is_test_module: true, ..text("src/helpers.rs", "", before) };
+        assert_eq!(found(&[outer, new]), "");
+    }
+
+    #[test]
+    fn modules_are_found_in_their_parents() {
+        let names = |path: &str| {
+            let parents = module_parents(path).into_iter();
+            parents.map(|(file, names)| format!("{file} {}", names.join("::"))).collect::<Vec<_>>()
+        };
+        let all = [
+            "src/a.rs b",
+            "src/a/mod.rs b",
+            "src/a/lib.rs b",
+            "src/a/main.rs b",
+            "src.rs a::b",
+            "src/mod.rs a::b",
+            "src/lib.rs a::b",
+            "src/main.rs a::b",
+        ];
+        for path in ["src/a/b.rs", "src/a/b/mod.rs"] {
+            assert_eq!(names(path)[..8], all, "{path}");
+        }
+        assert!(!names("src/lib.rs").contains(&"src/lib.rs lib".to_owned()));
+        assert!(names("src/a.py").is_empty());
+        for (text, path, expected) in [
+            ("#[cfg(test)]\nmod a;", "a", Some(true)),
+            ("/// Text.\npub(crate) mod a;", "a", Some(false)),
+            ("#[cfg(all(test, unix))]\npub mod a;", "a", Some(true)),
+            ("#![cfg(test)]\nmod a;", "a", Some(true)),
+            ("mod a { mod b; }", "a", None),
+            ("mod a { mod b; }", "a::b", Some(false)),
+            ("#[cfg(test)]\nmod a { mod b; }", "a::b", Some(true)),
+            ("fn f() {}\nmod b;", "a", None),
+        ] {
+            let names: Vec<String> = path.split("::").map(str::to_owned).collect();
+            assert_eq!(find_module(text, &names), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn tests_are_restored_in_the_changed_code() {
+        let weakened = RUST.replacen("&[1, 2]), 2); //", "&[1, 2]), 1); //", 1);
+        let changed = weakened.replacen("*a.iter().max().unwrap()", "a[0]", 1);
+        let restored = restore_tests(&text("src/lib.rs", RUST, &changed)).unwrap();
+        assert!(restored.contains("a[0]") && restored.contains("assert_eq!(max(&[1, 2]), 2);"), "{restored}");
+        assert!(!restored.contains("&[1, 2]), 1)"), "{restored}");
+        assert_eq!(restored.matches("mod tests").count(), 1, "{restored}");
+        let (code, _) = RUST.split_at(RUST.find("#[cfg(test)]").unwrap());
+        assert!(restore_tests(&text("src/lib.rs", RUST, code)).unwrap().contains("fn largest"));
+        // Doctests are in the documentation of the code.
+        let documented = RUST.replacen("&[1, 2]), 2);\n/// ```", "&[1, 2]), 1);\n/// ```", 1);
+        assert_eq!(restore_tests(&text("src/lib.rs", RUST, &documented)), None);
+        assert_eq!(restore_tests(&ChangedText { after: None, ..text("src/lib.rs", RUST, "") }), None);
+        let module = ChangedText { is_test_module: true, after: None, ..text("src/helpers.rs", RUST, "") };
+        assert_eq!(restore_tests(&module).as_deref(), Some(RUST));
+
+        let python = "def one():\n    \"\"\"One.\n\n    >>> one()\n    1\n    >>> one() + 1\n    2\n    \"\"\"\n    return 1\n";
+        let changed = python.replace("    1\n", "    2\n").replace("return 1", "return 2");
+        let restored = restore_tests(&text("a.py", python, &changed));
+        assert_eq!(restored, Some(python.replace("return 1", "return 2")));
+        assert_eq!(restore_tests(&text("a.py", python, "def one(): pass\n")), None);
     }
 
     #[test]

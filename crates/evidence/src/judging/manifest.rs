@@ -53,8 +53,8 @@ impl ManifestFormat {
             Self::Pipfile => Comparison::Keys(KeySyntax::Toml, keys::PIPFILE),
             Self::PackageJson => Comparison::Keys(KeySyntax::Json, keys::PACKAGE_JSON),
             Self::Composer => Comparison::Keys(KeySyntax::Json, keys::COMPOSER),
-            Self::Deno => Comparison::Keys(KeySyntax::Json, keys::DENO),
-            Self::TsConfig => Comparison::Keys(KeySyntax::Json, keys::TSCONFIG),
+            Self::Deno => Comparison::Keys(KeySyntax::CommentedJson, keys::DENO),
+            Self::TsConfig => Comparison::Keys(KeySyntax::CommentedJson, keys::TSCONFIG),
             Self::Lerna => Comparison::Keys(KeySyntax::Json, keys::LERNA),
             Self::Maven => Comparison::Maven,
             Self::Make => Comparison::Lines(&lines::MAKE),
@@ -77,6 +77,19 @@ impl ManifestFormat {
         }
     }
 
+    /// Returns the names of the dependencies that a manifest lists. Only formats with a data syntax and lists of requirements have
+    /// names.
+    pub(crate) fn dependency_names(self, text: &str) -> Vec<String> {
+        let names = match self.comparison() {
+            Comparison::Keys(syntax, rules) => keys::dependency_names(syntax, rules, text),
+            Comparison::Lines(_) if self == Self::Requirements => {
+                text.lines().map(requirement_name).collect()
+            }
+            Comparison::Lines(_) | Comparison::Maven => Vec::new(),
+        };
+        names.into_iter().filter(|name| !name.is_empty()).collect()
+    }
+
     /// Returns the names of the parts that judge and differ. `is_test` returns whether a path is a test.
     pub(crate) fn changed_parts(
         self,
@@ -92,5 +105,16 @@ impl ManifestFormat {
             Comparison::Lines(rules) => lines::changed_lines(rules, before, after, is_test),
             Comparison::Maven => maven::changed_elements(before, after),
         }
+    }
+}
+
+/// Returns the name at the start of a requirement, such as `a` of `a[b]>=2`. Empty for a comment or an option.
+fn requirement_name(text: &str) -> String {
+    let is_part = |character: &char| character.is_alphanumeric() || matches!(character, '-' | '_' | '.');
+    let text = text.trim();
+    if text.starts_with(|first: char| first.is_alphanumeric()) {
+        text.chars().take_while(is_part).collect()
+    } else {
+        String::new()
     }
 }

@@ -139,10 +139,11 @@ impl PathRules {
         matches!(self.role(path), FileRole::Manifest(_))
     }
 
-    /// Returns whether a file is a lock file.
+    /// Returns whether a file is a lock file that follows one of these files.
     #[must_use]
-    pub fn is_lock(&self, path: &str) -> bool {
-        self.role(path) == FileRole::Lock
+    pub fn is_lock_of(&self, path: &str, files: &[String]) -> bool {
+        let is_followed = |file: &String| self.role(file).is_manifest_of(path);
+        self.role(path) == FileRole::Lock && files.iter().any(is_followed)
     }
 
     /// Returns whether a file is a source by its name, and neither a test nor a manifest or settings.

@@ -39,6 +39,34 @@ impl FileRole {
         )
     }
 
+    /// Returns whether the file is a manifest of the package manager that writes this lock file.
+    pub(crate) fn is_manifest_of(self, lock: &str) -> bool {
+        let name = lock.rsplit('/').next().unwrap_or(lock).to_lowercase();
+        let formats: &[ManifestFormat] = match name.as_str() {
+            "cargo.lock" => &[ManifestFormat::Cargo],
+            "package-lock.json"
+            | "npm-shrinkwrap.json"
+            | "yarn.lock"
+            | "pnpm-lock.yaml"
+            | "bun.lock"
+            | "bun.lockb" => &[ManifestFormat::PackageJson],
+            "poetry.lock" | "uv.lock" | "pdm.lock" => &[ManifestFormat::PyProject],
+            "pipfile.lock" => &[ManifestFormat::Pipfile],
+            "go.sum" | "go.work.sum" => &[ManifestFormat::GoMod],
+            "gemfile.lock" => &[ManifestFormat::Gemfile],
+            "composer.lock" => &[ManifestFormat::Composer],
+            "mix.lock" => &[ManifestFormat::Mix],
+            "deno.lock" => &[ManifestFormat::Deno, ManifestFormat::PackageJson],
+            "package.resolved" => &[ManifestFormat::Swift],
+            "gradle.lockfile" => &[ManifestFormat::Gradle],
+            "flake.lock" => {
+                return matches!(self, Self::ToolSettings(programs) if programs.contains(&"nix"));
+            }
+            _ => &[],
+        };
+        matches!(self, Self::Manifest(format) if formats.contains(&format))
+    }
+
     /// Returns whether the file is a test or its data, but no settings.
     pub(crate) fn is_test(self) -> bool {
         matches!(self, Self::Test | Self::Fixture | Self::Snapshot)

@@ -150,10 +150,26 @@ fn an_included_file_that_the_anchor_uses_is_under_test() {
 
 #[test]
 fn commands_that_run_the_product_do_not_freeze_it() {
-    let files =
-        ["Makefile", "package.json", "sums.c", "check.c", "index.js", "tools/all.js", "calc.py", "a.md"];
+    let files = [
+        "Makefile",
+        "package.json",
+        "sums.c",
+        "check.c",
+        "latest.c",
+        "contest.c",
+        "x.go",
+        "x.kts",
+        "index.js",
+        "tools/all.js",
+        "calc.py",
+        "a.md",
+    ];
     for (command, expected) in [
         ("cc -o t sums.c check.c && ./t", "check.c"),
+        ("cc -o t latest.c contest.c && ./t", ""),
+        ("go build -o t x.go && ./t", ""),
+        ("go run x.go", "x.go"),
+        ("kotlinc -script x.kts", "x.kts"),
         ("make test", ""),
         ("npm test", "tools/all.js"),
         ("timeout -k 5 60 nice -n 10 npm test", "tools/all.js"),
@@ -199,7 +215,8 @@ fn commands_run_in_the_directory_of_the_task() {
 }
 
 fn text(path: &str, before: &str, after: &str) -> ChangedText {
-    ChangedText { path: path.to_owned(), before: Some(before.to_owned()), after: Some(after.to_owned()) }
+    let (path, before, after) = (path.to_owned(), Some(before.to_owned()), Some(after.to_owned()));
+    ChangedText { path, before, after, is_test_module: false }
 }
 
 fn assessed(scope: &TaskScope, files: &[ChangedFile], texts: &[ChangedText]) -> JudgingFacts {
@@ -264,6 +281,38 @@ fn manifests_are_compared_and_lock_files_follow() {
 }
 
 #[test]
+fn a_lock_file_follows_the_manifest_of_its_package_manager() {
+    for (lock, manifest, is_allowed) in [
+        ("Cargo.lock", "crates/a/Cargo.toml", true),
+        ("Cargo.lock", "tsconfig.json", false),
+        ("Cargo.lock", "Makefile", false),
+        ("Cargo.lock", "package.json", false),
+        ("package-lock.json", "package.json", true),
+        ("package-lock.json", "pyproject.toml", false),
+        ("web/pnpm-lock.yaml", "web/package.json", true),
+        ("uv.lock", "pyproject.toml", true),
+        ("Pipfile.lock", "Pipfile", true),
+        ("Pipfile.lock", "requirements.txt", false),
+        ("go.sum", "go.mod", true),
+        ("Gemfile.lock", "Gemfile", true),
+        ("composer.lock", "composer.json", true),
+        ("mix.lock", "mix.exs", true),
+        ("deno.lock", "deno.json", true),
+        ("Package.resolved", "Package.swift", true),
+        ("gradle.lockfile", "app/build.gradle.kts", true),
+        ("flake.lock", "flake.nix", true),
+        ("flake.lock", "Cargo.toml", false),
+    ] {
+        let files = [modified(lock, 1, 1), modified(manifest, 1, 1)];
+        let facts = assessed(&TaskScope::default(), &files, &[]);
+        assert_eq!(facts.is_allowed(lock), is_allowed, "{lock} with {manifest}");
+        let rules = rules(&TaskScope::default());
+        assert_eq!(rules.is_lock_of(lock, &[manifest.to_owned()]), is_allowed, "{lock} with {manifest}");
+    }
+    assert!(!rules(&TaskScope::default()).is_lock_of("Cargo.toml", &["Cargo.toml".to_owned()]));
+}
+
+#[test]
 fn a_manifest_that_a_command_names_is_compared() {
     let mut scan = CommandScan::new(["requirements.txt".to_owned()]);
     scan.add_command("pip install -r requirements.txt");
@@ -288,8 +337,8 @@ fn a_named_file_in_the_scope_may_change() {
     let scope = TaskScope { unprotected: vec!["check.sh".to_owned()], ..TaskScope::default() };
     assert!(!assessed(&scope, &file, &[]).is_named("check.sh"));
     let scope = TaskScope { judges: Some(vec!["src/a.py".to_owned()]), ..TaskScope::default() };
-    let facts = assessed(&scope, &file, &[]);
-    assert!(facts.is_named("src/a.py") && facts.is_named("scripts/lint.sh") && !facts.is_named("check.sh"));
+    // The list replaces the found files, also those that a script includes.
+    assert_eq!(assessed(&scope, &file, &[]).by_command, ["src/a.py"]);
 }
 
 #[test]
@@ -301,8 +350,22 @@ fn inline_tests_judge_unless_their_file_is_unprotected() {
         facts.parts,
         [JudgingPart { path: "src/lib.rs".to_owned(), parts: vec!["test a".to_owned()] }]
     );
+    assert_eq!(facts.inline, ["src/lib.rs"]);
+    let allowed = facts.with_allowed();
+    assert_eq!((allowed.parts, allowed.undecided), (vec![], vec!["src/lib.rs".to_owned()]));
     let scope = TaskScope { unprotected: vec!["src/".to_owned()], ..TaskScope::default() };
     assert!(assessed(&scope, &file, &texts).parts.is_empty());
+}
+
+#[test]
+fn deleted_tests_are_restored_first() {
+    let kind = ChangeKind::Deleted;
+    let file = ChangedFile { path: "tests/test_a.py".to_owned(), kind, added: 0, removed: 1 };
+    let facts = assessed(&TaskScope::default(), &[file], &[]);
+    assert_eq!(facts.restored(), ["tests/test_a.py"]);
+    assert!(!facts.is_allowed("tests/test_a.py") && facts.with_allowed().is_allowed("tests/test_a.py"));
+    let facts = assessed(&TaskScope::default(), &[added("tests/test_a.js", 1)], &[]);
+    assert!(facts.restored().is_empty() && facts.apart.is_empty(), "{facts:?}");
 }
 
 #[test]

@@ -5,14 +5,26 @@ use crate::command_run::{CommandEnd, CommandRun, RunComparison, TestStability};
 use crate::names::list_names;
 use crate::task_check::{PassCondition, TaskCheck};
 
-/// Judges a check by its runs before and now. `is_recognized` is whether results of single tests were recognized on the base.
+/// How the runs of a check are compared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CheckRules {
+    /// Whether results of single tests were recognized on the base.
+    pub(super) is_recognized: bool,
+    /// Whether tests that passed before may be missing.
+    pub(super) may_remove_tests: bool,
+}
+
+/// Problem of tests that are missing.
+const MISSING: &str = "passed before and does not run any more";
+
+/// Judges a check by its runs before and now.
 ///
 /// # Errors
 ///
 /// The problems, as text.
 pub(super) fn judge(
     check: &TaskCheck,
-    is_recognized: bool,
+    rules: CheckRules,
     before: &[CommandRun],
     now: &[CommandRun],
 ) -> Result<PassedCheck, Vec<String>> {
@@ -25,9 +37,13 @@ pub(super) fn judge(
     let cut_short =
         now.ends.iter().filter(|end| end.is_cut_short() || matches!(end, CommandEnd::Exited(126 | 127)));
     problems.extend(cut_short.map(|end| format!("it {}", end.describe())));
-    let needs_tests = check.results.is_some() || is_recognized;
+    let needs_tests = check.results.is_some() || rules.is_recognized;
     if needs_tests && !now.has_tests {
         problems.push("it has no results of tests".to_owned());
+    }
+    let missing = missing_tests(&before, &now);
+    if !rules.may_remove_tests {
+        list_tests(MISSING, &missing, &mut problems);
     }
     compare(check, &before, &now, &mut problems);
     if problems.is_empty() {
@@ -49,6 +65,7 @@ pub(super) fn judge(
         passed: now.tests_with(TestStability::Passes).count(),
         flaky: of(TestStability::Flaky),
         failing_before: still_failing.map(|(test, _)| test.clone()).collect(),
+        removed: missing,
     })
 }
 
@@ -69,6 +86,7 @@ pub(crate) fn find_regressions(before: &[CommandRun], now: &[CommandRun]) -> Vec
     }
     let (before, now) = (RunComparison::compare(before), RunComparison::compare(now));
     let mut problems = Vec::new();
+    list_tests(MISSING, &missing_tests(&before, &now), &mut problems);
     compare_passed(&before, &now, &mut problems);
     if problems.is_empty() && before.is_always_successful() && !now.is_always_successful() {
         let failed = now.ends.iter().filter(|end| **end != CommandEnd::Exited(0));
@@ -83,12 +101,15 @@ fn list_tests(what: &str, tests: &[String], problems: &mut Vec<String>) {
     }
 }
 
-/// Compares tests that passed before.
+/// Returns the tests that passed before and are missing now.
+fn missing_tests(before: &RunComparison, now: &RunComparison) -> Vec<String> {
+    let missing = before.tests_with(TestStability::Passes).filter(|test| !now.tests.contains_key(*test));
+    missing.map(str::to_owned).collect()
+}
+
+/// Compares tests that passed before and that run now.
 fn compare_passed(before: &RunComparison, now: &RunComparison, problems: &mut Vec<String>) {
     let passed_before = |test: &&str| before.tests.get(*test) == Some(&TestStability::Passes);
-    let missing = before.tests_with(TestStability::Passes).filter(|test| !now.tests.contains_key(*test));
-    let missing: Vec<String> = missing.map(str::to_owned).collect();
-    list_tests("passed before and does not run any more", &missing, problems);
     for (what, stability) in [
         ("passed before and fails", TestStability::Fails),
         ("passed before and breaks", TestStability::Breaks),

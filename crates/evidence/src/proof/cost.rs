@@ -11,15 +11,33 @@ pub const MAX_CHECK_RUNS: usize = 6;
 pub const LONG_RUN: Duration = Duration::from_secs(300);
 
 /// Counter of the runs of a check for a candidate, on its change and on mutants of it: at most [`MAX_CHECK_RUNS`].
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct RunCounter {
     done: usize,
+    limit: usize,
+}
+
+impl Default for RunCounter {
+    fn default() -> Self {
+        Self { done: 0, limit: MAX_CHECK_RUNS }
+    }
 }
 
 impl RunCounter {
+    /// Creates a counter for the first one of two judgements, each with these runs of the check or half of the limit.
+    #[must_use]
+    pub fn for_first_judgement(runs: usize) -> Self {
+        Self { done: 0, limit: MAX_CHECK_RUNS - runs.min(MAX_CHECK_RUNS / 2) }
+    }
+
+    /// Permits the runs that were reserved for the second judgement.
+    pub fn release(&mut self) {
+        self.limit = MAX_CHECK_RUNS;
+    }
+
     /// Takes up to `wanted` of the runs that are left, and returns their number.
     pub fn take(&mut self, wanted: usize) -> usize {
-        let taken = wanted.min(MAX_CHECK_RUNS.saturating_sub(self.done));
+        let taken = wanted.min(self.limit.saturating_sub(self.done));
         self.done += taken;
         taken
     }
@@ -27,7 +45,7 @@ impl RunCounter {
     /// Takes runs in separate clones after the runs in one clone have differed. Returns 0 if less than two are left, which
     /// cannot tell a flaky test from one that fails.
     pub fn take_separate(&mut self) -> usize {
-        let wanted = self.done.min(MAX_CHECK_RUNS.saturating_sub(self.done));
+        let wanted = self.done.min(self.limit.saturating_sub(self.done));
         if wanted < 2 { 0 } else { self.take(wanted) }
     }
 }
@@ -55,6 +73,18 @@ mod tests {
             assert_eq!(counter.take_separate(), expected, "{done}");
             let left = MAX_CHECK_RUNS.saturating_sub(done + expected);
             assert_eq!((counter.take(9), counter.take(1)), (left, 0), "{done}");
+        }
+    }
+
+    #[test]
+    fn a_second_judgement_has_runs_left() {
+        for (runs, first, separate, second) in
+            [(1, 1, 0, 5), (2, 2, 2, 2), (3, 3, 0, 3), (4, 3, 0, 3), (6, 3, 0, 3)]
+        {
+            let mut counter = RunCounter::for_first_judgement(runs);
+            assert_eq!((counter.take(runs), counter.take_separate()), (first, separate), "{runs}");
+            counter.release();
+            assert_eq!(counter.take(MAX_CHECK_RUNS), second, "{runs}");
         }
     }
 

@@ -40,6 +40,7 @@ fn anchor_facts() -> AnchorFacts {
         regression: Vec::new(),
         notes: Vec::new(),
         hidden: None,
+        hidden_problem: None,
         command: "make anchor".to_owned(),
         results: Some(ResultsFormat::Tap),
         report: None,
@@ -231,8 +232,8 @@ fn files_that_judge_are_judged_by_their_facts() {
         in_scope: names(&["src/calc.py"]),
         apart: names(&["tests/test_b.py"]),
         unaffected: names(&["src/Cargo.lock", "src/Cargo.toml"]),
-        restorable: Vec::new(),
         parts: vec![JudgingPart { path: "package.json".to_owned(), parts: names(&["scripts.test", "jest"]) }],
+        ..JudgingFacts::default()
     };
     let without_parts = JudgingFacts { parts: vec![], ..facts.clone() };
     let said: String = [

@@ -72,6 +72,7 @@ struct SurfaceExtensions {
     hooks: Vec<Arc<dyn Hooks>>,
     tools: Vec<Arc<RegisteredTool>>,
     servers: Vec<ServerSpec>,
+    is_disposable: bool,
 }
 
 /// Policy, hooks and grant of a session.
@@ -118,7 +119,7 @@ impl SessionOpener<'_> {
                 .wrap_tool_environment(|environment| wrap(environment, &id), Confinement::from(self.spec)),
             None => connected,
         };
-        let additions = SurfaceExtensions { hooks, tools, servers };
+        let additions = SurfaceExtensions { hooks, tools, servers, is_disposable };
         let started = match check_environment.map_or(Ok(()), |check| check(&env_session)) {
             Ok(()) => box_future(|| self.start(&env_session, id, stored, additions)).await,
             Err(failure) => Err(failure),
@@ -181,7 +182,10 @@ impl SessionOpener<'_> {
         let stored = match stored {
             Some(stored) => {
                 let deny = &spec.policy.deny;
-                Some(box_future(|| bind_workspace(stored, deny, env_session, process_env)).await?)
+                // The program that opens the session creates the files of a disposable workspace.
+                let notices = (!additions.is_disposable).then(|| process_env.notices());
+                let bound = box_future(|| bind_workspace(stored, deny, env_session, process_env, notices));
+                Some(bound.await?)
             }
             None => None,
         };
@@ -452,6 +456,7 @@ async fn bind_workspace(
     denials: &[String],
     env_session: &EnvSession,
     process_env: &ProcessEnv,
+    notices: Option<&Notices>,
 ) -> Result<SessionStorage, Failure> {
     let environment = env_session.environment();
     let rules =
@@ -459,11 +464,7 @@ async fn bind_workspace(
             .await?;
     let excluded = env_session.workspace().excluded_from_checkpoints(environment.as_ref(), &rules);
     stored
-        .bind_workspace(
-            environment.as_ref(),
-            excluded.await.or_failed(ENVIRONMENT_UNUSABLE)?,
-            process_env.notices(),
-        )
+        .bind_workspace(environment.as_ref(), excluded.await.or_failed(ENVIRONMENT_UNUSABLE)?, notices)
         .await
 }
 

@@ -47,6 +47,22 @@ async fn a_task_ends_and_can_be_read() {
     assert!(store.summary(&SessionId::new("t2")).await.unwrap().is_none());
 }
 
+#[test]
+fn messages_reach_the_sessions_that_work_for_their_candidate() {
+    let step = |kind, candidate, round| StepId { kind, candidate, attempt: 1, round };
+    for (step, candidate, expected) in [
+        (step(StepKind::Work, Some(0), 0), None, true),
+        (step(StepKind::Work, Some(0), 0), Some(0), true),
+        (step(StepKind::Work, Some(0), 0), Some(1), false),
+        (step(StepKind::Anchor, None, 0), Some(1), false),
+        // The steps of a plan make one change.
+        (step(StepKind::Plan, None, 1), Some(1), true),
+        (step(StepKind::Work, Some(0), 2), Some(1), true),
+    ] {
+        assert_eq!(is_recipient(&step, candidate), expected, "{step} {candidate:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_host_can_be_closed_after_any_run() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,7 +1,5 @@
 //! Finds the anchor of a task, and runs it on the base.
 
-use std::path::Path;
-
 use pintle_evidence::anchor::AnchorFacts;
 use pintle_evidence::command_run::{RunComparison, TestStability};
 use pintle_evidence::control_plan::control_template;
@@ -13,6 +11,7 @@ use super::handed_context::ContextScope;
 use super::{RunningStep, StepError, take_answer};
 use crate::contract::{AnchorPlan, SessionRole};
 use crate::prompts;
+use crate::session_runner::Workspace;
 use crate::task::{StepOutput, WorkLimits};
 
 impl RunningStep<'_> {
@@ -40,7 +39,7 @@ impl RunningStep<'_> {
         }
         let is_accepted = facts.judge(self.contract().anchor.is_test(), self.task.rules()).is_ok();
         if is_accepted && self.contract().has_hidden_anchor() {
-            facts.hidden = self.find_hidden_anchor(&base, limits).await?.map(Box::new);
+            self.add_hidden_anchor(&base, limits, &mut facts).await?;
         }
         Ok(StepOutput::Anchor(Box::new(facts)))
     }
@@ -97,16 +96,16 @@ impl RunningStep<'_> {
     /// Returns the context for the author of a test. The author of a hidden test knows the repository and the goal alone.
     async fn hand_to_author(
         &self,
-        directory: &Path,
+        workspace: &Workspace,
         base: &str,
         session: AnchorSession,
     ) -> Result<String, StepError> {
-        self.performer.clear_outputs(directory).await?;
+        self.performer.clear_outputs(workspace).await?;
         let scope = match session {
             AnchorSession::Anchor => ContextScope::Notes,
             AnchorSession::Hidden => ContextScope::Repository,
         };
-        let context = self.hand_context(directory, base, scope).await?;
+        let context = self.hand_context(workspace, base, scope).await?;
         // A session that has proposed a test knows it already.
         Ok(if self.step.attempt > 1 && session == AnchorSession::Anchor { String::new() } else { context })
     }
@@ -121,7 +120,7 @@ impl RunningStep<'_> {
     ) -> Result<AnchorFacts, StepError> {
         let workspace = self.create_workspace(session.name()).await?;
         self.ensure_clone(&workspace, base, None).await?;
-        let context = self.hand_to_author(&workspace.working_directory(), base, session).await?;
+        let context = self.hand_to_author(&workspace, base, session).await?;
         let plan = self.contract().session_plan(SessionRole::Anchor);
         let mut assignment = self.create_assignment(&workspace, message + &context, &plan, limits);
         assignment.session = format!("{}-{}", self.performer.task, session.name());

@@ -1,5 +1,7 @@
 //! Sessions around an anchor: its reviewer, and the author of a second test.
 
+use std::time::Duration;
+
 use pintle_evidence::anchor::{Anchor, AnchorFacts, AnchorReview};
 use pintle_evidence::command_run::CommandRun;
 use pintle_evidence::review_patch::{PatchLimits, shorten_patch};
@@ -13,7 +15,7 @@ use crate::contract::SessionRole;
 use crate::last_lines::read_last_lines;
 use crate::prompts;
 use crate::repository::RepositoryError;
-use crate::task::WorkLimits;
+use crate::task::{WorkCost, WorkLimits};
 
 impl RunningStep<'_> {
     /// Runs a session that reviews an anchor. It sees the goal and the anchor, and no solution.
@@ -37,10 +39,8 @@ impl RunningStep<'_> {
         let text = String::from_utf8_lossy(&patch);
         let shown = shorten_patch(&text, self.task.rules(), PatchLimits::CHANGE);
         let mut message = prompts::anchor_review(self.contract(), &facts.command, &shown, &output);
-        self.performer.clear_outputs(&workspace.working_directory()).await?;
-        message.push_str(
-            &self.hand_context(&workspace.working_directory(), &commit, ContextScope::Repository).await?,
-        );
+        self.performer.clear_outputs(&workspace).await?;
+        message.push_str(&self.hand_context(&workspace, &commit, ContextScope::Repository).await?);
         let plan = self.contract().session_plan(SessionRole::Review);
         let limits = self.limits_left(limits);
         let mut assignment = self.create_assignment(&workspace, message, &plan, limits);
@@ -55,36 +55,39 @@ impl RunningStep<'_> {
         Ok(AnchorReview { session, findings: review.findings })
     }
 
-    /// Runs a session that writes a second test from the goal alone. Returns `None` if its test is unsuitable: it ranks
-    /// candidates only, so a task continues without it.
-    pub(super) async fn find_hidden_anchor(
+    /// Runs a session that writes a second test from the goal alone. The test ranks candidates only, so a task continues without it,
+    /// and its report has the reason. Errors of the store and a full disk end the step.
+    pub(super) async fn add_hidden_anchor(
         &mut self,
         base: &str,
         limits: WorkLimits,
-    ) -> Result<Option<AnchorFacts>, StepError> {
-        let message = prompts::hidden_anchor(self.contract());
-        let limits = self.limits_left(limits);
-        let mut facts = match self.propose_anchor(base, AnchorSession::Hidden, message, limits).await {
-            Ok(facts) => facts,
-            Err(error @ (StepError::Stopped | StepError::Lost | StepError::Store(_))) => return Err(error),
-            Err(_) => return Ok(None),
-        };
-        match self.run_anchor_on_base(base, &mut facts).await {
-            Ok(_) => {}
-            Err(error @ (StepError::Stopped | StepError::Lost | StepError::Store(_))) => return Err(error),
-            Err(_) => return Ok(None),
+        facts: &mut AnchorFacts,
+    ) -> Result<(), StepError> {
+        match self.find_hidden_anchor(base, limits).await {
+            Ok(hidden) => match hidden.judge(true, self.task.rules()) {
+                Ok(_) => facts.hidden = Some(Box::new(hidden)),
+                Err(problems) => {
+                    let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                    facts.hidden_problem = Some(problems.join("; "));
+                }
+            },
+            Err(error) if error.prevents_other_work() => return Err(error),
+            Err(error) => facts.hidden_problem = Some(error.to_string()),
         }
-        let is_sound = facts.judge(true, self.task.rules()).is_ok();
-        Ok(is_sound.then_some(facts))
+        Ok(())
     }
 
-    /// Returns the limits without the costs of the earlier sessions of this step.
+    async fn find_hidden_anchor(&mut self, base: &str, limits: WorkLimits) -> Result<AnchorFacts, StepError> {
+        let message = prompts::hidden_anchor(self.contract());
+        let limits = self.limits_left(limits);
+        let mut facts = self.propose_anchor(base, AnchorSession::Hidden, message, limits).await?;
+        self.run_anchor_on_base(base, &mut facts).await?;
+        Ok(facts)
+    }
+
+    /// Returns the limits without the costs of the earlier sessions of this step, and without its time so far.
     fn limits_left(&self, limits: WorkLimits) -> WorkLimits {
-        WorkLimits {
-            usd: limits.usd.map(|usd| (usd - self.spent.usd).max(0.0)),
-            tokens: limits.tokens.map(|tokens| tokens.saturating_sub(self.spent.tokens)),
-            seconds: limits.seconds,
-        }
+        subtract_cost(limits, &self.spent, self.started.elapsed())
     }
 
     /// Runs the hidden anchor on the commit of a candidate. Returns no run if it cannot be added to the candidate's files.
@@ -107,5 +110,45 @@ impl RunningStep<'_> {
         let limits = PatchLimits::CHANGE.share(4);
         let shown = shorten_patch(&String::from_utf8_lossy(&patch), self.task.rules(), limits);
         Ok(prompts::hidden_test(&shown))
+    }
+}
+
+fn subtract_cost(limits: WorkLimits, spent: &WorkCost, elapsed: Duration) -> WorkLimits {
+    WorkLimits {
+        usd: limits.usd.map(|usd| (usd - spent.usd).max(0.0)),
+        tokens: limits.tokens.map(|tokens| tokens.saturating_sub(spent.tokens)),
+        seconds: limits.seconds.map(|seconds| seconds.saturating_sub(elapsed.as_secs())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::FULL_DISK;
+    use super::*;
+
+    #[test]
+    fn later_sessions_of_a_step_have_the_limits_that_are_left() {
+        let limits = |usd, tokens, seconds| WorkLimits { usd, tokens, seconds };
+        let spent = WorkCost { usd: 0.5, tokens: 10, ..WorkCost::default() };
+        for (before, elapsed, left) in [
+            (limits(Some(2.0), Some(30), Some(60)), 20, limits(Some(1.5), Some(20), Some(40))),
+            (limits(Some(0.25), Some(5), Some(60)), 61, limits(Some(0.0), Some(0), Some(0))),
+            (limits(None, None, None), 20, limits(None, None, None)),
+        ] {
+            assert_eq!(subtract_cost(before, &spent, Duration::from_secs(elapsed)), left);
+        }
+    }
+
+    #[test]
+    fn a_full_disk_prevents_other_work() {
+        for (error, expected) in [
+            (StepError::Other("the session named no command".to_owned()), false),
+            (StepError::AtLimit("s".to_owned()), false),
+            (StepError::Other(format!("cannot write: {FULL_DISK}")), true),
+            (StepError::Stopped, true),
+            (StepError::Lost, true),
+        ] {
+            assert_eq!(error.prevents_other_work(), expected, "{error}");
+        }
     }
 }

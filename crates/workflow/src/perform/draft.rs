@@ -61,7 +61,7 @@ impl RepositoryPerformer {
         let workspace = self.create_workspace("draft").await?.in_directory(&directory);
         repository.clone_to(&workspace.root, repository.base()).await?;
         let mut drafted = DraftingSession::new(format!("{}-draft", self.task));
-        let context = self.hand_index(&repository, &workspace.working_directory(), repository.base()).await?;
+        let context = self.hand_index(&repository, &workspace, repository.base()).await?;
         let plan = self.draft_models.draft.clone().unwrap_or_default();
         let mut problems = None::<String>;
         for number in 1..=ATTEMPTS {

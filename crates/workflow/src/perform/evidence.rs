@@ -72,27 +72,24 @@ impl RunningStep<'_> {
         let mut facts = CandidateFacts::from_diff(diff);
         facts.secrets = secrets::find_in_patch(&patch, &self.performer.secrets);
         let mut counters: BTreeMap<&str, RunCounter> = BTreeMap::new();
-        if judging.restorable.is_empty() {
+        let Some(original) = self.restore_judges(&start, &commit, &judging).await? else {
             facts.judging = Some(judging);
             self.collect_evidence(&start, &commit, &patch, &mut facts, &mut counters).await?;
             return Ok(StepOutput::Evidence(Box::new(facts)));
+        };
+        for check in &self.contract().checks {
+            counters.insert(check.name.as_str(), RunCounter::for_first_judgement(check.runs as usize));
         }
         let mut unrestored = facts.clone();
-        let original = self.restore_files(&start, &commit, &judging.restorable).await?;
         facts.judging = Some(judging.clone());
         self.collect_evidence(&start, &original, &patch, &mut facts, &mut counters).await?;
         if self.needs_changed_judges(&facts, &judging) {
+            counters.values_mut().for_each(RunCounter::release);
             unrestored.judging = Some(judging.with_allowed());
             self.collect_evidence(&start, &commit, &patch, &mut unrestored, &mut counters).await?;
             facts.unrestored = Some(Box::new(unrestored));
         }
         Ok(StepOutput::Evidence(Box::new(facts)))
-    }
-
-    /// Returns a commit in which these files are those of `start`.
-    async fn restore_files(&self, start: &str, commit: &str, files: &[String]) -> Result<String, StepError> {
-        let patch = self.repository.patch_of_files(commit, start, files).await?;
-        Ok(self.repository.commit_patch(commit, &patch).await?)
     }
 
     /// Returns whether the goal may force the changes of files that judge: without them a check fails although the anchor
@@ -106,7 +103,7 @@ impl RunningStep<'_> {
         let is_unbuilt = runs().next().is_some() && runs().all(|run| !run.is_success() && !has_tests(run));
         let fails = self.contract().checks.iter().any(|check| {
             let now = facts.checks.get(&check.name).map(Vec::as_slice).unwrap_or_default();
-            is_failing(check, baseline, now)
+            is_failing(check, baseline, now, false)
         });
         let has_anchor = self.task.anchor().is_none_or(|anchor| is_passing(anchor, &facts.anchor));
         let has_manifest = judging.restorable.iter().any(|path| self.task.rules().is_manifest(path));
@@ -188,7 +185,7 @@ impl RunningStep<'_> {
         let Some(anchor) = self.task.anchor().filter(|_| self.has_proof(facts)) else { return Ok(()) };
         facts.revert = self.run_revert_control(start, commit, anchor, facts).await?;
         if self.has_proof(facts) {
-            facts.mutants = self.run_mutants(commit, patch, anchor, &facts.diff, counters).await?;
+            facts.mutants = self.run_mutants(commit, patch, anchor, facts, counters).await?;
             facts.hidden = self.run_hidden_anchor(commit).await?;
         }
         Ok(())
@@ -278,11 +275,8 @@ impl RunningStep<'_> {
                 || judging.is_some_and(|judging| judging.is_named(path))
         };
         // A command may complete a lock file after a manifest has changed.
-        let is_allowed = |path: &str| {
-            rules.is_lock(path)
-                && judging
-                    .is_some_and(|judging| judging.unaffected.iter().any(|path| rules.is_manifest(path)))
-        };
+        let is_allowed =
+            |path: &str| judging.is_some_and(|judging| rules.is_lock_of(path, &judging.unaffected));
         // New files next to tests, such as snapshots, do not change the tests.
         let is_judging = |file: &ChangedFile| {
             file.kind != ChangeKind::Added

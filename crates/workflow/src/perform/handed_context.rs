@@ -1,8 +1,9 @@
 //! Context of earlier sessions and of the driver for the next session: an excerpt in its message, and the whole text as files
 //! in its clone. No session has to search for it again.
 
-use std::path::Path;
+use std::sync::Arc;
 
+use pintle_env::{ConfinedEnvironment, ExecutionEnvironment as _};
 use pintle_evidence::anchor::Anchor;
 use pintle_evidence::repository_index::RepositoryIndex;
 use pintle_evidence::review_patch::{PatchLimits, shorten_patch};
@@ -11,6 +12,7 @@ use super::{RepositoryPerformer, RunningStep, StepError};
 use crate::git::GitError;
 use crate::prompts;
 use crate::repository::{RepositoryError, TaskRepository, remove_directory};
+use crate::session_runner::Workspace;
 
 /// Directory with files for the session of a clone: the output of failed commands, and the context of earlier sessions. It is
 /// not part of the change.
@@ -76,22 +78,34 @@ impl RepositoryPerformer {
     }
 
     /// Removes the files for the session of a clone.
-    pub(super) async fn clear_outputs(&self, working_directory: &Path) -> Result<(), StepError> {
-        let (directory, machine) = (working_directory.join(OUTPUTS), self.machine.as_ref());
+    pub(super) async fn clear_outputs(&self, workspace: &Workspace) -> Result<(), StepError> {
+        let (directory, machine) = (workspace.working_directory().join(OUTPUTS), self.machine.as_ref());
         // The session may have replaced the directory with a link, which this removes without following it. It fails for a
         // directory with files.
         let _ = machine.remove(&directory).await;
         Ok(remove_directory(machine, &directory).await?)
     }
 
+    /// Writes a file of a clone, which is relative to its working directory. A process of an earlier session may put a link in its
+    /// place at any time. The file is written in the clone or not at all.
+    pub(super) async fn write_in_clone(
+        &self,
+        workspace: &Workspace,
+        name: &str,
+        bytes: &[u8],
+    ) -> Result<(), StepError> {
+        let clone = ConfinedEnvironment::new(Arc::clone(&self.machine), [workspace.root.as_path()]);
+        Ok(clone.write(&workspace.working_directory().join(name), bytes).await?)
+    }
+
     /// Writes a text to a file for the session of a clone, and returns its excerpt with a reference to the file.
-    async fn hand_file(&self, directory: &Path, file: &HandedFile<'_>) -> Result<String, StepError> {
+    async fn hand_file(&self, workspace: &Workspace, file: &HandedFile<'_>) -> Result<String, StepError> {
         let HandedFile { name, text, excerpt } = file;
         if text.is_empty() {
             return Ok(String::new());
         }
         let path = format!("{OUTPUTS}/{name}");
-        self.machine.write(&directory.join(&path), text.as_bytes()).await?;
+        self.write_in_clone(workspace, &path, text.as_bytes()).await?;
         Ok(prompts::handed_file(&path, excerpt))
     }
 
@@ -99,7 +113,7 @@ impl RepositoryPerformer {
     pub(super) async fn hand_index(
         &self,
         repository: &TaskRepository,
-        directory: &Path,
+        workspace: &Workspace,
         commit: &str,
     ) -> Result<String, StepError> {
         let index = self.find_index(repository, commit).await?;
@@ -107,7 +121,7 @@ impl RepositoryPerformer {
             return Ok(String::new());
         }
         let (text, excerpt) = (index.render(INDEX_FILE), index.render(INDEX_EXCERPT));
-        self.hand_file(directory, &HandedFile { name: INDEX, text: &text, excerpt: &excerpt }).await
+        self.hand_file(workspace, &HandedFile { name: INDEX, text: &text, excerpt: &excerpt }).await
     }
 }
 
@@ -124,18 +138,18 @@ impl RunningStep<'_> {
     /// The earlier files of the clone have to be [removed](RepositoryPerformer::clear_outputs) first.
     pub(super) async fn hand_context(
         &self,
-        directory: &Path,
+        workspace: &Workspace,
         commit: &str,
         scope: ContextScope,
     ) -> Result<String, StepError> {
-        let mut text = self.performer.hand_index(&self.repository, directory, commit).await?;
+        let mut text = self.performer.hand_index(&self.repository, workspace, commit).await?;
         if scope == ContextScope::Repository {
             return Ok(text);
         }
         let notes = self.notes();
         let excerpt = excerpt_lines(&notes, NOTES_EXCERPT);
         let file = HandedFile { name: NOTES, text: &notes, excerpt: &excerpt };
-        text.push_str(&self.performer.hand_file(directory, &file).await?);
+        text.push_str(&self.performer.hand_file(workspace, &file).await?);
         if scope == ContextScope::All {
             text.push_str(&self.describe_anchor().await?);
         }

@@ -1,5 +1,6 @@
 //! Rounds of a plan: the session that plans, the work on a step, and its evidence.
 
+use pintle_env::ExecutionEnvironmentExt as _;
 use pintle_evidence::diff::Diff;
 use pintle_evidence::proof::CandidateFacts;
 use pintle_evidence::secrets;
@@ -11,10 +12,14 @@ use super::{RunningStep, StepError, take_answer};
 use crate::contract::SessionRole;
 use crate::prompts::{self, PlanAnswer, PlanRequest};
 use crate::repository::RepositoryError;
+use crate::session_runner::Workspace;
 use crate::task::{
     OwnCheck, PlanFacts, PlanRound, PlannedStep, StepCandidate, StepFacts, StepOutput, StepReport, TaskPlan,
     WorkFacts, WorkLimits,
 };
+
+/// Directory of the clones of the planner.
+const PLANNER: &str = "plan";
 
 impl RunningStep<'_> {
     /// Runs the session that plans, in a clone with the change so far. Its changes have no effect.
@@ -24,12 +29,10 @@ impl RunningStep<'_> {
         limits: WorkLimits,
     ) -> Result<StepOutput, StepError> {
         self.ensure_active()?;
-        // The container of an earlier round would have the files of that round.
-        self.performer.remove_workspaces(&self.performer.directory.join("plan")).await?;
-        let workspace = self.create_workspace("plan").await?;
         let commit = self.commit_snapshot(&self.commit_anchor().await?).await?;
-        self.repository.clone_to(&workspace.root, &commit).await?;
-        let context = self.hand_context(&workspace.working_directory(), &commit, ContextScope::Notes).await?;
+        let workspace = self.ensure_planner_clone(&commit).await?;
+        self.performer.clear_outputs(&workspace).await?;
+        let context = self.hand_context(&workspace, &commit, ContextScope::Notes).await?;
         let request = PlanRequest {
             contract: self.contract(),
             plan: self.task_plan()?,
@@ -49,6 +52,25 @@ impl RunningStep<'_> {
         Ok(StepOutput::Plan(PlanFacts { session, next, remaining, go_back }))
     }
 
+    /// Creates the clone of the planner, unless a process that died has created it for this step: its unfinished session resumes
+    /// only there.
+    async fn ensure_planner_clone(&self, commit: &str) -> Result<Workspace, StepError> {
+        let (directory, machine) = (self.performer.directory.join(PLANNER), self.performer.machine.as_ref());
+        let name = format!("{}-{}", self.step.round, self.step.attempt);
+        let made = directory.join(&name).join("made");
+        if machine.file_exists(&made).await? {
+            let workspace = self.create_workspace(&format!("{PLANNER}/{name}")).await?;
+            self.ensure_unlinked(&workspace).await?;
+            return Ok(workspace);
+        }
+        // The container of an earlier step would have the files of that step.
+        self.performer.remove_workspaces(&directory).await?;
+        let workspace = self.create_workspace(&format!("{PLANNER}/{name}")).await?;
+        self.repository.clone_to(&workspace.root, commit).await?;
+        machine.write(&made, b"").await?;
+        Ok(workspace)
+    }
+
     /// Runs the session of a candidate of a step, in a clone with the change so far.
     pub(super) async fn work_on_step(
         &mut self,
@@ -61,9 +83,8 @@ impl RunningStep<'_> {
         let snapshot = self.commit_snapshot(&start).await?;
         let workspace = self.create_workspace(&self.step_directory()).await?;
         self.ensure_clone(&workspace, &snapshot, None).await?;
-        let directory = workspace.working_directory();
-        self.performer.clear_outputs(&directory).await?;
-        let context = self.hand_context(&directory, &snapshot, ContextScope::All).await?;
+        self.performer.clear_outputs(&workspace).await?;
+        let context = self.hand_context(&workspace, &snapshot, ContextScope::All).await?;
         let index = self.step.candidate.unwrap_or_default();
         // A step may have more candidates than the contract.
         let plan = self.contract().candidate_plan(index % self.contract().candidates.len().max(1));
@@ -111,8 +132,8 @@ impl RunningStep<'_> {
         facts.secrets = secrets::find_in_patch(&patch, &self.performer.secrets);
         facts.judging = Some(judging);
         for check in &self.contract().checks {
-            let seen = self.run_check_once(&plain, self.check_spec(check), 1, &mut facts).await?;
-            facts.checks.insert(check.name.clone(), seen);
+            let runs = self.run_check_once(&plain, self.check_spec(check), 1, &mut facts).await?;
+            facts.checks.insert(check.name.clone(), runs);
         }
         if let Some(anchor) = self.task.anchor() {
             facts.anchor = self.run_check_once(&commit, CommandSpec::from(anchor), 1, &mut facts).await?;

@@ -23,10 +23,9 @@ impl RunningStep<'_> {
         } else {
             (self.prepare_review(&workspace).await?, prompts::review_schema())
         };
-        self.performer.clear_outputs(&workspace.working_directory()).await?;
+        self.performer.clear_outputs(&workspace).await?;
         let start = self.commit_anchor().await?;
-        message
-            .push_str(&self.hand_context(&workspace.working_directory(), &start, ContextScope::Notes).await?);
+        message.push_str(&self.hand_context(&workspace, &start, ContextScope::Notes).await?);
         let plan = self.contract().session_plan(SessionRole::Review);
         let mut assignment = self.create_assignment(&workspace, message, &plan, limits);
         assignment.answer = Some(schema);
@@ -65,17 +64,15 @@ impl RunningStep<'_> {
         candidates: &[usize],
     ) -> Result<String, StepError> {
         self.ensure_clone(workspace, &self.commit_anchor().await?, None).await?;
-        let (machine, limits) =
-            (self.performer.machine.as_ref(), PatchLimits::CHANGE.share(candidates.len()));
-        let directory = workspace.working_directory().join(PATCHES);
-        machine.create_directory(&directory).await?;
+        let limits = PatchLimits::CHANGE.share(candidates.len());
         let mut changes = Vec::new();
         for candidate in candidates.iter().copied() {
             let Some(proof) = self.task.candidates().get(candidate).and_then(TaskCandidate::proof) else {
                 continue;
             };
             let patch = self.read_blob(&proof.diff().patch).await?;
-            machine.write(&directory.join(format!("candidate-{candidate}.patch")), &patch).await?;
+            let name = format!("{PATCHES}/candidate-{candidate}.patch");
+            self.performer.write_in_clone(workspace, &name, &patch).await?;
             let text = String::from_utf8_lossy(&patch);
             let patch = shorten_patch(&text, self.task.rules(), limits);
             let evidence = crate::report::evidence(self.contract(), proof);

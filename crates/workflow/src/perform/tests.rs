@@ -4,6 +4,7 @@ mod cheats;
 mod clones;
 mod controls;
 mod crashes;
+mod forced_changes;
 mod handed_context;
 mod kills;
 mod plans;

@@ -94,7 +94,8 @@ impl RunningStep<'_> {
         facts: &CandidateFacts,
     ) -> Result<Option<RevertControl>, StepError> {
         let judging = facts.judging.clone().unwrap_or_default();
-        let files = files_beside_sources(self.task.rules(), &facts.diff.files, &judging);
+        let modules = self.find_installed_modules(start).await?;
+        let files = files_beside_sources(self.task.rules(), &modules, &facts.diff.files, &judging);
         if files.is_empty() {
             return Ok(None);
         }

@@ -9,7 +9,7 @@ use super::handed_context::{ContextScope, OUTPUTS};
 use super::{RunningStep, StepError};
 use crate::prompts;
 use crate::repository::RepositoryError;
-use crate::session_runner::SessionAssignment;
+use crate::session_runner::{SessionAssignment, Workspace};
 use crate::task::{StepOutput, TaskCandidate, WorkFacts, WorkLimits};
 
 impl RunningStep<'_> {
@@ -55,10 +55,10 @@ impl RunningStep<'_> {
         let before = self.candidate().and_then(newest_diff).map(|diff| diff.patch.clone());
         self.ensure_clone(&workspace, &start, before.as_ref()).await?;
         let plan = self.contract().candidate_plan(index);
-        let feedback = self.add_outputs(&workspace.working_directory(), feedback).await?;
+        let feedback = self.add_outputs(&workspace, feedback).await?;
         let feedback = feedback.as_deref();
         let number = self.step.attempt;
-        let context = self.hand_context(&workspace.working_directory(), &start, ContextScope::All).await?;
+        let context = self.hand_context(&workspace, &start, ContextScope::All).await?;
         let message = match self.candidate().is_some_and(TaskCandidate::has_worked) {
             // Its session has the context already.
             true => prompts::more_work(number, feedback),
@@ -71,14 +71,17 @@ impl RunningStep<'_> {
 impl RunningStep<'_> {
     /// Removes the earlier files for the session. Writes the output of the commands that failed in the last attempt to files of
     /// the clone, and names them in the feedback.
-    async fn add_outputs(&self, root: &Path, feedback: Option<&str>) -> Result<Option<String>, StepError> {
-        self.performer.clear_outputs(root).await?;
+    async fn add_outputs(
+        &self,
+        workspace: &Workspace,
+        feedback: Option<&str>,
+    ) -> Result<Option<String>, StepError> {
+        self.performer.clear_outputs(workspace).await?;
         let Some(feedback) = feedback else { return Ok(None) };
-        let (directory, machine) = (root.join(OUTPUTS), self.performer.machine.as_ref());
         let mut text = feedback.to_owned();
         for (name, output) in self.failed_outputs() {
             let output = self.read_blob(output).await?;
-            machine.write(&directory.join(&name), &output).await?;
+            self.performer.write_in_clone(workspace, &format!("{OUTPUTS}/{name}"), &output).await?;
             text.push_str(&format!("- The whole output is in `{OUTPUTS}/{name}`.\n"));
         }
         Ok(Some(text))

@@ -120,7 +120,7 @@ mod tests {
     fn the_report_has_the_steps_and_what_remains() {
         let (text, json) = report(1);
         for part in [
-            "# Blocked\n\nThe plan has used its 1 step, and has 1 step left.",
+            "# Blocked\n\nThe plan has reached its limit of 1 step. Still planned: 1 step.",
             "## Plan\n",
             "| 1 | Rename \\| the &lt;function>. | failed | 2 | $0.50 |\n| planner | – | – | – | $0.25 |",
             "### Step 1\n\n* work: work failed: the disk is full\n",

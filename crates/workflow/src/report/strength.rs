@@ -6,9 +6,10 @@ use pintle_evidence::proof::{MutantRun, Proof};
 use super::ReportItem;
 use crate::task::Task;
 
-/// Returns the remarks about the repository, and about a hidden anchor that no candidate passes.
+/// Returns the remarks about the repository, and about a hidden anchor that is missing or that no candidate passes.
 pub(super) fn remarks(task: &Task) -> Vec<String> {
     let mut remarks = task.baseline().map(|baseline| baseline.remarks.clone()).unwrap_or_default();
+    remarks.extend(task.hidden_problem().map(|problem| format!("there is no hidden anchor: {problem}")));
     if task.is_hidden_doubtful() {
         remarks.push("all candidates fail the hidden anchor, so its test is doubtful".to_owned());
     }

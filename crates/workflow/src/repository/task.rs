@@ -284,15 +284,38 @@ impl TaskRepository {
         commit: &str,
         files: &[String],
     ) -> Result<String, RepositoryError> {
-        if files.is_empty() {
+        // Mode 0 removes an entry.
+        let none = "0".repeat(commit.len());
+        let entries: String = files.iter().map(|path| format!("0 {none}\t{path}\0")).collect();
+        self.commit_entries(commit, &entries).await
+    }
+
+    /// Returns a commit in which files have these texts. The same texts give the same commit.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`].
+    pub(crate) async fn commit_texts(
+        &self,
+        commit: &str,
+        texts: &[(String, String)],
+    ) -> Result<String, RepositoryError> {
+        let mut entries = String::new();
+        for (path, text) in texts {
+            let blob = self.git().bytes(&["hash-object", "-w", "--stdin"], Some(text.as_bytes())).await?;
+            entries.push_str(&format!("100644 {}\t{path}\0", String::from_utf8_lossy(&blob).trim()));
+        }
+        self.commit_entries(commit, &entries).await
+    }
+
+    /// Returns a commit with these entries of its index.
+    async fn commit_entries(&self, commit: &str, entries: &str) -> Result<String, RepositoryError> {
+        if entries.is_empty() {
             return Ok(commit.to_owned());
         }
         let scratch = self.scratch()?;
         let git = self.git().with_index(&scratch.path().join("index"));
         git.run(&["read-tree", commit]).await?;
-        // Mode 0 removes an entry.
-        let none = "0".repeat(commit.len());
-        let entries: String = files.iter().map(|path| format!("0 {none}\t{path}\0")).collect();
         git.bytes(&["update-index", "-z", "--index-info"], Some(entries.as_bytes())).await?;
         let tree = git.run(&["write-tree"]).await?;
         Ok(git.run(&["commit-tree", &tree, "-p", commit, "-m", "Change of a task"]).await?)

@@ -168,9 +168,16 @@ impl TaskCandidate {
         Some(TaskStep::new(StepKind::Work, Some(index), attempt, order))
     }
 
-    /// Returns the evidence that is missing after the newest attempt, and the later messages of users. An attempt that an
-    /// external failure ended before its evidence has no findings.
+    /// Returns the evidence that is missing after the newest attempt, and the later messages of users.
     pub(super) fn feedback(&self) -> Option<String> {
+        let mut lines = self.missing_evidence();
+        self.pending_words().iter().for_each(|words| lines.push_str(&format!("- {words}\n")));
+        (!lines.is_empty()).then_some(lines)
+    }
+
+    /// Returns the evidence that is missing after the newest attempt. An attempt that an external failure ended before its
+    /// evidence has no findings.
+    pub(super) fn missing_evidence(&self) -> String {
         let mut lines = String::new();
         let is_judged = |attempt: &&CandidateAttempt| {
             attempt.failure.as_ref().is_none_or(|failure| failure.step.kind == StepKind::Evidence)
@@ -182,8 +189,7 @@ impl TaskCandidate {
             }
             newest.sent_back.iter().for_each(|words| lines.push_str(&format!("- {words}\n")));
         }
-        self.pending_words().iter().for_each(|words| lines.push_str(&format!("- {words}\n")));
-        (!lines.is_empty()).then_some(lines)
+        lines
     }
 
     /// Returns the user messages in the prompt of the started session, or for the next one.

@@ -15,6 +15,9 @@ use crate::work_cost::WorkCost;
 /// Number of consecutive steps that may leave checks failing.
 pub(super) const UNSETTLED_STEPS: u32 = 2;
 
+/// Longest goal of a step, in bytes.
+pub const MAX_STEP_GOAL: usize = 8 << 10;
+
 /// Answer of a session that plans.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanFacts {

@@ -9,7 +9,9 @@ use pintle_evidence::proof::{Finding, ProofStep, feedback};
 use pintle_evidence::step_proof::{StepContext, StepFacts, judge_step};
 
 use super::outcome::{BlockReason, TaskOutcome};
-use super::plan::{PlanFacts, PlanRound, PlannedStep, RoundEnd, StepCandidate, TaskPlan, UNSETTLED_STEPS};
+use super::plan::{
+    MAX_STEP_GOAL, PlanFacts, PlanRound, PlannedStep, RoundEnd, StepCandidate, TaskPlan, UNSETTLED_STEPS,
+};
 use super::step::{StepId, StepKind, StepOrder, StepOutput, TaskStep, WorkEnd, WorkFacts};
 use super::{Task, TaskCandidate};
 use crate::contract::{MAX_ROUNDS, PathRules, TaskScope};
@@ -20,9 +22,6 @@ const PLAN_ATTEMPTS: usize = 3;
 
 /// Candidates of a step, unless the contract has more.
 const STEP_CANDIDATES: usize = 2;
-
-/// Longest goal of a step, in bytes.
-const MAX_GOAL: usize = 8 << 10;
 
 /// Maximum number of checks of a step.
 const MAX_CHECKS: usize = 5;
@@ -74,17 +73,24 @@ impl Task {
         self.plan.backlog.len().saturating_add(2)
     }
 
-    /// Returns the problems of the last answer, the missing evidence of the whole change, and input of users.
+    /// Returns the problems of the last answer, the missing evidence of the whole change as long as the snapshot is that change,
+    /// and input of users.
     fn plan_feedback(&self, has_started: bool) -> Option<String> {
         let mut text = String::new();
         if let Some(problems) = self.plan.refused.last() {
             text.push_str("Your last answer cannot be used:\n");
             problems.iter().for_each(|problem| text.push_str(&format!("- {problem}\n")));
         }
-        let of_change = self.candidates.first().and_then(TaskCandidate::feedback);
-        if let Some(of_change) = of_change {
+        let first = self.candidates.first();
+        let of_change = first.filter(|_| self.is_snapshot_judged()).map(TaskCandidate::missing_evidence);
+        if let Some(of_change) = of_change.filter(|missing| !missing.is_empty()) {
             text.push_str("About the whole change:\n");
             text.push_str(&of_change);
+        }
+        let words = first.map(TaskCandidate::pending_words).unwrap_or_default();
+        if !words.is_empty() {
+            text.push_str("Messages of users:\n");
+            words.iter().for_each(|words| text.push_str(&format!("- {words}\n")));
         }
         let edited = match has_started {
             true => self.plan.sent_backlog.as_ref(),
@@ -172,10 +178,22 @@ impl Task {
         match next {
             Some(step) => {
                 self.plan.answers = 0;
+                self.merge_words();
                 self.plan.rounds.push(PlanRound::new(step));
             }
             None if self.plan.rounds.is_empty() => self.plan.is_skipped = true,
             None => self.judge_whole(),
+        }
+    }
+
+    /// Gives the first candidate the messages for the others, because the steps are its change.
+    fn merge_words(&mut self) {
+        let Some((first, others)) = self.candidates.split_first_mut() else { return };
+        for words in others.iter_mut().flat_map(|other| std::mem::take(&mut other.words)) {
+            // A message to all candidates.
+            if !first.words.contains(&words) {
+                first.words.push(words);
+            }
         }
     }
 
@@ -279,9 +297,12 @@ impl Task {
         }
     }
 
-    /// Replaces the remaining steps. Returns `false` if no plan is being carried out.
+    /// Replaces the remaining steps. Returns `false` if no plan is being carried out, or if there are too many steps or a goal is
+    /// too long.
     pub(super) fn edit_backlog(&mut self, backlog: Vec<String>) -> bool {
-        if !self.is_planning() || backlog.len() > MAX_ROUNDS as usize {
+        let is_too_large =
+            backlog.len() > MAX_ROUNDS as usize || backlog.iter().any(|goal| is_too_long(goal));
+        if !self.is_planning() || is_too_large {
             return false;
         }
         (self.plan.backlog, self.plan.is_edited) = (backlog, true);
@@ -304,6 +325,10 @@ impl Task {
         };
         let unsettled = if facts.go_back { 0 } else { self.plan.unsettled };
         expect(facts.remaining.len() <= MAX_ROUNDS as usize, "remaining: expected at most 50 steps");
+        expect(
+            !facts.remaining.iter().any(|goal| is_too_long(goal)),
+            "remaining: expected at most 8 KiB for each step",
+        );
         let Some(next) = &facts.next else {
             let is_settled = unsettled == 0;
             expect(facts.remaining.is_empty(), "next: expected a step, or no remaining steps");
@@ -321,7 +346,7 @@ impl Task {
             return problems;
         };
         expect(!next.goal.trim().is_empty(), "next.goal: expected a text");
-        expect(next.goal.len() <= MAX_GOAL, "next.goal: expected at most 8 KiB");
+        expect(next.goal.len() <= MAX_STEP_GOAL, "next.goal: expected at most 8 KiB");
         expect(next.checks.len() <= MAX_CHECKS, "next.checks: expected at most 5");
         expect(next.checks.iter().all(|check| !check.trim().is_empty()), "next.checks: expected commands");
         expect(
@@ -379,6 +404,10 @@ fn find_path_problems(
         problems.push(format!("next.paths: {} is outside of the scope", list_names(&outside)));
     }
     problems
+}
+
+fn is_too_long(goal: &str) -> bool {
+    goal.len() > MAX_STEP_GOAL
 }
 
 /// Returns a path that a pattern matches, for patterns with stars and directories.

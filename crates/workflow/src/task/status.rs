@@ -18,6 +18,12 @@ impl Task {
         }
     }
 
+    /// Returns the reason why there is no hidden anchor, although the contract asks for one.
+    #[must_use]
+    pub fn hidden_problem(&self) -> Option<&str> {
+        self.hidden_problem.as_deref()
+    }
+
     /// Returns whether a candidate has failed and makes no further attempt for now, because another candidate has its
     /// evidence. It continues if the other candidate is sent back.
     #[must_use]

@@ -9,7 +9,7 @@ use pintle_host::sessions::Sessions;
 use pintle_tui::{console, user_editor};
 use pintle_workflow::IntactTask;
 use pintle_workflow::contract::MAX_ROUNDS;
-use pintle_workflow::task::{Task, TaskPlan, TaskSignal};
+use pintle_workflow::task::{MAX_STEP_GOAL, Task, TaskPlan, TaskSignal};
 use serde_json::json;
 
 use super::{find, read, read_intact, signals};
@@ -90,12 +90,7 @@ fn edit_backlog(backlog: &[String], process_env: &ProcessEnv) -> Result<Option<V
     user_editor::open(&editor, file.path(), process_env)?;
     let text = pintle_host::process_env::read_text("plan", file.path())?;
     let edited = parse_backlog(&text);
-    if edited.len() > MAX_ROUNDS as usize {
-        return Err(Failure::usage(format!(
-            "the plan has {} steps; expected at most {MAX_ROUNDS}",
-            edited.len()
-        )));
-    }
+    check_backlog(&edited)?;
     let before: Vec<String> = backlog.iter().map(|goal| single_line(goal)).collect();
     Ok((edited != before).then_some(edited))
 }
@@ -103,6 +98,20 @@ fn edit_backlog(backlog: &[String], process_env: &ProcessEnv) -> Result<Option<V
 fn parse_backlog(text: &str) -> Vec<String> {
     let lines = text.lines().map(str::trim);
     lines.filter(|line| !line.is_empty() && !line.starts_with('#')).map(str::to_owned).collect()
+}
+
+/// Checks the limits of the remaining steps.
+fn check_backlog(backlog: &[String]) -> Result<(), Failure> {
+    let count = backlog.len();
+    if count > MAX_ROUNDS as usize {
+        return Err(Failure::usage(format!("the plan has {count} steps; expected at most {MAX_ROUNDS}")));
+    }
+    let long = (1..).zip(backlog).find(|(_, goal)| goal.len() > MAX_STEP_GOAL);
+    if let Some((number, goal)) = long {
+        let message = format!("step {number} has {} bytes; expected at most {MAX_STEP_GOAL}", goal.len());
+        return Err(Failure::usage(message));
+    }
+    Ok(())
 }
 
 fn single_line(goal: &str) -> String {
@@ -125,5 +134,19 @@ mod tests {
             assert_eq!(parse_backlog(text), expected, "{text:?}");
         }
         assert_eq!(single_line(" a\n  b "), "a b");
+    }
+
+    #[test]
+    fn an_edited_backlog_has_limits() {
+        let step = |length: usize| "x".repeat(length);
+        let many = vec![step(1); MAX_ROUNDS as usize + 1];
+        for (backlog, expected) in [
+            (vec![step(MAX_STEP_GOAL), step(1)], None),
+            (many, Some("the plan has 51 steps; expected at most 50")),
+            (vec![step(1), step(MAX_STEP_GOAL + 1)], Some("step 2 has 8193 bytes; expected at most 8192")),
+        ] {
+            let found = check_backlog(&backlog).err().map(|failure| failure.message());
+            assert_eq!(found.as_deref(), expected);
+        }
     }
 }

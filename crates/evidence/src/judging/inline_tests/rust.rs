@@ -1,6 +1,8 @@
 //! Inline tests of Rust: items that only test builds have, and doctests.
 
-use super::rust_tokens::{Token, tokenize_rust};
+use std::ops::Range;
+
+use super::rust_tokens::{Token, located_tokens, tokenize_rust};
 use super::{InlineTest, InlineTests};
 
 /// Macros that a test relies on.
@@ -32,14 +34,104 @@ const MAX_IMPORT: usize = 1_000;
 /// Maximum depth of modules and imports. Items below it are compared as one part.
 const MAX_DEPTH: usize = 32;
 
-/// Returns the inline tests of a file.
-pub(super) fn inline_tests(text: &str) -> InlineTests {
+/// Returns the inline tests of a file. All items of a module that only test builds have are tests.
+pub(super) fn inline_tests(text: &str, is_test_module: bool) -> InlineTests {
     let tokens = tokenize_rust(text);
     let tests = doctests(&tokens);
     let code: Vec<Token> =
         tokens.into_iter().filter(|token| !matches!(token, Token::Documentation(_))).collect();
     let mut found = InlineTests { tests, shadows: shadows(&code), definitions: Vec::new() };
-    scan_items(&code, ModuleScope::default(), &mut found);
+    let scope = ModuleScope { is_test: is_test_module, ..ModuleScope::default() };
+    scan_items(&code, scope, &mut found);
+    found
+}
+
+/// Returns whether only test builds have the module that these names lead to, or `None` if the file does not declare it as one
+/// with a separate file.
+pub(super) fn find_module(text: &str, names: &[String]) -> Option<bool> {
+    let tokens = tokenize_rust(text);
+    let code: Vec<Token> =
+        tokens.into_iter().filter(|token| !matches!(token, Token::Documentation(_))).collect();
+    find_module_in(&code, names, false)
+}
+
+fn find_module_in(tokens: &[Token], names: &[String], mut is_test: bool) -> Option<bool> {
+    let (name, inner_names) = names.split_first().filter(|_| names.len() <= MAX_DEPTH)?;
+    let mut rest = tokens;
+    while !rest.is_empty() {
+        let (item, is_gated, is_inner_gated, after) = next_item(rest);
+        is_test |= is_inner_gated;
+        rest = after;
+        if keyword(item) != Some("mod") || name_after(item, "mod") != Some(name.as_str()) {
+            continue;
+        }
+        match braces(item) {
+            None if inner_names.is_empty() => return Some(is_test || is_gated),
+            Some(body) if !inner_names.is_empty() => {
+                return find_module_in(body, inner_names, is_test || is_gated);
+            }
+            None | Some(_) => {}
+        }
+    }
+    None
+}
+
+/// Splits an item off. Returns it without its attributes, whether only test builds have it, whether an attribute limits the module
+/// around it to test builds, and the rest.
+fn next_item(tokens: &[Token]) -> (&[Token], bool, bool, &[Token]) {
+    let (mut rest, mut is_gated, mut is_inner_gated) = (tokens, false, false);
+    while let Some((attribute, is_inner, after)) = split_attribute(rest) {
+        let is_test = is_test_build(attribute);
+        is_inner_gated |= is_inner && is_test;
+        is_gated |= !is_inner && (is_test || is_test_attribute(attribute));
+        rest = after;
+    }
+    let (item, after) = rest.split_at(item_length(rest));
+    (item, is_gated, is_inner_gated, after)
+}
+
+/// Replaces the test items of a text by the test items of another text. Only items at the top of the file are replaced.
+pub(super) fn replace_tests(text: &str, tests_of: &str) -> String {
+    let mut replaced = String::new();
+    let mut start = 0;
+    for range in test_items(text) {
+        replaced.push_str(text.get(start..range.start).unwrap_or_default());
+        start = range.end;
+    }
+    replaced.push_str(text.get(start..).unwrap_or_default());
+    for range in test_items(tests_of) {
+        replaced.push('\n');
+        replaced.push_str(tests_of.get(range).unwrap_or_default());
+    }
+    replaced.push('\n');
+    replaced
+}
+
+/// Returns the positions of the items that only test builds have, with their attributes and their documentation.
+fn test_items(text: &str) -> Vec<Range<usize>> {
+    let (mut code, mut starts, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+    let mut documented = None;
+    for (token, range) in located_tokens(text) {
+        if matches!(token, Token::Documentation(_)) {
+            let is_outer = text.get(range.clone()).is_some_and(|line| line.starts_with("///"));
+            documented = if is_outer { documented.or(Some(range.start)) } else { None };
+            continue;
+        }
+        code.push(token);
+        starts.push(documented.take().unwrap_or(range.start));
+        ends.push(range.end);
+    }
+    let mut found = Vec::new();
+    let mut rest = code.as_slice();
+    while !rest.is_empty() {
+        let first = code.len() - rest.len();
+        let (_, is_test, _, after) = next_item(rest);
+        let last = (code.len() - after.len()).saturating_sub(1);
+        if let (true, Some(start), Some(end)) = (is_test, starts.get(first), ends.get(last)) {
+            found.push(*start..*end);
+        }
+        rest = after;
+    }
     found
 }
 
@@ -68,7 +160,10 @@ fn scan_items(tokens: &[Token], mut scope: ModuleScope, found: &mut InlineTests)
         while let Some((attribute, is_inner, after)) = split_attribute(rest) {
             if !is_inner {
                 attributes.push(attribute);
+            } else if render(attribute) == "cfg ( test )" {
+                scope.is_test = true;
             } else if is_condition(attribute) {
+                scope.is_test |= is_test_build(attribute);
                 scope.context.push_str(&render(attribute));
             }
             rest = after;

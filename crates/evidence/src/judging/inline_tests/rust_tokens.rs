@@ -1,5 +1,7 @@
 //! Tokens of Rust for comparisons: single signs, and documentation.
 
+use std::ops::Range;
+
 use crate::source_tokens::{SourceLanguage, TokenKind, source_parts};
 
 /// A token.
@@ -32,13 +34,22 @@ impl Token {
 
 /// Splits a text into tokens. A text that is not Rust gives some tokens as well.
 pub(super) fn tokenize_rust(text: &str) -> Vec<Token> {
+    located_tokens(text).into_iter().map(|(token, _)| token).collect()
+}
+
+/// As [`tokenize_rust`], with the positions of the tokens in bytes. The signs of a symbol have its position.
+pub(super) fn located_tokens(text: &str) -> Vec<(Token, Range<usize>)> {
     let mut tokens = Vec::new();
-    for (kind, part, _) in source_parts(SourceLanguage::Rust, text) {
+    for (kind, part, start) in source_parts(SourceLanguage::Rust, text) {
+        let range = start..start + part.len();
+        let at_range = |token: Token| (token, range.clone());
         match kind {
-            None => tokens.extend(documentation(part).map(|text| Token::Documentation(text.to_owned()))),
-            Some(TokenKind::Symbol) => tokens.extend(part.chars().map(Token::Sign)),
+            None => {
+                tokens.extend(documentation(part).map(|text| at_range(Token::Documentation(text.to_owned()))))
+            }
+            Some(TokenKind::Symbol) => tokens.extend(part.chars().map(Token::Sign).map(at_range)),
             Some(TokenKind::Word | TokenKind::Number | TokenKind::Text) => {
-                tokens.push(Token::Word(part.to_owned()));
+                tokens.push(at_range(Token::Word(part.to_owned())));
             }
         }
     }

@@ -4,10 +4,15 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use super::requirement_name;
+use crate::source_tokens::{SourceLanguage, is_closing, tokenize};
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeySyntax {
     Toml,
     Json,
+    /// JSON with comments, and with commas before closing brackets.
+    CommentedJson,
 }
 
 /// Permitted change of a key. Keys without a rule judge.
@@ -114,6 +119,34 @@ pub(super) const TSCONFIG: &KeyRules = &[("include", Additive), ("files", Additi
 
 pub(super) const LERNA: &KeyRules = &[("version", Free), ("packages", Additive)];
 
+/// Returns the names of the dependencies of a manifest.
+pub(super) fn dependency_names(syntax: KeySyntax, rules: &KeyRules, text: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    if let Some(table) = parse(syntax, text) {
+        collect_dependencies(rules, &[], &table, &mut names);
+    }
+    names
+}
+
+fn collect_dependencies(
+    rules: &KeyRules,
+    path: &[&str],
+    table: &Map<String, Value>,
+    names: &mut Vec<String>,
+) {
+    for (key, value) in table {
+        let path = [path, &[key.as_str()]].concat();
+        let rule = rules.iter().find(|(pattern, _)| is_match(pattern, &path, false)).map(|(_, rule)| *rule);
+        if rule == Some(Dependencies) {
+            names.extend(value.as_object().into_iter().flat_map(|table| table.keys().cloned()));
+            let texts = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+            names.extend(texts.map(requirement_name));
+        } else if let (None, Some(table)) = (rule, value.as_object()) {
+            collect_dependencies(rules, &path, table, names);
+        }
+    }
+}
+
 /// Returns the keys that judge and differ.
 pub(super) fn changed_keys(syntax: KeySyntax, rules: &KeyRules, before: &str, after: &str) -> Vec<String> {
     let (Some(before), Some(after)) = (parse(syntax, before), parse(syntax, after)) else {
@@ -129,7 +162,19 @@ fn parse(syntax: KeySyntax, text: &str) -> Option<Map<String, Value>> {
     match syntax {
         KeySyntax::Toml => toml::from_str(text).ok(),
         KeySyntax::Json => serde_json::from_str(text).ok(),
+        KeySyntax::CommentedJson => serde_json::from_str(&without_comments(text)).ok(),
     }
+}
+
+/// Returns JSON without its comments and without commas before closing brackets.
+fn without_comments(text: &str) -> String {
+    let tokens = tokenize(SourceLanguage::JavaScript, text);
+    let is_needed = |index: usize| {
+        let is_comma = tokens.get(index).is_some_and(|token| token.is(","));
+        !(is_comma && tokens.get(index + 1).is_some_and(is_closing))
+    };
+    let kept = tokens.iter().enumerate().filter(|(index, _)| is_needed(*index));
+    kept.map(|(_, token)| token.text).collect()
 }
 
 struct KeyComparison<'a> {
@@ -292,6 +337,30 @@ mod tests {
         }
         let deno = |version: &str| format!(r#"{{"imports": {{"a": "jsr:@std/assert@{version}"}}}}"#);
         assert!(changed_keys(KeySyntax::Json, DENO, &deno("1.0"), &deno("1.1")).is_empty());
+    }
+
+    #[test]
+    fn settings_with_comments_are_compared() {
+        let before = r#"{
+  // The "sources", and /* no */ tests.
+  "include": ["src/*"], /* { */
+  "compilerOptions": { "strict": true, "outDir": "a//b", },
+}
+"#;
+        for (from, to, expected) in [
+            ("\"src/*\"]", "\"src/*\", \"lib\"]", ""),
+            ("// The", "// All the", ""),
+            ("[\"src/*\"]", "[]", "include"),
+            ("true", "false", "compilerOptions.strict"),
+            ("a//b", "a//c", "compilerOptions.outDir"),
+            ("/* { */", "/* {", "a file that cannot be parsed"),
+        ] {
+            let after = before.replacen(from, to, 1);
+            assert_ne!(after, before, "{from}");
+            let found = changed_keys(KeySyntax::CommentedJson, TSCONFIG, before, &after);
+            assert_eq!(found.join(" "), expected, "{to}");
+        }
+        assert_eq!(without_comments("[1, -2.5e3, \"\\\"//\", null]"), "[1,-2.5e3,\"\\\"//\",null]");
     }
 
     #[test]

@@ -210,9 +210,23 @@ async fn candidates_are_compared_and_the_hidden_anchor_is_no_feedback() {
         assert!(comparison.contains(expected), "{expected}: {comparison}");
     }
 
-    let scripted = writes("anchor", "test_negative.py", "sums.add(3, -1) == 2", true)
-        .with_session("0", special, None)
-        .with_session("1", &right, None);
+    let scripted = || {
+        let anchor = writes("anchor", "test_negative.py", "sums.add(3, -1) == 2", true);
+        anchor.with_session("0", special, None).with_session("1", &right, None)
+    };
+    // A task without its hidden anchor reports the reason.
+    let mut failing = scripted().with_session("hidden-anchor", "true", None);
+    failing.failing.push("hidden-anchor".to_owned());
+    let passing = writes("anchor", "test_negative.py", "sums.add(3, -1) == 2", true);
+    let passing = add_test(passing, "hidden-anchor", "test_hidden.py", "sums.add(2, 2) == 4", true);
+    let passing = passing.with_session("0", special, None).with_session("1", &right, None);
+    for (scripted, reason) in [(failing, "overloaded"), (passing, "it passes before anything was done")] {
+        let (outcome, task) = project.run(project.contract(2).await, scripted).await;
+        let report = TaskReport::from_task(&task).to_markdown();
+        assert!(matches!(outcome, TaskOutcome::Done(_)), "{report}");
+        assert!(report.contains(&format!("there is no hidden anchor: {reason}")), "{report}");
+    }
+    let scripted = scripted();
     let off = EvidencePlan { hidden_anchor: Some(false), ..EvidencePlan::default() };
     let (_, task, messages) =
         project.run_with_messages(project.contract(2).await.with_evidence(off), scripted).await;

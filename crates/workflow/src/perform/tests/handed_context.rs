@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pintle_agent::SessionId;
+use pintle_env::EnvError;
 use pintle_store::MemoryStore;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -12,6 +13,7 @@ use crate::LocalTaskHost;
 use crate::contract::{
     AnchorPlan, CandidatePlan, Contract, ModelPlan, ModelPlans, ReviewPlan, SessionRole, TaskCheck, TaskScope,
 };
+use crate::perform::StepError;
 use crate::report::TaskReport;
 use crate::task::TaskOutcome;
 
@@ -104,6 +106,34 @@ async fn context_is_handed_on_once() {
     assert_eq!(found, expected);
     let context = messages[2].1.find("Repository: ").map(|start| messages[2].1.len() - start).unwrap();
     assert!(context < 4 << 10, "{context}");
+}
+
+/// A process that a session left may put links in the place of files after they were removed.
+#[tokio::test]
+async fn files_for_a_session_stay_in_its_clone() {
+    let project = Project::new().await;
+    let scripted = Arc::new(SessionScripts::default());
+    let performer = project.performer(&MemoryStore::new(), &scripted).await;
+    let workspace = performer.create_workspace("candidates/0").await.unwrap().in_directory("src");
+    let (machine, working) = (project.machine.as_ref(), workspace.working_directory());
+    let outside = project.directory().join("outside");
+    machine.create_directory(&outside).await.unwrap();
+    performer.write_in_clone(&workspace, ".pintle-output/a.txt", b"a").await.unwrap();
+    assert_eq!(machine.read(&working.join(".pintle-output/a.txt"), None).await.unwrap(), b"a");
+    for (link, target, name) in [
+        (working.join(".pintle-output"), outside.clone(), ".pintle-output/a.txt"),
+        (working.join("a.txt"), outside.join("b.txt"), "a.txt"),
+        (working.clone(), outside.clone(), "a.txt"),
+    ] {
+        if link.is_dir() {
+            std::fs::remove_dir_all(&link).unwrap();
+        }
+        std::os::unix::fs::symlink(target, &link).unwrap();
+        let refused = performer.write_in_clone(&workspace, name, b"a").await.unwrap_err();
+        assert!(matches!(refused, StepError::Environment(EnvError::Refused { .. })), "{refused}");
+        assert!(machine.list(&outside).await.unwrap().is_empty(), "{name}");
+    }
+    performer.clean().await.unwrap();
 }
 
 /// A container lets its commands change all of the clone, also the directories above the one in which they work.

@@ -1,11 +1,18 @@
 //! Tasks that are carried out in steps, with scripted planners.
 
-use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::project::{Project, RIGHT, SessionScripts};
+use pintle_agent::SessionId;
+use pintle_store::MemoryStore;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::project::{PATIENCE, Project, RIGHT, SessionScripts, wait_for};
 use crate::contract::{AnchorPlan, Contract, PlanSettings};
 use crate::report::TaskReport;
 use crate::task::{BlockReason, PlanRound, Task, TaskOutcome};
+use crate::{LocalTaskHost, TaskHostError};
 
 /// Returns the answer of a planner that names a step.
 fn next(goal: &str, paths: &[&str], checks: &[&str], remaining: &[&str]) -> Option<Value> {
@@ -127,6 +134,35 @@ async fn a_step_that_does_not_hold_is_no_snapshot() {
         assert!(text.contains(finding), "{work}: {text}");
         let told = messages.iter().filter(|(session, _)| session == "plan").nth(1).unwrap();
         assert!(told.1.contains("Step 1 failed: Add as usual."), "{}", told.1);
+    }
+}
+
+/// Its unfinished session could not resume in another clone.
+#[tokio::test]
+async fn a_planner_that_was_stopped_continues_in_its_clone() {
+    let project = Project::new().await;
+    let (store, id) = (MemoryStore::new(), SessionId::new("t"));
+    let hang = |first: &str| format!("{first}; {}", wait_for("$TMPDIR/never"));
+    let scripted = SessionScripts::new()
+        .with_session("plan", &hang("touch left $TMPDIR/one"), None)
+        .with_session("plan", &hang("test -e left && touch $TMPDIR/two"), None);
+    let scripted = Arc::new(scripted);
+    let contract = one_step(&project).await;
+    LocalTaskHost::create(&store, id.clone(), contract).await.unwrap().close().await.unwrap();
+    for name in ["one", "two"] {
+        let mut host = LocalTaskHost::open(&store, &id).await.unwrap();
+        let performer = Arc::new(project.performer(&store, &scripted).await);
+        let stop = CancellationToken::new();
+        let wait = async {
+            let file = project.directory().join("task/plan/1-1/tmp").join(name);
+            while !file.exists() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            stop.cancel();
+        };
+        let run = async { tokio::join!(host.run_until(performer, &stop), wait) };
+        let (stopped, ()) = tokio::time::timeout(PATIENCE, run).await.unwrap();
+        assert!(matches!(stopped, Err(TaskHostError::Stopped)), "{stopped:?}");
     }
 }
 

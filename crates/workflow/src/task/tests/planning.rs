@@ -1,5 +1,7 @@
 //! Tasks that are carried out in steps.
 
+mod messages;
+
 use std::collections::BTreeMap;
 
 use pintle_evidence::diff::ChangedFile;
@@ -278,42 +280,6 @@ fn a_step_that_was_undone_may_be_planned_again() {
 }
 
 #[test]
-fn missing_evidence_of_the_whole_change_returns_to_the_planner() {
-    let mut told = Vec::new();
-    let mut played = PlayedTask::new(planned(5));
-    played.play(|step| {
-        if let StepOrder::Plan { feedback, .. } = &step.order {
-            told.push(feedback.clone().unwrap_or_default());
-        }
-        let output = match (step.id.kind, step.id.round, step.id.attempt) {
-            (StepKind::Plan, 1, _) => plan(&["one"]),
-            (StepKind::Plan, 2, 1) => plan(&[]),
-            // The same change would only be judged again.
-            (StepKind::Plan, 2, 2) => plan(&[]),
-            (StepKind::Plan, 2, _) => plan(&["two"]),
-            (StepKind::Work, round, _) => work(&round.to_string(), Confidence::High, None),
-            (StepKind::Evidence, 1.., _) => held(),
-            (StepKind::Evidence, 0, 1) => evidence(3, 1),
-            _ => right(step).0,
-        };
-        // The whole change has the patch that was worked on.
-        let output = match output {
-            StepOutput::Evidence(mut facts) => {
-                facts.diff.patch.hash = if step.id.attempt == 1 { "1".to_owned() } else { "2".to_owned() };
-                StepOutput::Evidence(facts)
-            }
-            output => output,
-        };
-        (output, 0.0)
-    });
-    assert_eq!(played.end(), "done by 0");
-    let missing = "About the whole change:\n- check tests: it exited with 1\n";
-    assert_eq!(told[..3], ["", "", missing]);
-    assert!(told[3].starts_with("Your last answer cannot be used:\n- next: expected a step"), "{}", told[3]);
-    assert!(told[3].ends_with(missing), "{}", told[3]);
-}
-
-#[test]
 fn a_planner_that_never_ends_is_blocked_at_the_cap_of_rounds() {
     let mut played = PlayedTask::new(planned(3));
     played.play(|step| {
@@ -365,6 +331,7 @@ fn answers_that_cannot_be_used_are_refused_and_block_the_task() {
             StepOutput::Plan(PlanFacts { remaining: vec!["two".to_owned()], ..PlanFacts::finished("p") }),
             "next: expected a step, or no remaining steps",
         ),
+        (plan(&["two", &"x".repeat(MAX_STEP_GOAL + 1)]), "remaining: expected at most 8 KiB for each step"),
         (StepOutput::failed("the session named no step"), "the session named no step"),
         (worked(WorkEnd::Finished), "a step of plan found something else"),
     ];
@@ -450,46 +417,6 @@ fn a_step_is_judged_by_what_it_changes() {
             (verdict, expected) => panic!("{verdict:?}, expected {expected:?}"),
         }
     }
-}
-
-#[test]
-fn users_edit_the_backlog_and_steer() {
-    let mut played = PlayedTask::new(planned(5));
-    let edit = |task: &mut Task, goals: &[&str]| {
-        let backlog = goals.iter().map(|goal| (*goal).to_owned()).collect();
-        task.apply(TaskInput::Signal(TaskSignal::Plan { backlog }))
-    };
-    let feedback = |task: &Task| match &task.pending().steps[0].order {
-        StepOrder::Plan { feedback, .. } | StepOrder::Work { feedback, .. } => {
-            feedback.clone().unwrap_or_default()
-        }
-        order => panic!("{order:?}"),
-    };
-    let finish = |played: &mut PlayedTask, output: StepOutput| {
-        played.finish(played.task.pending().steps[0].id.clone(), output, 0.0);
-    };
-    finish(&mut played, baseline());
-    finish(&mut played, anchor(1));
-    assert!(edit(&mut played.task, &["first the parser"]));
-    let told = "A user has edited the remaining steps, which now are:\n- first the parser\n";
-    assert_eq!(feedback(&played.task), told);
-    let planner = played.task.pending().steps[0].id.clone();
-    assert!(played.task.apply(TaskInput::StepStarted(planner.clone())));
-    // An edit while the planner works changes neither its message nor is it lost.
-    assert!(edit(&mut played.task, &["then the printer"]));
-    assert_eq!(feedback(&played.task), told);
-    finish(&mut played, plan(&["the parser", "anything"]));
-    assert_eq!(task_plan(&played).backlog(), ["then the printer"]);
-    let steer = TaskSignal::Steer { candidate: None, text: "use integers".to_owned() };
-    assert!(played.task.apply(TaskInput::Signal(steer)));
-    assert_eq!(feedback(&played.task), "- use integers\n");
-    finish(&mut played, work("a", Confidence::High, None));
-    finish(&mut played, held());
-    assert!(feedback(&played.task).contains("- then the printer\n"));
-    finish(&mut played, plan(&[]));
-    assert_eq!(played.task.pending().steps[0].id.to_string(), "evidence-0-1", "the edit was sent");
-    assert!(!edit(&mut played.task, &["too late"]));
-    assert!(!edit(&mut PlayedTask::new(contract()).task, &["there is no plan"]));
 }
 
 #[test]
