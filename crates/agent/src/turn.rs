@@ -42,7 +42,7 @@ use self::round::{Judged, Round};
 use self::window::CountedPrompt;
 use crate::protocol::{
     Action, BudgetUsage, CallKind, Change, EventKind, ForkedFrom, Input, InputKind, LoadId, ModelCallId,
-    RunId, SessionState, Timer, Timestamp, Turn, TurnContext, TurnLimits, UserMessage,
+    Rejection, RunId, SessionState, Timer, Timestamp, Turn, TurnContext, TurnLimits, UserMessage,
 };
 
 /// State machine of one session.
@@ -309,15 +309,15 @@ impl Machine {
         let is_pausing = matches!(self.ending, Some(Ending::Interrupt | Ending::Budget(_)));
         let is_free = self.waiting.is_none() && is_pausing;
         let rejection = if self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp) {
-            Some("the session is closed".to_owned())
+            Some((Rejection::Closed, "the session is closed".to_owned()))
         } else if self.progress.is_some() && !is_free {
             let expected = "steer it, queue a follow-up, or wait for the run to end";
-            Some(format!("the session is processing: {expected}"))
+            Some((Rejection::Busy, format!("the session is processing: {expected}")))
         } else {
-            message.problem().map(|problem| format!("the input {problem}"))
+            message.problem().map(|problem| (Rejection::Input, format!("the input {problem}")))
         };
-        if let Some(rejection) = rejection {
-            out.push(ending::rejected(run, &rejection));
+        if let Some((rejection, reason)) = rejection {
+            out.push(ending::rejected(run, rejection, &reason));
             return;
         }
         if self.progress.is_some() {
@@ -369,7 +369,7 @@ impl Machine {
     fn problem_with(&self, message: &UserMessage, waiting: usize) -> Option<String> {
         let max = self.limits.max_queued;
         if self.state == SessionState::Closed {
-            Some("the session is closed".to_owned())
+            Some((Rejection::Closed, "the session is closed".to_owned()))
         } else if waiting >= max {
             Some(format!("{max} messages are waiting already"))
         } else {
