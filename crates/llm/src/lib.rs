@@ -45,8 +45,9 @@ pub use error::{Error, ErrorInfo, ErrorKind, Retry};
 pub use error_chain::error_chain;
 pub use fingerprint::Fingerprint;
 pub use generate::{
-    CallContext, GenerateOptions, GenerateResult, InvalidToolCall, OnStep, RepairToolCall, StepResult,
-    StopCondition, StreamResult, TextStream, TimeoutConfig, Tool, ToolOutput, generate, stream,
+    CallContext, ClientTool, ClientToolOutput, GenerateOptions, GenerateResult, IntoClientToolOutput,
+    InvalidToolCall, OnStep, RepairToolCall, StepResult, StopCondition, StreamResult, TextStream,
+    TimeoutConfig, generate, stream,
 };
 pub use history::HistoryItem;
 pub use message::{Message, Origin, Role};

@@ -37,8 +37,8 @@ pub use registry::{DeferredTools, RegisteredTool, ToolRegistry};
 pub use repair::{ArgumentRepair, RepairKind};
 pub use similarity::most_similar;
 pub use tool::{
-    ChangeKind, DynTool, Effect, FileChange, FnTool, ReadExtent, RepresentedCall, Tool, ToolInput,
-    ToolOutput, tool_fn,
+    ChangeKind, DynTool, Effect, FileChange, FnTool, IntoToolOutput, ReadExtent, RepresentedCall, Tool,
+    ToolInput, ToolOutput, tool_fn,
 };
 pub use truncate::{
     TruncationLimits, TruncationMarker, TruncationMode, TruncationRule, truncate, truncate_to,
