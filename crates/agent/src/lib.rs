@@ -63,5 +63,5 @@ pub use record::{
     RecordError, RecordHeader, Replay, ReplayError, RewindError, SessionStatus, SubagentJournals,
 };
 pub use run::{Events, Run};
-pub use session::{Session, SessionBuilder, SessionHandle};
+pub use session::{Session, SessionBuilder, SessionHandle, TypedOutcome};
 pub use subagent::{SubagentHandle, SubagentResult, TreeEvents};

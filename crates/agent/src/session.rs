@@ -4,6 +4,7 @@ mod builder;
 mod handle;
 mod owner;
 mod start;
+mod typed;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +19,7 @@ pub use self::builder::SessionBuilder;
 pub use self::handle::SessionHandle;
 pub(crate) use self::handle::{PublishedState, SessionLink};
 pub(crate) use self::owner::RunOwner;
+pub use self::typed::TypedOutcome;
 use crate::driver::Command;
 use crate::error::SessionError;
 use crate::event_log::{Cursor, EventLog};
