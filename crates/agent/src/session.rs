@@ -175,7 +175,7 @@ impl Session {
         record.replay()
     }
 
-    /// Forks the session after the first `turns` entries of the [history](Session::history), with its current
+    /// Forks the session after the first `entries` entries of the [history](Session::history), with its current
     /// configuration. Requests of the fork start with the same bytes, so that the provider's cache serves both sessions.
     /// This session continues, even in the middle of a turn, and keeps its queued messages.
     ///
@@ -185,12 +185,12 @@ impl Session {
     ///
     /// [`SessionError::NoSuchTurn`] if the history has fewer entries, otherwise as for [`SessionHandle::steer`]. A closed
     /// session can be forked from its [record](Record::fork).
-    pub async fn fork(&self, turns: usize) -> Result<SessionBuilder, SessionError> {
+    pub async fn fork(&self, entries: usize) -> Result<SessionBuilder, SessionError> {
         let (reply, forked) = oneshot::channel();
-        self.handle.send(Command::Fork { turns, reply })?;
+        self.handle.send(Command::Fork { turns: entries, reply })?;
         match forked.await.map_err(|_| SessionError::Closed)? {
             Ok(builder) => Ok(*builder),
-            Err(count) => Err(SessionError::NoSuchTurn { asked: turns, turns: count }),
+            Err(count) => Err(SessionError::NoSuchTurn { asked: entries, turns: count }),
         }
     }
 

@@ -425,9 +425,11 @@ impl Machine {
     }
 
     /// Adds an input of the user to the history.
-    fn begin_input(&mut self, message: UserMessage, out: &mut Vec<Action>) {
+    fn begin_input(&mut self, mut message: UserMessage, out: &mut Vec<Action>) {
         if let Some(progress) = &mut self.progress {
             progress.rounds = 0;
+            // A follow-up without a format keeps the format of the run.
+            progress.response.format = message.format.take().or(progress.response.format.take());
         }
         self.reset_response();
         self.allow_compaction_after_refusal();

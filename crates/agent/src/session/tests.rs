@@ -14,6 +14,7 @@ mod races;
 mod spans;
 mod subscribers;
 mod suspending;
+mod typed;
 
 use std::sync::Arc;
 

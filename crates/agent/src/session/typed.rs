@@ -63,8 +63,10 @@ impl Session {
         T: DeserializeOwned + JsonSchema,
     {
         let mut answers = AnswerSchema::for_type::<T>(MAX_REPAIRS).map_err(RunError::Schema)?;
+        let format = answers.response_format();
         let mut message = message.into();
         message.text = format!("{}\n\n{}", message.text, answers.instructions());
+        message.format.clone_from(&format);
         let mut outcome = self.submit(message).await?;
         loop {
             if !matches!(outcome.status, OutcomeStatus::Completed | OutcomeStatus::AwaitingInput) {
@@ -75,7 +77,11 @@ impl Session {
                 Verdict::Fail(source) => {
                     return Err(RunError::Unmatched { source, outcome: Box::new(outcome) });
                 }
-                Verdict::AskAgain(repair) => outcome = self.submit(repair).await?.continuing(&outcome),
+                Verdict::AskAgain(repair) => {
+                    let mut repair = UserMessage::from(repair);
+                    repair.format.clone_from(&format);
+                    outcome = self.submit(repair).await?.continuing(&outcome);
+                }
             }
         }
     }

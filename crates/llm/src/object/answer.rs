@@ -6,9 +6,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error;
 
+use super::schema::enforceable_format;
 use super::strip_fence;
 use crate::error::Error;
 use crate::generate::schema;
+use crate::request::ResponseFormat;
 
 /// Checks the answers of a conversation against a JSON Schema: any JSON Schema, also without an object at its root.
 ///
@@ -85,6 +87,13 @@ impl AnswerSchema {
             "When you are done, your last message must be JSON that matches this JSON Schema, without any other text:\n{}",
             self.schema
         )
+    }
+
+    /// Returns the format for the requests of the conversation, for a provider that can enforce the schema beside tools. `None`
+    /// if the root of the schema is no object, or if the form that providers enforce would exclude values.
+    #[must_use]
+    pub fn response_format(&self) -> Option<ResponseFormat> {
+        enforceable_format(&self.schema)
     }
 
     /// Checks an answer. A Markdown fence around it is removed.
