@@ -62,7 +62,8 @@ impl Session {
     /// Submits an input.
     ///
     /// Inputs are handled sequentially: while a run is in progress, another submission fails at once with
-    /// [`RunError::Busy`](crate::RunError::Busy); steer the run, or queue a follow-up instead. One input that is submitted while a run is being interrupted waits for the end of the run.
+    /// [`RunError::Busy`](crate::RunError::Busy); steer the run, or queue a follow-up instead. One input that is submitted
+    /// while a run is being interrupted waits for the end of the run.
     pub fn submit(&self, message: impl Into<UserMessage>) -> Run {
         let run = RunId(self.runs.fetch_add(1, Ordering::Relaxed));
         let (owner, run_of) = RunOwner::new(&self.log);

@@ -30,6 +30,10 @@ mod tool;
 mod usage;
 
 pub use accumulate::StreamAccumulator;
+// Parts of signatures, so that an adapter or a caller needs no second dependency for them.
+pub use async_trait::async_trait;
+pub use tokio_util::sync::CancellationToken;
+
 pub use adapter::ProviderAdapter;
 pub use arguments::CallArguments;
 pub use catalog::{
