@@ -224,7 +224,11 @@ async fn an_abort_does_not_wait_for_the_approver(dialect: Dialect) {
     let soon = Duration::from_secs(20);
     tokio::time::timeout(soon, asked.notified()).await.expect("it is asked");
     harness.session.handle().abort().unwrap();
-    let outcome = tokio::time::timeout(soon, run.outcome()).await.expect("it ends at once").unwrap();
+    let outcome = tokio::time::timeout(soon, run.outcome())
+        .await
+        .expect("it ends at once")
+        .or_else(pintle_agent::RunError::into_outcome)
+        .unwrap();
     assert_eq!((outcome.status, harness.session.state()), (OutcomeStatus::Aborted, SessionState::Closed));
     assert!(!harness.path("made").exists());
 }

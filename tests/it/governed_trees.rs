@@ -225,7 +225,7 @@ impl Tree {
                 }
                 for input in 0..3 {
                     let outcome = session.submit(format!("go {process} {input}")).await;
-                    let Ok(outcome) = outcome else { return };
+                    let Ok(outcome) = outcome.or_else(pintle_agent::RunError::into_outcome) else { return };
                     if outcome.status == OutcomeStatus::Failed && outcome.error.is_none() {
                         return;
                     }

@@ -50,5 +50,6 @@ mod tasks;
 mod tenants;
 mod terminal;
 mod trust;
+mod typed_runs;
 mod user;
 mod worktrees;

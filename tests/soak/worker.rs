@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_agent::{EventKind, Events, Outcome, OutcomeStatus, Run, Session, SessionConfig, SessionState};
+use pintle_agent::{
+    EventKind, Events, Outcome, OutcomeStatus, Run, RunError, Session, SessionConfig, SessionState,
+};
 use pintle_env::LocalEnvironment;
 use pintle_llm::{ErrorKind, ReasoningEffort, RetryPolicy};
 
@@ -192,7 +194,7 @@ fn is_closed(session: &Session) -> bool {
 
 /// Waits for the end of a run. Only scripted failures are allowed.
 async fn outcome(run: Run, tally: &mut Tally) -> Result<(), String> {
-    let Ok(outcome) = run.await else { return Ok(()) };
+    let Ok(outcome) = run.await.or_else(RunError::into_outcome) else { return Ok(()) };
     tally.ended(&outcome);
     match &outcome {
         Outcome { status: OutcomeStatus::Failed, error: Some(error), .. } => match error.kind {

@@ -456,6 +456,7 @@ fn without_effect(action: Action, error: &ErrorInfo) -> RemainingEffect {
         Action::Finish { run, mut outcome } => {
             outcome.status = OutcomeStatus::Failed;
             outcome.error = Some(error.clone());
+            outcome.rejection = None;
             RemainingEffect::Action(Action::Finish { run, outcome })
         }
         other @ (Action::CancelModel

@@ -1,8 +1,12 @@
 //! Errors of the session interface.
 
+mod run_error;
+
+pub use self::run_error::RunError;
+
 /// Reason why a session rejected a command.
 ///
-/// A failure inside a run is part of its [`Outcome`](crate::Outcome), not an error here.
+/// The failure of a run is a [`RunError`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {

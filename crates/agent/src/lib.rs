@@ -34,7 +34,7 @@ pub use checkpoints::Checkpoints;
 pub use clock::{Clock, SystemClock};
 pub use config::{BackgroundLimit, ModelTimeout, ResponseLimit, SessionConfig, SessionRetry};
 pub use count::{Count, GroupedNumber};
-pub use error::SessionError;
+pub use error::{RunError, SessionError};
 pub use hooks::{
     CallAnswer, EndAnswer, HookContext, HookEvent, HookSession, Hooks, InputAnswer, ResultAnswer,
     SessionSource,
@@ -63,5 +63,5 @@ pub use record::{
     RecordError, RecordHeader, Replay, ReplayError, RewindError, SessionStatus, SubagentJournals,
 };
 pub use run::{Events, Run};
-pub use session::{Session, SessionBuilder, SessionHandle};
+pub use session::{Session, SessionBuilder, SessionHandle, TypedOutcome};
 pub use subagent::{SubagentHandle, SubagentResult, TreeEvents};

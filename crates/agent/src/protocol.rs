@@ -49,6 +49,7 @@ pub use self::image::ImageSummary;
 pub use self::input::{Change, Input, InputKind, SegmentKind, Timer};
 pub use self::input_consequences::InputConsequences;
 pub use self::limits::{SubagentLimits, TurnLimits};
+pub(crate) use self::outcome::Rejection;
 pub use self::outcome::{Outcome, OutcomeStatus};
 pub use self::policy::{PolicyChange, PolicyRule};
 pub use self::posted::{PostedInput, PostedItem};

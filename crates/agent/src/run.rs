@@ -9,7 +9,7 @@ use futures_core::Stream;
 use tokio::sync::watch;
 use tokio_util::sync::DropGuard;
 
-use crate::error::SessionError;
+use crate::error::{RunError, SessionError};
 use crate::event_log::{Cursor, EventLog, ReadOutcome};
 use crate::protocol::{Outcome, SessionEvent};
 
@@ -30,7 +30,7 @@ pub(crate) struct RunEnd {
     pub(crate) end: u64,
 }
 
-/// Run of a submitted input: a stream of its events, and a future of its [`Outcome`].
+/// Run of a submitted input: a stream of its events, and a future of its [`Outcome`] or its [`RunError`].
 ///
 /// The first event reports the input. A run that is rejected, or stopped before it started, has no events. Dropping it
 /// interrupts its turn and keeps the session; [`Run::detach`] lets it continue without an owner.
@@ -73,18 +73,19 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Full`] if the session rejected the input, [`SessionError::Closed`] if it was closed before, or dropped
-    /// before the run ended.
-    pub async fn outcome(self) -> Result<Outcome, SessionError> {
+    /// [`RunError::Failed`] if the run failed, [`RunError::Closed`] if the session was closed or dropped before the end of the
+    /// run, and [`RunError::Busy`], [`RunError::Refused`] or [`RunError::Rejected`] if the input started no run. A reached
+    /// limit, an interrupt and a refusal of the model are outcomes.
+    pub async fn outcome(self) -> Result<Outcome, RunError> {
         let Self { events, mut progress, drop_guard: _drop_guard, rejected } = self;
         // The log need not keep events without a reader.
         drop(events);
         if let Some(rejected) = rejected {
-            return Err(rejected);
+            return Err(rejected.into());
         }
         let ended = progress.wait_for(|progress| progress.end.is_some()).await;
         let outcome = ended.ok().and_then(|progress| Some(progress.end.as_ref()?.outcome.clone()));
-        outcome.ok_or(SessionError::Closed)
+        outcome.map_or(Err(RunError::Closed { outcome: None }), RunError::check)
     }
 }
 
@@ -97,7 +98,7 @@ impl Stream for Run {
 }
 
 impl IntoFuture for Run {
-    type Output = Result<Outcome, SessionError>;
+    type Output = Result<Outcome, RunError>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {

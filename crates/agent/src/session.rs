@@ -4,6 +4,7 @@ mod builder;
 mod handle;
 mod owner;
 mod start;
+mod typed;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +19,7 @@ pub use self::builder::SessionBuilder;
 pub use self::handle::SessionHandle;
 pub(crate) use self::handle::{PublishedState, SessionLink};
 pub(crate) use self::owner::RunOwner;
+pub use self::typed::TypedOutcome;
 use crate::driver::Command;
 use crate::error::SessionError;
 use crate::event_log::{Cursor, EventLog};
@@ -59,8 +61,9 @@ impl Session {
 
     /// Submits an input.
     ///
-    /// Inputs are handled sequentially: while a run is in progress, another submission fails at once; steer the run, or
-    /// queue a follow-up instead. One input that is submitted while a run is being interrupted waits for the end of the run.
+    /// Inputs are handled sequentially: while a run is in progress, another submission fails at once with
+    /// [`RunError::Busy`](crate::RunError::Busy); steer the run, or queue a follow-up instead. One input that is submitted
+    /// while a run is being interrupted waits for the end of the run.
     pub fn submit(&self, message: impl Into<UserMessage>) -> Run {
         let run = RunId(self.runs.fetch_add(1, Ordering::Relaxed));
         let (owner, run_of) = RunOwner::new(&self.log);
@@ -173,7 +176,7 @@ impl Session {
         record.replay()
     }
 
-    /// Forks the session after the first `turns` entries of the [history](Session::history), with its current
+    /// Forks the session after the first `entries` entries of the [history](Session::history), with its current
     /// configuration. Requests of the fork start with the same bytes, so that the provider's cache serves both sessions.
     /// This session continues, even in the middle of a turn, and keeps its queued messages.
     ///
@@ -183,12 +186,12 @@ impl Session {
     ///
     /// [`SessionError::NoSuchTurn`] if the history has fewer entries, otherwise as for [`SessionHandle::steer`]. A closed
     /// session can be forked from its [record](Record::fork).
-    pub async fn fork(&self, turns: usize) -> Result<SessionBuilder, SessionError> {
+    pub async fn fork(&self, entries: usize) -> Result<SessionBuilder, SessionError> {
         let (reply, forked) = oneshot::channel();
-        self.handle.send(Command::Fork { turns, reply })?;
+        self.handle.send(Command::Fork { turns: entries, reply })?;
         match forked.await.map_err(|_| SessionError::Closed)? {
             Ok(builder) => Ok(*builder),
-            Err(count) => Err(SessionError::NoSuchTurn { asked: turns, turns: count }),
+            Err(count) => Err(SessionError::NoSuchTurn { asked: entries, turns: count }),
         }
     }
 

@@ -42,7 +42,7 @@ use self::round::{Judged, Round};
 use self::window::CountedPrompt;
 use crate::protocol::{
     Action, BudgetUsage, CallKind, Change, EventKind, ForkedFrom, Input, InputKind, LoadId, ModelCallId,
-    RunId, SessionState, Timer, Timestamp, Turn, TurnContext, TurnLimits, UserMessage,
+    Rejection, RunId, SessionState, Timer, Timestamp, Turn, TurnContext, TurnLimits, UserMessage,
 };
 
 /// State machine of one session.
@@ -309,15 +309,15 @@ impl Machine {
         let is_pausing = matches!(self.ending, Some(Ending::Interrupt | Ending::Budget(_)));
         let is_free = self.waiting.is_none() && is_pausing;
         let rejection = if self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp) {
-            Some("the session is closed".to_owned())
+            Some((Rejection::Closed, "the session is closed".to_owned()))
         } else if self.progress.is_some() && !is_free {
             let expected = "steer it, queue a follow-up, or wait for the run to end";
-            Some(format!("the session is processing: {expected}"))
+            Some((Rejection::Busy, format!("the session is processing: {expected}")))
         } else {
-            message.problem().map(|problem| format!("the input {problem}"))
+            message.problem().map(|problem| (Rejection::Input, format!("the input {problem}")))
         };
-        if let Some(rejection) = rejection {
-            out.push(ending::rejected(run, &rejection));
+        if let Some((rejection, reason)) = rejection {
+            out.push(ending::rejected(run, rejection, &reason));
             return;
         }
         if self.progress.is_some() {
@@ -425,9 +425,11 @@ impl Machine {
     }
 
     /// Adds an input of the user to the history.
-    fn begin_input(&mut self, message: UserMessage, out: &mut Vec<Action>) {
+    fn begin_input(&mut self, mut message: UserMessage, out: &mut Vec<Action>) {
         if let Some(progress) = &mut self.progress {
             progress.rounds = 0;
+            // A follow-up without a format keeps the format of the run.
+            progress.response.format = message.format.take().or(progress.response.format.take());
         }
         self.reset_response();
         self.allow_compaction_after_refusal();

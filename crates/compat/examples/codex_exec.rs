@@ -16,7 +16,7 @@ use std::io::Read as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use pintle_agent::{Outcome, OutcomeStatus, Session, SessionConfig, SessionId, UserMessage};
+use pintle_agent::{Outcome, OutcomeStatus, RunError, Session, SessionConfig, SessionId, UserMessage};
 use pintle_compat::Line;
 use pintle_compat::codex::{ExecOptions, Formatter, ResumeTarget, SandboxMode};
 use pintle_env::{ExecutionEnvironment, LocalEnvironment, ReadOnlyEnvironment};
@@ -120,7 +120,7 @@ async fn follow(
         while let Some(event) = run.next().await {
             print(formatter.event(&event));
         }
-        let ended = run.await?;
+        let ended = run.await.or_else(RunError::into_outcome)?;
         let ended = match &outcome {
             Some(earlier) => ended.continuing(earlier),
             None => ended,

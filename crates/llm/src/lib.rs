@@ -30,6 +30,10 @@ mod tool;
 mod usage;
 
 pub use accumulate::StreamAccumulator;
+// Parts of signatures, so that an adapter or a caller needs no second dependency for them.
+pub use async_trait::async_trait;
+pub use tokio_util::sync::CancellationToken;
+
 pub use adapter::ProviderAdapter;
 pub use arguments::CallArguments;
 pub use catalog::{
@@ -45,8 +49,9 @@ pub use error::{Error, ErrorInfo, ErrorKind, Retry};
 pub use error_chain::error_chain;
 pub use fingerprint::Fingerprint;
 pub use generate::{
-    CallContext, GenerateOptions, GenerateResult, InvalidToolCall, OnStep, RepairToolCall, StepResult,
-    StopCondition, StreamResult, TextStream, TimeoutConfig, Tool, ToolOutput, generate, stream,
+    CallContext, ClientTool, ClientToolOutput, GenerateOptions, GenerateResult, IntoClientToolOutput,
+    InvalidToolCall, OnStep, RepairToolCall, StepResult, StopCondition, StreamResult, TextStream,
+    TimeoutConfig, generate, stream,
 };
 pub use history::HistoryItem;
 pub use message::{Message, Origin, Role};

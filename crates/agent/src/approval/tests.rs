@@ -241,7 +241,15 @@ async fn stopping_drops_a_pending_approver() {
             Stop::Abort => session.handle().abort().unwrap(),
             Stop::Interrupt => session.handle().interrupt().unwrap(),
         }
-        assert_eq!(timeout(TIMEOUT, run.outcome()).await.unwrap().unwrap().status, status);
+        assert_eq!(
+            timeout(TIMEOUT, run.outcome())
+                .await
+                .unwrap()
+                .or_else(crate::RunError::into_outcome)
+                .unwrap()
+                .status,
+            status
+        );
         timeout(TIMEOUT, approver.dropped.notified()).await.expect("its future is dropped");
         assert!(session.handle().approvals().is_empty());
         assert!(session.handle().decide("call_0", Decision::Approve).is_err(), "the decision is late");

@@ -5,6 +5,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Result of a run.
+///
+/// A [`Run`](crate::Run) returns an outcome if it ended without failing. The outcome of a failed run is part of its
+/// [`RunError`](crate::RunError): it has the status [`Failed`](OutcomeStatus::Failed) or
+/// [`Aborted`](OutcomeStatus::Aborted), and the text and usage up to the failure, as events and replays report them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Outcome {
@@ -26,6 +30,20 @@ pub struct Outcome {
     /// Error that ended the run, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorInfo>,
+    /// Reason why the input did not start a run.
+    #[serde(skip)]
+    pub(crate) rejection: Option<Rejection>,
+}
+
+/// Reason why an input did not start a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rejection {
+    /// Another run is in progress.
+    Busy,
+    /// The session is closed.
+    Closed,
+    /// The input is invalid, or a hook refused it.
+    Input,
 }
 
 impl Outcome {
@@ -39,6 +57,7 @@ impl Outcome {
             model_calls: 0,
             tool_calls: 0,
             error: None,
+            rejection: None,
             warning: None,
         }
     }
@@ -79,9 +98,9 @@ pub enum OutcomeStatus {
     OutputLimit,
     /// Interrupted by the embedding application; the session stays usable.
     Interrupted,
-    /// Aborted by the embedding application; the session is closed.
+    /// Aborted by the embedding application; the session is closed. Only in events and in a [`RunError`](crate::RunError).
     Aborted,
-    /// Ended by an error.
+    /// Ended by an error. Only in events and in a [`RunError`](crate::RunError).
     Failed,
 }
 
@@ -127,6 +146,7 @@ mod tests {
             model_calls: calls,
             tool_calls: calls - 1,
             error: None,
+            rejection: None,
             warning: None,
         };
         let question = run(OutcomeStatus::AwaitingInput, "Which port?", 3);

@@ -189,7 +189,7 @@ impl SessionHandle {
         answer.await.map_err(|_dropped| SessionError::Closed)
     }
 
-    /// Rewinds to the first `turns` entries of the [history](crate::Session::history), as if nothing had followed them.
+    /// Rewinds to the first `entries` entries of the [history](crate::Session::history), as if nothing had followed them.
     /// Calls whose results are cut off are answered as not run; queued messages stay queued, and spent amounts stay spent.
     /// The record stays complete, and until another input follows, another call restores the entries that this one cut off.
     /// Files are not touched.
@@ -200,9 +200,9 @@ impl SessionHandle {
     ///
     /// [`SessionError::NotRewound`] while a run is in progress, or if the history has fewer entries,
     /// [`SessionError::Unrecorded`], [`SessionError::Closed`] or [`SessionError::Full`].
-    pub async fn rewind(&self, turns: usize) -> Result<(), SessionError> {
+    pub async fn rewind(&self, entries: usize) -> Result<(), SessionError> {
         let (done, answer) = oneshot::channel();
-        self.send(Command::Rewind { turns, done })?;
+        self.send(Command::Rewind { turns: entries, done })?;
         answer.await.unwrap_or(Err(SessionError::Closed))
     }
 

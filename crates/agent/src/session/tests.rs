@@ -14,6 +14,7 @@ mod races;
 mod spans;
 mod subscribers;
 mod suspending;
+mod typed;
 
 use std::sync::Arc;
 
@@ -204,9 +205,9 @@ async fn retries_are_bounded_and_the_session_stays_usable() {
     let fail = || Error::new(ErrorKind::Server, "down");
     let adapter = anthropic().failure(fail()).failure(fail()).failure(fail()).answer("back");
     let harness = harness(adapter, env());
-    let outcome = harness.session.submit("go").await.unwrap();
-    assert_eq!(outcome.status, OutcomeStatus::Failed);
-    assert_eq!(outcome.error.unwrap().kind, ErrorKind::Server);
+    let failed = harness.session.submit("go").await;
+    let Err(crate::RunError::Failed { source, outcome }) = failed else { panic!("{failed:?}") };
+    assert_eq!((source.kind(), outcome.status), (ErrorKind::Server, OutcomeStatus::Failed));
     assert_eq!(harness.adapter.requests().len(), 3);
     assert_eq!(harness.session.submit("again").await.unwrap().text, "back");
 }
@@ -214,10 +215,10 @@ async fn retries_are_bounded_and_the_session_stays_usable() {
 #[tokio::test]
 async fn authentication_error_closes_the_session() {
     let harness = harness(anthropic().failure(Error::new(ErrorKind::Authentication, "bad key")), env());
-    let outcome = harness.session.submit("go").await.unwrap();
+    let outcome = harness.session.submit("go").await.or_else(crate::RunError::into_outcome).unwrap();
     assert_eq!((outcome.status, harness.session.state()), (OutcomeStatus::Failed, SessionState::Closed));
     assert_eq!(harness.adapter.requests().len(), 1, "no retry");
-    assert!(matches!(harness.session.submit("again").await, Err(SessionError::Closed)));
+    assert!(matches!(harness.session.submit("again").await, Err(crate::RunError::Closed { .. })));
 }
 
 #[tokio::test]
@@ -306,7 +307,7 @@ async fn abort_ends_everything_and_closes_the_session() {
     );
     assert_eq!((harness.env.running(), harness.session.state()), (0, SessionState::Closed));
     assert!(matches!(harness.session.handle().steer("x").await, Err(SessionError::Closed)));
-    assert!(matches!(harness.session.submit("x").await, Err(SessionError::Closed)));
+    assert!(matches!(harness.session.submit("x").await, Err(crate::RunError::Closed { .. })));
 }
 
 #[tokio::test]
@@ -317,7 +318,7 @@ async fn dropping_the_session_ends_everything_and_its_streams() {
     let Harness { session, env, .. } = harness;
     drop(session);
     while run.next().await.is_some() {}
-    assert!(matches!(run.await, Err(SessionError::Closed)));
+    assert!(matches!(run.await, Err(crate::RunError::Closed { outcome: None })));
     assert_eq!(env.running(), 0);
 }
 

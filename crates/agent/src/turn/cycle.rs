@@ -220,6 +220,7 @@ impl Machine {
         request.messages = self.messages();
         request.tools.clone_from(&context.tools);
         request.tool_choice = (!context.tools.is_empty()).then_some(ToolChoice::Auto);
+        request.response_format = self.response_format(context);
         request.reasoning_effort.clone_from(self.next_effort());
         request.max_tokens = context.max_tokens;
         request.provider_options.clone_from(&context.provider_options);

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::ReachedLimit;
 use super::{Machine, Phase};
-use crate::protocol::{Action, EventKind, Outcome, OutcomeStatus, RunId, SessionEndReason, SessionState};
+use crate::protocol::{
+    Action, EventKind, Outcome, OutcomeStatus, Rejection, RunId, SessionEndReason, SessionState,
+};
 
 /// Reason for stopping everything.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,7 +69,7 @@ impl Machine {
     /// Answers an input that a hook refused.
     pub(super) fn input_refused(&self, run: Option<RunId>, reason: &str, out: &mut Vec<Action>) {
         let message = format!("a hook refused the input: {reason}");
-        out.extend(run.map(|run| rejected(run, &message)));
+        out.extend(run.map(|run| rejected(run, Rejection::Input, &message)));
         // No event may follow the end of the session.
         if self.state != SessionState::Closed {
             out.push(Action::emit(EventKind::Warning { message }));
@@ -167,6 +169,7 @@ impl Machine {
             model_calls: progress.model_calls,
             tool_calls: progress.tool_calls,
             error,
+            rejection: None,
             warning: progress.response.warning,
         };
         out.push(Action::Finish { run: progress.run, outcome: Box::new(outcome) });
@@ -174,8 +177,10 @@ impl Machine {
 }
 
 /// Returns the end of a run that was rejected and never started.
-pub(super) fn rejected(run: RunId, message: &str) -> Action {
+pub(super) fn rejected(run: RunId, rejection: Rejection, message: &str) -> Action {
     let error = Error::new(ErrorKind::InvalidRequest, message);
-    let outcome = Outcome { error: Some(error.info().clone()), ..Outcome::new(OutcomeStatus::Failed) };
+    let mut outcome = Outcome::new(OutcomeStatus::Failed);
+    outcome.error = Some(error.info().clone());
+    outcome.rejection = Some(rejection);
     Action::Finish { run, outcome: Box::new(outcome) }
 }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use pintle_agent::{
-    EventKind, Outcome, OutcomeStatus, ReachedBudget, Run, Session, SessionError, SessionEvent,
-    SessionHandle, SessionId, Timestamp, TreeEvents, TurnKind, TurnLimits, UserMessage,
+    EventKind, Outcome, OutcomeStatus, ReachedBudget, Run, RunError, Session, SessionEvent, SessionHandle,
+    SessionId, Timestamp, TreeEvents, TurnKind, TurnLimits, UserMessage,
 };
 use pintle_host::answered_run::{AnsweredRun, RunInput, RunUser, run_until_answered};
 use pintle_host::cost::CostTracker;
@@ -223,7 +223,7 @@ async fn converse(
     input: RunInput,
     user: Option<User<'_>>,
     unanswered: &CancellationToken,
-) -> Result<AnsweredRun, SessionError> {
+) -> Result<AnsweredRun, RunError> {
     let user = user.map(|user| TerminalUser { user, session, unanswered });
     run_until_answered(session, input, user.as_ref().map(|user| user as &dyn RunUser)).await
 }

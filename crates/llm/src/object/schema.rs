@@ -71,6 +71,14 @@ impl ObjectSchema {
     }
 }
 
+/// Returns the response format by which a provider can enforce the schema without excluding values; `None` if there is none.
+pub(super) fn enforceable_format(schema: &Value) -> Option<ResponseFormat> {
+    if schema.get("type").and_then(Value::as_str) != Some("object") {
+        return None;
+    }
+    Some(ResponseFormat::JsonSchema { json_schema: strict_form(schema)?, strict: true })
+}
+
 /// Converts a schema to the form for strict decoding: every object closed, every property required. `None` if that is
 /// impossible.
 ///

@@ -317,7 +317,7 @@ async fn resumed_session_initialises_its_environment() {
     let builder = resume_in(&unusable);
     std::fs::remove_dir(&unusable).unwrap();
     let mut session = builder.build().unwrap();
-    let outcome = session.resumed().unwrap().await.unwrap();
+    let outcome = session.resumed().unwrap().await.or_else(crate::RunError::into_outcome).unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Failed, "without its environment the turn ends");
     assert_eq!(harness.effects(), [""; 0]);
     let text = session.history()[3].item.results().next().unwrap().text();

@@ -86,7 +86,7 @@ async fn cost_limit_rejects_only_unpriced_models() {
         builder.config(limited(Budget::default().with_cost_micros(1_000_000)))
     });
     harness.session.handle().set_model("claude-of-tomorrow").unwrap();
-    let outcome = harness.session.submit("go").await.unwrap();
+    let outcome = harness.session.submit("go").await.or_else(crate::RunError::into_outcome).unwrap();
     assert_eq!(
         (outcome.status, outcome.error.unwrap().kind),
         (OutcomeStatus::Failed, ErrorKind::InvalidRequest)

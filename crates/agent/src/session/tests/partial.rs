@@ -30,7 +30,7 @@ async fn text_of_a_failed_attempt_survives_a_stop() {
         let handle = harness.session.handle();
         if closes { handle.abort() } else { handle.interrupt() }.unwrap();
         let expected = if closes { OutcomeStatus::Aborted } else { OutcomeStatus::Interrupted };
-        assert_eq!(run.await.unwrap().status, expected);
+        assert_eq!(run.await.or_else(crate::RunError::into_outcome).unwrap().status, expected);
         assert_eq!(assistant_texts(&harness.session), ["I would rather"]);
         assert_eq!(harness.adapter.requests().len(), 1);
     }

@@ -338,7 +338,7 @@ async fn spans_have_error_kinds_without_messages() {
     let (spans, _guard) = Spans::begin();
     let error = Error::new(ErrorKind::InvalidRequest, "marker of a provider").with_status(400);
     let session = chatty(anthropic().message(calling(&[("chatty", json!({"about": "x"}))])).failure(error));
-    session.submit("go").await.unwrap();
+    session.submit("go").await.or_else(crate::RunError::into_outcome).unwrap();
     session.close().await;
     let of = |name: &str| {
         let fields = spans.with(|recorded| {

@@ -1,7 +1,7 @@
 //! Interrupting and closing subagents with their parent.
 
 use super::*;
-use crate::error::SessionError;
+use crate::error::RunError;
 use crate::protocol::{OutcomeStatus, SessionState};
 
 /// A parent that waits for a subagent which answers at once.
@@ -27,7 +27,7 @@ async fn closing_a_session_closes_its_subagents_first() {
     let run = harness.session.submit("go");
     read_until(&mut events, is_subagent_call).await;
     harness.session.close().await;
-    assert_eq!(run.await.unwrap().status, OutcomeStatus::Aborted);
+    assert!(matches!(run.await, Err(RunError::Closed { outcome: Some(_) })));
     assert_eq!(harness.env.running(), 0, "no process is left");
     let kinds: Vec<String> =
         read_all(events).await.iter().map(|event| format!("{} {}", event.depth, kind(event))).collect();
@@ -86,7 +86,7 @@ async fn dropping_a_session_aborts_subagents_and_streams() {
     let Harness { session, env, .. } = harness;
     drop(session);
     read_all(events).await;
-    assert!(matches!(run.await, Err(SessionError::Closed)));
+    assert!(matches!(run.await, Err(RunError::Closed { outcome: None })));
     while child.steer("x").await.is_ok() {
         tokio::task::yield_now().await;
     }

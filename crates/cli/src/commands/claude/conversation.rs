@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use pintle_agent::{Outcome, OutcomeStatus, Run, SessionEvent};
+use pintle_agent::{Outcome, OutcomeStatus, Run, RunError, SessionEvent};
 use pintle_compat::claude::{
     ControlEvent, HostRequest, InitializeAnswer, InitializeRequest, McpServerStatus, RewindAnswer,
     RuleBehavior, StreamOptions, ToolRule, UserLine,
@@ -208,7 +208,7 @@ impl<'a> ClaudeConversation<'a> {
             }
         };
         live.show_all(&channel);
-        outcome.or_failed("the session ended unexpectedly")
+        outcome.or_else(RunError::into_outcome).or_failed("the session ended unexpectedly")
     }
 
     /// Handles an event of the host.
