@@ -1,5 +1,5 @@
-//! Searches without the feature `search`: the crates of ripgrep are not compiled, so only environments with a search of their
-//! own can search.
+//! Searches without the feature `search`: the crates of ripgrep are not compiled, so only environments that implement a search
+//! can search.
 
 use std::path::PathBuf;
 

@@ -254,7 +254,7 @@ fn plain_violation<'v>(node: &Node, keyword: &str, check: &Check, at: At<'_, 'v>
 }
 
 fn array(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 fn is_never(node: &Node) -> bool {
@@ -299,7 +299,7 @@ fn listed(options: &[Value]) -> String {
     if names.is_empty() { last } else { format!("{} or {last}", names.join(", ")) }
 }
 
-/// Returns what is wrong with a number; `None` if it is within the bound.
+/// Describes the violation of a bound; `None` for a number within it.
 fn beyond(bound: Bound, number: &Number, limit: &Number) -> Option<String> {
     let order = compare(number, limit);
     let (is_beyond, text) = match bound {
@@ -311,7 +311,7 @@ fn beyond(bound: Bound, number: &Number, limit: &Number) -> Option<String> {
     is_beyond.then(|| format!(" is {text} of {limit}"))
 }
 
-/// Returns what is wrong with the size of a value; `None` if it is within the limit.
+/// Describes the violation of a limit; `None` for a value within it.
 fn beyond_size(size: Size, value: &Value, limit: u64) -> Option<String> {
     let (count, one, many) = match (size, value) {
         (Size::MinLength | Size::MaxLength, Value::String(text)) => {

@@ -86,7 +86,7 @@ pub(super) enum IntegerKey {
 /// The keywords that describe the members of an object. They are one check.
 const MEMBERS: [&str; 3] = ["additionalProperties", "patternProperties", "properties"];
 
-/// Keywords without a check, and whether their value is one of theirs.
+/// Keywords without a check, and whether a value is allowed for them.
 const ANNOTATIONS: [(&str, fn(&Value) -> bool); 10] = [
     ("$comment", Value::is_string),
     ("$schema", Value::is_string),
@@ -204,7 +204,7 @@ impl Compiler {
                 Some(_) | None => self.node(value, at.to_owned()).map(|_| None)?,
             },
             "$defs" | "definitions" => self.nodes(value, at).map(|_| None)?,
-            // Draft 7 checks the formats of texts. Those of numbers are of Rust.
+            // Draft 7 checks formats of texts. Formats of numbers are from Rust, and not checked.
             "format" if is_draft_7 && !value.as_str().is_some_and(is_number_format) => {
                 return Err(SchemaError::unsupported(at));
             }
@@ -212,7 +212,7 @@ impl Compiler {
             "$schema" if at != "/$schema" => return Err(SchemaError::unsupported(at)),
             _ => match ANNOTATIONS.iter().find(|(known, _)| *known == keyword) {
                 Some((_, is_value)) if is_value(value) => None,
-                Some(_) => return Err(SchemaError::malformed(at, "another type")),
+                Some(_) => return Err(SchemaError::malformed(at, "another type of value")),
                 None if keyword.starts_with("x-") => None,
                 None => return Err(SchemaError::unsupported(at)),
             },

@@ -26,8 +26,8 @@ pub(super) fn same(left: &Value, right: &Value) -> bool {
             left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
         }
         (Value::Object(left), Value::Object(right)) => {
-            let is_in_right = |(name, value)| right.get(name).is_some_and(|other| same(value, other));
-            left.len() == right.len() && left.iter().all(is_in_right)
+            left.len() == right.len()
+                && left.iter().all(|(name, value)| right.get(name).is_some_and(|other| same(value, other)))
         }
         _ => left == right,
     }

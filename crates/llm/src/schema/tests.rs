@@ -186,7 +186,7 @@ fn schemas_that_are_not_understood_are_refused() {
         (json!({"minLength": -1}), "expected a count at /minLength"),
         (json!({"maximum": "1"}), "expected a number at /maximum"),
         (json!({"anyOf": []}), "expected at least one schema at /anyOf"),
-        (json!({"description": 5}), "expected another type at /description"),
+        (json!({"description": 5}), "expected another type of value at /description"),
         (json!({"$ref": "#/definitions/nowhere"}), "the schema that `$ref` names at /definitions/nowhere"),
         (
             json!({"$ref": "http://127.0.0.1:9/schema.json"}),
