@@ -22,7 +22,7 @@ mod exec;
 mod file;
 mod forward;
 mod git;
-#[cfg(any(target_os = "linux", feature = "local"))]
+#[cfg(feature = "local")]
 mod host_files;
 mod lines;
 #[cfg(feature = "local")]
@@ -30,7 +30,7 @@ mod linked_backup;
 mod links;
 #[cfg(feature = "local")]
 mod local;
-#[cfg(any(test, feature = "testing"))]
+#[cfg(any(test, feature = "memory"))]
 mod memory;
 mod output;
 mod path;
@@ -68,7 +68,7 @@ pub use linked_backup::{BackupSide, LinkedBackup};
 pub use links::leads_outside;
 #[cfg(feature = "local")]
 pub use local::{LocalEnvironment, LocalEnvironmentBuilder};
-#[cfg(any(test, feature = "testing"))]
+#[cfg(any(test, feature = "memory"))]
 pub use memory::{CommandScript, MemoryEnvironment};
 pub use output::{
     CapturedOutput, Output, OutputCapture, OutputChunk, OutputCollector, OutputLimits, OutputStream,
@@ -89,7 +89,7 @@ pub use shell::shell_arguments;
 #[cfg(feature = "ssh")]
 pub use ssh::{SshEnvironment, SshEnvironmentBuilder, SshError, SshErrorKind};
 pub use variables::EnvPolicy;
-#[cfg(any(target_os = "linux", feature = "local"))]
+#[cfg(feature = "local")]
 pub use variables::without_paths_below;
 pub use walk::{EntryKind, FileContent, ReadLimits, WalkEntry, WalkLimit, WalkOutput, WalkRequest};
 pub use write_switch::WriteSwitch;

@@ -23,6 +23,7 @@ mod readable_duration;
 mod request;
 mod response;
 mod retry;
+pub mod schema;
 mod stream;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

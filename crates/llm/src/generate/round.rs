@@ -7,7 +7,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use jsonschema::Validator;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -16,12 +15,13 @@ use super::tool::{CallContext, ClientTool, InvalidToolCall, RepairToolCall};
 use crate::content::{ToolCall, ToolCallKind, ToolResult};
 use crate::error::{Error, ErrorKind};
 use crate::history::HistoryItem;
+use crate::schema::CompiledSchema;
 use crate::tool::{ToolDefinition, ToolList};
 
 /// Tools of a generation with their compiled schemas.
 #[derive(Debug)]
 pub(super) struct ToolRunner {
-    tools: Vec<(ClientTool, Validator)>,
+    tools: Vec<(ClientTool, CompiledSchema)>,
     by_name: HashMap<String, usize>,
     repair: Option<RepairToolCall>,
 }
@@ -99,7 +99,7 @@ impl ToolRunner {
     async fn arguments(
         &self,
         tool: &ClientTool,
-        validator: &Validator,
+        validator: &CompiledSchema,
         context: &CallContext,
     ) -> Result<Value, Error> {
         let definition = &tool.definition;
@@ -138,7 +138,11 @@ fn raw_arguments(call: &ToolCall, definition: &ToolDefinition) -> Value {
     }
 }
 
-fn validated(definition: &ToolDefinition, validator: &Validator, arguments: Value) -> Result<Value, Error> {
+fn validated(
+    definition: &ToolDefinition,
+    validator: &CompiledSchema,
+    arguments: Value,
+) -> Result<Value, Error> {
     let violations = match &arguments {
         // Arguments that are not a JSON object are kept as text.
         Value::String(text) => Some(not_an_object(text)),

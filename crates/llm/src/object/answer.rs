@@ -1,6 +1,5 @@
 //! Answers of a conversation that match a schema, with a bounded number of repairs.
 
-use jsonschema::Validator;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -11,6 +10,7 @@ use super::strip_fence;
 use crate::error::Error;
 use crate::generate::schema;
 use crate::request::ResponseFormat;
+use crate::schema::CompiledSchema;
 
 /// Checks the answers of a conversation against a JSON Schema: any JSON Schema, also without an object at its root.
 ///
@@ -31,7 +31,7 @@ use crate::request::ResponseFormat;
 #[derive(Debug)]
 pub struct AnswerSchema {
     schema: Value,
-    validator: Validator,
+    validator: CompiledSchema,
     repairs: u32,
     /// Repairs that were asked for since the last accepted answer.
     asked: u32,

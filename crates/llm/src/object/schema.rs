@@ -1,11 +1,11 @@
 //! Schemas of generated objects (client specification, section 4.5).
 
-use jsonschema::Validator;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorKind};
 use crate::generate::schema;
 use crate::request::ResponseFormat;
+use crate::schema::CompiledSchema;
 
 /// Keywords supported by strict decoding. Others are left to the check of the response.
 const STRICT: &[&str] = &[
@@ -36,7 +36,7 @@ const STRICT: &[&str] = &[
 /// A checked schema and the response format that is sent.
 #[derive(Debug)]
 pub(super) struct ObjectSchema {
-    validator: Validator,
+    validator: CompiledSchema,
     format: ResponseFormat,
 }
 
