@@ -51,6 +51,7 @@ const COMBINATIONS: &[Combination] = &[
             "acp",
             "client",
             "compat",
+            "egress",
             "governance",
             "host",
             "mcp",
