@@ -75,7 +75,7 @@ impl Fixture {
         Self { proxy, admission, address, names, tasks }
     }
 
-    /// Starts a server that answers with what it gets. Returns its port.
+    /// Starts a server that answers with the bytes that it gets. Returns its port.
     async fn echo(&mut self) -> u16 {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();

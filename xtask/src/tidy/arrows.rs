@@ -106,6 +106,7 @@ const ARROWS: &[Arrows] = &[
         from: "pintle-host",
         to: &[
             "pintle-agent",
+            "pintle-egress",
             "pintle-env",
             "pintle-governance",
             "pintle-llm",
