@@ -57,6 +57,7 @@ const COMBINATIONS: &[Combination] = &[
             "acp",
             "client",
             "compat",
+            "egress",
             "governance",
             "host",
             "mcp",

@@ -78,8 +78,8 @@ pub use process::{ExitStatus, Process, ProcessOutput, Signal, TERMINATE_GRACE};
 pub use read_only::{CommandClassifier, ReadOnlyEnvironment};
 #[cfg(all(target_os = "linux", any(all(test, feature = "local"), feature = "sandbox")))]
 pub use sandboxed::{
-    ProjectCaches, ProtectedPathSource, Protection, SandboxLevel, SandboxSupport, SandboxUnavailable,
-    SandboxedEnvironment,
+    ListenerHelper, NetworkGateway, ProjectCaches, ProtectedPathSource, Protection, SandboxGateway,
+    SandboxLevel, SandboxSupport, SandboxUnavailable, SandboxedEnvironment, listen_in_sandbox,
 };
 pub use search::{
     DEFAULT_MAX_RESULTS, GlobRequest, GrepFile, GrepLine, GrepMode, GrepOutput, GrepRequest, SearchScope,
