@@ -38,7 +38,7 @@ pub trait SandboxGateway: Send + Sync {
     /// The command does not start then.
     fn serve(&self, listener: TcpListener) -> io::Result<()>;
 
-    /// Returns lines that follow the output of the command, such as the hosts that were refused; `None` if there are none.
+    /// Returns lines that follow the output of the command, such as the hosts that were refused; `None` without any.
     fn notice(&self) -> Option<String>;
 }
 

@@ -63,7 +63,7 @@ struct State {
 /// A sandbox in which a shell waits for a command.
 struct PreparedSandbox {
     process: LocalProcess,
-    /// Without those of the gateway.
+    /// Variables of the command, without the variables of the gateway.
     variables: BTreeMap<OsString, OsString>,
     view: SandboxView,
     /// The way to some hosts, which is open.

@@ -71,7 +71,7 @@ impl ObjectSchema {
     }
 }
 
-/// Returns the response format by which a provider can enforce the schema without excluding values; `None` if there is none.
+/// Returns the response format by which a provider can enforce the schema without excluding values; `None` if it has no such form.
 pub(super) fn enforceable_format(schema: &Value) -> Option<ResponseFormat> {
     if schema.get("type").and_then(Value::as_str) != Some("object") {
         return None;

@@ -36,7 +36,7 @@ pub struct Violation<'v> {
     pub(super) after: Option<String>,
 }
 
-/// What a schema expects and a value lacks.
+/// Kind of a violation.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ViolationKind {
