@@ -93,10 +93,10 @@ fn a_large_goal_is_reached_in_steps_whose_backlog_a_user_edits() {
     assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
     for part in [
         "      a person edited the plan\n",
-        "step 1: plan: Add a double. (1 more)\n",
+        "step 1: plan: Add a double. (1 more)  ($",
         "[ 0]  step 1: evidence: it holds\n",
-        "step 2: plan: Add as usual. (0 more)\n",
-        "step 3: plan: nothing is left to do\n",
+        "step 2: plan: Add as usual. (0 more)  ($",
+        "step 3: plan: nothing is left to do  ($",
         "[ 0]  evidence: all of it holds\n",
         "## Plan\n",
         "| 1 | Add a double. | holds | 1 |",
@@ -118,6 +118,28 @@ fn a_large_goal_is_reached_in_steps_whose_backlog_a_user_edits() {
     assert!(user.project().join("double.sh").exists());
     let sums = std::fs::read_to_string(user.project().join("add.sh")).unwrap();
     assert_eq!(sums, "add() { echo $(($1 + $2)); }\n");
+}
+
+/// The steps that hold are the change of a task that is blocked before its last step.
+#[test]
+fn the_steps_of_a_blocked_plan_are_applied() {
+    if !is_confined() {
+        return;
+    }
+    let user = user();
+    let contract = CONTRACT.replace("rounds = 4", "rounds = 1").replace("gates = ['anchor']\n", "");
+    std::fs::write(user.at("contract.toml"), contract).unwrap();
+    let (url, contract) = (user.model.base_url(Dialect::AnthropicMessages), user.at("contract.toml"));
+    let arguments = ["task", "run", "--provider", "anthropic", "--base-url", &url, "--contract"];
+    let output = user.command(&[&arguments[..], &[contract.to_str().unwrap()]].concat()).output().unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{stdout}");
+    assert!(stdout.contains("The plan has used its 1 step, and has 1 step left."), "{stdout}");
+    let listed: Value = serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
+    let id = listed[0]["id"].as_str().unwrap();
+    assert!(!user.project().join("double.sh").exists());
+    user.pintle(&["task", "apply", id, "--candidate", "0", "--files"]);
+    assert!(user.project().join("double.sh").exists());
 }
 
 /// A planner that never ends is stopped at the number of rounds.

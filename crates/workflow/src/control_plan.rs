@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::assertions::{TextEdit, apply_edits, edits_of_file, find_assertions, tokens_in};
 use crate::source_tokens::{
-    SourceLanguage, SourceToken, TokenKind, closing_bracket, is_opening, is_word_character, tokenize,
+    SourceLanguage, SourceToken, TokenKind, closing_bracket, is_closing, is_opening, is_word_character,
+    tokenize,
 };
 
 /// Words of drawn names.
@@ -187,17 +188,20 @@ fn draw(limit: usize) -> usize {
     usize::try_from(drawn % (limit.max(1) as u64)).unwrap_or_default()
 }
 
-/// Returns a name of the same form that the file does not contain.
+/// Returns a name of the same form that the file does not contain. It begins with the name of the test, so that a command that
+/// selects the test by a part of its name runs the variant as well.
 fn draw_name(language: SourceLanguage, name: &str, source: &str) -> String {
     let mut words = Vec::new();
     loop {
         words.push(WORDS.get(draw(WORDS.len())).copied().unwrap_or("cases"));
         let drawn = match language {
-            SourceLanguage::Python => format!("test_{}", words.join("_")),
-            SourceLanguage::Rust | SourceLanguage::C => words.join("_"),
-            SourceLanguage::Go => format!("Test{}", capitalize(&words)),
-            SourceLanguage::Java => format!("test{}", capitalize(&words)),
-            SourceLanguage::JavaScript => words.join(" "),
+            SourceLanguage::Go | SourceLanguage::Java => format!("{name}{}", capitalize(&words)),
+            SourceLanguage::C
+            | SourceLanguage::JavaScript
+            | SourceLanguage::Python
+            | SourceLanguage::Rust => {
+                format!("{name}_{}", words.join("_"))
+            }
         };
         // Two words at least, and as many as make the name unique.
         if words.len() > 1 && drawn != name && !source.contains(&drawn) {
@@ -264,17 +268,18 @@ fn find_python_tests(source: &str, tokens: &[SourceToken<'_>]) -> Vec<TestFuncti
 /// Returns the first tokens of all lines outside of brackets, each with its indentation.
 fn python_lines(source: &str, tokens: &[SourceToken<'_>]) -> Vec<(usize, usize)> {
     let mut lines = Vec::new();
-    let mut depth = 0_usize;
+    let (mut depth, mut before) = (0_usize, None::<&SourceToken<'_>>);
     for (index, token) in tokens.iter().enumerate() {
-        let before = source.get(..token.start).unwrap_or_default();
-        let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-        let is_first = before.get(line_start..).is_some_and(|indent| indent.trim().is_empty());
-        if is_first && depth == 0 {
+        let start = before.map_or(0, SourceToken::end);
+        let gap = source.get(start..token.start).unwrap_or_default();
+        let line_start = gap.rfind('\n').map(|end| start + end + 1);
+        if let Some(line_start) = line_start.or(before.is_none().then_some(0)).filter(|_| depth == 0) {
             lines.push((index, token.start - line_start));
         }
+        before = Some(token);
         if is_opening(token) {
             depth += 1;
-        } else if token.is(")") || token.is("]") || token.is("}") {
+        } else if is_closing(token) {
             depth = depth.saturating_sub(1);
         }
     }

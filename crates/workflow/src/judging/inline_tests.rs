@@ -172,7 +172,7 @@ mod tests {
                 "src/lib.rs: doctest assert_eq ! ( stats::max ( & [ 1 , 2 ] ) , 2 )",
             ),
             ("#[test]\n    fn one", "#[test]\n    #[ignore]\n    fn one", "src/lib.rs: test one"),
-            ("#[test]\n    fn one", "fn one", "src/lib.rs: test one"),
+            ("#[test]\n    fn one", "fn one", "src/lib.rs: one (a new definition), test one"),
             ("    fn one() { assert_eq!(max(&[1]), 1); }\n", "    fn one() {}\n", "src/lib.rs: test one"),
             ("#[cfg(test)]", "#[cfg(all(test, no))]", "src/lib.rs: use super::*, test largest, test one"),
             (
@@ -206,6 +206,21 @@ mod tests {
             let after = RUST.replacen(from, to, 1);
             assert_ne!(after, RUST, "{from}");
             assert_eq!(found(&[text("src/lib.rs", RUST, &after)]), expected, "{to}");
+        }
+    }
+
+    #[test]
+    fn conditions_beside_test_keep_a_module_of_tests() {
+        for (condition, expected) in [
+            ("test", "src/a.rs: fn check ( ) { assert"),
+            ("all(test, not(loom))", "src/a.rs: fn check ( ) { assert"),
+            ("any(not(windows), test)", "src/a.rs: fn check ( ) { assert"),
+            ("not(test)", ""),
+            ("all(not(test), unix)", ""),
+        ] {
+            let with = |body: &str| format!("#[cfg({condition})]\nmod a {{ fn check() {{ {body} }} }}\n");
+            let file = text("src/a.rs", &with("assert!(b());"), &with(""));
+            assert_eq!(found(&[file]), expected, "{condition}");
         }
     }
 
