@@ -16,7 +16,9 @@ use pintle_acp::{
     OpenSession, SessionControls, SessionModes, SessionPage, SessionQuery, SessionSettings, SessionSummary,
     SlashCommand, TerminalSwitch,
 };
-use pintle_agent::{ApprovalRequest, EventKind, ProviderProfile, Record, Session, SessionEvent, SessionId};
+use pintle_agent::{
+    ApprovalRequest, EventKind, Money, ProviderProfile, Record, Session, SessionEvent, SessionId,
+};
 use pintle_env::{ExecutionEnvironment, LocalEnvironment};
 use pintle_llm::{
     Client as Models, ContentPart, Error as ModelError, EventStream, Message, ProviderAdapter, Request,
@@ -210,8 +212,8 @@ impl SessionControls for Controls {
         }
     }
 
-    fn cost(&self) -> Option<f64> {
-        Some(0.0)
+    fn cost(&self) -> Option<Money> {
+        Some(Money::ZERO)
     }
 
     fn context_window(&self) -> Option<u64> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pintle_agent::{ApprovalRequest, Session, SessionEvent, SessionHandle, UserMessage};
+use pintle_agent::{ApprovalRequest, Money, Session, SessionEvent, SessionHandle, UserMessage};
 use pintle_env::setters;
 
 use crate::client::Client;
@@ -103,8 +103,8 @@ pub trait SessionControls: fmt::Debug + Send + Sync {
         let _ = event;
     }
 
-    /// Returns the cost of the session so far in US dollars, if it is known. Updates about token usage contain it.
-    fn cost(&self) -> Option<f64> {
+    /// Returns the cost of the session so far, if it is known. Updates about token usage contain it.
+    fn cost(&self) -> Option<Money> {
         None
     }
 

@@ -23,6 +23,7 @@ mod run;
 mod sanitize;
 mod session;
 mod skills;
+mod spending;
 mod subagent;
 #[cfg(test)]
 mod tests;
@@ -42,6 +43,7 @@ pub use hooks::{
 pub use ledger::{Ledger, Ledgers};
 // Parts of lower layers, so that a crate above this one needs no second dependency for them.
 pub use pintle_llm::error_chain;
+pub use pintle_llm::money::{self, InvalidMoney, Money};
 pub use pintle_tools::ChangeKind;
 pub use profile::{
     ModelFamily, ProfileData, ProfileDataError, ProviderProfile, SearchBy, SubagentTools, Toolset,
@@ -50,10 +52,10 @@ pub use profile::{
 pub use project_docs::{PROJECT_DOC_BUDGET, ProjectDoc, ProjectDocs};
 pub use prompt::{EnvironmentContext, GitContext, LayerKind, PromptLayer};
 pub use protocol::{
-    Account, ApprovalEnding, Budget, BudgetKind, BudgetScope, BudgetUsage, CallKey, CallKind, Checkpoint,
+    Account, ApprovalEnding, BudgetKind, BudgetScope, BudgetUsage, CallKey, CallKind, Checkpoint,
     CheckpointReason, CompactionPolicy, CompactionReport, CompactionTrigger, Decision, EventKind, ForkedFrom,
-    ImageSummary, InvalidTimestamp, LoadId, LoadedDocument, LoadedProject, ModelCallId, OnDemandBudget,
-    Outcome, OutcomeStatus, PolicyChange, PolicyRule, PostedInput, PostedItem, Principal, QueuedMessages,
+    ImageSummary, InvalidTimestamp, Limits, LoadId, LoadedDocument, LoadedProject, ModelCallId, Outcome,
+    OutcomeStatus, PolicyChange, PolicyRule, PostedInput, PostedItem, Principal, QueuedMessages,
     ReachedBudget, RunId, SegmentId, SessionEndReason, SessionEvent, SessionId, SessionState, Skill,
     SkippedFile, Start, SubagentLimits, SubagentOrigin, SubagentRole, SubagentStatus, Timestamp, Turn,
     TurnKind, TurnLimits, UserMessage, event_schema,
@@ -64,4 +66,5 @@ pub use record::{
 };
 pub use run::{Events, Run};
 pub use session::{Session, SessionBuilder, SessionHandle, TypedOutcome};
+pub use spending::SessionSpending;
 pub use subagent::{SubagentHandle, SubagentResult, TreeEvents};

@@ -39,7 +39,7 @@ const MAX_COMMANDS: usize = 1_024;
 #[derive(Debug)]
 pub struct Session {
     id: SessionId,
-    handle: SessionHandle,
+    pub(crate) handle: SessionHandle,
     runs: Arc<AtomicU64>,
     log: Arc<EventLog>,
     /// Commands that tools have started in the background.

@@ -23,7 +23,7 @@ mod start;
 mod tests;
 mod window;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use pintle_llm::{HistoryItem, MessageList, PrefixChain, ReasoningEffort};
 use serde::{Deserialize, Serialize};
@@ -117,6 +117,9 @@ pub struct Machine {
     /// Amounts spent by this session and its subagents.
     #[serde(default)]
     spent: BudgetUsage,
+    /// Amounts spent by the session's own model calls, by model.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    spent_by_model: BTreeMap<String, BudgetUsage>,
     #[serde(default)]
     reservations: Reservations,
     /// Slice of a wider budget, if the session can ask for more.
@@ -328,7 +331,7 @@ impl Machine {
     }
 
     fn start_run(&mut self, run: RunId, message: UserMessage, out: &mut Vec<Action>) {
-        self.progress = Some(Progress::new(run, self.now, self.charged()));
+        self.progress = Some(Progress::new(run, self.now, self.charged(), self.spent));
         self.state = SessionState::Processing;
         self.time_run(out);
         self.start_input(message, out);

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod attenuate;
+mod budget;
 mod paths;
 mod schema;
 #[cfg(test)]
@@ -11,7 +12,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use pintle_agent::protocol::InputKind;
-use pintle_agent::{Budget, Record, SessionConfig, SessionId, Timestamp};
+use pintle_agent::{Limits, Record, SessionConfig, SessionId, Timestamp};
 use pintle_tools::Effect;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -85,8 +86,9 @@ pub struct Grant {
     /// Environments in which tools may work, by name: `local`, `docker:IMAGE`, `ssh:HOST`.
     pub environments: BTreeSet<Pattern>,
     /// Spending limits.
-    #[serde(default)]
-    pub budget: GrantBudget,
+    #[serde(default, with = "self::budget")]
+    #[schemars(with = "self::budget::GrantBudget")]
+    pub budget: Limits,
     /// Time window in which it is valid.
     #[serde(default)]
     pub window: Window,
@@ -116,37 +118,6 @@ impl EffectCeiling {
             Effect::Write => self >= Self::Write,
             Effect::Execute => self >= Self::Execute,
         }
-    }
-}
-
-/// Spending limits. `None` is no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[non_exhaustive]
-pub struct GrantBudget {
-    /// Input and output tokens.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<u64>,
-    /// Cost in millionths of a US dollar.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost_micros: Option<u64>,
-    /// Time of each run, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wall_time_ms: Option<u64>,
-    /// Calls of tools.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_calls: Option<u64>,
-}
-
-impl GrantBudget {
-    /// Returns the budget of a session.
-    #[must_use]
-    pub fn budget(&self) -> Budget {
-        let mut budget = Budget::default();
-        (budget.tokens, budget.cost_micros) = (self.tokens, self.cost_micros);
-        budget.tool_calls = self.tool_calls;
-        budget.wall_time = self.wall_time_ms.map(std::time::Duration::from_millis);
-        budget
     }
 }
 
@@ -247,7 +218,7 @@ impl Grant {
             network: false,
             outside_sandbox: false,
             environments: BTreeSet::new(),
-            budget: GrantBudget::default(),
+            budget: Limits::default(),
             window: Window::default(),
             delegation: Delegation::default(),
         }
@@ -333,7 +304,7 @@ impl Grant {
 
     /// Lowers the limits of a session on spending and subagents to the limits of the grant.
     pub fn limit(&self, config: &mut SessionConfig) {
-        config.limits.budget = config.limits.budget.lower(&self.budget.budget());
+        config.limits.budget = config.limits.budget.lower(&self.budget);
         config.subagents.max_depth = config.subagents.max_depth.min(self.delegation.depth);
         let width = usize::try_from(self.delegation.width).unwrap_or(usize::MAX);
         config.subagents.max_open = config.subagents.max_open.min(width);

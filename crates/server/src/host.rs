@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_agent::{Principal, Session, SessionId};
-use pintle_llm::{ToolList, Usage};
+use pintle_llm::{Money, ToolList, Usage};
 use pintle_store::Summary;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -91,8 +91,8 @@ pub trait SessionHost: fmt::Debug + Send + Sync {
         Ok(Some("the fork inherits the permissions of its origin".to_owned()))
     }
 
-    /// Returns the cost of one response in US dollars; `None` if a price is unknown. By default, all prices are unknown.
-    fn cost(&self, provider: &str, model: &str, usage: &Usage) -> Option<f64> {
+    /// Returns the cost of one response; `None` if a price is unknown. By default, all prices are unknown.
+    fn cost(&self, provider: &str, model: &str, usage: &Usage) -> Option<Money> {
         let _ = (provider, model, usage);
         None
     }

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pintle_agent::Fence;
+use pintle_agent::{Fence, Limits};
 use pintle_env::{EnvError, ExecutionEnvironment, ExecutionEnvironmentExt as _, Redactions};
 use pintle_store::{Blobs, StoreError};
 use serde_json::Value;
@@ -42,7 +42,7 @@ use crate::session_runner::{
     SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult, Workspace, WorkspaceFactory,
 };
 use crate::task::{
-    StepId, StepKind, StepOrder, StepOutput, Task, TaskCandidate, TaskStep, WorkCost, WorkEnd, WorkLimits,
+    StepId, StepKind, StepOrder, StepOutput, Task, TaskCandidate, TaskStep, WorkCost, WorkEnd,
 };
 
 /// Carries out the steps of one task.
@@ -331,7 +331,7 @@ impl RunningStep<'_> {
         workspace: &Workspace,
         message: String,
         plan: &CandidatePlan,
-        limits: WorkLimits,
+        limits: Limits,
     ) -> SessionAssignment {
         SessionAssignment {
             session: self.performer.session_id(self.step),

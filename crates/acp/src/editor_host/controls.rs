@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use pintle_agent::{ApprovalRequest, EventKind, Session, SessionEvent, SessionHandle, SessionId};
+use pintle_agent::{ApprovalRequest, EventKind, Money, Session, SessionEvent, SessionHandle, SessionId};
 use pintle_governance::{APPROVAL_SOURCE, Mode, Policy};
 use pintle_host::cost::Costs;
 use pintle_host::environment::{EnvSession, SandboxState};
@@ -198,7 +198,7 @@ impl SessionControls for EditorSessionControls {
         }
     }
 
-    fn cost(&self) -> Option<f64> {
+    fn cost(&self) -> Option<Money> {
         self.observed().costs.total()
     }
 

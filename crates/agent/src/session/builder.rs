@@ -22,7 +22,7 @@ use crate::error::SessionError;
 use crate::event_log::{EventLog, Identity};
 use crate::hooks::Hooks;
 use crate::profile::ProviderProfile;
-use crate::protocol::{OnDemandBudget, Principal, SessionId, Start};
+use crate::protocol::{Limits, Principal, SessionId, Start};
 use crate::record::{Journal, Record};
 use crate::subagent::{Lineage, Member, SubagentSpec};
 
@@ -278,8 +278,8 @@ impl SessionBuilder {
         options.start.limits.clone_from(&parts.config.limits);
         options.start.reasoning_effort.clone_from(&parts.config.reasoning_effort);
         options.start.asks = match &parts.budget {
-            Some(source) => Some(OnDemandBudget::new(source.limited())),
-            None => lineage.parent_link.is_some().then(OnDemandBudget::default),
+            Some(source) => Some(source.limited()),
+            None => lineage.parent_link.is_some().then(Limits::default),
         };
         let (client, tree) = (parts.client.clone(), Arc::clone(&lineage.tree));
         let origin = lineage.origin.clone();

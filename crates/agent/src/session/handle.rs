@@ -1,5 +1,6 @@
 //! Handle of a session.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use crate::driver::{Command, ConfigChange, ExactDecision, MessageQueue, SentComm
 use crate::error::SessionError;
 use crate::profile::ProviderProfile;
 use crate::protocol::{
-    CompactionReport, Decision, PolicyChange, Principal, QueuedMessages, SessionId, SessionState, Turn,
-    TurnLimits, UserMessage,
+    BudgetUsage, CompactionReport, Decision, PolicyChange, Principal, QueuedMessages, SessionId,
+    SessionState, Turn, TurnLimits, UserMessage,
 };
 use crate::record::{Record, Recorder};
 use crate::subagent::Tree;
@@ -72,6 +73,10 @@ pub(crate) struct PublishedState {
     /// Calls that wait for a decision.
     pub(crate) approvals: Vec<Arc<ApprovalRequest>>,
     pub(crate) queued: QueuedMessages,
+    /// Amounts spent by the session and its subagents.
+    pub(crate) spent: BudgetUsage,
+    /// Amounts spent by the session's own model calls, by model.
+    pub(crate) models: BTreeMap<String, BudgetUsage>,
 }
 
 impl SessionHandle {

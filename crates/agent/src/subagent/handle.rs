@@ -10,7 +10,7 @@ use super::grant::{Grant, Grants};
 use super::mailbox::Mailbox;
 use super::report::{Report, SubagentResult};
 use crate::error::SessionError;
-use crate::protocol::{Budget, SubagentOrigin, SubagentStatus};
+use crate::protocol::{Limits, SubagentOrigin, SubagentStatus};
 use crate::session::{Session, SessionHandle};
 
 /// Handle of one subagent: reports its status, sends it messages and awaits its result (loop specification, section
@@ -103,7 +103,7 @@ impl SubagentHandle {
     }
 
     /// Answers the request for more budget with this number.
-    pub(super) fn grant(&self, ask: u64, slice: Budget) {
+    pub(super) fn grant(&self, ask: u64, slice: Limits) {
         self.grants.send_replace(Some(Grant { ask, slice }));
     }
 

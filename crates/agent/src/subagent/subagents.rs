@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::roster::{Roster, Shutdown};
 use super::{Lineage, RecordedSubagent, SubagentHandle, SubagentSpec, tool};
 use crate::profile::ProviderProfile;
-use crate::protocol::{Budget, InputKind, SessionId, SubagentLimits};
+use crate::protocol::{InputKind, Limits, SessionId, SubagentLimits};
 
 /// Smallest context window, in tokens, in which a session offers tools for subagents.
 const MIN_WINDOW: u64 = 16_384;
@@ -96,7 +96,7 @@ impl Subagents {
     }
 
     /// Sends a subagent its budget, in answer to its request with this number.
-    pub(crate) fn grant(&self, agent: &str, ask: u64, slice: Budget) {
+    pub(crate) fn grant(&self, agent: &str, ask: u64, slice: Limits) {
         if let Some(handle) = self.roster.handles().iter().find(|handle| handle.id() == agent) {
             handle.grant(ask, slice);
         }

@@ -46,6 +46,9 @@ pub(super) struct Progress {
     /// Spending of the session when the run started.
     #[serde(default)]
     pub(super) spent_before: BudgetUsage,
+    /// The same without amounts that are only held.
+    #[serde(default)]
+    pub(super) spent_at_start: BudgetUsage,
     /// Whether a refusal without a known reason was treated as a prompt that is too long.
     #[serde(default)]
     pub(super) assumed_overflow: bool,
@@ -55,7 +58,12 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(run: RunId, since: Timestamp, spent_before: BudgetUsage) -> Self {
+    pub(super) fn new(
+        run: RunId,
+        since: Timestamp,
+        spent_before: BudgetUsage,
+        spent_at_start: BudgetUsage,
+    ) -> Self {
         Self {
             run,
             since,
@@ -68,6 +76,7 @@ impl Progress {
             sent_on: 0,
             response: FinalResponse::default(),
             spent_before,
+            spent_at_start,
             assumed_overflow: false,
             repaired_for: None,
         }

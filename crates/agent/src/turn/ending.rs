@@ -163,6 +163,7 @@ impl Machine {
     ) {
         let Some(progress) = self.progress.take() else { return };
         let outcome = Outcome {
+            cost: self.spent.since(&progress.spent_at_start).cost,
             status,
             text: progress.text,
             usage: progress.usage,

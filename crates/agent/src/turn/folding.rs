@@ -187,7 +187,7 @@ impl Machine {
             }
             return;
         }
-        self.progress = Some(Progress::new(run, self.now, self.charged()));
+        self.progress = Some(Progress::new(run, self.now, self.charged(), self.spent));
         self.state = SessionState::Processing;
         self.fold_user(message, followed, out);
     }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use pintle_agent::{
-    EventKind, Outcome, OutcomeStatus, ReachedBudget, Run, RunError, Session, SessionEvent, SessionHandle,
-    SessionId, Timestamp, TreeEvents, TurnKind, TurnLimits, UserMessage,
+    EventKind, Money, Outcome, OutcomeStatus, ReachedBudget, Run, RunError, Session, SessionEvent,
+    SessionHandle, SessionId, Timestamp, TreeEvents, TurnKind, TurnLimits, UserMessage,
 };
 use pintle_host::answered_run::{AnsweredRun, RunInput, RunUser, run_until_answered};
 use pintle_host::cost::CostTracker;
@@ -73,7 +73,7 @@ pub(crate) struct RunReport {
     /// Time from submission until the session was closed.
     duration: Duration,
     /// Cost in US dollars, if known.
-    cost: Option<f64>,
+    cost: Option<Money>,
     subagents: SubagentTotals,
     /// Whether a signal arrived while a question of the model was open.
     question_abandoned: bool,

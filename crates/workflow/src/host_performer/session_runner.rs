@@ -9,10 +9,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pintle_agent::protocol::InputKind;
 use pintle_agent::{
-    Budget, EventKind, Events, OutcomeStatus, Session, SessionHandle, SessionId, TreeEvents, TurnLimits,
-    UserMessage,
+    EventKind, Events, Limits, Money, OutcomeStatus, Session, SessionHandle, SessionId, TreeEvents,
+    TurnLimits, UserMessage,
 };
-use pintle_governance::parse_dollars;
 use pintle_host::answered_run::{AnsweredRun, REPAIRS, RunInput, run_until_answered};
 use pintle_host::attendant::DenyingAttendant;
 use pintle_host::cost::CostTracker;
@@ -29,7 +28,7 @@ use super::workspace_factory::{HostWorkspaceFactory, work_error};
 use crate::session_runner::{
     MAX_LOOPS, SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult,
 };
-use crate::task::{WorkCost, WorkEnd, WorkLimits};
+use crate::task::{WorkCost, WorkEnd};
 
 /// Property of a summary with the task that a session works for.
 const TASK: &str = "task";
@@ -219,16 +218,11 @@ fn has_message(selected: &SelectedSession, text: &str) -> bool {
 }
 
 /// Returns the limits on the run of an assignment; `None` if one of them is exhausted.
-fn run_limit(limits: &WorkLimits) -> Option<Budget> {
-    if limits.usd.is_some_and(|usd| usd < 0.000_001) || limits.tokens == Some(0) || limits.seconds == Some(0)
-    {
-        return None;
-    }
-    let mut limit = Budget::default();
-    limit.cost_micros = limits.usd.and_then(|usd| parse_dollars(&format!("{usd:.6}")));
-    limit.tokens = limits.tokens;
-    limit.wall_time = limits.seconds.map(Duration::from_secs);
-    Some(limit)
+fn run_limit(limits: &Limits) -> Option<Limits> {
+    let is_exhausted = limits.cost == Some(Money::ZERO)
+        || limits.tokens == Some(0)
+        || limits.wall_time == Some(Duration::ZERO);
+    (!is_exhausted).then_some(*limits)
 }
 
 /// Returns the settings with the settings of the assignment.
@@ -286,7 +280,7 @@ async fn sum_cost(mut events: TreeEvents, message: &str, model: &Model) -> WorkC
         cost.add(&event);
     }
     match cost.total() {
-        Some(usd) => spent.usd = usd,
+        Some(cost) => spent.cost = cost,
         None => spent.is_price_unknown = true,
     }
     spent
@@ -336,15 +330,15 @@ mod tests {
 
     #[test]
     fn the_limits_of_a_task_are_limits_on_its_run() {
-        let limits = |usd, tokens, seconds| WorkLimits { usd, tokens, seconds };
-        let expected = Budget::default().with_cost_micros(1_500_000).with_tokens(7);
-        let expected = expected.with_wall_time(Duration::from_secs(9));
+        let none = Limits::default();
+        let some =
+            none.with_cost(Money::from_micros(1)).with_tokens(7).with_wall_time(Duration::from_secs(9));
         for (limits, expected) in [
-            (limits(None, None, None), Some(Budget::default())),
-            (limits(Some(1.5), Some(7), Some(9)), Some(expected)),
-            (limits(Some(0.0), None, None), None),
-            (limits(None, Some(0), None), None),
-            (limits(None, None, Some(0)), None),
+            (none, Some(none)),
+            (some, Some(some)),
+            (none.with_cost(Money::ZERO), None),
+            (none.with_tokens(0), None),
+            (none.with_wall_time(Duration::ZERO), None),
         ] {
             assert_eq!(run_limit(&limits), expected, "{limits:?}");
         }

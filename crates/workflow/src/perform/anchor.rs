@@ -1,5 +1,7 @@
 //! Finds the anchor of a task, and runs it on the base.
 
+use pintle_agent::Limits;
+
 use super::clean_clone::CleanClone;
 use super::command_runner::CommandSpec;
 use super::{RunningStep, StepError, control, take_answer};
@@ -8,14 +10,14 @@ use crate::command_run::{RunComparison, TestStability};
 use crate::contract::{AnchorPlan, CandidatePlan};
 use crate::diff::ChangedFile;
 use crate::prompts;
-use crate::task::{StepOutput, WorkLimits};
+use crate::task::StepOutput;
 
 impl RunningStep<'_> {
     /// Finds an anchor, and runs it on the base.
     pub(super) async fn anchor(
         &mut self,
         feedback: Option<&str>,
-        limits: WorkLimits,
+        limits: Limits,
     ) -> Result<StepOutput, StepError> {
         let base = self.repository.base().to_owned();
         let mut facts = match &self.contract().anchor {
@@ -75,7 +77,7 @@ impl RunningStep<'_> {
         &mut self,
         base: &str,
         feedback: Option<&str>,
-        limits: WorkLimits,
+        limits: Limits,
     ) -> Result<AnchorFacts, StepError> {
         let workspace = self.performer.create_workspace("anchor").await?;
         self.ensure_clone(&workspace, base, None).await?;

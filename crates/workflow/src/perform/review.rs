@@ -1,14 +1,16 @@
 //! The review of a change.
 
+use pintle_agent::Limits;
+
 use super::{RunningStep, StepError, take_answer};
 use crate::contract::CandidatePlan;
 use crate::prompts;
 use crate::repository::remove_directory;
-use crate::task::{ReviewFacts, StepOutput, TaskCandidate, WorkLimits};
+use crate::task::{ReviewFacts, StepOutput, TaskCandidate};
 
 impl RunningStep<'_> {
     /// Runs a separate session that reviews a change with its evidence.
-    pub(super) async fn review(&mut self, limits: WorkLimits) -> Result<StepOutput, StepError> {
+    pub(super) async fn review(&mut self, limits: Limits) -> Result<StepOutput, StepError> {
         let proof = self.candidate().and_then(TaskCandidate::proof);
         let proof = proof.ok_or_else(|| StepError::Other("there is nothing to review".to_owned()))?.clone();
         let patch = self.read_blob(&proof.diff().patch).await?;

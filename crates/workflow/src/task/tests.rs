@@ -28,15 +28,16 @@ impl PlayedTask {
         for _ in 0..200 {
             let Some(step) = self.task.pending().steps.into_iter().next() else { return self };
             self.steps.push(step.id.to_string());
-            let (output, usd) = find(&step);
-            self.finish(step.id, output, usd);
+            let (output, dollars) = find(&step);
+            self.finish(step.id, output, dollars);
         }
         panic!("{:?} goes on without end", self.steps);
     }
 
-    fn finish(&mut self, step: StepId, output: StepOutput, usd: f64) {
+    fn finish(&mut self, step: StepId, output: StepOutput, dollars: f64) {
         self.task.apply(TaskInput::StepStarted(step.clone()));
-        let spent = WorkCost { usd, tokens: 10, millis: 1_000, ..WorkCost::default() };
+        let spent =
+            WorkCost { cost: Money::from_dollars(dollars), tokens: 10, millis: 1_000, ..WorkCost::default() };
         assert!(self.task.apply(TaskInput::StepFinished(Box::new(StepResult { step, output, spent }))));
     }
 
@@ -66,7 +67,7 @@ fn a_task_goes_from_the_baseline_to_its_review() {
     assert_eq!(played.end(), "done by 0");
     let Some(TaskOutcome::Done(done)) = played.task.outcome() else { unreachable!() };
     assert!(done.proof().anchor().is_some() && done.review().is_some());
-    assert!((played.task.spent().usd - 0.5).abs() < 1e-9);
+    assert_eq!(played.task.spent().cost, Money::from_dollars(0.5));
     assert_eq!(played.task.pending(), PendingWork::default(), "nothing follows");
 }
 
@@ -340,7 +341,7 @@ fn a_candidate_has_one_state_in_words() {
 
 #[test]
 fn a_budget_ends_what_costs_and_not_what_proves() {
-    let budget = TaskBudget { usd: Some(1.0), ..TaskBudget::default() };
+    let budget = TaskBudget { cost: Some(Money::from_dollars(1.0)), ..TaskBudget::default() };
     let with = |rounds: u32, costs: fn(&TaskStep) -> f64| {
         let review = ReviewPlan { rounds, ..ReviewPlan::default() };
         let mut played = PlayedTask::new(
@@ -384,13 +385,13 @@ fn a_budget_ends_what_costs_and_not_what_proves() {
     }
     let [one, other] = &task.pending().steps[..] else { unreachable!() };
     let StepOrder::Work { limits, .. } = &one.order else { unreachable!() };
-    assert_eq!(limits.usd, Some(0.5), "each has its share");
+    assert_eq!(limits.cost, Some(Money::from_dollars(0.5)), "each has its share");
     let (one, other) = (one.id.clone(), other.id.clone());
     assert!(
         task.apply(TaskInput::StepStarted(one.clone())) && task.apply(TaskInput::StepStarted(other.clone()))
     );
     assert!(!task.apply(TaskInput::StepStarted(one.clone())), "it has begun");
-    let spent = WorkCost { usd: 5.0, ..WorkCost::default() };
+    let spent = WorkCost { cost: Money::from_dollars(5.0), ..WorkCost::default() };
     task.apply(TaskInput::StepFinished(Box::new(StepResult {
         step: one,
         output: worked(WorkEnd::Limit),
@@ -401,32 +402,37 @@ fn a_budget_ends_what_costs_and_not_what_proves() {
 
 #[test]
 fn a_share_that_a_step_under_way_holds_is_given_to_no_other() {
-    let budget = TaskBudget { usd: Some(10.0), tokens: Some(1_000), minutes: None };
+    let budget = TaskBudget { cost: Some(Money::from_dollars(10.0)), tokens: Some(1_000), minutes: None };
     let contract =
         contract().with_budget(budget).with_candidates(vec![CandidatePlan::default(); 2]).with_attempts(3);
     let mut played = PlayedTask::new(contract);
     let StepOrder::Baseline = played.task.pending().steps[0].order else { unreachable!() };
     played.finish(played.task.pending().steps[0].id.clone(), baseline(), 0.0);
     let [anchoring] = &played.task.pending().steps[..] else { unreachable!() };
-    assert_eq!(anchoring.order.limits().unwrap().usd, Some(10.0), "a session that proposes has a limit, too");
+    assert_eq!(
+        anchoring.order.limits().unwrap().cost,
+        Some(Money::from_dollars(10.0)),
+        "a session that proposes has a limit, too"
+    );
     played.finish(anchoring.id.clone(), anchor(1), 0.0);
     let ids: Vec<StepId> = played.task.pending().steps.into_iter().map(|step| step.id).collect();
     for id in &ids {
         assert!(played.task.apply(TaskInput::StepStarted(id.clone())));
     }
-    let spent = WorkCost { usd: 4.9, tokens: 400, ..WorkCost::default() };
+    let spent = WorkCost { cost: Money::from_dollars(4.9), tokens: 400, ..WorkCost::default() };
     let (step, output) = (ids[0].clone(), StepOutput::failed("no"));
     played.task.apply(TaskInput::StepFinished(Box::new(StepResult { step, output, spent })));
     let limits: Vec<_> =
         played.task.pending().steps.iter().map(|step| step.order.limits().unwrap()).collect();
-    let usd: Vec<f64> = limits.iter().map(|limits| limits.usd.unwrap()).collect();
-    assert!((usd[0] - 0.1).abs() < 1e-9 && (usd[1] - 5.0).abs() < 1e-9, "{usd:?}");
+    let costs: Vec<Money> = limits.iter().map(|limits| limits.cost.unwrap()).collect();
+    assert_eq!(costs, [0.1, 5.0].map(Money::from_dollars));
     assert_eq!(limits.iter().map(|limits| limits.tokens.unwrap()).collect::<Vec<_>>(), [90, 490]);
 }
 
 #[test]
 fn a_task_whose_candidates_stop_at_their_limits_is_at_its_limit() {
-    let budget = TaskBudget { usd: Some(1.0), minutes: Some(60), ..TaskBudget::default() };
+    let budget =
+        TaskBudget { cost: Some(Money::from_dollars(1.0)), minutes: Some(60), ..TaskBudget::default() };
     let mut played = PlayedTask::new(contract().with_budget(budget));
     played.play(|step| match step.id.kind {
         StepKind::Work => (worked(WorkEnd::Limit), 0.9),
@@ -438,7 +444,8 @@ fn a_task_whose_candidates_stop_at_their_limits_is_at_its_limit() {
 
 #[test]
 fn a_session_at_its_budget_without_an_answer_ends_the_task_at_its_limit() {
-    let of_contract = TaskBudget { usd: Some(1.0), minutes: Some(60), ..TaskBudget::default() };
+    let of_contract =
+        TaskBudget { cost: Some(Money::from_dollars(1.0)), minutes: Some(60), ..TaskBudget::default() };
     for (kind, steps, best) in [
         (StepKind::Anchor, "baseline-1 anchor-1", "None"),
         (StepKind::Review, "baseline-1 anchor-1 work-0-1 evidence-0-1 review-0-1", "Some(0)"),
@@ -539,7 +546,7 @@ fn people_decide_steer_and_cancel() {
     let [step] = &played.task.pending().steps[..] else { unreachable!() };
     assert_eq!(
         step.order,
-        StepOrder::Anchor { feedback: Some("test zero as well".to_owned()), limits: WorkLimits::default() }
+        StepOrder::Anchor { feedback: Some("test zero as well".to_owned()), limits: Limits::default() }
     );
     played.play(right);
     assert!(played.decide(DecisionGate::Anchor, true, None));
@@ -598,20 +605,21 @@ proptest! {
         candidates in 1..4_usize,
         attempts in 1..4_u32,
         rounds in 0..3_u32,
-        usd in proptest::option::of(0.1..3.0_f64),
+        dollars in proptest::option::of(0.1..3.0_f64),
     ) {
         let contract = contract()
             .with_attempts(attempts)
             .with_candidates(vec![CandidatePlan::default(); candidates])
             .with_review(ReviewPlan { rounds, ..ReviewPlan::default() })
-            .with_budget(TaskBudget { usd, ..TaskBudget::default() });
+            .with_budget(TaskBudget { cost: dollars.map(Money::from_dollars), ..TaskBudget::default() });
         let mut task = Task::new(contract).unwrap();
-        let (mut inputs, mut sum) = (Vec::new(), 0.0);
-        for (number, at, cost) in output {
+        let (mut inputs, mut sum) = (Vec::new(), Money::ZERO);
+        for (number, at, dollars) in output {
+            let cost = Money::from_dollars(dollars);
             let steps = task.pending().steps;
             let Some(step) = steps.get(at % steps.len().max(1)) else { break };
             let output = anything(step.id.kind, number);
-            let spent = WorkCost { usd: cost, ..WorkCost::default() };
+            let spent = WorkCost { cost, ..WorkCost::default() };
             sum += cost;
             let (began, id) = (TaskInput::StepStarted(step.id.clone()), step.id.clone());
             let finished = TaskInput::StepFinished(Box::new(StepResult { step: id, output, spent }));
@@ -623,7 +631,7 @@ proptest! {
             inputs.extend([began, finished]);
         }
         prop_assert!(task.outcome().is_some(), "{:?}", task.pending());
-        prop_assert!((task.spent().usd - sum).abs() < 1e-9);
+        prop_assert_eq!(task.spent().cost, sum);
         if let Some(TaskOutcome::Done(done)) = task.outcome() {
             let candidate = &task.candidates()[done.candidate()];
             prop_assert_eq!(candidate.proof(), Some(done.proof()));

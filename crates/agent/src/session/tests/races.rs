@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::*;
 use crate::clock::Clock;
-use crate::protocol::{Budget, Timestamp};
+use crate::protocol::{Limits, Timestamp};
 
 /// Number of repetitions. The order of two runs in a hash map is random each time.
 const OFTEN: usize = 16;
@@ -100,7 +100,7 @@ async fn changed_wall_time_beats_a_fired_timer() {
     let command = json!({"command": "sleep 1000", "timeout_ms": 100_000});
     for (seconds, expected) in [(300, OutcomeStatus::Completed), (30, OutcomeStatus::Budget)] {
         let timed = |seconds| {
-            let budget = Budget::default().with_wall_time(Duration::from_secs(seconds));
+            let budget = Limits::default().with_wall_time(Duration::from_secs(seconds));
             SessionConfig::default().with_budget(budget)
         };
         let adapter = anthropic().message(calling(&[("shell", command.clone())])).answer("done");

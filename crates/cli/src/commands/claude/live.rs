@@ -124,7 +124,7 @@ impl<'a> OpenConversation<'a> {
     /// Returns the end of a run, with the cost of the session so far in this process.
     pub(super) fn end<'o>(&self, outcome: &'o Outcome) -> RunEnd<'o> {
         let mut end = RunEnd::new(outcome);
-        end.cost_usd = self.cost.total();
+        end.cost = self.cost.total();
         if let Some(known) = self.model.find(&self.info.model) {
             end.context_window = Some(known.context_window);
             end.max_output_tokens = known.max_output;
