@@ -223,7 +223,7 @@ async fn an_abort_does_not_wait_for_the_approver(dialect: Dialect) {
     let run = harness.session.submit("Go");
     let soon = Duration::from_secs(20);
     tokio::time::timeout(soon, asked.notified()).await.expect("it is asked");
-    harness.session.handle().abort().unwrap();
+    harness.session.handle().close().unwrap();
     let outcome = tokio::time::timeout(soon, run.outcome())
         .await
         .expect("it ends at once")

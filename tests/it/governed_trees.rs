@@ -237,7 +237,7 @@ impl Tree {
                 }
             };
             tokio::select! {
-                () = work => session.suspend().await,
+                () = work => session.detach().await,
                 () = killed => drop(session),
             }
         }

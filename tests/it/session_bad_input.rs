@@ -79,8 +79,8 @@ async fn a_closed_session_refuses_everything(dialect: Dialect) {
     let refused = [
         handle.steer("more").await,
         handle.follow_up("more").await,
-        handle.interrupt(),
-        handle.abort(),
+        handle.stop_turn(),
+        handle.close(),
         handle.set_model("another"),
         handle.set_reasoning_effort(None),
         handle.set_profile(profile(dialect)),

@@ -179,8 +179,8 @@ impl Worker {
         let _ = match act {
             Act::Steer => handle.steer("Rather the other way").await,
             Act::FollowUp => handle.follow_up("And then this").await,
-            Act::Interrupt => handle.interrupt(),
-            Act::Abort => handle.abort(),
+            Act::Interrupt => handle.stop_turn(),
+            Act::Abort => handle.close(),
             Act::Configure if self.random.flip() => handle.set_reasoning_effort(Some(ReasoningEffort::High)),
             Act::Configure => handle.set_reasoning_effort(None),
             Act::Nothing | Act::DropRun | Act::Close | Act::DropSession => Ok(()),

@@ -244,7 +244,9 @@ impl SessionControls for Controls {
 
     async fn close(&self, session: Session) {
         let (id, handle) = (session.id().to_string(), session.handle());
-        session.suspend().await;
+        // Fails only if the session has ended.
+        let _ = session.handle().stop_turn();
+        session.detach().await;
         if let Ok(record) = handle.record() {
             let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
             closed.insert(id, (record, self.directory.clone()));

@@ -165,9 +165,11 @@ pub trait SessionControls: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Closes the session, whose last turn has ended. By default, suspends it, so that it can be loaded again.
+    /// Closes the session, whose last turn has ended. By default, detaches it, so that it can be loaded again.
     async fn close(&self, session: Session) {
-        session.suspend().await;
+        // Fails only if the session has ended.
+        let _ = session.handle().stop_turn();
+        session.detach().await;
     }
 }
 

@@ -178,6 +178,11 @@ impl Machine {
         self.repairs
     }
 
+    /// Returns whether everything that runs is being stopped.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.ending.is_some()
+    }
+
     /// Returns the current run.
     pub(crate) fn current_run(&self) -> Option<RunId> {
         self.progress.as_ref().map(|progress| progress.run)

@@ -179,13 +179,13 @@ impl OpenSession {
         self.environment.close().await
     }
 
-    /// Suspends the session to resume it later, and closes its servers and its environment.
+    /// Detaches the session to resume it later, and closes its servers and its environment.
     ///
     /// # Errors
     ///
     /// As [`close`](Self::close).
-    pub async fn suspend(self) -> Result<(), Failure> {
-        self.session.suspend().await;
+    pub async fn detach(self) -> Result<(), Failure> {
+        self.session.detach().await;
         self.servers.close().await;
         self.environment.close().await
     }

@@ -261,7 +261,9 @@ impl SessionControls for EditorSessionControls {
     }
 
     async fn close(&self, session: Session) {
-        session.suspend().await;
+        // Fails only if the session has ended.
+        let _ = session.handle().stop_turn();
+        session.detach().await;
         self.context.servers.clone().close().await;
         self.context.env_session.close_with_notice().await;
     }

@@ -282,7 +282,9 @@ impl SessionControls for TestHost {
 
     async fn close(&self, session: Session) {
         let (id, handle) = (session.id().to_string(), session.handle());
-        session.suspend().await;
+        // Fails only if the session has ended.
+        let _ = session.handle().stop_turn();
+        session.detach().await;
         self.kept.lock().unwrap().push((id, handle.record().unwrap()));
     }
 }

@@ -43,14 +43,13 @@ pub(crate) enum Command {
         accepted: oneshot::Sender<Result<(), SessionError>>,
     },
     Interrupt,
-    Abort,
     Close,
     /// Ends this process's part of the session, and leaves the session open.
     Suspend,
     /// Ends this process's part of the session as if the process had died.
     Abandon,
-    /// Suspends a session that is idle, and abandons one with a run.
-    Leave,
+    /// Suspends a session that is idle or stops its turn, and abandons one with a run.
+    Detach,
     /// Answered at the end of the compaction, if a caller waits for it.
     Compact {
         done: Option<oneshot::Sender<CompactionReport>>,
@@ -120,16 +119,15 @@ impl Driver {
             self.abandoned = true;
             return;
         }
-        if let Command::Leave = command
+        if let Command::Detach = command
             && self.machine.current_run().is_some()
+            && !self.machine.is_stopping()
         {
             self.abandoned = true;
             return;
         }
         self.follow_subagents().await;
-        if let Command::Interrupt | Command::Abort | Command::Close | Command::Suspend | Command::Leave =
-            command
-        {
+        if let Command::Interrupt | Command::Close | Command::Suspend | Command::Detach = command {
             self.stop_input_hooks();
         }
         if let Some(UserInput::Command(sent)) = self.run_input_hooks(UserInput::Command(sent)) {
@@ -228,11 +226,10 @@ impl Driver {
                 return None;
             }
             Command::Interrupt => InputKind::Interrupt,
-            Command::Abort => InputKind::Abort,
             Command::Close => InputKind::Close,
             // It is handled before the hooks and never reaches the machine.
             Command::Abandon => return None,
-            Command::Leave => {
+            Command::Detach => {
                 self.suspended = true;
                 return None;
             }

@@ -128,36 +128,14 @@ impl SessionHandle {
         self.link().shared.borrow().queued.clone()
     }
 
-    /// Stops the current turn, and an input that waits for its end. The session stays usable.
+    /// Stops the current turn, and an input that waits for its end. The session stays usable. The table of
+    /// [`Session`](crate::Session#ends) compares the ends.
     ///
     /// # Errors
     ///
     /// [`SessionError::Closed`] or [`SessionError::Full`].
-    pub fn interrupt(&self) -> Result<(), SessionError> {
+    pub fn stop_turn(&self) -> Result<(), SessionError> {
         self.send(Command::Interrupt)
-    }
-
-    /// Ends the session in this process as if the process had died: all work that the session started is terminated, and
-    /// nothing more is recorded. A call that waits for approval therefore still waits when the session is
-    /// [resumed](crate::SessionBuilder::resume). The same applies to subagents. The current run has no outcome.
-    ///
-    /// # Errors
-    ///
-    /// [`SessionError::Closed`] or [`SessionError::Full`].
-    pub fn abandon(&self) -> Result<(), SessionError> {
-        self.send(Command::Abandon)
-    }
-
-    /// Ends the session in this process without ending its work: an idle session is [suspended](crate::Session::suspend),
-    /// and a session with a run is [abandoned](SessionHandle::abandon), so that the run continues when the session is
-    /// [resumed](crate::SessionBuilder::resume). The session decides between the two when it receives the command, so a run
-    /// that a message starts just before is not interrupted.
-    ///
-    /// # Errors
-    ///
-    /// [`SessionError::Closed`] or [`SessionError::Full`].
-    pub fn leave(&self) -> Result<(), SessionError> {
-        self.send(Command::Leave)
     }
 
     /// Stops all work and closes the session. [`Session::close`](crate::Session::close) also waits for the end.
@@ -165,8 +143,23 @@ impl SessionHandle {
     /// # Errors
     ///
     /// [`SessionError::Closed`] or [`SessionError::Full`].
-    pub fn abort(&self) -> Result<(), SessionError> {
-        self.send(Command::Abort)
+    pub fn close(&self) -> Result<(), SessionError> {
+        self.send(Command::Close)
+    }
+
+    /// Ends the session in this process and leaves it open. [`Session::detach`](crate::Session::detach) also waits for the end.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    pub fn detach(&self) -> Result<(), SessionError> {
+        self.send(Command::Detach)
+    }
+
+    /// Ends the session in this process as if the process had died: all work that the session started is terminated, and
+    /// nothing more is recorded.
+    pub(crate) fn abandon(&self) -> Result<(), SessionError> {
+        self.send(Command::Abandon)
     }
 
     /// Summarises the older part of the conversation: at once if the session is idle, else before the next model call, or

@@ -295,11 +295,11 @@ async fn detached_run_continues() {
 }
 
 #[tokio::test]
-async fn abort_ends_everything_and_closes_the_session() {
+async fn close_ends_everything() {
     let harness = harness(anthropic().message(hanging()), env_with_sleep());
     let mut run = harness.session.submit("go");
     until(&mut run, "TOOL_CALL_START").await;
-    harness.session.handle().abort().unwrap();
+    harness.session.handle().close().unwrap();
     let rest = all(run).await;
     assert_eq!(
         rest.iter().map(kind).collect::<Vec<_>>(),

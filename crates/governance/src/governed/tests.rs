@@ -112,7 +112,7 @@ async fn nothing_starts_without_store_approver_principal_and_policy() {
         let error = builder.start().await.unwrap_err().to_string();
         assert_eq!(error, format!("a governed session needs {missing}"));
     }
-    complete().start().await.unwrap().suspend().await;
+    complete().start().await.unwrap().detach().await;
 }
 
 #[tokio::test]

@@ -295,7 +295,7 @@ impl SessionOpener<'_> {
             Box::pin(async move {
                 if !attendant.is_attended() {
                     // A session that has ended needs no interrupt.
-                    let _ = session.interrupt();
+                    let _ = session.stop_turn();
                 }
                 attendant.refuse_auto();
                 policy.set_after_plan(Mode::Ask);

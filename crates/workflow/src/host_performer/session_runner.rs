@@ -161,7 +161,9 @@ impl HostSessionRunner {
             () = cancel.cancelled() => None,
         };
         // The run stays unfinished, for the process that resumes the session.
-        session.suspend().await;
+        // Fails only if the session has ended.
+        let _ = session.handle().stop_turn();
+        session.detach().await;
         let spent = sum_cost(events, &assignment.message, model).await;
         let Some(ended) = ended else { return Ok(WorkResult::new(WorkEnd::Failed, spent)) };
         let (ended, is_looping) = ended;
@@ -243,7 +245,7 @@ async fn run_unless_looping<T>(work: impl Future<Output = T>, session: &Session,
         () = wait_for_loops(session.events(), message) => {}
     }
     // A session that cannot be interrupted is about to end.
-    let _ = session.handle().interrupt();
+    let _ = session.handle().stop_turn();
     (work.await, true)
 }
 

@@ -335,7 +335,7 @@ async fn stopping_turn_stays_stopped() {
     let session = harness.builder().build().unwrap();
     let mut run = session.submit("go");
     while !matches!(run.next().await.unwrap().kind, EventKind::ToolCallStart { .. }) {}
-    session.handle().interrupt().unwrap();
+    session.handle().stop_turn().unwrap();
     run.await.unwrap();
     let record = after(&session.record().unwrap(), |kind| matches!(kind, InputKind::Interrupt));
     drop(session);

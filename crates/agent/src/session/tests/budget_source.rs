@@ -108,7 +108,7 @@ async fn run_that_is_stopped_while_somebody_is_asked_drops_the_question() {
     while purse.wanted().is_empty() {
         tokio::task::yield_now().await;
     }
-    harness.session.handle().interrupt().unwrap();
+    harness.session.handle().stop_turn().unwrap();
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
     while purse.settled.lock().unwrap().len() < 2 {
         tokio::task::yield_now().await;

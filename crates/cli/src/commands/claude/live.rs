@@ -135,7 +135,9 @@ impl<'a> OpenConversation<'a> {
     /// Ends the session in this process, its servers and its environment.
     pub(super) async fn close(self) -> Result<(), Failure> {
         if self.is_stored {
-            self.session.suspend().await;
+            // Fails only if the session has ended.
+            let _ = self.session.handle().stop_turn();
+            self.session.detach().await;
         } else {
             self.session.close().await;
         }

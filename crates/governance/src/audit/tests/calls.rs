@@ -55,7 +55,7 @@ async fn decisions_of_people_are_part_of_the_call() {
         handle.decide(id, Decision::Deny { reason: Some("not now".to_owned()) }).unwrap();
     };
     let denied = one_call("run", deny).await;
-    let interrupt = |handle: &SessionHandle, _: &str| handle.interrupt().unwrap();
+    let interrupt = |handle: &SessionHandle, _: &str| handle.stop_turn().unwrap();
     let cancelled = one_call("run", interrupt).await;
     let cases = [
         (approved, CallOutcome::Succeeded, ApprovalEnding::Allowed, Some("jan"), None),
