@@ -1,16 +1,22 @@
 //! Approval of tool calls (design, sections 4 and 7).
 
-use crate::protocol::{Decision, Principal, SubagentOrigin};
-use pintle_env::setters;
+mod function;
+
 use std::fmt;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
+use pintle_env::setters;
 use pintle_llm::Fingerprint;
 use pintle_tools::pipeline::DryRun;
 use pintle_tools::pipeline::PreparedCall;
 use pintle_tools::{Effect, SandboxSide};
 use serde_json::Value;
+
+pub use self::function::{
+    ApprovalReceiver, ApproverFn, ChannelApprover, PendingDecision, approver_channel, approver_fn,
+};
+use crate::protocol::{Decision, Principal, SubagentOrigin};
 
 /// A tool call that waits for a decision: its exact arguments and expected effects.
 #[derive(Clone, Debug, PartialEq)]

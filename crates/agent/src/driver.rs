@@ -160,14 +160,26 @@ impl Driver {
         log: Arc<EventLog>,
         shared: watch::Sender<PublishedState>,
     ) -> Self {
-        let Parts { client, profile, env, config, gates, approver, hooks, clock, checkpoints, budget } =
-            parts;
+        let Parts {
+            client,
+            profile,
+            env,
+            config,
+            gates,
+            approver,
+            hooks,
+            clock,
+            checkpoints,
+            budget,
+            subagent_types,
+        } = parts;
         let hooks = hooks.map(|hooks| {
             let directory = env.working_directory().to_path_buf();
             let session = HookSession::new(log.session_id().clone(), directory, lineage.origin.clone());
             HookPoint::new(hooks, session)
         });
-        let subagents = Subagents::new(log.session_id().clone(), lineage.clone(), config.subagents);
+        let subagents =
+            Subagents::new(log.session_id().clone(), lineage.clone(), config.subagents, subagent_types);
         let (reports, report_receiver) = mpsc::channel(MAX_REPORTS);
         let background = BackgroundCommands::with_max_running(config.background_commands.0);
         Self {

@@ -29,7 +29,10 @@ mod subagent;
 mod tests;
 pub mod turn;
 
-pub use approval::{ApprovalRequest, Approver};
+pub use approval::{
+    ApprovalReceiver, ApprovalRequest, Approver, ApproverFn, ChannelApprover, PendingDecision,
+    approver_channel, approver_fn,
+};
 pub use budget::{BudgetAnswer, BudgetRequest, BudgetSource};
 pub use checkpoints::Checkpoints;
 pub use clock::{Clock, SystemClock};
@@ -67,4 +70,4 @@ pub use record::{
 pub use run::{Events, Run};
 pub use session::{Session, SessionBuilder, SessionHandle, TypedOutcome};
 pub use spending::SessionSpending;
-pub use subagent::{SubagentHandle, SubagentResult, TreeEvents};
+pub use subagent::{SubagentHandle, SubagentResult, SubagentType, TreeEvents};

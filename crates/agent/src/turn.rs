@@ -279,8 +279,8 @@ impl Machine {
             InputKind::Reconciled { call, result } => self.reconciled(call, result, out),
             InputKind::ToolFinished { call, finished } => self.tool_finished(call, *finished, out),
             InputKind::ToolLost { call } => self.tool_lost(call, out),
-            InputKind::ChildSpawned { agent, session, task, call_id, settings: _ } => {
-                self.child_spawned(agent, session, task, call_id, out);
+            InputKind::ChildSpawned { agent, session, task, call_id, settings } => {
+                self.child_spawned(agent, (session, settings.limits), task, call_id, out);
             }
             InputKind::ChildSpent { agent, spent } => self.child_spent(&agent, spent, out),
             InputKind::ChildAccount { agent, account } => self.child_account(&agent, account, out),

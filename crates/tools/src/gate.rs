@@ -18,6 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use pintle_env::setters;
 use serde_json::Value;
 
 pub use self::command::{CommandLine, CommandMention, CommandPattern, PatternError, matches_wildcard};
@@ -106,13 +107,32 @@ pub struct Delegate<'a> {
     pub name: &'a str,
     /// Id of its session.
     pub session: &'a str,
+    /// Its permissions: `worker` for those of the session, or `explorer` for one that must not change files.
+    pub role: &'a str,
+    /// Type that the application defined, if it has one.
+    pub kind: Option<&'a str>,
+    /// Its first task.
+    pub task: &'a str,
+    /// Its model.
+    pub model: &'a str,
 }
 
 impl<'a> Delegate<'a> {
-    /// Creates the description of a subagent.
+    /// Creates the description of a subagent with the permissions of the session, without a type, a task and a model.
     #[must_use]
     pub fn new(name: &'a str, session: &'a str) -> Self {
-        Self { name, session }
+        Self { name, session, role: "worker", kind: None, task: "", model: "" }
+    }
+
+    setters! {
+        /// Sets the permissions: `worker` or `explorer`.
+        pub fn with_role(role: &'a str) => role = role;
+        /// Sets the type.
+        pub fn with_kind(kind: Option<&'a str>) => kind = kind;
+        /// Sets the first task.
+        pub fn with_task(task: &'a str) => task = task;
+        /// Sets the model.
+        pub fn with_model(model: &'a str) => model = model;
     }
 }
 

@@ -28,6 +28,7 @@ use crate::session::{Session, SessionBuilder};
 use crate::tests::ChangesBelow;
 
 mod endings;
+mod functions;
 mod many;
 mod outside;
 mod redirected;

@@ -20,6 +20,7 @@ use crate::protocol::{
     UserMessage,
 };
 use crate::session::{RunOwner, SessionBuilder};
+use crate::subagent::SubagentHandle;
 
 /// Command with the principal that sent it.
 #[derive(Debug)]
@@ -73,6 +74,12 @@ pub(crate) enum Command {
     /// Applies to the next call.
     Configure(Box<ConfigChange>),
     Decide(Box<ExactDecision>),
+    /// Spawns a subagent of a type.
+    Spawn {
+        kind: String,
+        task: String,
+        done: oneshot::Sender<Result<SubagentHandle, SessionError>>,
+    },
     /// Replies with a builder of the fork, or with the number of history entries if there are too few.
     Fork {
         turns: usize,
@@ -283,6 +290,10 @@ impl Driver {
             Command::Decide(decided) => {
                 let (call_id, decision) = (decided.call_id.clone(), decided.decision.clone());
                 self.decide(*decided).unwrap_or_else(|| self.refused_decision(&call_id, &decision))
+            }
+            Command::Spawn { kind, task, done } => {
+                self.spawn_subagent(&kind, task, done);
+                return None;
             }
             Command::Fork { turns, reply } => {
                 let forked = self.fork(turns).map(Box::new).ok_or(self.machine.history().len());

@@ -162,6 +162,12 @@ impl Limits {
         self.cost.map(Money::micros)
     }
 
+    /// Returns whether nothing is limited.
+    #[must_use]
+    pub fn is_unlimited(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Returns whether tokens or cost are limited.
     pub(crate) fn limits_model_calls(&self) -> bool {
         self.tokens.is_some() || self.cost.is_some()

@@ -24,7 +24,7 @@ use crate::hooks::Hooks;
 use crate::profile::ProviderProfile;
 use crate::protocol::{Limits, Principal, SessionId, Start};
 use crate::record::{Journal, Record};
-use crate::subagent::{Lineage, Member, SubagentSpec};
+use crate::subagent::{Lineage, Member, SubagentSpec, SubagentType};
 
 /// Builder of a [`Session`].
 #[derive(Debug)]
@@ -50,6 +50,7 @@ impl SessionBuilder {
             clock: Arc::new(SystemClock),
             checkpoints: None,
             budget: None,
+            subagent_types: Arc::from([]),
         };
         let lifecycle = EnvironmentLifecycle::Owned;
         let options = StartOptions::default();
@@ -96,6 +97,14 @@ impl SessionBuilder {
     #[must_use]
     pub fn budget_source(mut self, source: Arc<dyn BudgetSource>) -> Self {
         self.parts.budget = Some(source);
+        self
+    }
+
+    /// Adds a type of subagents, which the session offers to its model. A type with the same name is replaced.
+    #[must_use]
+    pub fn subagent_type(mut self, subagent_type: SubagentType) -> Self {
+        let known = self.parts.subagent_types.iter().filter(|known| known.name != subagent_type.name);
+        self.parts.subagent_types = known.cloned().chain([subagent_type.clone()]).collect();
         self
     }
 

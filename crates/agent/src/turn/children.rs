@@ -37,6 +37,9 @@ struct Child {
     session: SessionId,
     /// Budget that is reserved for it, counted from its first call.
     slice: Limits,
+    /// Its own limits, which the slice does not exceed.
+    #[serde(default, skip_serializing_if = "Limits::is_unlimited")]
+    cap: Limits,
     account: Account,
 }
 
@@ -111,7 +114,7 @@ impl Machine {
     pub(super) fn child_spawned(
         &mut self,
         agent: String,
-        session: SessionId,
+        (session, cap): (SessionId, Limits),
         task: String,
         call_id: Option<String>,
         out: &mut Vec<Action>,
@@ -122,9 +125,9 @@ impl Machine {
         }
         self.children.spawned += 1;
         self.children.named = self.children.named.max(agent_number(&agent).unwrap_or(0));
-        let slice = self.budget_left().with_each(&Limits::default(), |left, _| left / SHARE);
+        let slice = self.budget_left().with_each(&Limits::default(), |left, _| left / SHARE).lower(&cap);
         let account = Account { rests: false, ..Account::default() };
-        self.children.open.insert(agent.clone(), Child { session: session.clone(), slice, account });
+        self.children.open.insert(agent.clone(), Child { session: session.clone(), slice, cap, account });
         if let (Some(call_id), Phase::RunningTools(round)) = (&call_id, &mut self.phase) {
             round.spawned(call_id);
         }
@@ -231,12 +234,20 @@ impl Machine {
         let left = self.budget_left();
         let Some(child) = self.children.open.get_mut(agent) else { return Limits::default() };
         let mut missing = Limits::default();
-        let grown = |slice: Option<u64>, has: Option<u64>, wants: Option<u64>, left: Option<u64>| {
-            // Without a limit in this session, its subagents have no limit.
-            let Some(left) = left else { return (None, None) };
-            let slice = slice.unwrap_or(0);
+        let cap = child.cap;
+        let grown = |slice: Option<u64>,
+                     (has, wants): (Option<u64>, Option<u64>),
+                     left: Option<u64>,
+                     cap: Option<u64>| {
+            // Without a limit of this session or of its own, a subagent has no limit.
+            if left.is_none() && cap.is_none() {
+                return (None, None);
+            }
+            let (slice, left) = (slice.unwrap_or(0), left.unwrap_or(u64::MAX));
+            let below_cap = cap.map_or(u64::MAX, |cap| cap.saturating_sub(slice));
             let needed = has.unwrap_or(0).saturating_add(wants.unwrap_or(0)).saturating_sub(slice);
-            let more = if needed == 0 { 0 } else { needed.max(left / SHARE).min(left) };
+            let needed = needed.min(below_cap);
+            let more = if needed == 0 { 0 } else { needed.max(left / SHARE).min(left).min(below_cap) };
             (
                 Some(slice.saturating_add(more)),
                 Some(needed.saturating_sub(more)).filter(|missing| *missing > 0),
@@ -244,13 +255,18 @@ impl Machine {
         };
         let slice = child.slice;
         (child.slice.tokens, missing.tokens) =
-            grown(slice.tokens, request.has.tokens, request.wants.tokens, left.tokens);
+            grown(slice.tokens, (request.has.tokens, request.wants.tokens), left.tokens, cap.tokens);
         let (has, wants) = (request.has.cost_micros(), request.wants.cost_micros());
-        let (cost, missing_cost) = grown(slice.cost_micros(), has, wants, left.cost_micros());
+        let (cost, missing_cost) =
+            grown(slice.cost_micros(), (has, wants), left.cost_micros(), cap.cost_micros());
         (child.slice.cost, missing.cost) =
             (cost.map(Money::from_micros), missing_cost.map(Money::from_micros));
-        (child.slice.tool_calls, missing.tool_calls) =
-            grown(slice.tool_calls, request.has.tool_calls, request.wants.tool_calls, left.tool_calls);
+        (child.slice.tool_calls, missing.tool_calls) = grown(
+            slice.tool_calls,
+            (request.has.tool_calls, request.wants.tool_calls),
+            left.tool_calls,
+            cap.tool_calls,
+        );
         missing
     }
 

@@ -436,3 +436,22 @@ fn price_is_asked_about_up_the_tree() {
     assert_eq!(harness.wanted(), ["grant one"]);
     assert_eq!(harness.granted["one"].cost, None);
 }
+
+#[test]
+fn a_subagent_gets_no_more_than_its_own_limit() {
+    let mut harness = harness(Limits::default());
+    harness.submit("go");
+    harness.tell(InputKind::ChildSpawned {
+        agent: "one".into(),
+        session: SessionId::new("one"),
+        task: "look".into(),
+        call_id: None,
+        settings: SubagentSettings {
+            limits: Limits::default().with_tokens(100),
+            ..SubagentSettings::default()
+        },
+    });
+    assert_eq!(ask(&mut harness, "one", 0, 60), Some(100));
+    assert_eq!(ask(&mut harness, "one", 100, 60), Some(100));
+    assert!(harness.asked.is_none(), "more of the session's own budget would not help");
+}
