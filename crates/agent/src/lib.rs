@@ -44,10 +44,13 @@ pub use hooks::{
     SessionSource,
 };
 pub use ledger::{Ledger, Ledgers};
-// Parts of lower layers, so that a crate above this one needs no second dependency for them.
+// Parts of signatures and of lower layers, so that a crate above this one needs no second dependency for them.
+pub use async_trait::async_trait;
+pub use pintle_env::{ExecutionEnvironment, IntoEnvironment};
 pub use pintle_llm::error_chain;
 pub use pintle_llm::money::{self, InvalidMoney, Money};
-pub use pintle_tools::ChangeKind;
+pub use pintle_tools::gate::{Delegate, Gate, PreparedCall, Verdict};
+pub use pintle_tools::{ChangeKind, ToolRegistry};
 pub use profile::{
     ModelFamily, ProfileData, ProfileDataError, ProviderProfile, SearchBy, SubagentTools, Toolset,
     ToolsetOptions, UnknownFamily,

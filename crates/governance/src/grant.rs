@@ -9,7 +9,9 @@ mod schema;
 mod tests;
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::fmt;
+use std::str::FromStr;
 
 use pintle_agent::protocol::InputKind;
 use pintle_agent::{Limits, Record, SessionConfig, SessionId, Timestamp};
@@ -33,6 +35,26 @@ impl GrantId {
     #[must_use]
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into())
+    }
+}
+
+impl From<&str> for GrantId {
+    fn from(id: &str) -> Self {
+        Self::new(id)
+    }
+}
+
+impl From<String> for GrantId {
+    fn from(id: String) -> Self {
+        Self(id)
+    }
+}
+
+impl FromStr for GrantId {
+    type Err = Infallible;
+
+    fn from_str(id: &str) -> Result<Self, Infallible> {
+        Ok(Self::new(id))
     }
 }
 

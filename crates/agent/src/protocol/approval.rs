@@ -1,9 +1,13 @@
 //! Ends of requests for approval, and the principals that decide.
 
+use std::convert::Infallible;
 use std::fmt;
+use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::id::text_conversions;
 
 /// How a request for approval ended. Until then it is pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +43,8 @@ impl Principal {
         &self.0
     }
 }
+
+text_conversions!(Principal);
 
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

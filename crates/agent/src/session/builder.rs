@@ -118,8 +118,8 @@ impl SessionBuilder {
 
     /// Sets the id.
     #[must_use]
-    pub fn id(mut self, id: SessionId) -> Self {
-        self.id = Some(id);
+    pub fn id(mut self, id: impl Into<SessionId>) -> Self {
+        self.id = Some(id.into());
         self
     }
 
