@@ -78,7 +78,7 @@ async fn a_closed_session_refuses_everything(dialect: Dialect) {
     harness.finish().await;
     let refused = [
         handle.steer("more").await,
-        handle.follow_up("more").await,
+        handle.follow_up("more").await.map(drop),
         handle.stop_turn(),
         handle.close(),
         handle.set_model("another"),

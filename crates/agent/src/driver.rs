@@ -9,6 +9,7 @@ mod compaction_callers;
 mod context;
 mod hooks;
 mod inbox;
+mod input_owners;
 mod model;
 mod output;
 mod parts;
@@ -49,6 +50,8 @@ use self::command::{dropped_run, next_dropped};
 use self::compaction_callers::CompactionCallers;
 use self::hooks::HookPoint;
 use self::inbox::{Inbox, Message};
+pub(crate) use self::input_owners::InputOwner;
+use self::input_owners::InputOwners;
 pub(crate) use self::parts::Parts;
 use self::posted::PostedState;
 pub(crate) use self::recording::Recording;
@@ -131,6 +134,8 @@ pub(crate) struct Driver {
     tasks: JoinSet<()>,
     /// Runs without an outcome: the current one, and at most one that waits for its end.
     runs: HashMap<RunId, RunOwner>,
+    /// Callers that wait for the outcomes of follow-ups.
+    inputs: InputOwners,
     /// Cancels the current model call.
     model: Option<CancellationToken>,
     /// Cancels the current load of the context.
@@ -220,6 +225,7 @@ impl Driver {
             report_receiver,
             tasks: JoinSet::new(),
             runs: HashMap::new(),
+            inputs: InputOwners::default(),
             model: None,
             loading: None,
             segment_counter: Arc::new(AtomicU64::new(0)),
@@ -393,6 +399,7 @@ impl Driver {
                 return inputs;
             }
             Action::Finish { run, outcome } => self.finish(run, *outcome),
+            Action::FinishInput { run, outcome, is_last } => self.finish_input(run, *outcome, is_last),
             Action::StopSubagents => self.subagents.interrupt(),
             Action::AskBudget { ask, has, wants, unpriced } => {
                 return self.ask_budget(ask, *has, *wants, unpriced).into_iter().collect();
@@ -470,6 +477,11 @@ fn without_effect(action: Action, error: &ErrorInfo) -> RemainingEffect {
             outcome.error = Some(error.clone());
             outcome.rejection = None;
             RemainingEffect::Action(Action::Finish { run, outcome })
+        }
+        Action::FinishInput { run, mut outcome, is_last } => {
+            outcome.status = OutcomeStatus::Failed;
+            outcome.error = Some(error.clone());
+            RemainingEffect::Action(Action::FinishInput { run, outcome, is_last })
         }
         other @ (Action::CancelModel
         | Action::ConfirmApproval { .. }

@@ -71,6 +71,6 @@ pub use record::{
     RecordError, RecordHeader, Replay, ReplayError, RewindError, SessionStatus, SubagentJournals,
 };
 pub use run::{Events, Run};
-pub use session::{Session, SessionBuilder, SessionHandle, TypedOutcome};
+pub use session::{QueuedInput, Session, SessionBuilder, SessionHandle, TypedOutcome};
 pub use spending::SessionSpending;
 pub use subagent::{SubagentHandle, SubagentResult, SubagentType, TreeEvents};

@@ -3,6 +3,7 @@
 mod builder;
 mod handle;
 mod owner;
+mod queued_input;
 mod start;
 mod typed;
 
@@ -19,6 +20,7 @@ pub use self::builder::SessionBuilder;
 pub use self::handle::SessionHandle;
 pub(crate) use self::handle::{PublishedState, SessionLink};
 pub(crate) use self::owner::RunOwner;
+pub use self::queued_input::QueuedInput;
 pub use self::typed::TypedOutcome;
 use crate::driver::Command;
 use crate::error::SessionError;

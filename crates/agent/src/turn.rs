@@ -32,7 +32,7 @@ use self::approval::{ApprovalResult, Denials};
 use self::budget::ReachedLimit;
 use self::children::Children;
 use self::compaction::Compactions;
-use self::cycle::Progress;
+use self::cycle::{InputStart, Progress};
 use self::ending::Ending;
 use self::loop_detection::LoopWindow;
 use self::reservation::{Reservations, Slice};
@@ -434,6 +434,14 @@ impl Machine {
 
     /// Adds an input of the user to the history.
     fn begin_input(&mut self, mut message: UserMessage, out: &mut Vec<Action>) {
+        if let Some(progress) = &mut self.progress {
+            progress.input = InputStart {
+                usage: progress.usage.clone(),
+                model_calls: progress.model_calls,
+                tool_calls: progress.tool_calls,
+                spent: self.spent,
+            };
+        }
         if let Some(progress) = &mut self.progress {
             progress.rounds = 0;
             // A follow-up without a format keeps the format of the run.

@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Message {
         queue: MessageQueue,
         message: Box<UserMessage>,
+        /// Caller that waits for the outcome of a follow-up.
+        owner: Option<InputOwner>,
         accepted: oneshot::Sender<Result<(), SessionError>>,
     },
     Interrupt,
@@ -162,8 +164,10 @@ impl Driver {
         &mut self,
         queue: MessageQueue,
         message: UserMessage,
+        owner: Option<InputOwner>,
         accepted: oneshot::Sender<Result<(), SessionError>>,
     ) {
+        self.inputs.fill(self.machine.follow_ups().len());
         let kind = match queue {
             MessageQueue::Steering => InputKind::Steer { message },
             MessageQueue::FollowUps => InputKind::FollowUp { message },
@@ -183,6 +187,9 @@ impl Driver {
         };
         self.step(kind).await;
         let unrecorded = self.recording.failure().map(|error| SessionError::Unrecorded(error.clone().into()));
+        if let Some(owner) = owner.filter(|_| refusal.is_none() && unrecorded.is_none()) {
+            self.inputs.add(owner, self.machine.follow_ups().len());
+        }
         // A caller that has stopped waiting needs no answer.
         let _ = accepted.send(unrecorded.or(refusal).map_or(Ok(()), Err));
     }
@@ -228,8 +235,8 @@ impl Driver {
                 self.runs.insert(run, owner);
                 InputKind::Submit { run, message: *message }
             }
-            Command::Message { queue, message, accepted } => {
-                self.accept(queue, *message, accepted).await;
+            Command::Message { queue, message, owner, accepted } => {
+                self.accept(queue, *message, owner, accepted).await;
                 return None;
             }
             Command::Interrupt => InputKind::Interrupt,

@@ -119,6 +119,15 @@ pub enum Action {
         /// Its outcome.
         outcome: Box<Outcome>,
     },
+    /// End an input of a run. Precedes the end of the run, or the next input of it.
+    FinishInput {
+        /// The run.
+        run: RunId,
+        /// Outcome of the input alone.
+        outcome: Box<Outcome>,
+        /// Whether the run ends with it. Otherwise the next follow-up starts.
+        is_last: bool,
+    },
 }
 
 impl Action {

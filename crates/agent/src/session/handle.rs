@@ -9,9 +9,9 @@ use pintle_llm::{AdapterTimeout, Client, Fingerprint, ReasoningEffort, RetryPoli
 use pintle_tools::{CommandTimeouts, ToolRegistry, TruncationLimits};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::MAX_COMMANDS;
+use super::{MAX_COMMANDS, QueuedInput};
 use crate::approval::ApprovalRequest;
-use crate::driver::{Command, ConfigChange, ExactDecision, MessageQueue, SentCommand};
+use crate::driver::{Command, ConfigChange, ExactDecision, InputOwner, MessageQueue, SentCommand};
 use crate::error::SessionError;
 use crate::profile::ProviderProfile;
 use crate::protocol::{
@@ -90,16 +90,19 @@ impl SessionHandle {
     /// [`SessionError::Refused`] if the message is empty or has the path of an image, or if too many messages wait,
     /// [`SessionError::Unrecorded`], [`SessionError::Closed`] or [`SessionError::Full`].
     pub async fn steer(&self, message: impl Into<UserMessage>) -> Result<(), SessionError> {
-        self.queue(MessageQueue::Steering, message.into()).await
+        self.queue(MessageQueue::Steering, message.into(), None).await
     }
 
-    /// Queues an input to handle after the current input. Returns like [`steer`](Self::steer) once it is accepted.
+    /// Queues an input to handle after the current input. Returns like [`steer`](Self::steer) once it is accepted, with a future of
+    /// its outcome.
     ///
     /// # Errors
     ///
     /// As for [`steer`](Self::steer).
-    pub async fn follow_up(&self, message: impl Into<UserMessage>) -> Result<(), SessionError> {
-        self.queue(MessageQueue::FollowUps, message.into()).await
+    pub async fn follow_up(&self, message: impl Into<UserMessage>) -> Result<QueuedInput, SessionError> {
+        let (owner, outcome) = oneshot::channel();
+        self.queue(MessageQueue::FollowUps, message.into(), Some(owner)).await?;
+        Ok(QueuedInput { outcome })
     }
 
     /// Sends a message to be handled as soon as possible: into the current run, like [`steer`](Self::steer), or else as an
@@ -110,13 +113,18 @@ impl SessionHandle {
     ///
     /// As for [`steer`](Self::steer).
     pub async fn say(&self, message: impl Into<UserMessage>) -> Result<(), SessionError> {
-        self.queue(MessageQueue::Soonest, message.into()).await
+        self.queue(MessageQueue::Soonest, message.into(), None).await
     }
 
-    async fn queue(&self, queue: MessageQueue, message: UserMessage) -> Result<(), SessionError> {
+    async fn queue(
+        &self,
+        queue: MessageQueue,
+        message: UserMessage,
+        owner: Option<InputOwner>,
+    ) -> Result<(), SessionError> {
         let (accepted, answer) = oneshot::channel();
         let message = Box::new(message);
-        self.send(Command::Message { queue, message, accepted })?;
+        self.send(Command::Message { queue, message, owner, accepted })?;
         // The driver drops unanswered commands only with the session.
         answer.await.unwrap_or(Err(SessionError::Closed))
     }

@@ -417,3 +417,21 @@ async fn a_caller_gets_the_outcome_of_its_compaction() {
     harness.session.close().await;
     assert!(matches!(handle.compact_and_wait().await, Err(SessionError::Closed)));
 }
+
+#[tokio::test]
+async fn each_input_has_its_own_outcome() {
+    let adapter = anthropic().message(calling(&[("shell", json!({"command": "true"}))]));
+    let harness = harness(adapter.answer("first").answer("second"), env());
+    let mut run = harness.session.submit("go");
+    let queued = harness.session.handle().follow_up("and then?").await.unwrap();
+    let first = run.input_outcome().await.unwrap();
+    assert_eq!((first.text.as_str(), first.model_calls, first.tool_calls), ("first", 2, 1));
+    let both = run.await.unwrap();
+    let second = queued.await.unwrap();
+    assert_eq!((second.text.as_str(), second.model_calls, second.tool_calls), ("second", 1, 0));
+    assert_eq!((both.text.as_str(), both.model_calls), ("second", 3));
+    assert_eq!(both.usage.total_tokens, first.usage.total_tokens + second.usage.total_tokens);
+    let never = harness.session.handle().follow_up("later").await.unwrap();
+    harness.session.close().await;
+    assert!(matches!(never.await, Err(crate::RunError::Closed { .. })));
+}

@@ -49,12 +49,25 @@ pub(super) struct Progress {
     /// The same without amounts that are only held.
     #[serde(default)]
     pub(super) spent_at_start: BudgetUsage,
+    /// Totals when the current input started.
+    #[serde(default)]
+    pub(super) input: InputStart,
     /// Whether a refusal without a known reason was treated as a prompt that is too long.
     #[serde(default)]
     pub(super) assumed_overflow: bool,
     /// Message of the last refusal whose named media were removed.
     #[serde(default)]
     pub(super) repaired_for: Option<String>,
+}
+
+/// Totals of a run when one of its inputs started.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct InputStart {
+    pub(super) usage: Usage,
+    pub(super) model_calls: u64,
+    pub(super) tool_calls: u64,
+    /// Spending of the session.
+    pub(super) spent: BudgetUsage,
 }
 
 impl Progress {
@@ -77,6 +90,7 @@ impl Progress {
             response: FinalResponse::default(),
             spent_before,
             spent_at_start,
+            input: InputStart { spent: spent_at_start, ..InputStart::default() },
             assumed_overflow: false,
             repaired_for: None,
         }

@@ -102,6 +102,7 @@ impl Harness {
                 self.finished.push(run);
                 self.outcomes.push(*outcome);
             }
+            Action::FinishInput { .. } => {}
             Action::LoadContext { .. } => self.wanted.push("load".into()),
             Action::CancelModel => self.wanted.push("cancel model".into()),
             Action::SetTimer { after, .. } => self.wanted.push(format!("timer {}", after.as_secs())),
