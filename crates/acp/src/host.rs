@@ -269,6 +269,7 @@ impl fmt::Debug for McpServerSpec {
 
 /// Transport of an MCP server.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum McpTransport {
     /// A process, over its standard input and output.
     Stdio {

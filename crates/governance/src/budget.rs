@@ -53,6 +53,7 @@ pub struct BudgetPolicy {
 /// Behaviour at a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum AtLimit {
     /// The run stops before the call that would exceed it.
     #[default]
@@ -64,6 +65,7 @@ pub enum AtLimit {
 /// Behaviour under a cost limit for a model without a known price.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum UnknownPrice {
     /// The model is not called.
     #[default]

@@ -122,6 +122,7 @@ pub struct Grant {
 /// Highest effect that calls may have. Network access is separate, since it combines with each effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum EffectCeiling {
     /// Calls may only read.
     Read,

@@ -22,6 +22,7 @@ pub use self::values::{
 
 /// How the values of several layers form one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Combine {
     /// The strongest layer decides.
     Replace,

@@ -161,6 +161,7 @@ const _: fn(&dyn SessionControls) = |_| {};
 
 /// Kind of a document about a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DocumentKind {
     /// The record as JSON lines, which can be read back.
     Record,

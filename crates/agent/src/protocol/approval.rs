@@ -12,6 +12,7 @@ use super::id::text_conversions;
 /// How a request for approval ended. Until then it is pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ApprovalEnding {
     /// The call may run, once.
     Allowed,
