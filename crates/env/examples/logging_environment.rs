@@ -1,7 +1,8 @@
 //! A wrapper that logs every operation of another environment.
 //!
-//! A `DelegatingEnvironment` is an environment around another one: it forwards the operations that it does not override. This one logs the name, the path, the duration and the outcome of each operation
-//! through `tracing`. The guide `docs/guide/environment.md` has the other wrappers.
+//! A `DelegatingEnvironment` is an environment around another one: it forwards the operations that it does not override.
+//! This one logs the name, the path, the duration and the outcome of each operation through `tracing`. The guide
+//! `docs/guide/environment.md` has the other wrappers.
 
 use std::{
     borrow::Cow,

@@ -20,7 +20,7 @@ use crate::{
     walk::{FileContent, ReadLimits, WalkOutput, WalkRequest},
 };
 
-/// A wrapper of another environment. It is an [`ExecutionEnvironment`] whose operations are those of the inner environment,
+/// A wrapper of another environment. It is an [`ExecutionEnvironment`] whose operations call the inner environment,
 /// except for the operations that it overrides.
 ///
 /// A wrapper that restricts an operation restricts each operation with the same effect: commands run by `spawn` and

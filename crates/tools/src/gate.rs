@@ -108,7 +108,7 @@ pub struct Delegate<'a> {
     pub name: &'a str,
     /// Id of its session.
     pub session: &'a str,
-    /// Its permissions: `worker` for those of the session, or `explorer` for one that must not change files.
+    /// Its permissions: `worker` for the permissions of the session, or `explorer` for one that must not change files.
     pub role: &'a str,
     /// Type that the application defined, if it has one.
     pub kind: Option<&'a str>,

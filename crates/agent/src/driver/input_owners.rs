@@ -13,8 +13,8 @@ pub(crate) type InputOwner = oneshot::Sender<Outcome>;
 /// Callers that wait for the outcomes of follow-ups.
 #[derive(Debug, Default)]
 pub(super) struct InputOwners {
-    /// One entry for each follow-up in the queue of the machine, the oldest first. A follow-up that another process posted, or that a
-    /// record contains, has no owner.
+    /// One entry for each follow-up in the queue of the machine, the oldest first. A follow-up that another process posted,
+    /// or that a record contains, has no owner.
     queued: VecDeque<Option<InputOwner>>,
     /// Owner of the current input, if it is a follow-up with an owner.
     current: Option<InputOwner>,

@@ -7,8 +7,8 @@ use pintle_llm::Money;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Limits on tokens, cost, calls and time: of a session with its subagents, of a run, of a day or of a grant. All are off (`None`)
-/// by default.
+/// Limits on tokens, cost, calls and time: of a session with its subagents, of a run, of a day or of a grant. All are off
+/// (`None`) by default.
 ///
 /// Limits are checked before each model call and each tool call. When a limit is reached, calls that have not started are
 /// answered as not run, the run ends with [`OutcomeStatus::Budget`](super::OutcomeStatus::Budget), and the session is

@@ -103,8 +103,10 @@ impl SessionBuilder {
     /// Adds a type of subagents, which the session offers to its model. A type with the same name is replaced.
     #[must_use]
     pub fn subagent_type(mut self, subagent_type: SubagentType) -> Self {
-        let known = self.parts.subagent_types.iter().filter(|known| known.name != subagent_type.name);
-        self.parts.subagent_types = known.cloned().chain([subagent_type.clone()]).collect();
+        let mut types = self.parts.subagent_types.to_vec();
+        types.retain(|known| known.name != subagent_type.name);
+        types.push(subagent_type);
+        self.parts.subagent_types = types.into();
         self
     }
 

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use crate::error::RunError;
 use crate::protocol::Outcome;
 
-/// Input that waits in the queue of a session: a future of its own outcome. Dropping it has no effect on the input.
+/// Input that waits in the queue of a session: a future of the outcome of this input. Dropping it has no effect on the input.
 #[derive(Debug)]
 pub struct QueuedInput {
     pub(super) outcome: oneshot::Receiver<Outcome>,

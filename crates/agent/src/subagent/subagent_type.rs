@@ -39,9 +39,9 @@ use crate::protocol::{Limits, SubagentRole, SubagentSettings};
 pub struct SubagentType {
     /// Name, unique among the types of a session.
     pub name: String,
-    /// What the type is for, as the model reads it.
+    /// Purpose of the type, for the model.
     pub description: String,
-    /// Base instructions in place of those of the session; `None` for the same.
+    /// Base instructions, in place of the instructions of the session; `None` for the same.
     pub prompt: Option<String>,
     /// Tools; the tools of the session if `None`.
     pub tools: Option<ToolRegistry>,

@@ -56,7 +56,7 @@ impl Subagents {
         Arc::clone(&self.roster.types)
     }
 
-    /// Spawns a subagent of a type, under the next name. The error says why there is none.
+    /// Spawns a subagent of a type, under the next name.
     pub(crate) fn spawn(
         &self,
         kind: &str,

@@ -239,7 +239,7 @@ impl Machine {
                      (has, wants): (Option<u64>, Option<u64>),
                      left: Option<u64>,
                      cap: Option<u64>| {
-            // Without a limit of this session or of its own, a subagent has no limit.
+            // A subagent is unlimited if neither this session nor the subagent has a limit.
             if left.is_none() && cap.is_none() {
                 return (None, None);
             }

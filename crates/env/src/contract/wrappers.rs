@@ -106,7 +106,7 @@ impl Subject<'_> {
         if !self.refused.contains(&name) {
             return holds(&format!("a wrapper forwards `{name}`"), is_forwarded, calls);
         }
-        let is_refused = matches!(result, Err(EnvError::Refused { .. })) && !is_forwarded;
+        let is_refused = matches!(result.err(), Some(EnvError::Refused { .. })) && !is_forwarded;
         holds(&format!("the wrapper refuses `{name}`"), is_refused, calls)
     }
 }
