@@ -15,13 +15,6 @@ pub struct SessionSpending {
     pub models: BTreeMap<String, BudgetUsage>,
 }
 
-/// Adds the amounts of each model.
-pub(crate) fn add_models(sum: &mut BTreeMap<String, BudgetUsage>, more: BTreeMap<String, BudgetUsage>) {
-    for (model, spent) in more {
-        *sum.entry(model).or_default() += spent;
-    }
-}
-
 impl Session {
     /// Returns the spending of this session and its subagents so far, also while they work. A running model call counts once it
     /// has ended.

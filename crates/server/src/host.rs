@@ -148,8 +148,8 @@ pub trait SessionControls: fmt::Debug + Send + Sync {
     /// [`HostError::Invalid`] for an unsupported setting. No setting is changed then.
     async fn set(&self, change: &SettingsChange, by: Option<&Principal>) -> Result<(), HostError>;
 
-    /// Ends the session in this process and releases its resources. By default, stops its turn and detaches it, so that it continues where it
-    /// stopped when it is opened again.
+    /// Ends the session in this process and releases its resources. By default, stops its turn and detaches from it, so
+    /// that it continues where it stopped when it is opened again.
     async fn close(&self, session: Session) {
         // Fails only if the session has ended.
         let _ = session.handle().stop_turn();

@@ -14,7 +14,6 @@ use crate::event_log::EventLog;
 use crate::protocol::{BudgetUsage, SessionId};
 use crate::record::{Record, Recorder};
 use crate::session::{PublishedState, SessionHandle, SessionLink};
-use crate::spending::add_models;
 
 /// Maximum number of ended subagents whose events are kept for streams that start later.
 const MAX_ENDED: usize = 64;
@@ -256,6 +255,13 @@ impl TreeState {
     fn roster_of(&self, commands: &mpsc::Sender<SentCommand>) -> Option<Arc<Roster>> {
         let id = &self.members.iter().find(|member| member.receives(commands))?.id;
         self.rosters.iter().find(|(session, _)| session == id)?.1.upgrade()
+    }
+}
+
+/// Adds the amounts of each model.
+fn add_models(sum: &mut BTreeMap<String, BudgetUsage>, more: BTreeMap<String, BudgetUsage>) {
+    for (model, spent) in more {
+        *sum.entry(model).or_default() += spent;
     }
 }
 
