@@ -6,8 +6,8 @@ use std::time::Duration;
 use pintle_llm::{Error, ErrorInfo, ErrorKind, ModelInfo, Money, Usage};
 use serde::{Deserialize, Serialize};
 
-use super::cycle::Progress;
 use super::ending::Ending;
+use super::progress::Progress;
 use super::{Machine, Phase};
 use crate::protocol::{
     Action, BudgetKind, BudgetScope, BudgetUsage, EventKind, Limits, ReachedBudget, RunId, Timer, TurnContext,
