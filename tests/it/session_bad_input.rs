@@ -78,9 +78,9 @@ async fn a_closed_session_refuses_everything(dialect: Dialect) {
     harness.finish().await;
     let refused = [
         handle.steer("more").await,
-        handle.follow_up("more").await,
-        handle.interrupt(),
-        handle.abort(),
+        handle.follow_up("more").await.map(drop),
+        handle.stop_turn(),
+        handle.close(),
         handle.set_model("another"),
         handle.set_reasoning_effort(None),
         handle.set_profile(profile(dialect)),

@@ -178,9 +178,9 @@ impl Worker {
         // A session that has closed in the meantime returns an error, which is expected.
         let _ = match act {
             Act::Steer => handle.steer("Rather the other way").await,
-            Act::FollowUp => handle.follow_up("And then this").await,
-            Act::Interrupt => handle.interrupt(),
-            Act::Abort => handle.abort(),
+            Act::FollowUp => handle.follow_up("And then this").await.map(drop),
+            Act::Interrupt => handle.stop_turn(),
+            Act::Abort => handle.close(),
             Act::Configure if self.random.flip() => handle.set_reasoning_effort(Some(ReasoningEffort::High)),
             Act::Configure => handle.set_reasoning_effort(None),
             Act::Nothing | Act::DropRun | Act::Close | Act::DropSession => Ok(()),

@@ -201,7 +201,7 @@ impl SessionTask {
         }
         for mut update in self.mapper.map(event) {
             if let SessionUpdate::UsageUpdate { cost, .. } = &mut update {
-                *cost = self.entry.controls.cost().map(SessionCost::from_dollars);
+                *cost = self.entry.controls.cost().map(SessionCost::from_money);
             }
             self.update(&update).await;
         }

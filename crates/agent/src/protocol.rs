@@ -32,9 +32,7 @@ mod user_message;
 
 pub use self::action::Action;
 pub use self::approval::{ApprovalEnding, Principal};
-pub use self::budget::{
-    Account, Budget, BudgetKind, BudgetScope, BudgetUsage, OnDemandBudget, ReachedBudget,
-};
+pub use self::budget::{Account, BudgetKind, BudgetScope, BudgetUsage, Limits, ReachedBudget};
 pub use self::call::{CallKind, CallPlan, ChangedArguments, Preparation};
 pub use self::checkpoint::{Checkpoint, CheckpointReason};
 pub use self::compaction::{Compaction, CompactionPolicy, CompactionReport};

@@ -19,6 +19,8 @@ pub(crate) struct RunProgress {
     /// Sequence number of the first event, once the run has started. A run that is rejected, or stopped earlier, never
     /// starts.
     pub(crate) from: Option<u64>,
+    /// Outcome of the submitted input, without the follow-ups of the run.
+    pub(crate) input: Option<Outcome>,
     pub(crate) end: Option<RunEnd>,
 }
 
@@ -69,7 +71,26 @@ impl Run {
         std::future::poll_fn(|cx| Pin::new(&mut self.events).poll_next(cx)).await
     }
 
-    /// Waits for the outcome and discards the events.
+    /// Waits for the outcome of the submitted input alone. The run continues with queued follow-ups, each of which has
+    /// [its own outcome](crate::QueuedInput). Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// As for [`outcome`](Self::outcome).
+    pub async fn input_outcome(&mut self) -> Result<Outcome, RunError> {
+        if let Some(rejected) = self.rejected.take() {
+            return Err(rejected.into());
+        }
+        let is_known = |progress: &RunProgress| progress.input.is_some() || progress.end.is_some();
+        let ended = self.progress.wait_for(is_known).await;
+        let outcome = ended.ok().and_then(|progress| {
+            let of_run = progress.end.as_ref().map(|end| &end.outcome);
+            progress.input.as_ref().or(of_run).cloned()
+        });
+        outcome.map_or(Err(RunError::Closed { outcome: None }), RunError::check)
+    }
+
+    /// Waits for the outcome of the run, with the follow-ups that it handled, and discards the events.
     ///
     /// # Errors
     ///
@@ -241,10 +262,11 @@ mod tests {
     async fn end_before_waiting_is_not_missed() {
         let identity = Identity { session_id: SessionId::new("s"), depth: 0, parent: None };
         let mut cursor = Cursor::new(Arc::new(EventLog::new(identity)), 0);
-        let (sender, mut run) = watch::channel(RunProgress { from: Some(0), end: None });
+        let (sender, mut run) = watch::channel(RunProgress { from: Some(0), ..RunProgress::default() });
         assert!(matches!(cursor.find(), ReadOutcome::Nothing));
         let outcome = Outcome::new(OutcomeStatus::Completed);
-        sender.send(RunProgress { from: Some(0), end: Some(RunEnd { outcome, end: 0 }) }).unwrap();
+        let end = Some(RunEnd { outcome, end: 0 });
+        sender.send(RunProgress { from: Some(0), input: None, end }).unwrap();
         tokio::time::timeout(Duration::from_secs(10), wait(&mut cursor, Some(&mut run))).await.unwrap();
     }
 }

@@ -3,6 +3,7 @@
 mod builder;
 mod handle;
 mod owner;
+mod queued_input;
 mod start;
 mod typed;
 
@@ -19,6 +20,7 @@ pub use self::builder::SessionBuilder;
 pub use self::handle::SessionHandle;
 pub(crate) use self::handle::{PublishedState, SessionLink};
 pub(crate) use self::owner::RunOwner;
+pub use self::queued_input::QueuedInput;
 pub use self::typed::TypedOutcome;
 use crate::driver::Command;
 use crate::error::SessionError;
@@ -34,12 +36,26 @@ const MAX_COMMANDS: usize = 1_024;
 
 /// A coding agent session: submit inputs to it, watch it, steer it, stop it.
 ///
-/// One task drives it. Dropping the session ends that task and all work that it started; [`Session::close`] does so in
-/// order and waits for the end.
+/// One task drives it.
+///
+/// # Ends
+///
+/// | | [`stop_turn`](SessionHandle::stop_turn) | [`close`](Session::close) | [`detach`](Session::detach) |
+/// |---|---|---|---|
+/// | the session | stays usable | is closed for good | stays open, for a process that [resumes](SessionBuilder::resume) it |
+/// | running commands | end, except for those in the background | end | end |
+/// | the record | has the interrupted turn, with a result for each call | has the end of the session | ends: a running turn continues when the session is resumed, and a call that waits for approval still waits |
+/// | the run | [`Interrupted`](crate::OutcomeStatus::Interrupted) | [`RunError::Closed`](crate::RunError::Closed) | [`RunError::Closed`](crate::RunError::Closed) |
+/// | queued messages | stay queued | are discarded | stay queued |
+/// | subagents | stop their turns and stay usable | are closed | are detached as well |
+/// | the environment | stays | is cleaned up | is cleaned up |
+///
+/// To leave no unfinished turn behind, stop the turn before detaching. Dropping a [`Run`] stops its turn. Dropping the session
+/// ends it like a process that dies: all work ends, and nothing more is recorded.
 #[derive(Debug)]
 pub struct Session {
     id: SessionId,
-    handle: SessionHandle,
+    pub(crate) handle: SessionHandle,
     runs: Arc<AtomicU64>,
     log: Arc<EventLog>,
     /// Commands that tools have started in the background.
@@ -195,20 +211,28 @@ impl Session {
         }
     }
 
-    /// Interrupts the current turn, ends all work that the session started, cleans up and waits for the end, but leaves the
-    /// session open: it can be [resumed](SessionBuilder::resume) from its record or journal, even by another process.
-    /// Its event streams end without [`EventKind::SessionEnd`](crate::EventKind::SessionEnd).
-    pub async fn suspend(mut self) {
-        // As for `close`.
-        let _ = self.handle.link().commands.send(self.handle.attribute(Command::Suspend)).await;
-        while self.driver.join_next().await.is_some() {}
+    /// Ends all work that the session started in this process, cleans up and waits for the end, but leaves the session open: it
+    /// can be [resumed](SessionBuilder::resume) from its record or journal, even by another process. A running turn continues
+    /// then, unless it is being stopped. The event streams end without
+    /// [`EventKind::SessionEnd`](crate::EventKind::SessionEnd).
+    pub async fn detach(self) {
+        self.end_with(Command::Detach).await;
+    }
+
+    /// Like [`detach`](Self::detach), but interrupts a running turn first.
+    pub(crate) async fn suspend(self) {
+        self.end_with(Command::Suspend).await;
     }
 
     /// Stops all work, cleans up and waits for the end. [`EventKind::SessionEnd`](crate::EventKind::SessionEnd) is the last
     /// event.
-    pub async fn close(mut self) {
+    pub async fn close(self) {
+        self.end_with(Command::Close).await;
+    }
+
+    async fn end_with(mut self, command: Command) {
         // A session that accepts no commands is already ending. If the queue is full, this waits for a free slot.
-        let _ = self.handle.link().commands.send(self.handle.attribute(Command::Close)).await;
+        let _ = self.handle.link().commands.send(self.handle.attribute(command)).await;
         while self.driver.join_next().await.is_some() {}
     }
 }

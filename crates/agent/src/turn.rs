@@ -12,6 +12,7 @@ mod ending;
 mod final_question;
 mod folding;
 mod loop_detection;
+mod progress;
 mod reconciling;
 mod repair;
 mod reservation;
@@ -23,7 +24,7 @@ mod start;
 mod tests;
 mod window;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use pintle_llm::{HistoryItem, MessageList, PrefixChain, ReasoningEffort};
 use serde::{Deserialize, Serialize};
@@ -32,9 +33,9 @@ use self::approval::{ApprovalResult, Denials};
 use self::budget::ReachedLimit;
 use self::children::Children;
 use self::compaction::Compactions;
-use self::cycle::Progress;
 use self::ending::Ending;
 use self::loop_detection::LoopWindow;
+use self::progress::{InputStart, Progress};
 use self::reservation::{Reservations, Slice};
 use self::rewind::RewoundHistory;
 pub(crate) use self::round::not_run;
@@ -117,6 +118,9 @@ pub struct Machine {
     /// Amounts spent by this session and its subagents.
     #[serde(default)]
     spent: BudgetUsage,
+    /// Amounts spent by the session's own model calls, by model.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    spent_by_model: BTreeMap<String, BudgetUsage>,
     #[serde(default)]
     reservations: Reservations,
     /// Slice of a wider budget, if the session can ask for more.
@@ -173,6 +177,11 @@ impl Machine {
     #[must_use]
     pub fn repairs(&self) -> u64 {
         self.repairs
+    }
+
+    /// Returns whether everything that runs is being stopped.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.ending.is_some()
     }
 
     /// Returns the current run.
@@ -271,8 +280,8 @@ impl Machine {
             InputKind::Reconciled { call, result } => self.reconciled(call, result, out),
             InputKind::ToolFinished { call, finished } => self.tool_finished(call, *finished, out),
             InputKind::ToolLost { call } => self.tool_lost(call, out),
-            InputKind::ChildSpawned { agent, session, task, call_id, settings: _ } => {
-                self.child_spawned(agent, session, task, call_id, out);
+            InputKind::ChildSpawned { agent, session, task, call_id, settings } => {
+                self.child_spawned(agent, (session, settings.limits), task, call_id, out);
             }
             InputKind::ChildSpent { agent, spent } => self.child_spent(&agent, spent, out),
             InputKind::ChildAccount { agent, account } => self.child_account(&agent, account, out),
@@ -328,7 +337,7 @@ impl Machine {
     }
 
     fn start_run(&mut self, run: RunId, message: UserMessage, out: &mut Vec<Action>) {
-        self.progress = Some(Progress::new(run, self.now, self.charged()));
+        self.progress = Some(Progress::new(run, self.now, self.charged(), self.spent));
         self.state = SessionState::Processing;
         self.time_run(out);
         self.start_input(message, out);
@@ -426,6 +435,14 @@ impl Machine {
 
     /// Adds an input of the user to the history.
     fn begin_input(&mut self, mut message: UserMessage, out: &mut Vec<Action>) {
+        if let Some(progress) = &mut self.progress {
+            progress.input = InputStart {
+                usage: progress.usage.clone(),
+                model_calls: progress.model_calls,
+                tool_calls: progress.tool_calls,
+                spent: self.spent,
+            };
+        }
         if let Some(progress) = &mut self.progress {
             progress.rounds = 0;
             // A follow-up without a format keeps the format of the run.

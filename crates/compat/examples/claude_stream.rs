@@ -170,7 +170,9 @@ impl<'a> Conversation<'a> {
             }
         }
         if let Some((session, ..)) = opened {
-            session.suspend().await;
+            // Fails only if the session has ended.
+            let _ = session.handle().stop_turn();
+            session.detach().await;
         }
         Ok(())
     }
@@ -304,7 +306,7 @@ impl<'a> Conversation<'a> {
             }
             HostRequest::Interrupt => {
                 if let Some((session, _)) = opened {
-                    session.handle().interrupt()?;
+                    session.handle().stop_turn()?;
                 }
                 Ok(json!({"still_queued": []}))
             }

@@ -60,7 +60,9 @@ async fn run(options: &ExecOptions) -> Result<bool, Box<dyn Error>> {
     };
     let session = session(options, &host, schema.as_ref())?;
     let is_success = follow(&session, prompt(options)?, schema).await?;
-    session.suspend().await;
+    // Fails only if the session has ended.
+    let _ = session.handle().stop_turn();
+    session.detach().await;
     host.server.shutdown().await;
     Ok(is_success)
 }

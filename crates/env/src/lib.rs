@@ -14,6 +14,7 @@ mod command;
 mod confined;
 #[cfg(any(test, feature = "testing"))]
 pub mod contract;
+mod delegating;
 #[cfg(feature = "docker")]
 mod docker;
 mod environment;
@@ -53,6 +54,7 @@ mod write_switch;
 
 pub use command::{Command, DEFAULT_TIMEOUT, ExecRequest, ExecResult, OutputSink, Program, Stdin};
 pub use confined::ConfinedEnvironment;
+pub use delegating::DelegatingEnvironment;
 #[cfg(feature = "docker")]
 pub use docker::{ContainerImage, DockerEnvironment, DockerEnvironmentBuilder, Mount};
 pub use environment::{ExecutionEnvironment, ExecutionEnvironmentExt, IntoEnvironment};

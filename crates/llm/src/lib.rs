@@ -18,6 +18,7 @@ mod generate;
 mod history;
 mod message;
 mod middleware;
+pub mod money;
 mod object;
 mod readable_duration;
 mod request;
@@ -60,6 +61,7 @@ pub use middleware::{
     Budget, BudgetBuilder, BudgetTotals, CallEnd, CallObserver, Logging, Middleware, Mode, Next, Reply,
     UnknownPrice, observe,
 };
+pub use money::{InvalidMoney, Money};
 pub use object::{
     AnswerSchema, ObjectStream, PartialJson, UnmatchedAnswer, Verdict, generate_object, generate_object_as,
     stream_object, stream_object_as,

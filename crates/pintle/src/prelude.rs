@@ -3,13 +3,15 @@
 //! | for | items |
 //! |---|---|
 //! | model calls | [`Client`], [`FromEnv`], [`GenerateOptions`], [`generate`], [`generate_object_as`], [`stream`], [`Message`] |
-//! | sessions | [`Session`], [`SessionConfig`], [`ProviderProfile`], [`EventKind`], [`OutcomeStatus`], [`RunError`] |
+//! | sessions | [`Session`], [`SessionConfig`], [`ProviderProfile`], [`EventKind`], [`OutcomeStatus`], [`RunError`], [`Limits`], [`Money`] |
 //! | environments | [`ExecutionEnvironment`], [`ExecutionEnvironmentExt`], [`LocalEnvironment`] (feature `local`) |
 //! | tools of sessions | [`tool_fn`], [`Tool`], [`ToolContext`], [`ToolOutput`], [`ToolError`], [`ToolErrorKind`], [`Effect`] |
 //! | types of objects and tool inputs | the derives [`Deserialize`](macro@Deserialize) and [`JsonSchema`](macro@JsonSchema), and their traits |
 //! | tools of [`generate`] | [`ClientTool`], [`ClientToolOutput`] |
 
-pub use pintle_agent::{EventKind, OutcomeStatus, ProviderProfile, RunError, Session, SessionConfig};
+pub use pintle_agent::{
+    EventKind, Limits, Money, OutcomeStatus, ProviderProfile, RunError, Session, SessionConfig,
+};
 #[cfg(feature = "local")]
 pub use pintle_env::LocalEnvironment;
 pub use pintle_env::{ExecutionEnvironment, ExecutionEnvironmentExt};

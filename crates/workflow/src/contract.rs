@@ -8,6 +8,7 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
+use pintle_agent::Money;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::draft::{ContractDraft, notes_schema};
@@ -229,13 +230,20 @@ pub struct TaskScope {
 }
 
 /// Limits of a task, over all its candidates and reviews.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+///
+/// Not [`Limits`](pintle_agent::Limits): the time is the time of the steps without waits for users, and calls are not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TaskBudget {
-    /// US dollars.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usd: Option<f64>,
+    /// Cost.
+    #[serde(
+        default,
+        rename = "usd",
+        with = "pintle_agent::money::dollars::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub cost: Option<Money>,
     /// Input and output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,

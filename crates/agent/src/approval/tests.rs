@@ -28,6 +28,7 @@ use crate::session::{Session, SessionBuilder};
 use crate::tests::ChangesBelow;
 
 mod endings;
+mod functions;
 mod many;
 mod outside;
 mod redirected;
@@ -238,8 +239,8 @@ async fn stopping_drops_a_pending_approver() {
         let run = session.submit("go");
         timeout(TIMEOUT, approver.asked.notified()).await.unwrap();
         match stop {
-            Stop::Abort => session.handle().abort().unwrap(),
-            Stop::Interrupt => session.handle().interrupt().unwrap(),
+            Stop::Abort => session.handle().close().unwrap(),
+            Stop::Interrupt => session.handle().stop_turn().unwrap(),
         }
         assert_eq!(
             timeout(TIMEOUT, run.outcome())

@@ -1,6 +1,6 @@
 //! Result of a run.
 
-use pintle_llm::{ErrorInfo, Usage};
+use pintle_llm::{ErrorInfo, Money, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +23,10 @@ pub struct Outcome {
     pub text: String,
     /// Tokens of all model calls of the run.
     pub usage: Usage,
+    /// Cost of the run, including the spending of subagents meanwhile; `None` if a price is unknown, or was in an earlier run of
+    /// the session.
+    #[serde(default, rename = "cost_micros", skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Money>,
     /// Number of model calls.
     pub model_calls: u64,
     /// Number of tool calls.
@@ -54,6 +58,7 @@ impl Outcome {
             status,
             text: String::new(),
             usage: Usage::default(),
+            cost: Some(Money::ZERO),
             model_calls: 0,
             tool_calls: 0,
             error: None,
@@ -62,12 +67,13 @@ impl Outcome {
         }
     }
 
-    /// Adds the usage and the calls of an earlier run. Status, text and error of this run stay unchanged.
+    /// Adds the usage, the cost and the calls of an earlier run. Status, text and error of this run stay unchanged.
     ///
     /// For an embedding application that answers a question with the next input and reports both runs as one.
     #[must_use]
     pub fn continuing(mut self, earlier: &Self) -> Self {
         self.usage += &earlier.usage;
+        self.cost = self.cost.zip(earlier.cost).map(|(cost, earlier)| cost + earlier);
         self.model_calls = self.model_calls.saturating_add(earlier.model_calls);
         self.tool_calls = self.tool_calls.saturating_add(earlier.tool_calls);
         self
@@ -143,6 +149,7 @@ mod tests {
             status,
             text: text.to_owned(),
             usage: Usage::new(10 * calls, calls),
+            cost: Some(Money::from_micros(calls)),
             model_calls: calls,
             tool_calls: calls - 1,
             error: None,

@@ -341,7 +341,7 @@ impl Replay {
             }
             Action::CallModel { request, .. } => self.requests.push(*request),
             Action::Finish { run, outcome } => self.outcomes.push((run, *outcome)),
-            // The results of these are in the inputs that follow.
+            // The results of these are in the inputs that follow, or part of the outcome of the run.
             Action::LoadContext { .. }
             | Action::CancelModel
             | Action::SetTimer { .. }
@@ -356,7 +356,8 @@ impl Replay {
             | Action::StopSubagents
             | Action::AskBudget { .. }
             | Action::GrantBudget { .. }
-            | Action::CleanUp => {}
+            | Action::CleanUp
+            | Action::FinishInput { .. } => {}
         }
     }
 }

@@ -295,11 +295,11 @@ async fn detached_run_continues() {
 }
 
 #[tokio::test]
-async fn abort_ends_everything_and_closes_the_session() {
+async fn close_ends_everything() {
     let harness = harness(anthropic().message(hanging()), env_with_sleep());
     let mut run = harness.session.submit("go");
     until(&mut run, "TOOL_CALL_START").await;
-    harness.session.handle().abort().unwrap();
+    harness.session.handle().close().unwrap();
     let rest = all(run).await;
     assert_eq!(
         rest.iter().map(kind).collect::<Vec<_>>(),
@@ -416,4 +416,22 @@ async fn a_caller_gets_the_outcome_of_its_compaction() {
     assert!(report.is_deferred && report.events.is_empty(), "{report:?}");
     harness.session.close().await;
     assert!(matches!(handle.compact_and_wait().await, Err(SessionError::Closed)));
+}
+
+#[tokio::test]
+async fn each_input_has_its_own_outcome() {
+    let adapter = anthropic().message(calling(&[("shell", json!({"command": "true"}))]));
+    let harness = harness(adapter.answer("first").answer("second"), env());
+    let mut run = harness.session.submit("go");
+    let queued = harness.session.handle().follow_up("and then?").await.unwrap();
+    let first = run.input_outcome().await.unwrap();
+    assert_eq!((first.text.as_str(), first.model_calls, first.tool_calls), ("first", 2, 1));
+    let both = run.await.unwrap();
+    let second = queued.await.unwrap();
+    assert_eq!((second.text.as_str(), second.model_calls, second.tool_calls), ("second", 1, 0));
+    assert_eq!((both.text.as_str(), both.model_calls), ("second", 3));
+    assert_eq!(both.usage.total_tokens, first.usage.total_tokens + second.usage.total_tokens);
+    let never = harness.session.handle().follow_up("later").await.unwrap();
+    harness.session.close().await;
+    assert!(matches!(never.await, Err(crate::RunError::Closed { .. })));
 }

@@ -92,7 +92,7 @@ impl Steering {
 
     async fn deliver(&mut self, delivery: Delivery, handle: &SessionHandle) {
         let sent = match delivery {
-            Delivery::Interrupt => handle.interrupt(),
+            Delivery::Interrupt => handle.stop_turn(),
             Delivery::Message(message) => {
                 self.unread += 1;
                 handle.steer(message).await

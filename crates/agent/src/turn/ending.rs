@@ -136,6 +136,8 @@ impl Machine {
                 | OutcomeStatus::OutputLimit
         );
         if !is_limit && let Some(next) = self.follow_ups.pop_front() {
+            let outcome = self.input_outcome(status, None);
+            out.extend(outcome.map(|(run, outcome)| Action::FinishInput { run, outcome, is_last: false }));
             self.start_input(next, out);
             return;
         }
@@ -155,14 +157,41 @@ impl Machine {
         }
     }
 
+    /// Returns the current run and the outcome of its current input alone.
+    fn input_outcome(
+        &self,
+        status: OutcomeStatus,
+        error: Option<ErrorInfo>,
+    ) -> Option<(RunId, Box<Outcome>)> {
+        let progress = self.progress.as_ref()?;
+        let start = &progress.input;
+        let model_calls = progress.model_calls.saturating_sub(start.model_calls);
+        let outcome = Outcome {
+            cost: self.spent.since(&start.spent).cost,
+            status,
+            // Without a response, the text is the text of an earlier input.
+            text: if model_calls > 0 { progress.text.clone() } else { String::new() },
+            usage: progress.usage.since(&start.usage),
+            model_calls,
+            tool_calls: progress.tool_calls.saturating_sub(start.tool_calls),
+            error,
+            rejection: None,
+            warning: progress.response.warning.clone(),
+        };
+        Some((progress.run, Box::new(outcome)))
+    }
+
     pub(super) fn finish_run(
         &mut self,
         status: OutcomeStatus,
         error: Option<ErrorInfo>,
         out: &mut Vec<Action>,
     ) {
+        let input = self.input_outcome(status, error.clone());
+        out.extend(input.map(|(run, outcome)| Action::FinishInput { run, outcome, is_last: true }));
         let Some(progress) = self.progress.take() else { return };
         let outcome = Outcome {
+            cost: self.spent.since(&progress.spent_at_start).cost,
             status,
             text: progress.text,
             usage: progress.usage,

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use pintle_agent::Limits;
+
 use super::clean_clone::CleanClone;
 use super::command_runner::CommandSpec;
 use super::handed_context::ContextScope;
@@ -11,14 +13,14 @@ use crate::command_run::{RunComparison, TestStability};
 use crate::contract::{AnchorPlan, SessionRole};
 use crate::diff::ChangedFile;
 use crate::prompts;
-use crate::task::{StepOutput, WorkLimits};
+use crate::task::StepOutput;
 
 impl RunningStep<'_> {
     /// Finds an anchor, and runs it on the base.
     pub(super) async fn anchor(
         &mut self,
         feedback: Option<&str>,
-        limits: WorkLimits,
+        limits: Limits,
     ) -> Result<StepOutput, StepError> {
         let base = self.repository.base().to_owned();
         let mut facts = match &self.contract().anchor {
@@ -115,7 +117,7 @@ impl RunningStep<'_> {
         base: &str,
         session: AnchorSession,
         message: String,
-        limits: WorkLimits,
+        limits: Limits,
     ) -> Result<AnchorFacts, StepError> {
         let workspace = self.create_workspace(session.name()).await?;
         self.ensure_clone(&workspace, base, None).await?;

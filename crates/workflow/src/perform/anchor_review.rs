@@ -1,5 +1,7 @@
 //! Sessions around an anchor: its reviewer, and the author of a second test.
 
+use pintle_agent::Limits;
+
 use super::anchor::AnchorSession;
 use super::clean_clone::CleanClone;
 use super::command_runner::CommandSpec;
@@ -11,14 +13,13 @@ use crate::contract::{AnchorPlan, SessionRole};
 use crate::prompts;
 use crate::repository::RepositoryError;
 use crate::review_patch::{PatchLimits, shorten_patch};
-use crate::task::WorkLimits;
 
 impl RunningStep<'_> {
     /// Runs a session that reviews an anchor. It sees the goal and the anchor, and no solution.
     pub(super) async fn review_anchor(
         &mut self,
         facts: &AnchorFacts,
-        limits: WorkLimits,
+        limits: Limits,
     ) -> Result<AnchorReview, StepError> {
         let patch = match &facts.patch {
             Some(patch) => self.read_blob(patch).await?,
@@ -58,7 +59,7 @@ impl RunningStep<'_> {
     pub(super) async fn find_hidden_anchor(
         &mut self,
         base: &str,
-        limits: WorkLimits,
+        limits: Limits,
     ) -> Result<Option<AnchorFacts>, StepError> {
         let message = prompts::hidden_anchor(self.contract());
         let limits = self.limits_left(limits);
@@ -77,12 +78,10 @@ impl RunningStep<'_> {
     }
 
     /// Returns the limits without the costs of the earlier sessions of this step.
-    fn limits_left(&self, limits: WorkLimits) -> WorkLimits {
-        WorkLimits {
-            usd: limits.usd.map(|usd| (usd - self.spent.usd).max(0.0)),
-            tokens: limits.tokens.map(|tokens| tokens.saturating_sub(self.spent.tokens)),
-            seconds: limits.seconds,
-        }
+    fn limits_left(&self, mut limits: Limits) -> Limits {
+        limits.cost = limits.cost.map(|cost| cost.saturating_sub(self.spent.cost));
+        limits.tokens = limits.tokens.map(|tokens| tokens.saturating_sub(self.spent.tokens));
+        limits
     }
 
     /// Runs the hidden anchor on the commit of a candidate. Returns no run if it cannot be added to the candidate's files.

@@ -1,5 +1,7 @@
 //! Rounds of a plan: the session that plans, the work on a step, and its evidence.
 
+use pintle_agent::Limits;
+
 use super::clean_clone::CleanClone;
 use super::command_runner::CommandSpec;
 use super::handed_context::ContextScope;
@@ -12,7 +14,7 @@ use crate::repository::RepositoryError;
 use crate::secrets;
 use crate::task::{
     OwnCheck, PlanFacts, PlanRound, PlannedStep, StepCandidate, StepFacts, StepOutput, StepReport, TaskPlan,
-    WorkFacts, WorkLimits,
+    WorkFacts,
 };
 
 impl RunningStep<'_> {
@@ -20,7 +22,7 @@ impl RunningStep<'_> {
     pub(super) async fn plan(
         &mut self,
         feedback: Option<&str>,
-        limits: WorkLimits,
+        limits: Limits,
     ) -> Result<StepOutput, StepError> {
         self.ensure_active()?;
         // The container of an earlier round would have the files of that round.
@@ -52,7 +54,7 @@ impl RunningStep<'_> {
     pub(super) async fn work_on_step(
         &mut self,
         feedback: Option<&str>,
-        limits: WorkLimits,
+        limits: Limits,
     ) -> Result<StepOutput, StepError> {
         let session = self.performer.session_id(self.step);
         let pending = self.performer.pending_messages.accept(&session);

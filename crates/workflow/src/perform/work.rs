@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use pintle_agent::Limits;
+
 use super::handed_context::{ContextScope, OUTPUTS};
 use super::{RunningStep, StepError};
 use crate::command_run::BlobReference;
@@ -9,14 +11,14 @@ use crate::diff::Diff;
 use crate::prompts;
 use crate::repository::RepositoryError;
 use crate::session_runner::SessionAssignment;
-use crate::task::{StepOutput, TaskCandidate, WorkFacts, WorkLimits};
+use crate::task::{StepOutput, TaskCandidate, WorkFacts};
 
 impl RunningStep<'_> {
     /// Runs the session of a candidate.
     pub(super) async fn work(
         &mut self,
         feedback: Option<&str>,
-        limits: WorkLimits,
+        limits: Limits,
     ) -> Result<StepOutput, StepError> {
         let session = self.performer.session_id(self.step);
         let pending = self.performer.pending_messages.accept(&session);
@@ -46,7 +48,7 @@ impl RunningStep<'_> {
     async fn prepare_work(
         &self,
         feedback: Option<&str>,
-        limits: WorkLimits,
+        limits: Limits,
     ) -> Result<(String, SessionAssignment), StepError> {
         let start = self.commit_anchor().await?;
         let index = self.step.candidate.unwrap_or_default();

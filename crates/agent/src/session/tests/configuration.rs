@@ -134,7 +134,7 @@ async fn queued_messages_can_be_read() {
     let queued = handle.queued();
     assert_eq!(queued.steering, ["this way", "and that way"]);
     assert_eq!(queued.follow_ups, ["then this"]);
-    handle.interrupt().unwrap();
+    handle.stop_turn().unwrap();
     run.await.unwrap();
     assert_eq!(handle.queued(), queued, "an interrupt keeps what is queued");
     harness.session.submit("again").await.unwrap();

@@ -98,7 +98,7 @@ async fn context_of_an_interrupted_turn_is_not_reused() {
     let harness = harness(anthropic().answer("done"), env());
     let handle = harness.session.handle();
     let first = harness.session.submit("a");
-    handle.interrupt().unwrap();
+    handle.stop_turn().unwrap();
     handle.set_model("claude-sonnet-4-5").unwrap();
     let second = harness.session.submit("b");
     assert_eq!(first.await.unwrap().status, OutcomeStatus::Interrupted);
@@ -206,7 +206,7 @@ async fn flood_of_text_can_be_stopped_at_any_time() {
         for _ in 0..stop_after {
             events.push(run.next().await.unwrap());
         }
-        handle.interrupt().unwrap();
+        handle.stop_turn().unwrap();
         while let Some(event) = timeout(TIMEOUT, run.next()).await.expect("the flood ends") {
             events.push(event);
         }
@@ -286,7 +286,7 @@ async fn more_calls_than_reports_can_be_prepared_and_stopped() {
     let harness = super::harness(anthropic().message(calling(&calls)), env());
     let mut run = harness.session.submit("go");
     until(&mut run, "MODEL_RESPONSE").await;
-    harness.session.handle().abort().unwrap();
+    harness.session.handle().close().unwrap();
     let outcome =
         timeout(TIMEOUT, run).await.expect("it ends").or_else(crate::RunError::into_outcome).unwrap();
     assert_eq!((outcome.status, harness.session.state()), (OutcomeStatus::Aborted, SessionState::Closed));
@@ -340,7 +340,7 @@ async fn stopped_call_has_a_grace_period() {
         let mut run = session.submit("go");
         until(&mut run, "TOOL_CALL_START").await;
         runs.notified().await;
-        handle.interrupt().unwrap();
+        handle.stop_turn().unwrap();
         let events = all(run).await;
         let deltas: Vec<&str> = events
             .iter()

@@ -354,22 +354,18 @@ async fn a_hook_can_end_the_run_with_the_round() {
 
 #[tokio::test]
 async fn hooks_are_told_why_a_session_ends() {
-    for reason in [SessionEndReason::Closed, SessionEndReason::Suspended, SessionEndReason::Aborted] {
+    for reason in [SessionEndReason::Closed, SessionEndReason::Suspended] {
         let hooks = TestHooks::default();
         let harness = harness_with(anthropic(), env(), |builder| builder.hooks(hooks.clone()));
         match reason {
             SessionEndReason::Suspended => harness.session.suspend().await,
-            SessionEndReason::Aborted => {
-                harness.session.handle().abort().unwrap();
-                harness.session.close().await;
-            }
             _ => harness.session.close().await,
         }
         assert_eq!(hooks.log().last().unwrap(), &format!("end {reason:?}"));
     }
     let hooks = TestHooks::default();
     let harness = harness_with(anthropic(), env(), |builder| builder.hooks(hooks.clone()));
-    harness.session.handle().leave().unwrap();
+    harness.session.handle().detach().unwrap();
     harness.session.close().await;
     assert_eq!(hooks.log().last().unwrap(), "end Suspended", "an idle session is suspended");
     let hooks = TestHooks::default();
@@ -466,7 +462,7 @@ async fn a_stopped_session_waits_for_no_hook() {
     while hooks.log().is_empty() {
         tokio::task::yield_now().await;
     }
-    harness.session.handle().interrupt().unwrap();
+    harness.session.handle().stop_turn().unwrap();
     let error = run.await.or_else(crate::RunError::into_outcome).unwrap().error.unwrap();
     assert_eq!(error.message, "a hook refused the input: the session was stopped before a hook had answered");
 }

@@ -392,7 +392,7 @@ async fn stopped_call_is_recorded_and_all_spans_close() {
     let harness = harness(anthropic().message(hanging()), env_with_sleep());
     let mut run = harness.session.submit("go");
     until(&mut run, "TOOL_CALL_START").await;
-    harness.session.handle().interrupt().unwrap();
+    harness.session.handle().stop_turn().unwrap();
     run.await.unwrap();
     assert!(spans.fields("gen_ai.execute_tool").contains("error.type = cancelled"));
     assert!(spans.fields("gen_ai.invoke_agent").contains("pintle.run.outcome = interrupted"));

@@ -41,7 +41,7 @@ async fn an_interrupt_stops_subagents_and_keeps_them_open() {
     let mut events = harness.session.tree_events();
     let run = harness.session.submit("go");
     read_until(&mut events, is_subagent_call).await;
-    harness.session.handle().interrupt().unwrap();
+    harness.session.handle().stop_turn().unwrap();
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
     read_until(&mut events, |event| event.depth == 1 && kind(event) == "PROCESSING_END").await;
     assert_eq!((harness.env.running(), harness.session.state()), (0, SessionState::Idle));
@@ -71,7 +71,7 @@ async fn an_idle_session_interrupts_running_subagents() {
     assert_eq!(harness.session.submit("go").await.unwrap().text, "It works on.");
     read_until(&mut events, is_subagent_call).await;
     assert_eq!(harness.env.running(), 1, "the end of a turn does not stop subagents");
-    harness.session.handle().interrupt().unwrap();
+    harness.session.handle().stop_turn().unwrap();
     read_until(&mut events, |event| event.depth == 1 && kind(event) == "PROCESSING_END").await;
     assert_eq!(harness.env.running(), 0);
 }
@@ -187,7 +187,7 @@ async fn an_aborted_subagent_is_closed() {
         }
     }
     for id in [running, idle].into_iter().flatten() {
-        harness.session.handle().of_session(&id).unwrap().abort().unwrap();
+        harness.session.handle().of_session(&id).unwrap().close().unwrap();
         read_until(
             &mut events,
             |event| matches!(&event.kind, EventKind::SubagentEnded { child, .. } if *child == id),

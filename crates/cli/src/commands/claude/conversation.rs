@@ -116,7 +116,7 @@ impl<'a> ClaudeConversation<'a> {
         let Some(live) = self.live.take() else { return Ok(()) };
         if has_failed {
             // Fails only if the session has ended.
-            let _ = live.session.handle().abort();
+            let _ = live.session.handle().close();
         }
         live.close().await
     }
@@ -249,7 +249,7 @@ impl<'a> ClaudeConversation<'a> {
             HostRequest::Initialize(initialize) => self.initialize(*initialize, live.is_some()),
             HostRequest::Interrupt => {
                 if let Some(live) = live {
-                    live.session.handle().interrupt().map_err(|error| error.to_string())?;
+                    live.session.handle().stop_turn().map_err(|error| error.to_string())?;
                 }
                 Ok(json!({"still_queued": []}))
             }
