@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use pintle_host::failure::Failure;
+use pintle_llm::Money;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{AgentEnd, AgentSetup, CLONE, Claim};
@@ -44,9 +45,14 @@ pub struct AttemptRecord {
     /// Comparison with the expected end, if a script played the sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case: Option<CaseVerdict>,
-    /// Dollars; `None` if a price is unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_usd: Option<f64>,
+    /// Cost; `None` if a price is unknown.
+    #[serde(
+        default,
+        rename = "cost_usd",
+        with = "pintle_llm::money::dollars::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub cost: Option<Money>,
     /// Input and output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
@@ -112,7 +118,7 @@ pub(crate) async fn perform(
     let end = agent.work(&workspace).await?;
     let wall_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let judgement = judge_change(&workspace, &before, patch).await?;
-    let AgentEnd { claim, reason, cost_usd, tokens, rounds, model, id, findings } = end;
+    let AgentEnd { claim, reason, cost, tokens, rounds, model, id, findings } = end;
     let case = instance.cheat.as_ref().filter(|_| agent.uses_scripts);
     let case = case.map(|case| CaseVerdict::new(case, claim, judgement.is_solved(), findings));
     Ok(AttemptRecord {
@@ -127,7 +133,7 @@ pub(crate) async fn perform(
         session: id,
         judgement,
         case,
-        cost_usd,
+        cost,
         tokens,
         rounds,
         wall_ms,

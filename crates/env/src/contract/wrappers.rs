@@ -4,6 +4,7 @@ use std::{
     mem,
     ops::Range,
     path::{Path, PathBuf},
+    slice,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -74,12 +75,12 @@ async fn reads(env: &dyn ExecutionEnvironment, subject: Subject<'_>) -> CheckRes
     subject.check("metadata", env.metadata(&path).await)?;
     subject.check("list", env.list(&path).await)?;
     subject.check("canonicalize", env.canonicalize(&path).await)?;
-    subject.check("canonicalize_many", env.canonicalize_many(&[path.clone()]).await)?;
+    subject.check("canonicalize_many", env.canonicalize_many(slice::from_ref(&path)).await)?;
     subject.check("read_file", env.read_file(&path, None, None).await)?;
     subject.check("find_files", env.find_files(&GlobRequest::new("*")).await)?;
     subject.check("grep", env.grep(&GrepRequest::new("x")).await)?;
     subject.check("walk", env.walk(&WalkRequest::new(DIRECTORY)).await)?;
-    subject.check("read_many", env.read_many(&[path.clone()], ReadLimits::new(1, 1)).await)
+    subject.check("read_many", env.read_many(slice::from_ref(&path), ReadLimits::new(1, 1)).await)
 }
 
 async fn changes(env: &dyn ExecutionEnvironment, subject: Subject<'_>) -> CheckResult {
@@ -270,14 +271,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_wrapper_that_refuses_and_forwards_passes() {
-        wrapper(|inner| ReadOnlyEnvironment::new(inner), &CHANGES).await.unwrap();
+        wrapper(ReadOnlyEnvironment::new, &CHANGES).await.unwrap();
     }
 
     #[tokio::test]
     async fn an_operation_that_is_not_refused_is_named() {
         let violation = wrapper(|inner| ReadOnlyEnvironment::new(inner).allow_commands(), &CHANGES).await;
         assert_eq!(violation.unwrap_err().rule, "the wrapper refuses `spawn`");
-        let violation = wrapper(|inner| ReadOnlyEnvironment::new(inner), &["spawn"]).await;
+        let violation = wrapper(ReadOnlyEnvironment::new, &["spawn"]).await;
         assert_eq!(violation.unwrap_err().rule, "a wrapper forwards `write`");
     }
 
