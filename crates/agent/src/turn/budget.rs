@@ -67,7 +67,7 @@ impl ReachedLimit {
 }
 
 /// Returns the usage and the cost of a response, at the prices of its model.
-fn spent_on(usage: &Usage, pricing: Option<&ModelInfo>) -> BudgetUsage {
+pub(super) fn spent_on(usage: &Usage, pricing: Option<&ModelInfo>) -> BudgetUsage {
     BudgetUsage {
         input_tokens: usage.input_tokens,
         output_tokens: usage.output_tokens,

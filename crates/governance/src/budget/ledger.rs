@@ -52,7 +52,7 @@ impl Amounts {
     }
 }
 
-/// AmountLimits of each kind; `None` is unlimited.
+/// Limits of each kind; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AmountLimits {
     pub(super) tokens: Option<u64>,

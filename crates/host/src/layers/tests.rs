@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pintle_agent::Limits;
-use pintle_governance::{Grant, GrantId, Mode};
+use pintle_governance::{Grant, GrantId, Mode, ScopedLimits};
 use serde_json::json;
 
 use super::*;
