@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_agent::{
-    ApprovalRequest, Approver, Budget, Decision, Ledgers, Principal, ProviderProfile, Session, SessionId,
+    ApprovalRequest, Approver, Decision, Ledgers, Limits, Principal, ProviderProfile, Session, SessionId,
     Timestamp,
 };
 use pintle_env::LocalEnvironment;
 use pintle_governance::{
-    Audit, BudgetLimits, EffectCeiling, GovernedSession, Grant, GrantId, Mode, PathScope, Pattern, Policy,
+    Audit, BudgetPolicy, EffectCeiling, GovernedSession, Grant, GrantId, Mode, PathScope, Pattern, Policy,
     Rules, SessionBudget,
 };
 use pintle_llm::Client;
@@ -58,7 +58,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Every session that uses this store shares the budget of the day.
     let store = Arc::new(FileStore::open(directory.path().join("store"))?);
-    let limits = BudgetLimits::default().with_day(Budget::default().with_tool_calls(20));
+    let limits = BudgetPolicy::default().with_day(Limits::default().with_tool_calls(20));
     let budget = SessionBudget::new(limits).with_ledgers(Arc::clone(&store) as Arc<dyn Ledgers>);
 
     let id = SessionId::generate();

@@ -15,7 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use pintle_agent::{ProviderProfile, Session};
+use pintle_agent::{ProviderProfile, RunError, Session};
 use pintle_env::{ExecutionEnvironment, LocalEnvironment};
 use pintle_llm::Client;
 use pintle_providers::{Anthropic, OpenAi};
@@ -108,7 +108,7 @@ fn events(session: Session, task: String) -> impl Stream<Item = Result<Frame<Byt
             let frame = format!("id: {}\nevent: {name}\ndata: {json}\n\n", event.seq);
             return Some((Ok(Frame::data(frame.into())), Some((run, session))));
         }
-        let outcome = serde_json::to_string(&run.await.ok()?).ok()?;
+        let outcome = serde_json::to_string(&run.await.or_else(RunError::into_outcome).ok()?).ok()?;
         session.close().await;
         Some((Ok(Frame::data(format!("event: OUTCOME\ndata: {outcome}\n\n").into())), None))
     })

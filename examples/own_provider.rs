@@ -5,7 +5,7 @@
 
 use async_trait::async_trait;
 use futures_util::stream;
-use pintle_agent::{EventKind, ProviderProfile, Session};
+use pintle_agent::{EventKind, ProviderProfile, RunError, Session};
 use pintle_env::LocalEnvironment;
 use pintle_llm::{
     Client, ContentPart, Error, ErrorKind, EventStream, Finish, FinishReason, Message, Origin,
@@ -112,10 +112,12 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     drop(run);
 
-    // The adapter's error, with its kind, is part of the outcome.
+    // The adapter's error, with its kind, is the source of the run's error.
     session.handle().set_model("echo-2")?;
-    let outcome = session.submit("echo again").await?;
-    println!("error   {:?}: {:?}", outcome.status, outcome.error.map(|error| (error.kind, error.message)));
+    match session.submit("echo again").await {
+        Err(RunError::Failed { source, .. }) => println!("error   {:?}: {}", source.kind(), source.message()),
+        ended => println!("answer  {}", ended?.text),
+    }
     session.close().await;
     Ok(())
 }

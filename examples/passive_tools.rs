@@ -1,20 +1,20 @@
 //! Passive tools: the model's calls are returned to the program, which makes them in its own way and its own time.
 //!
-//! A tool with a handler (`Tool::typed`) is called by `generate`. A passive one has only a definition: for calls that a
+//! A tool with a handler (`ClientTool::typed`) is called by `generate`. A passive one has only a definition: for calls that a
 //! user confirms, that another process makes, or that take days.
 
-use pintle_llm::{Client, GenerateOptions, Message, Tool, ToolDefinition, ToolResult, generate};
+use pintle_llm::{Client, ClientTool, GenerateOptions, Message, ToolDefinition, ToolResult, generate};
 use pintle_providers::Anthropic;
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 use serde_json::json;
 
-fn temperature() -> Result<Tool, pintle_llm::Error> {
+fn temperature() -> Result<ClientTool, pintle_llm::Error> {
     let parameters = json!({
         "type": "object",
         "properties": { "city": { "type": "string" } },
         "required": ["city"],
     });
-    Ok(Tool::passive(ToolDefinition::new("temperature", "Temperature of a city in °C.", parameters)?))
+    Ok(ClientTool::passive(ToolDefinition::new("temperature", "Temperature of a city in °C.", parameters)?))
 }
 
 #[tokio::main]

@@ -30,7 +30,7 @@ async fn supervise(
             std::fs::write(directory.join("steered"), "")?;
         } else {
             // Stops the turn and its running command. The session stays usable, and every call gets a result.
-            handle.interrupt()?;
+            handle.stop_turn()?;
         }
     }
     Ok(())

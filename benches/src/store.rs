@@ -280,7 +280,7 @@ async fn work(endpoint: &Endpoint, directory: &Path, journal: Option<impl Journa
     let session = builder.build().expect("it is complete");
     sessions::submit(&session, "Do what there is to do.").await;
     let history = session.history();
-    session.suspend().await;
+    session.detach().await;
     let sizes =
         history.iter().map(|turn| serde_json::to_string(turn.item.message()).map_or(0, |text| text.len()));
     sizes.sum()

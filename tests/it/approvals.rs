@@ -7,10 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pintle_agent::{
     ApprovalRequest, Approver, Decision, EventKind, OutcomeStatus, SessionConfig, SessionId, SessionState,
-    SystemClock,
 };
 use pintle_env::{ExecutionEnvironment as _, LocalEnvironment};
-use pintle_governance::{Grant, GrantGate, GrantId, Mode, PathScope, Policy, PolicyGate, Revocations, Rules};
+use pintle_governance::{Grant, GrantGate, GrantId, Mode, PathScope, Policy, PolicyGate, Rules};
 use pintle_testkit::Dialect;
 use pintle_tools::Effect;
 use pintle_tools::gate::{EffectGate, Permission, ReadBeforeWrite};
@@ -53,7 +52,7 @@ fn working_directory_gate(env: &Arc<LocalEnvironment>) -> GrantGate {
     grant.writes = PathScope::within([root.display().to_string()]);
     grant.reads = grant.writes.clone();
     let session = SessionId::new("s");
-    GrantGate::new(Arc::new(grant), session, env.clone(), "local", Arc::new(SystemClock), Revocations::new())
+    GrantGate::new(Arc::new(grant), session, env.clone(), "local")
 }
 
 /// Returns a gate that denies `rm`, asks about other commands, and allows changes of files in the working directory.
@@ -223,8 +222,12 @@ async fn an_abort_does_not_wait_for_the_approver(dialect: Dialect) {
     let run = harness.session.submit("Go");
     let soon = Duration::from_secs(20);
     tokio::time::timeout(soon, asked.notified()).await.expect("it is asked");
-    harness.session.handle().abort().unwrap();
-    let outcome = tokio::time::timeout(soon, run.outcome()).await.expect("it ends at once").unwrap();
+    harness.session.handle().close().unwrap();
+    let outcome = tokio::time::timeout(soon, run.outcome())
+        .await
+        .expect("it ends at once")
+        .or_else(pintle_agent::RunError::into_outcome)
+        .unwrap();
     assert_eq!((outcome.status, harness.session.state()), (OutcomeStatus::Aborted, SessionState::Closed));
     assert!(!harness.path("made").exists());
 }

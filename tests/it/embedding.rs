@@ -63,7 +63,8 @@ async fn a_run_in_a_missing_directory_fails() {
         let builder = Session::builder(client, ProviderProfile::anthropic("claude-opus-4-6"), env);
         let builder = if is_shared { builder.shared_environment() } else { builder };
         let session = builder.build().unwrap();
-        let outcome = session.submit("Write a file.").await.unwrap();
+        let outcome =
+            session.submit("Write a file.").await.or_else(pintle_agent::RunError::into_outcome).unwrap();
         assert_eq!((outcome.status, outcome.model_calls), (OutcomeStatus::Failed, 0));
         let error = outcome.error.unwrap();
         assert!(error.causes.iter().any(|cause| cause.contains("does not exist")), "{error:?}");

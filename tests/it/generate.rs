@@ -11,7 +11,7 @@ mod tools;
 use std::time::Duration;
 
 use pintle_llm::{
-    Client, Error, GenerateOptions, GenerateResult, RetryPolicy, Tool, ToolDefinition, generate, stream,
+    Client, ClientTool, Error, GenerateOptions, GenerateResult, RetryPolicy, ToolDefinition, generate, stream,
 };
 use pintle_testkit::{Dialect, RecordedRequest, Script, ScriptedServer, ServerOptions, Turn};
 use serde_json::json;
@@ -94,8 +94,8 @@ fn definition() -> ToolDefinition {
 }
 
 /// Returns a tool that echoes the requested file name, and fails for names that start with `no`.
-fn read_file() -> Tool {
-    Tool::active(definition(), |arguments, _| async move {
+fn read_file() -> ClientTool {
+    ClientTool::active(definition(), |arguments, _| async move {
         let path = arguments["file_path"].as_str().unwrap();
         if path.starts_with("no") {
             Err(format!("{path} does not exist"))

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use pintle_agent::{
-    ApprovalRequest, Approver, Budget, Decision, Ledgers, OutcomeStatus, Principal, ProviderProfile, Session,
+    ApprovalRequest, Approver, Decision, Ledgers, Limits, OutcomeStatus, Principal, ProviderProfile, Session,
     SessionConfig, SessionId, Timestamp,
 };
 use pintle_env::{CommandScript, ExecutionEnvironment, MemoryEnvironment, Program};
 use pintle_governance::{
-    BudgetLimits, Delegation, EffectCeiling, GovernedBuilder, GovernedSession, Grant, GrantId, Mode,
+    BudgetPolicy, Delegation, EffectCeiling, GovernedBuilder, GovernedSession, Grant, GrantId, Mode,
     PathScope, Pattern, Policy, Rules, SessionBudget,
 };
 use pintle_llm::testing::FakeAdapter;
@@ -167,7 +167,7 @@ impl Tree {
     }
 
     /// A process that drives the tree, from its beginning or from its journal.
-    async fn governed(&self, store: &MemoryStore, limits: BudgetLimits) -> GovernedBuilder {
+    async fn governed(&self, store: &MemoryStore, limits: BudgetPolicy) -> GovernedBuilder {
         let client = Client::builder()
             .shared_provider(Arc::clone(&self.model) as Arc<dyn ProviderAdapter>)
             .build()
@@ -214,7 +214,7 @@ impl Tree {
     }
 
     /// Works, is killed at random moments, and goes on, a few times.
-    async fn live(&self, seed: u64, store: &MemoryStore, limits: BudgetLimits) {
+    async fn live(&self, seed: u64, store: &MemoryStore, limits: BudgetPolicy) {
         for process in 0..4_u64 {
             let mut session = self.governed(store, limits).await.start().await.unwrap();
             let patience = 1 + dice(&(seed, self.id.as_str(), process, "patience"), 400);
@@ -225,7 +225,7 @@ impl Tree {
                 }
                 for input in 0..3 {
                     let outcome = session.submit(format!("go {process} {input}")).await;
-                    let Ok(outcome) = outcome else { return };
+                    let Ok(outcome) = outcome.or_else(pintle_agent::RunError::into_outcome) else { return };
                     if outcome.status == OutcomeStatus::Failed && outcome.error.is_none() {
                         return;
                     }
@@ -237,7 +237,7 @@ impl Tree {
                 }
             };
             tokio::select! {
-                () = work => session.suspend().await,
+                () = work => session.detach().await,
                 () = killed => drop(session),
             }
         }
@@ -291,10 +291,10 @@ async fn no_sum_over_a_tree_or_a_day_exceeds_its_limit() {
     let seeds = cases(12, 60);
     for seed in 0..seeds {
         let store = MemoryStore::new();
-        let day = Budget::default()
+        let day = Limits::default()
             .with_tool_calls(4 + dice(&(seed, "day"), 30))
             .with_tokens(20_000 + dice(&(seed, "tokens of the day"), 80_000));
-        let limits = BudgetLimits::default().with_day(day);
+        let limits = BudgetPolicy::default().with_day(day);
         let trees = [Tree::new(seed, 0), Tree::new(seed, 1), Tree::new(seed, 2)];
         let [one, two, three] = &trees;
         tokio::join!(

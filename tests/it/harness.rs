@@ -147,7 +147,7 @@ impl Harness {
         while let Some(event) = run.next().await {
             events.push(event);
         }
-        let outcome = run.await.expect("the session lives");
+        let outcome = run.await.or_else(pintle_agent::RunError::into_outcome).expect("the session lives");
         assert!(outcome.error.is_none(), "{:?}: {:?}", self.dialect, outcome.error);
         (events, outcome)
     }
@@ -162,7 +162,7 @@ impl Harness {
         while !matches!(run.next().await.expect("it goes on").kind, EventKind::ToolCallStart { .. }) {}
         during(&self.session.handle()).await;
         self.write("go", "");
-        run.await.expect("the session lives")
+        run.await.or_else(pintle_agent::RunError::into_outcome).expect("the session lives")
     }
 
     pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {

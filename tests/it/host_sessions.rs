@@ -118,7 +118,7 @@ impl Scene {
                 result.push_str(&output.to_text_lossy().unwrap());
             }
         }
-        let outcome = run.await.unwrap();
+        let outcome = run.await.or_else(pintle_agent::RunError::into_outcome).unwrap();
         // A changed file is a failure as well.
         let _ = opened.close().await;
         server.shutdown().await;

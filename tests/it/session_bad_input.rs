@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use pintle_agent::{
-    Clock, EventKind, Outcome, OutcomeStatus, Session, SessionConfig, SessionError, SessionEvent,
+    Clock, EventKind, Outcome, OutcomeStatus, RunError, Session, SessionConfig, SessionError, SessionEvent,
     SessionHandle, SessionState, Timestamp,
 };
 use pintle_env::LocalEnvironment;
@@ -40,10 +40,10 @@ async fn an_empty_input_is_refused(dialect: Dialect) {
     for text in ["", " ", "\n\t \r\n"] {
         let mut run = harness.session.submit(text);
         assert!(run.next().await.is_none(), "it has no events");
-        let outcome = run.await.unwrap();
-        let error = outcome.error.unwrap();
-        assert_eq!((outcome.status, error.kind), (OutcomeStatus::Failed, ErrorKind::InvalidRequest));
-        assert_eq!(error.message, "the input is empty: expected some text or an image");
+        let refused = run.await;
+        let Err(RunError::Refused { source, outcome }) = refused else { panic!("{refused:?}") };
+        assert_eq!((outcome.status, source.kind()), (OutcomeStatus::Failed, ErrorKind::InvalidRequest));
+        assert_eq!(source.message(), "the input is empty: expected some text or an image");
         assert_eq!((harness.session.state(), harness.session.history().len()), (SessionState::Idle, 0));
     }
     assert_eq!(harness.requests().len(), 0);
@@ -59,9 +59,9 @@ async fn a_concurrent_input_is_refused(dialect: Dialect) {
     .await;
     let mut run = harness.session.submit("First");
     while !matches!(run.next().await.expect("it goes on").kind, EventKind::RequestPrepared { .. }) {}
-    let second = harness.session.submit("Second").await.unwrap();
-    assert_eq!(second.status, OutcomeStatus::Failed);
-    let message = second.error.unwrap().message;
+    let second = harness.session.submit("Second").await;
+    let Err(RunError::Busy { outcome }) = second else { panic!("{second:?}") };
+    let message = outcome.error.unwrap().message;
     assert!(message.starts_with("the session is processing: steer it, queue a follow-up"), "{message}");
     let outcome = run.await.unwrap();
     assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "one two three"));
@@ -78,9 +78,9 @@ async fn a_closed_session_refuses_everything(dialect: Dialect) {
     harness.finish().await;
     let refused = [
         handle.steer("more").await,
-        handle.follow_up("more").await,
-        handle.interrupt(),
-        handle.abort(),
+        handle.follow_up("more").await.map(drop),
+        handle.stop_turn(),
+        handle.close(),
         handle.set_model("another"),
         handle.set_reasoning_effort(None),
         handle.set_profile(profile(dialect)),
@@ -152,7 +152,7 @@ async fn play(session: &Session, text: &str) -> (Vec<SessionEvent>, Outcome) {
     while let Some(event) = run.next().await {
         events.push(event);
     }
-    (events, run.await.expect("the session lives"))
+    (events, run.await.or_else(RunError::into_outcome).expect("the session lives"))
 }
 
 /// Returns the number of requests, none of which violates a rule of the dialect.

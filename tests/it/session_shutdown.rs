@@ -136,16 +136,16 @@ impl ShutdownHarness {
     /// Stops the turn, and waits for the end if that is possible.
     async fn stop(&mut self, how: Stop, run: &mut Option<pintle_agent::Run>) {
         match how {
-            Stop::Abort => self.session().handle().abort().unwrap(),
+            Stop::Abort => self.session().handle().close().unwrap(),
             Stop::Close => self.session.take().expect("it is open").close().await,
-            Stop::Interrupt => self.session().handle().interrupt().unwrap(),
+            Stop::Interrupt => self.session().handle().stop_turn().unwrap(),
             Stop::DropRun => drop(run.take()),
             Stop::DropSession => drop(self.session.take()),
         }
         if how.keeps_the_session() {
             let outcome = timeout(SOON, self.session().submit("Go on")).await.expect("it ends").unwrap();
             assert_eq!(outcome.status, OutcomeStatus::Completed, "{how:?}: {:?}", outcome.error);
-            self.session().handle().abort().unwrap();
+            self.session().handle().close().unwrap();
         }
     }
 

@@ -123,7 +123,8 @@ impl TestProfile {
         while let Some(event) = run.next().await {
             events.push(event);
         }
-        let Outcome { status, error, .. } = run.await.expect("the session lives");
+        let Outcome { status, error, .. } =
+            run.await.or_else(pintle_agent::RunError::into_outcome).expect("the session lives");
         assert_eq!(status, OutcomeStatus::Completed, "{self:?}: {error:?}");
         session.close().await;
         assert!(server.finished(self.dialect), "{self:?}: the script has turns left");

@@ -203,7 +203,7 @@ async fn a_tool_that_hangs_can_be_interrupted(dialect: Dialect) {
             break;
         }
     }
-    harness.session.handle().interrupt().unwrap();
+    harness.session.handle().stop_turn().unwrap();
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
     assert_eq!(harness.run("Never mind").await.1.text, "Understood.");
     harness.finish().await;

@@ -58,7 +58,8 @@ impl Home {
         let attendant = ClientAttendant::with_approver(Some(Principal::new("jan")), approver);
         let opened = self.host.open(request, Surface::new(Arc::new(attendant))).await.unwrap();
         let mut ids = vec![opened.session.id().clone()];
-        let outcome = opened.session.submit("go").await.unwrap();
+        let outcome =
+            opened.session.submit("go").await.or_else(pintle_agent::RunError::into_outcome).unwrap();
         // A changed file is a failure as well.
         let _ = opened.close().await;
         let sessions = self.host.sessions().await.unwrap();

@@ -24,6 +24,8 @@ mod git_facts;
 mod grants;
 mod home;
 mod host_home;
+#[cfg(target_os = "linux")]
+mod hosts_of_commands;
 mod models;
 mod outcomes;
 mod package_caches;
@@ -50,5 +52,6 @@ mod tasks;
 mod tenants;
 mod terminal;
 mod trust;
+mod typed_runs;
 mod user;
 mod worktrees;

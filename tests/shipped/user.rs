@@ -146,7 +146,7 @@ pub(super) fn wait_until_ended(text: &str) {
 ///
 /// `cargo test --workspace --features pintle-cli/full` builds it, for the command's own tests; `cargo test -p pintle-tests` does
 /// not.
-fn program() -> PathBuf {
+pub(super) fn program() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let built = own.ancestors().nth(2).unwrap().join("pintle");
     assert!(

@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pintle_llm::{
-    CallContext, ErrorKind, Finish, GenerateOptions, ImageData, Message, StreamEvent, Tool, ToolDefinition,
-    generate, generate_object, stream,
+    CallContext, ClientTool, ErrorKind, Finish, GenerateOptions, ImageData, Message, StreamEvent,
+    ToolDefinition, generate, generate_object, stream,
 };
 use pintle_testkit::Turn;
 use serde_json::{Value, json};
@@ -69,12 +69,13 @@ async fn tools(target: &Target) -> Checked<()> {
     let parameters =
         json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
     let definition = ToolDefinition::new("get_weather", "The weather in a city.", parameters);
-    let weather = Tool::active(during("tools", definition)?, |arguments: Value, _: CallContext| async move {
-        Ok::<_, pintle_llm::Error>(format!(
-            "The weather in {} is fair, 20 degrees.",
-            arguments.get("city").unwrap_or(&Value::Null)
-        ))
-    });
+    let weather =
+        ClientTool::active(during("tools", definition)?, |arguments: Value, _: CallContext| async move {
+            Ok::<_, pintle_llm::Error>(format!(
+                "The weather in {} is fair, 20 degrees.",
+                arguments.get("city").unwrap_or(&Value::Null)
+            ))
+        });
     let prompt = "What is the weather in San Francisco and New York?";
     let options =
         options(target, &test_client).with_prompt(prompt).with_tool(weather).with_max_tool_rounds(3);

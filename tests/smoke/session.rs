@@ -90,7 +90,8 @@ async fn run_input(session: &Session, text: &str, steering: Option<&str>) -> Che
     while let Some(event) = run.next().await {
         events.push(event);
     }
-    let Outcome { status, error, .. } = during(text, run.await)?;
+    let Outcome { status, error, .. } =
+        during(text, run.await.or_else(pintle_agent::RunError::into_outcome))?;
     let well = matches!(status, OutcomeStatus::Completed | OutcomeStatus::AwaitingInput);
     ensure(well, format!("`{text}` ended as {status:?}: {error:?}"))?;
     Ok(events)

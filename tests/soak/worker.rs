@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_agent::{EventKind, Events, Outcome, OutcomeStatus, Run, Session, SessionConfig, SessionState};
+use pintle_agent::{
+    EventKind, Events, Outcome, OutcomeStatus, Run, RunError, Session, SessionConfig, SessionState,
+};
 use pintle_env::LocalEnvironment;
 use pintle_llm::{ErrorKind, ReasoningEffort, RetryPolicy};
 
@@ -176,9 +178,9 @@ impl Worker {
         // A session that has closed in the meantime returns an error, which is expected.
         let _ = match act {
             Act::Steer => handle.steer("Rather the other way").await,
-            Act::FollowUp => handle.follow_up("And then this").await,
-            Act::Interrupt => handle.interrupt(),
-            Act::Abort => handle.abort(),
+            Act::FollowUp => handle.follow_up("And then this").await.map(drop),
+            Act::Interrupt => handle.stop_turn(),
+            Act::Abort => handle.close(),
             Act::Configure if self.random.flip() => handle.set_reasoning_effort(Some(ReasoningEffort::High)),
             Act::Configure => handle.set_reasoning_effort(None),
             Act::Nothing | Act::DropRun | Act::Close | Act::DropSession => Ok(()),
@@ -192,7 +194,7 @@ fn is_closed(session: &Session) -> bool {
 
 /// Waits for the end of a run. Only scripted failures are allowed.
 async fn outcome(run: Run, tally: &mut Tally) -> Result<(), String> {
-    let Ok(outcome) = run.await else { return Ok(()) };
+    let Ok(outcome) = run.await.or_else(RunError::into_outcome) else { return Ok(()) };
     tally.ended(&outcome);
     match &outcome {
         Outcome { status: OutcomeStatus::Failed, error: Some(error), .. } => match error.kind {

@@ -1,5 +1,5 @@
 //! `cargo xtask features`: each provider and each environment compiles without the others, and the other layers without a
-//! provider.
+//! provider; schemas are checked, and files are in memory, without the crates for any schema and for searches.
 //!
 //! Providers and environments do not depend on each other, so one combination covers one of each. The layers above them
 //! have the same code with each, except for the prelude of the library, which has the local machine. The workspace build
@@ -33,6 +33,9 @@ const ACP: &str = "pintle-acp";
 /// The layers that have these features.
 const LAYERS: &[&str] = &["pintle-env", "pintle-providers"];
 
+/// The layers that check schemas, which without the feature need no crate for that.
+const TOOLS: &[&str] = &["pintle-llm", "pintle-tools"];
+
 /// The benchmarks, three suites of which need crates that the others do not.
 const BENCHES: &str = "pintle-benches";
 
@@ -44,13 +47,17 @@ struct Combination {
 
 const COMBINATIONS: &[Combination] = &[
     Combination { packages: &[LIBRARY], features: &[] },
+    Combination { packages: &[LIBRARY], features: &["anthropic", "memory"] },
     Combination { packages: &[LIBRARY], features: &["anthropic", "local"] },
+    Combination { packages: &[LIBRARY], features: &["anthropic", "jsonschema", "memory", "search"] },
+    Combination { packages: TOOLS, features: &["jsonschema"] },
     Combination {
         packages: &[LIBRARY],
         features: &[
             "acp",
             "client",
             "compat",
+            "egress",
             "evidence",
             "governance",
             "host",

@@ -20,6 +20,9 @@ use self::{
     table::{Ratios, Table},
 };
 
+/// The library whose sets of features are counted.
+const LIBRARY: &str = "pintle";
+
 /// Number of crates by which a layer may exceed the table.
 const SLACK: usize = 2;
 
@@ -36,7 +39,8 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
     if !write {
         crate::page::require(metadata, page::NAME, &page::rendered(&table), table::PATH)?;
     }
-    let grown = count_crates(metadata, &table)?;
+    let mut grown = count_crates(metadata, &table)?;
+    grown.extend(count_sets(metadata, &table)?);
     if !write && !grown.is_empty() {
         return fail(&grown);
     }
@@ -89,6 +93,23 @@ fn count_crates(metadata: &Metadata, table: &Table) -> Result<Vec<String>, Failu
         );
         if count > allowed + SLACK {
             grown.push(format!("{name} compiles {count} crates, the table says {allowed}"));
+        }
+    }
+    Ok(grown)
+}
+
+/// Prints the crates of each set of features. Returns the sets that have grown.
+fn count_sets(metadata: &Metadata, table: &Table) -> Result<Vec<String>, Failure> {
+    let mut grown = Vec::new();
+    for set in &table.sets {
+        let graph = tree::tree_of_features(metadata, LIBRARY, &table.target, &set.features)?;
+        let (count, features) = (graph.reached(None).len(), set.features.join(","));
+        println!("{LIBRARY} with {features}: {count} crates, the table says {}", set.crates);
+        if count > set.crates + SLACK {
+            grown.push(format!(
+                "{LIBRARY} with {features} compiles {count} crates, the table says {}",
+                set.crates
+            ));
         }
     }
     Ok(grown)

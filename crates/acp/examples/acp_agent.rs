@@ -16,7 +16,9 @@ use pintle_acp::{
     OpenSession, SessionControls, SessionModes, SessionPage, SessionQuery, SessionSettings, SessionSummary,
     SlashCommand, TerminalSwitch,
 };
-use pintle_agent::{ApprovalRequest, EventKind, ProviderProfile, Record, Session, SessionEvent, SessionId};
+use pintle_agent::{
+    ApprovalRequest, EventKind, Money, ProviderProfile, Record, Session, SessionEvent, SessionId,
+};
 use pintle_env::{ExecutionEnvironment, LocalEnvironment};
 use pintle_llm::{
     Client as Models, ContentPart, Error as ModelError, EventStream, Message, ProviderAdapter, Request,
@@ -210,8 +212,8 @@ impl SessionControls for Controls {
         }
     }
 
-    fn cost(&self) -> Option<f64> {
-        Some(0.0)
+    fn cost(&self) -> Option<Money> {
+        Some(Money::ZERO)
     }
 
     fn context_window(&self) -> Option<u64> {
@@ -242,7 +244,9 @@ impl SessionControls for Controls {
 
     async fn close(&self, session: Session) {
         let (id, handle) = (session.id().to_string(), session.handle());
-        session.suspend().await;
+        // Fails only if the session has ended.
+        let _ = session.handle().stop_turn();
+        session.detach().await;
         if let Ok(record) = handle.record() {
             let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
             closed.insert(id, (record, self.directory.clone()));

@@ -142,7 +142,7 @@ impl EditorHost {
             Ok(files) => files,
             Err(failure) => {
                 // The first failure is the one to report.
-                let _ = opened.suspend().await;
+                let _ = opened.detach().await;
                 delete_if_empty(&id, &process_env).await;
                 return Err(failure);
             }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pintle_agent::{ApprovalRequest, Session, SessionEvent, SessionHandle, UserMessage};
+use pintle_agent::{ApprovalRequest, Money, Session, SessionEvent, SessionHandle, UserMessage};
 use pintle_env::setters;
 
 use crate::client::Client;
@@ -103,8 +103,8 @@ pub trait SessionControls: fmt::Debug + Send + Sync {
         let _ = event;
     }
 
-    /// Returns the cost of the session so far in US dollars, if it is known. Updates about token usage contain it.
-    fn cost(&self) -> Option<f64> {
+    /// Returns the cost of the session so far, if it is known. Updates about token usage contain it.
+    fn cost(&self) -> Option<Money> {
         None
     }
 
@@ -165,9 +165,11 @@ pub trait SessionControls: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Closes the session, whose last turn has ended. By default, suspends it, so that it can be loaded again.
+    /// Closes the session, whose last turn has ended. By default, detaches it, so that it can be loaded again.
     async fn close(&self, session: Session) {
-        session.suspend().await;
+        // Fails only if the session has ended.
+        let _ = session.handle().stop_turn();
+        session.detach().await;
     }
 }
 
@@ -267,6 +269,7 @@ impl fmt::Debug for McpServerSpec {
 
 /// Transport of an MCP server.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum McpTransport {
     /// A process, over its standard input and output.
     Stdio {

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use pintle_agent::{
-    EventKind, Outcome, OutcomeStatus, Session, SessionError, SessionEvent, SessionId, SessionState,
-    UserMessage,
+    EventKind, Outcome, OutcomeStatus, RunError, Session, SessionEvent, SessionId, SessionState, UserMessage,
 };
 use pintle_llm::{ImageData, error_chain};
 use tokio::sync::mpsc;
@@ -40,7 +39,7 @@ type PromptFuture = Pin<Box<dyn Future<Output = PromptResult> + Send>>;
 
 /// Result of the current prompt.
 enum PromptResult {
-    Run(Box<Result<Outcome, SessionError>>),
+    Run(Box<Result<Outcome, RunError>>),
     /// `None` if the command was cancelled.
     Command(Option<Result<CommandResult, HostError>>),
 }
@@ -202,7 +201,7 @@ impl SessionTask {
         }
         for mut update in self.mapper.map(event) {
             if let SessionUpdate::UsageUpdate { cost, .. } = &mut update {
-                *cost = self.entry.controls.cost().map(SessionCost::from_dollars);
+                *cost = self.entry.controls.cost().map(SessionCost::from_money);
             }
             self.update(&update).await;
         }
@@ -296,8 +295,8 @@ impl SessionTask {
         self.end(reason).await;
     }
 
-    async fn outcome(&mut self, outcome: Result<Outcome, SessionError>) -> Result<StopReason, RpcError> {
-        match outcome {
+    async fn outcome(&mut self, outcome: Result<Outcome, RunError>) -> Result<StopReason, RpcError> {
+        match outcome.or_else(RunError::into_outcome) {
             Ok(outcome) => {
                 // A tool's question is not part of the model's text.
                 if outcome.status == OutcomeStatus::AwaitingInput {
@@ -306,7 +305,7 @@ impl SessionTask {
                 self.explain_end(&outcome).await;
                 stop::reason(&outcome)
             }
-            Err(SessionError::Closed) => Err(session_ended(&self.entry.id)),
+            Err(RunError::Closed { .. }) => Err(session_ended(&self.entry.id)),
             Err(error) => Err(RpcError::new(RpcError::INTERNAL, error_chain(&error))),
         }
     }

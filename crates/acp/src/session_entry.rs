@@ -172,7 +172,7 @@ impl SessionEntry {
 
     /// Interrupts the turn. A failure is only logged.
     pub(crate) fn interrupt(&self) {
-        if let Err(error) = self.handle.interrupt() {
+        if let Err(error) = self.handle.stop_turn() {
             tracing::debug!(session = self.id, %error, "the turn was not interrupted");
         }
     }

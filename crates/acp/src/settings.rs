@@ -115,6 +115,7 @@ pub enum OptionCategory {
 
 /// Values of an option, and the current one.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OptionKind {
     /// One of several choices.
     Select {
@@ -129,6 +130,7 @@ pub enum OptionKind {
 
 /// Value that a client sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OptionValue {
     /// Id of a choice.
     Choice(String),

@@ -1,16 +1,22 @@
 //! Approval of tool calls (design, sections 4 and 7).
 
-use crate::protocol::{Decision, Principal, SubagentOrigin};
-use pintle_env::setters;
+mod function;
+
 use std::fmt;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
+use pintle_env::setters;
 use pintle_llm::Fingerprint;
 use pintle_tools::pipeline::DryRun;
 use pintle_tools::pipeline::PreparedCall;
 use pintle_tools::{Effect, SandboxSide};
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+pub use self::function::{
+    ApprovalReceiver, ApproverFn, ChannelApprover, PendingDecision, approver_channel, approver_fn,
+};
+use crate::protocol::{Decision, Principal, SubagentOrigin};
 
 /// A tool call that waits for a decision: its exact arguments and expected effects.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,23 +50,17 @@ pub struct ApprovalRequest {
 }
 
 impl ApprovalRequest {
-    /// Creates a request without a reason, written files or a dry run. For tests of an [`Approver`]; sessions create
-    /// their own requests.
+    /// Creates a request of a tool that runs programs, without arguments, a reason, written files or a dry run. For tests of an
+    /// [`Approver`]; sessions create their own requests.
     #[must_use]
-    pub fn new(
-        call_id: impl Into<String>,
-        tool_name: impl Into<String>,
-        effect: Effect,
-        arguments: Value,
-        fingerprint: Fingerprint,
-    ) -> Self {
+    pub fn new(call_id: impl Into<String>, tool_name: impl Into<String>, fingerprint: Fingerprint) -> Self {
         let tool_name = tool_name.into();
         Self {
             call_id: call_id.into(),
             tool_kind: tool_name.clone(),
             tool_name,
-            arguments,
-            effect,
+            arguments: Value::Object(Map::new()),
+            effect: Effect::Execute,
             sandbox: None,
             writes: Vec::new(),
             reason: String::new(),
@@ -74,8 +74,9 @@ impl ApprovalRequest {
     /// Creates the request for a prepared call, without a reason and a dry run.
     #[must_use]
     pub fn for_call(call: &PreparedCall) -> Self {
-        let (name, arguments) = (call.name(), call.arguments().clone());
-        let mut request = Self::new(call.call_id(), name, call.effect(), arguments, call.fingerprint());
+        let mut request = Self::new(call.call_id(), call.name(), call.fingerprint())
+            .with_effect(call.effect())
+            .with_arguments(call.arguments().clone());
         request.tool_kind = call.kind().to_owned();
         request.writes = call.writes().to_vec();
         request.sandbox = call.sandbox();
@@ -83,6 +84,10 @@ impl ApprovalRequest {
     }
 
     setters! {
+        /// Sets the effect of the tool.
+        pub fn with_effect(effect: Effect) => effect = effect;
+        /// Sets the arguments.
+        pub fn with_arguments(arguments: Value) => arguments = arguments;
         /// Sets the reason why a decision is needed.
         pub fn with_reason(reason: impl Into<String>) => reason = reason.into();
         /// Sets the result of the dry run.

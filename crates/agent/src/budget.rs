@@ -4,7 +4,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 
-use crate::protocol::{Account, Budget, BudgetUsage, Principal, ReachedBudget, SessionId};
+use crate::protocol::{Account, BudgetUsage, Limits, Principal, ReachedBudget, SessionId};
 
 /// Grants a session more of its budget when its current amounts do not suffice for the next call. The source draws on
 /// limits that are wider than the session, such as daily limits, or on the consent of a user.
@@ -14,7 +14,7 @@ use crate::protocol::{Account, Budget, BudgetUsage, Principal, ReachedBudget, Se
 #[async_trait]
 pub trait BudgetSource: fmt::Debug + Send + Sync + 'static {
     /// Returns the amounts that this source limits, in addition to the session's own limits: each that is not `None`.
-    fn limited(&self) -> Budget;
+    fn limited(&self) -> Limits;
 
     /// Answers a request. The run waits for the answer while its time limit runs. Stopping the run drops the future.
     async fn more(&self, request: &BudgetRequest) -> BudgetAnswer;
@@ -35,11 +35,11 @@ pub struct BudgetRequest {
     /// Amounts that it has spent and holds since its run started.
     pub in_run: BudgetUsage,
     /// Limits that were set for the session itself, over its whole life.
-    pub own: Budget,
+    pub own: Limits,
     /// Amounts granted so far, over its whole life. `None` means no limit.
-    pub has: Budget,
+    pub has: Limits,
     /// Additional amounts that it needs for its next call.
-    pub wants: Budget,
+    pub wants: Limits,
     /// Model that it would call without an enforceable limit on cost: the price of this model or of an earlier one is
     /// unknown. An answer without a limit on cost permits the call. The session's cost is unknown from then on.
     pub unpriced: Option<String>,
@@ -53,9 +53,9 @@ impl BudgetRequest {
             session,
             account: Account::default(),
             in_run: BudgetUsage::default(),
-            own: Budget::default(),
-            has: Budget::default(),
-            wants: Budget::default(),
+            own: Limits::default(),
+            has: Limits::default(),
+            wants: Limits::default(),
             unpriced: None,
         }
     }
@@ -67,7 +67,7 @@ impl BudgetRequest {
 pub struct BudgetAnswer {
     /// New limits of the session, over its whole life: at most [`BudgetRequest::own`], unless a user agreed to more.
     /// The limit on time is ignored.
-    pub limits: Budget,
+    pub limits: Limits,
     /// Limit that kept the grant below the requested amounts. The session reports it when it stops.
     pub short: Option<ReachedBudget>,
     /// Principal that agreed, if the source asked one.
@@ -79,7 +79,7 @@ pub struct BudgetAnswer {
 impl BudgetAnswer {
     /// Creates an answer with the new limits of the session.
     #[must_use]
-    pub fn new(limits: Budget) -> Self {
+    pub fn new(limits: Limits) -> Self {
         Self { limits, ..Self::default() }
     }
 

@@ -20,10 +20,25 @@ pub trait Clock: fmt::Debug + Send + Sync {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "the only place that reads the system clock for a session")]
     fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+}
+
+impl Timestamp {
+    /// Returns the time of the system clock. A session uses its [`Clock`].
+    ///
+    /// ```
+    /// use pintle_agent::Timestamp;
+    ///
+    /// assert!(Timestamp::now() > "2025-01-01T00:00:00Z".parse()?);
+    /// # Ok::<(), pintle_agent::InvalidTimestamp>(())
+    /// ```
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "the only place that reads the system clock for a session")]
+    pub fn now() -> Self {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+        Self::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 }
 

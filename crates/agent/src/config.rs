@@ -4,7 +4,7 @@ use pintle_env::{Redactions, setters};
 use pintle_llm::{AdapterTimeout, ReasoningEffort, RetryPolicy};
 use pintle_tools::{CommandTimeouts, TruncationLimits};
 
-use crate::protocol::{Budget, CompactionPolicy, SubagentLimits, TurnLimits};
+use crate::protocol::{CompactionPolicy, Limits, SubagentLimits, TurnLimits};
 
 /// Configuration of a session. A [`SessionHandle`](crate::SessionHandle) can change most of it between turns.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +46,7 @@ impl SessionConfig {
         /// Sets the limit on tool rounds per input; 0 is unlimited.
         pub fn with_max_tool_rounds(max_rounds: u64) => limits.max_tool_rounds_per_input = max_rounds;
         /// Sets the spending limits of the session and its subagents.
-        pub fn with_budget(budget: Budget) => limits.budget = budget;
+        pub fn with_budget(budget: Limits) => limits.budget = budget;
         /// Sets when the conversation is compacted, and by which model.
         pub fn with_compaction(policy: CompactionPolicy) => limits.compaction = policy;
         /// Sets the reasoning effort.

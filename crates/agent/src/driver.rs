@@ -9,6 +9,7 @@ mod compaction_callers;
 mod context;
 mod hooks;
 mod inbox;
+mod input_owners;
 mod model;
 mod output;
 mod parts;
@@ -49,6 +50,8 @@ use self::command::{dropped_run, next_dropped};
 use self::compaction_callers::CompactionCallers;
 use self::hooks::HookPoint;
 use self::inbox::{Inbox, Message};
+pub(crate) use self::input_owners::InputOwner;
+use self::input_owners::InputOwners;
 pub(crate) use self::parts::Parts;
 use self::posted::PostedState;
 pub(crate) use self::recording::Recording;
@@ -131,6 +134,8 @@ pub(crate) struct Driver {
     tasks: JoinSet<()>,
     /// Runs without an outcome: the current one, and at most one that waits for its end.
     runs: HashMap<RunId, RunOwner>,
+    /// Callers that wait for the outcomes of follow-ups.
+    inputs: InputOwners,
     /// Cancels the current model call.
     model: Option<CancellationToken>,
     /// Cancels the current load of the context.
@@ -160,14 +165,26 @@ impl Driver {
         log: Arc<EventLog>,
         shared: watch::Sender<PublishedState>,
     ) -> Self {
-        let Parts { client, profile, env, config, gates, approver, hooks, clock, checkpoints, budget } =
-            parts;
+        let Parts {
+            client,
+            profile,
+            env,
+            config,
+            gates,
+            approver,
+            hooks,
+            clock,
+            checkpoints,
+            budget,
+            subagent_types,
+        } = parts;
         let hooks = hooks.map(|hooks| {
             let directory = env.working_directory().to_path_buf();
             let session = HookSession::new(log.session_id().clone(), directory, lineage.origin.clone());
             HookPoint::new(hooks, session)
         });
-        let subagents = Subagents::new(log.session_id().clone(), lineage.clone(), config.subagents);
+        let subagents =
+            Subagents::new(log.session_id().clone(), lineage.clone(), config.subagents, subagent_types);
         let (reports, report_receiver) = mpsc::channel(MAX_REPORTS);
         let background = BackgroundCommands::with_max_running(config.background_commands.0);
         Self {
@@ -208,6 +225,7 @@ impl Driver {
             report_receiver,
             tasks: JoinSet::new(),
             runs: HashMap::new(),
+            inputs: InputOwners::default(),
             model: None,
             loading: None,
             segment_counter: Arc::new(AtomicU64::new(0)),
@@ -381,6 +399,7 @@ impl Driver {
                 return inputs;
             }
             Action::Finish { run, outcome } => self.finish(run, *outcome),
+            Action::FinishInput { run, outcome, is_last } => self.finish_input(run, *outcome, is_last),
             Action::StopSubagents => self.subagents.interrupt(),
             Action::AskBudget { ask, has, wants, unpriced } => {
                 return self.ask_budget(ask, *has, *wants, unpriced).into_iter().collect();
@@ -456,7 +475,13 @@ fn without_effect(action: Action, error: &ErrorInfo) -> RemainingEffect {
         Action::Finish { run, mut outcome } => {
             outcome.status = OutcomeStatus::Failed;
             outcome.error = Some(error.clone());
+            outcome.rejection = None;
             RemainingEffect::Action(Action::Finish { run, outcome })
+        }
+        Action::FinishInput { run, mut outcome, is_last } => {
+            outcome.status = OutcomeStatus::Failed;
+            outcome.error = Some(error.clone());
+            RemainingEffect::Action(Action::FinishInput { run, outcome, is_last })
         }
         other @ (Action::CancelModel
         | Action::ConfirmApproval { .. }

@@ -1,8 +1,12 @@
 //! Errors of the session interface.
 
+mod run_error;
+
+pub use self::run_error::RunError;
+
 /// Reason why a session rejected a command.
 ///
-/// A failure inside a run is part of its [`Outcome`](crate::Outcome), not an error here.
+/// The failure of a run is a [`RunError`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
@@ -18,6 +22,9 @@ pub enum SessionError {
     /// The session cannot be rewound now, or not to this point.
     #[error("the session was not rewound: {0}")]
     NotRewound(String),
+    /// A subagent could not be spawned: its type is unknown, its task is empty, or too many subagents are running.
+    #[error("the subagent was not spawned: {0}")]
+    NotSpawned(String),
     /// The message could not be recorded and was not accepted. The session ends.
     #[error("the message could not be recorded")]
     Unrecorded(#[source] pintle_llm::Error),

@@ -32,9 +32,7 @@ mod user_message;
 
 pub use self::action::Action;
 pub use self::approval::{ApprovalEnding, Principal};
-pub use self::budget::{
-    Account, Budget, BudgetKind, BudgetScope, BudgetUsage, OnDemandBudget, ReachedBudget,
-};
+pub use self::budget::{Account, BudgetKind, BudgetScope, BudgetUsage, Limits, ReachedBudget};
 pub use self::call::{CallKind, CallPlan, ChangedArguments, Preparation};
 pub use self::checkpoint::{Checkpoint, CheckpointReason};
 pub use self::compaction::{Compaction, CompactionPolicy, CompactionReport};
@@ -49,6 +47,7 @@ pub use self::image::ImageSummary;
 pub use self::input::{Change, Input, InputKind, SegmentKind, Timer};
 pub use self::input_consequences::InputConsequences;
 pub use self::limits::{SubagentLimits, TurnLimits};
+pub(crate) use self::outcome::Rejection;
 pub use self::outcome::{Outcome, OutcomeStatus};
 pub use self::policy::{PolicyChange, PolicyRule};
 pub use self::posted::{PostedInput, PostedItem};

@@ -9,7 +9,7 @@ use futures_core::Stream;
 use tokio::sync::watch;
 use tokio_util::sync::DropGuard;
 
-use crate::error::SessionError;
+use crate::error::{RunError, SessionError};
 use crate::event_log::{Cursor, EventLog, ReadOutcome};
 use crate::protocol::{Outcome, SessionEvent};
 
@@ -19,6 +19,8 @@ pub(crate) struct RunProgress {
     /// Sequence number of the first event, once the run has started. A run that is rejected, or stopped earlier, never
     /// starts.
     pub(crate) from: Option<u64>,
+    /// Outcome of the submitted input, without the follow-ups of the run.
+    pub(crate) input: Option<Outcome>,
     pub(crate) end: Option<RunEnd>,
 }
 
@@ -30,7 +32,7 @@ pub(crate) struct RunEnd {
     pub(crate) end: u64,
 }
 
-/// Run of a submitted input: a stream of its events, and a future of its [`Outcome`].
+/// Run of a submitted input: a stream of its events, and a future of its [`Outcome`] or its [`RunError`].
 ///
 /// The first event reports the input. A run that is rejected, or stopped before it started, has no events. Dropping it
 /// interrupts its turn and keeps the session; [`Run::detach`] lets it continue without an owner.
@@ -69,22 +71,42 @@ impl Run {
         std::future::poll_fn(|cx| Pin::new(&mut self.events).poll_next(cx)).await
     }
 
-    /// Waits for the outcome and discards the events.
+    /// Waits for the outcome of the submitted input alone. The run continues with queued follow-ups, each of which has
+    /// [its own outcome](crate::QueuedInput). Cancel safe.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Full`] if the session rejected the input, [`SessionError::Closed`] if it was closed before, or dropped
-    /// before the run ended.
-    pub async fn outcome(self) -> Result<Outcome, SessionError> {
+    /// As for [`outcome`](Self::outcome).
+    pub async fn input_outcome(&mut self) -> Result<Outcome, RunError> {
+        if let Some(rejected) = self.rejected.take() {
+            return Err(rejected.into());
+        }
+        let is_known = |progress: &RunProgress| progress.input.is_some() || progress.end.is_some();
+        let ended = self.progress.wait_for(is_known).await;
+        let outcome = ended.ok().and_then(|progress| {
+            let of_run = progress.end.as_ref().map(|end| &end.outcome);
+            progress.input.as_ref().or(of_run).cloned()
+        });
+        outcome.map_or(Err(RunError::Closed { outcome: None }), RunError::check)
+    }
+
+    /// Waits for the outcome of the run, with the follow-ups that it handled, and discards the events.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Failed`] if the run failed, [`RunError::Closed`] if the session was closed or dropped before the end of the
+    /// run, and [`RunError::Busy`], [`RunError::Refused`] or [`RunError::Rejected`] if the input started no run. A reached
+    /// limit, an interrupt and a refusal of the model are outcomes.
+    pub async fn outcome(self) -> Result<Outcome, RunError> {
         let Self { events, mut progress, drop_guard: _drop_guard, rejected } = self;
         // The log need not keep events without a reader.
         drop(events);
         if let Some(rejected) = rejected {
-            return Err(rejected);
+            return Err(rejected.into());
         }
         let ended = progress.wait_for(|progress| progress.end.is_some()).await;
         let outcome = ended.ok().and_then(|progress| Some(progress.end.as_ref()?.outcome.clone()));
-        outcome.ok_or(SessionError::Closed)
+        outcome.map_or(Err(RunError::Closed { outcome: None }), RunError::check)
     }
 }
 
@@ -97,7 +119,7 @@ impl Stream for Run {
 }
 
 impl IntoFuture for Run {
-    type Output = Result<Outcome, SessionError>;
+    type Output = Result<Outcome, RunError>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
@@ -240,10 +262,11 @@ mod tests {
     async fn end_before_waiting_is_not_missed() {
         let identity = Identity { session_id: SessionId::new("s"), depth: 0, parent: None };
         let mut cursor = Cursor::new(Arc::new(EventLog::new(identity)), 0);
-        let (sender, mut run) = watch::channel(RunProgress { from: Some(0), end: None });
+        let (sender, mut run) = watch::channel(RunProgress { from: Some(0), ..RunProgress::default() });
         assert!(matches!(cursor.find(), ReadOutcome::Nothing));
         let outcome = Outcome::new(OutcomeStatus::Completed);
-        sender.send(RunProgress { from: Some(0), end: Some(RunEnd { outcome, end: 0 }) }).unwrap();
+        let end = Some(RunEnd { outcome, end: 0 });
+        sender.send(RunProgress { from: Some(0), input: None, end }).unwrap();
         tokio::time::timeout(Duration::from_secs(10), wait(&mut cursor, Some(&mut run))).await.unwrap();
     }
 }

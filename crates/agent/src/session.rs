@@ -3,7 +3,9 @@
 mod builder;
 mod handle;
 mod owner;
+mod queued_input;
 mod start;
+mod typed;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +20,8 @@ pub use self::builder::SessionBuilder;
 pub use self::handle::SessionHandle;
 pub(crate) use self::handle::{PublishedState, SessionLink};
 pub(crate) use self::owner::RunOwner;
+pub use self::queued_input::QueuedInput;
+pub use self::typed::TypedOutcome;
 use crate::driver::Command;
 use crate::error::SessionError;
 use crate::event_log::{Cursor, EventLog};
@@ -32,12 +36,26 @@ const MAX_COMMANDS: usize = 1_024;
 
 /// A coding agent session: submit inputs to it, watch it, steer it, stop it.
 ///
-/// One task drives it. Dropping the session ends that task and all work that it started; [`Session::close`] does so in
-/// order and waits for the end.
+/// One task drives it.
+///
+/// # Ends
+///
+/// | | [`stop_turn`](SessionHandle::stop_turn) | [`close`](Session::close) | [`detach`](Session::detach) |
+/// |---|---|---|---|
+/// | the session | stays usable | is closed for good | stays open, for a process that [resumes](SessionBuilder::resume) it |
+/// | running commands | end, except for those in the background | end | end |
+/// | the record | has the interrupted turn, with a result for each call | has the end of the session | ends: a running turn continues when the session is resumed, and a call that waits for approval still waits |
+/// | the run | [`Interrupted`](crate::OutcomeStatus::Interrupted) | [`RunError::Closed`](crate::RunError::Closed) | [`RunError::Closed`](crate::RunError::Closed) |
+/// | queued messages | stay queued | are discarded | stay queued |
+/// | subagents | stop their turns and stay usable | are closed | are detached as well |
+/// | the environment | stays | is cleaned up | is cleaned up |
+///
+/// To leave no unfinished turn behind, stop the turn before detaching. Dropping a [`Run`] stops its turn. Dropping the session
+/// ends it like a process that dies: all work ends, and nothing more is recorded.
 #[derive(Debug)]
 pub struct Session {
     id: SessionId,
-    handle: SessionHandle,
+    pub(crate) handle: SessionHandle,
     runs: Arc<AtomicU64>,
     log: Arc<EventLog>,
     /// Commands that tools have started in the background.
@@ -59,8 +77,9 @@ impl Session {
 
     /// Submits an input.
     ///
-    /// Inputs are handled sequentially: while a run is in progress, another submission fails at once; steer the run, or
-    /// queue a follow-up instead. One input that is submitted while a run is being interrupted waits for the end of the run.
+    /// Inputs are handled sequentially: while a run is in progress, another submission fails at once with
+    /// [`RunError::Busy`](crate::RunError::Busy); steer the run, or queue a follow-up instead. One input that is submitted
+    /// while a run is being interrupted waits for the end of the run.
     pub fn submit(&self, message: impl Into<UserMessage>) -> Run {
         let run = RunId(self.runs.fetch_add(1, Ordering::Relaxed));
         let (owner, run_of) = RunOwner::new(&self.log);
@@ -173,7 +192,7 @@ impl Session {
         record.replay()
     }
 
-    /// Forks the session after the first `turns` entries of the [history](Session::history), with its current
+    /// Forks the session after the first `entries` entries of the [history](Session::history), with its current
     /// configuration. Requests of the fork start with the same bytes, so that the provider's cache serves both sessions.
     /// This session continues, even in the middle of a turn, and keeps its queued messages.
     ///
@@ -183,29 +202,37 @@ impl Session {
     ///
     /// [`SessionError::NoSuchTurn`] if the history has fewer entries, otherwise as for [`SessionHandle::steer`]. A closed
     /// session can be forked from its [record](Record::fork).
-    pub async fn fork(&self, turns: usize) -> Result<SessionBuilder, SessionError> {
+    pub async fn fork(&self, entries: usize) -> Result<SessionBuilder, SessionError> {
         let (reply, forked) = oneshot::channel();
-        self.handle.send(Command::Fork { turns, reply })?;
+        self.handle.send(Command::Fork { turns: entries, reply })?;
         match forked.await.map_err(|_| SessionError::Closed)? {
             Ok(builder) => Ok(*builder),
-            Err(count) => Err(SessionError::NoSuchTurn { asked: turns, turns: count }),
+            Err(count) => Err(SessionError::NoSuchTurn { asked: entries, turns: count }),
         }
     }
 
-    /// Interrupts the current turn, ends all work that the session started, cleans up and waits for the end, but leaves the
-    /// session open: it can be [resumed](SessionBuilder::resume) from its record or journal, even by another process.
-    /// Its event streams end without [`EventKind::SessionEnd`](crate::EventKind::SessionEnd).
-    pub async fn suspend(mut self) {
-        // As for `close`.
-        let _ = self.handle.link().commands.send(self.handle.attribute(Command::Suspend)).await;
-        while self.driver.join_next().await.is_some() {}
+    /// Ends all work that the session started in this process, cleans up and waits for the end, but leaves the session open: it
+    /// can be [resumed](SessionBuilder::resume) from its record or journal, even by another process. A running turn continues
+    /// then, unless it is being stopped. The event streams end without
+    /// [`EventKind::SessionEnd`](crate::EventKind::SessionEnd).
+    pub async fn detach(self) {
+        self.end_with(Command::Detach).await;
+    }
+
+    /// Like [`detach`](Self::detach), but interrupts a running turn first.
+    pub(crate) async fn suspend(self) {
+        self.end_with(Command::Suspend).await;
     }
 
     /// Stops all work, cleans up and waits for the end. [`EventKind::SessionEnd`](crate::EventKind::SessionEnd) is the last
     /// event.
-    pub async fn close(mut self) {
+    pub async fn close(self) {
+        self.end_with(Command::Close).await;
+    }
+
+    async fn end_with(mut self, command: Command) {
         // A session that accepts no commands is already ending. If the queue is full, this waits for a free slot.
-        let _ = self.handle.link().commands.send(self.handle.attribute(Command::Close)).await;
+        let _ = self.handle.link().commands.send(self.handle.attribute(command)).await;
         while self.driver.join_next().await.is_some() {}
     }
 }

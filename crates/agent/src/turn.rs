@@ -12,6 +12,7 @@ mod ending;
 mod final_question;
 mod folding;
 mod loop_detection;
+mod progress;
 mod reconciling;
 mod repair;
 mod reservation;
@@ -23,7 +24,7 @@ mod start;
 mod tests;
 mod window;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use pintle_llm::{HistoryItem, MessageList, PrefixChain, ReasoningEffort};
 use serde::{Deserialize, Serialize};
@@ -32,9 +33,9 @@ use self::approval::{ApprovalResult, Denials};
 use self::budget::ReachedLimit;
 use self::children::Children;
 use self::compaction::Compactions;
-use self::cycle::Progress;
 use self::ending::Ending;
 use self::loop_detection::LoopWindow;
+use self::progress::{InputStart, Progress};
 use self::reservation::{Reservations, Slice};
 use self::rewind::RewoundHistory;
 pub(crate) use self::round::not_run;
@@ -42,7 +43,7 @@ use self::round::{Judged, Round};
 use self::window::CountedPrompt;
 use crate::protocol::{
     Action, BudgetUsage, CallKind, Change, EventKind, ForkedFrom, Input, InputKind, LoadId, ModelCallId,
-    RunId, SessionState, Timer, Timestamp, Turn, TurnContext, TurnLimits, UserMessage,
+    Rejection, RunId, SessionState, Timer, Timestamp, Turn, TurnContext, TurnLimits, UserMessage,
 };
 
 /// State machine of one session.
@@ -117,6 +118,9 @@ pub struct Machine {
     /// Amounts spent by this session and its subagents.
     #[serde(default)]
     spent: BudgetUsage,
+    /// Amounts spent by the session's own model calls, by model.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    spent_by_model: BTreeMap<String, BudgetUsage>,
     #[serde(default)]
     reservations: Reservations,
     /// Slice of a wider budget, if the session can ask for more.
@@ -173,6 +177,11 @@ impl Machine {
     #[must_use]
     pub fn repairs(&self) -> u64 {
         self.repairs
+    }
+
+    /// Returns whether everything that runs is being stopped.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.ending.is_some()
     }
 
     /// Returns the current run.
@@ -271,8 +280,8 @@ impl Machine {
             InputKind::Reconciled { call, result } => self.reconciled(call, result, out),
             InputKind::ToolFinished { call, finished } => self.tool_finished(call, *finished, out),
             InputKind::ToolLost { call } => self.tool_lost(call, out),
-            InputKind::ChildSpawned { agent, session, task, call_id, settings: _ } => {
-                self.child_spawned(agent, session, task, call_id, out);
+            InputKind::ChildSpawned { agent, session, task, call_id, settings } => {
+                self.child_spawned(agent, (session, settings.limits), task, call_id, out);
             }
             InputKind::ChildSpent { agent, spent } => self.child_spent(&agent, spent, out),
             InputKind::ChildAccount { agent, account } => self.child_account(&agent, account, out),
@@ -309,15 +318,15 @@ impl Machine {
         let is_pausing = matches!(self.ending, Some(Ending::Interrupt | Ending::Budget(_)));
         let is_free = self.waiting.is_none() && is_pausing;
         let rejection = if self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp) {
-            Some("the session is closed".to_owned())
+            Some((Rejection::Closed, "the session is closed".to_owned()))
         } else if self.progress.is_some() && !is_free {
             let expected = "steer it, queue a follow-up, or wait for the run to end";
-            Some(format!("the session is processing: {expected}"))
+            Some((Rejection::Busy, format!("the session is processing: {expected}")))
         } else {
-            message.problem().map(|problem| format!("the input {problem}"))
+            message.problem().map(|problem| (Rejection::Input, format!("the input {problem}")))
         };
-        if let Some(rejection) = rejection {
-            out.push(ending::rejected(run, &rejection));
+        if let Some((rejection, reason)) = rejection {
+            out.push(ending::rejected(run, rejection, &reason));
             return;
         }
         if self.progress.is_some() {
@@ -328,7 +337,7 @@ impl Machine {
     }
 
     fn start_run(&mut self, run: RunId, message: UserMessage, out: &mut Vec<Action>) {
-        self.progress = Some(Progress::new(run, self.now, self.charged()));
+        self.progress = Some(Progress::new(run, self.now, self.charged(), self.spent));
         self.state = SessionState::Processing;
         self.time_run(out);
         self.start_input(message, out);
@@ -425,9 +434,19 @@ impl Machine {
     }
 
     /// Adds an input of the user to the history.
-    fn begin_input(&mut self, message: UserMessage, out: &mut Vec<Action>) {
+    fn begin_input(&mut self, mut message: UserMessage, out: &mut Vec<Action>) {
+        if let Some(progress) = &mut self.progress {
+            progress.input = InputStart {
+                usage: progress.usage.clone(),
+                model_calls: progress.model_calls,
+                tool_calls: progress.tool_calls,
+                spent: self.spent,
+            };
+        }
         if let Some(progress) = &mut self.progress {
             progress.rounds = 0;
+            // A follow-up without a format keeps the format of the run.
+            progress.response.format = message.format.take().or(progress.response.format.take());
         }
         self.reset_response();
         self.allow_compaction_after_refusal();

@@ -23,11 +23,22 @@ use crate::exit::Exit;
 use crate::exit::command_failure::CommandFailure;
 use crate::testkit_models::TestkitModels;
 
+/// Only argument of a process that opens a listener in the sandbox of a command.
+#[cfg(target_os = "linux")]
+const LISTEN_IN_SANDBOX: &str = "--listen-in-sandbox";
+
 /// One thread drives the work; the other stays free for signals.
 const WORKERS: usize = 2;
 
 #[expect(clippy::disallowed_methods, reason = "the main function captures the environment of the process")]
 fn main() -> ExitCode {
+    #[cfg(target_os = "linux")]
+    if std::env::args_os().skip(1).eq([LISTEN_IN_SANDBOX]) {
+        return match pintle_env::listen_in_sandbox() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
+    }
     let arguments = match arguments::command_line::parse(std::env::args_os().collect()) {
         Ok(parsed) => parsed,
         Err(exit) => return exit.into(),

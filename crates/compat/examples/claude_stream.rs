@@ -17,7 +17,7 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
-use pintle_agent::{Outcome, OutcomeStatus, Run, Session, SessionConfig, SessionId, UserMessage};
+use pintle_agent::{Outcome, OutcomeStatus, Run, RunError, Session, SessionConfig, SessionId, UserMessage};
 use pintle_compat::claude::{
     ControlEvent, Formatter, FormatterSettings, HostRequest, InitInfo, InitializeAnswer, InitializeRequest,
     InputLines, MAX_LINE, McpServerStatus, RewindAnswer, RuleBehavior, RunEnd, StreamOptions, ToolRule,
@@ -170,7 +170,9 @@ impl<'a> Conversation<'a> {
             }
         }
         if let Some((session, ..)) = opened {
-            session.suspend().await;
+            // Fails only if the session has ended.
+            let _ = session.handle().stop_turn();
+            session.detach().await;
         }
         Ok(())
     }
@@ -236,7 +238,7 @@ impl<'a> Conversation<'a> {
         let mut earlier: Option<Outcome> = None;
         loop {
             self.drive(session, formatter, &mut run).await;
-            let ended = run.await?;
+            let ended = run.await.or_else(RunError::into_outcome)?;
             let ended = match &earlier {
                 Some(earlier) => ended.continuing(earlier),
                 None => ended,
@@ -304,7 +306,7 @@ impl<'a> Conversation<'a> {
             }
             HostRequest::Interrupt => {
                 if let Some((session, _)) = opened {
-                    session.handle().interrupt()?;
+                    session.handle().stop_turn()?;
                 }
                 Ok(json!({"still_queued": []}))
             }

@@ -16,7 +16,7 @@ use std::io::Read as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use pintle_agent::{Outcome, OutcomeStatus, Session, SessionConfig, SessionId, UserMessage};
+use pintle_agent::{Outcome, OutcomeStatus, RunError, Session, SessionConfig, SessionId, UserMessage};
 use pintle_compat::Line;
 use pintle_compat::codex::{ExecOptions, Formatter, ResumeTarget, SandboxMode};
 use pintle_env::{ExecutionEnvironment, LocalEnvironment, ReadOnlyEnvironment};
@@ -60,7 +60,9 @@ async fn run(options: &ExecOptions) -> Result<bool, Box<dyn Error>> {
     };
     let session = session(options, &host, schema.as_ref())?;
     let is_success = follow(&session, prompt(options)?, schema).await?;
-    session.suspend().await;
+    // Fails only if the session has ended.
+    let _ = session.handle().stop_turn();
+    session.detach().await;
     host.server.shutdown().await;
     Ok(is_success)
 }
@@ -120,7 +122,7 @@ async fn follow(
         while let Some(event) = run.next().await {
             print(formatter.event(&event));
         }
-        let ended = run.await?;
+        let ended = run.await.or_else(RunError::into_outcome)?;
         let ended = match &outcome {
             Some(earlier) => ended.continuing(earlier),
             None => ended,

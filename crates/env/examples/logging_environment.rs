@@ -1,8 +1,8 @@
 //! A wrapper that logs every operation of another environment.
 //!
-//! A wrapper is an environment around another one: it forwards the other operations, and wraps the environments that
-//! `hold` and `outside_sandbox` return. This one logs the name, the path, the duration and the outcome of each operation
-//! through `tracing`. The guide `docs/guide/environment.md` has the other wrappers.
+//! A `DelegatingEnvironment` is an environment around another one: it forwards the operations that it does not override.
+//! This one logs the name, the path, the duration and the outcome of each operation through `tracing`. The guide
+//! `docs/guide/environment.md` has the other wrappers.
 
 use std::{
     borrow::Cow,
@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use pintle_env::{
     Command, DirEntry, EnvError, ExecRequest, ExecResult, ExecutionEnvironment, ExecutionEnvironmentExt as _,
     ExitStatus, FileContent, GlobRequest, GrepOutput, GrepRequest, IntoEnvironment, LocalEnvironment,
-    Metadata, OutputLimits, Process, ProcessOutput, Program, ReadLimits, Signal, WalkOutput, WalkRequest,
+    Metadata, Process, ProcessOutput, Program, ReadLimits, Signal, WalkOutput, WalkRequest,
 };
 use tokio::io::AsyncWrite;
 use tracing::{Event, Subscriber, field, span};
@@ -82,56 +82,22 @@ impl Logging {
 }
 
 #[async_trait]
-impl ExecutionEnvironment for Logging {
-    fn working_directory(&self) -> &Path {
-        self.inner.working_directory()
+impl pintle_env::DelegatingEnvironment for Logging {
+    fn inner(&self) -> &Arc<dyn ExecutionEnvironment> {
+        &self.inner
     }
 
-    fn home_directory(&self) -> Option<&Path> {
-        self.inner.home_directory()
-    }
-
-    fn platform(&self) -> &str {
-        self.inner.platform()
-    }
-
-    fn os_version(&self) -> &str {
-        self.inner.os_version()
-    }
-
-    fn output_limits(&self) -> OutputLimits {
-        self.inner.output_limits()
-    }
-
-    fn command_limits(&self) -> Option<String> {
-        self.inner.command_limits()
-    }
-
-    fn resolve(&self, path: &Path) -> PathBuf {
-        self.inner.resolve(path)
-    }
-
-    async fn place(&self) -> Result<Option<String>, EnvError> {
-        self.inner.place().await
-    }
-
-    fn outside_sandbox(&self) -> Option<Arc<dyn ExecutionEnvironment>> {
-        let inner = self.inner.outside_sandbox()?;
-        Some(Arc::new(Self { inner, contents: self.contents }))
-    }
-
-    async fn hold(&self, paths: &[PathBuf]) -> Result<Option<Arc<dyn ExecutionEnvironment>>, EnvError> {
-        let held = self.inner.hold(paths).await?;
-        Ok(held.map(|inner| Arc::new(Self { inner, contents: self.contents }) as _))
+    fn wrap(&self, inner: Arc<dyn ExecutionEnvironment>) -> Arc<dyn ExecutionEnvironment> {
+        Arc::new(Self { inner, contents: self.contents })
     }
 
     async fn initialize(&self) -> Result<(), EnvError> {
-        let entry = LogEntry::start("initialize", self.working_directory().display().to_string());
+        let entry = LogEntry::start("initialize", self.inner.working_directory().display().to_string());
         entry.finish(self.inner.initialize().await, |()| String::new())
     }
 
     async fn cleanup(&self) -> Result<(), EnvError> {
-        let entry = LogEntry::start("cleanup", self.working_directory().display().to_string());
+        let entry = LogEntry::start("cleanup", self.inner.working_directory().display().to_string());
         entry.finish(self.inner.cleanup().await, |()| String::new())
     }
 

@@ -9,11 +9,10 @@ use std::{
 
 use async_trait::async_trait;
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "local"))]
 use crate::{
     blocking::{CancelFlag, blocking},
     file::MAX_ENTRIES,
-    forward::forward,
     host_files::beneath::{self, AllowedRoots},
 };
 use crate::{
@@ -21,8 +20,9 @@ use crate::{
     environment::{ExecutionEnvironment, IntoEnvironment, expect_directory},
     error::EnvError,
     file::{DirEntry, Metadata},
+    forward::forward,
     process::Process,
-    search::{GlobRequest, GrepOutput, GrepRequest, pattern::GlobPattern},
+    search::{GlobRequest, GrepOutput, GrepRequest},
     walk::{FileContent, ReadLimits, WalkOutput, WalkRequest},
 };
 
@@ -30,7 +30,7 @@ use crate::{
 ///
 /// Paths are compared component by component, and links are resolved at the last moment. Over an
 /// environment with local files (see
-/// [`shares_host_files`](ExecutionEnvironment::shares_host_files)) on Linux, the resolved file is
+/// [`shares_host_files`](ExecutionEnvironment::shares_host_files)) on Linux, with the feature `local`, the resolved file is
 /// held open during the operation: the kernel resolves it with `openat2` where it can, so no link
 /// can be swapped in. Elsewhere the path is resolved by
 /// [`canonicalize`](ExecutionEnvironment::canonicalize) and the operation uses the canonical path;
@@ -65,7 +65,7 @@ pub struct ConfinedEnvironment {
     inner: Arc<dyn ExecutionEnvironment>,
     roots: Vec<PathBuf>,
     /// Present if files are local.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", feature = "local"))]
     beneath: Option<Arc<AllowedRoots>>,
 }
 
@@ -91,7 +91,7 @@ impl ConfinedEnvironment {
         let inner = inner.into_environment();
         let roots: Vec<_> = roots.into_iter().map(|root| inner.resolve(&root.into())).collect();
         Self {
-            #[cfg(target_os = "linux")]
+            #[cfg(all(target_os = "linux", feature = "local"))]
             beneath: (inner.shares_host_files() && beneath::is_available())
                 .then(|| Arc::new(AllowedRoots::new(roots.clone()))),
             inner,
@@ -100,7 +100,7 @@ impl ConfinedEnvironment {
     }
 
     /// Runs `work` on file descriptors if files are local, else returns `None`.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", feature = "local"))]
     async fn by_descriptor<T: Send + 'static>(
         &self,
         work: impl FnOnce(&AllowedRoots) -> Result<T, EnvError> + Send + 'static,
@@ -167,7 +167,7 @@ impl ExecutionEnvironment for ConfinedEnvironment {
         let held = self.inner.hold(&paths).await?;
         Ok(held.map(|inner| {
             Arc::new(Self {
-                #[cfg(target_os = "linux")]
+                #[cfg(all(target_os = "linux", feature = "local"))]
                 beneath: None,
                 inner,
                 roots: self.roots.clone(),
@@ -198,7 +198,7 @@ impl ExecutionEnvironment for ConfinedEnvironment {
     }
 
     async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", feature = "local"))]
         {
             let (path, range) = (self.resolve(path), range.clone());
             if let Some(read) = self.by_descriptor(move |beneath| beneath.read(&path, range)).await {
@@ -210,7 +210,7 @@ impl ExecutionEnvironment for ConfinedEnvironment {
     }
 
     async fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", feature = "local"))]
         if self.beneath.is_some() {
             let (path, bytes) = (self.resolve(path), bytes.to_vec());
             let cancelled = CancelFlag::default();
@@ -225,7 +225,7 @@ impl ExecutionEnvironment for ConfinedEnvironment {
     }
 
     async fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", feature = "local"))]
         {
             let path = self.resolve(path);
             if let Some(found) = self.by_descriptor(move |beneath| beneath.metadata(&path)).await {
@@ -237,7 +237,7 @@ impl ExecutionEnvironment for ConfinedEnvironment {
     }
 
     async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", feature = "local"))]
         {
             let path = self.resolve(path);
             let work = move |beneath: &AllowedRoots| beneath.list(&path, MAX_ENTRIES);
@@ -250,7 +250,7 @@ impl ExecutionEnvironment for ConfinedEnvironment {
     }
 
     async fn remove(&self, path: &Path) -> Result<(), EnvError> {
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", feature = "local"))]
         {
             let path = self.resolve(path);
             if let Some(removed) = self.by_descriptor(move |beneath| beneath.remove(&path)).await {
@@ -262,7 +262,7 @@ impl ExecutionEnvironment for ConfinedEnvironment {
     }
 
     async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", feature = "local"))]
         {
             let (from, to) = (self.resolve(from), self.resolve(to));
             if let Some(renamed) = self.by_descriptor(move |beneath| beneath.rename(&from, &to)).await {
@@ -275,7 +275,7 @@ impl ExecutionEnvironment for ConfinedEnvironment {
     }
 
     async fn create_directory(&self, path: &Path) -> Result<(), EnvError> {
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", feature = "local"))]
         {
             let path = self.resolve(path);
             let work = move |beneath: &AllowedRoots| beneath.create_directory(&path);
@@ -288,7 +288,7 @@ impl ExecutionEnvironment for ConfinedEnvironment {
     }
 
     async fn create_symlink(&self, path: &Path, target: &Path) -> Result<(), EnvError> {
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", feature = "local"))]
         {
             let (path, target) = (self.resolve(path), target.to_path_buf());
             let work = move |beneath: &AllowedRoots| beneath.create_symlink(&path, &target);
@@ -301,7 +301,7 @@ impl ExecutionEnvironment for ConfinedEnvironment {
     }
 
     async fn set_mode(&self, path: &Path, mode: u32) -> Result<(), EnvError> {
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", feature = "local"))]
         {
             let path = self.resolve(path);
             if let Some(set) = self.by_descriptor(move |beneath| beneath.set_mode(&path, mode)).await {
@@ -313,7 +313,7 @@ impl ExecutionEnvironment for ConfinedEnvironment {
     }
 
     async fn walk(&self, request: &WalkRequest) -> Result<WalkOutput, EnvError> {
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", feature = "local"))]
         if self.beneath.is_some() {
             let request = request.clone().with_root(self.resolve(&request.root));
             // Read by the primitives above, so that nothing outside the roots has rules.
@@ -331,7 +331,7 @@ impl ExecutionEnvironment for ConfinedEnvironment {
 
     /// Reads the files within the roots; any other path is unreadable.
     async fn read_many(&self, paths: &[PathBuf], limits: ReadLimits) -> Result<Vec<FileContent>, EnvError> {
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", feature = "local"))]
         if self.beneath.is_some() {
             // Uses the primitives above: the inner environment would resolve names.
             return crate::environment::walk::read_many(self, paths, limits).await;
@@ -355,20 +355,20 @@ impl ExecutionEnvironment for ConfinedEnvironment {
     }
 
     async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", feature = "local"))]
         if self.beneath.is_some() {
             // Uses the primitives above: a separate walker would resolve names.
             return crate::environment::search::find_files(self, request).await;
         }
         let root = self.resolve(request.directory());
-        let parsed = GlobPattern::parse(&request.pattern, &root, self.home_directory())?;
+        let base = request.base(&root, self.home_directory());
         self.resolve_within("searching", request.directory(), LastLink::Followed).await?;
-        self.resolve_within("searching", &parsed.base, LastLink::Followed).await?;
+        self.resolve_within("searching", &base, LastLink::Followed).await?;
         self.inner.find_files(request).await
     }
 
     async fn grep(&self, request: &GrepRequest) -> Result<GrepOutput, EnvError> {
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", feature = "local"))]
         if self.beneath.is_some() {
             return crate::environment::search::grep(self, request).await;
         }

@@ -2,7 +2,8 @@
 //!
 //! Each function takes an environment and a directory in it that does not exist yet, works below
 //! that directory, and returns the first violated rule. [`all`] is the complete suite; an
-//! environment without commands, or without a shell, runs [`files`] and [`search`].
+//! environment without commands, or without a shell, runs [`files`] and [`search`]. [`wrapper`] checks
+//! a wrapper of any environment.
 //!
 //! The suite requires a tokio runtime with time enabled. It takes some five seconds, mostly for
 //! commands that run into their time-out. It leaves only the directory behind.
@@ -23,13 +24,14 @@ mod commands;
 mod files;
 mod search;
 mod trees;
+mod wrappers;
 
 use std::{
     fmt,
     path::{Path, PathBuf},
 };
 
-pub use self::{commands::commands, files::files, search::search};
+pub use self::{commands::commands, files::files, search::search, wrappers::wrapper};
 use crate::{environment::ExecutionEnvironment, error::EnvError};
 
 /// Checks the complete contract: files, search and commands.

@@ -3,8 +3,11 @@
 mod extension;
 mod lines;
 mod listing;
+#[cfg(feature = "search")]
 pub(crate) mod search;
 pub(crate) mod walk;
+#[cfg(not(feature = "search"))]
+mod without_search;
 
 use std::{
     fmt,
@@ -17,6 +20,8 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 pub use self::extension::ExecutionEnvironmentExt;
+#[cfg(not(feature = "search"))]
+use self::without_search as search;
 use crate::{
     command::{Command, ExecRequest, ExecResult},
     error::EnvError,
@@ -279,7 +284,8 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     /// # Errors
     ///
     /// [`EnvError::InvalidPattern`]; [`EnvError::NotFound`] if the path is missing;
-    /// [`EnvError::TooManyEntries`] above [`MAX_ENTRIES`](crate::MAX_ENTRIES).
+    /// [`EnvError::TooManyEntries`] above [`MAX_ENTRIES`](crate::MAX_ENTRIES). [`EnvError::Unsupported`] without the feature
+    /// `search`, unless the environment implements it.
     async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
         search::find_files(self, request).await
     }
@@ -291,7 +297,8 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// [`EnvError::InvalidPattern`]; [`EnvError::NotFound`] if the path is missing.
+    /// [`EnvError::InvalidPattern`]; [`EnvError::NotFound`] if the path is missing. [`EnvError::Unsupported`] without the
+    /// feature `search`, unless the environment implements it.
     async fn grep(&self, request: &GrepRequest) -> Result<GrepOutput, EnvError> {
         search::grep(self, request).await
     }
@@ -341,9 +348,10 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// [`EnvError::NotFound`] and [`EnvError::NotADirectory`] for the root.
+    /// [`EnvError::NotFound`] and [`EnvError::NotADirectory`] for the root. [`EnvError::Unsupported`] without the feature
+    /// `search`, which reads ignore files, unless the environment implements it.
     async fn walk(&self, request: &WalkRequest) -> Result<WalkOutput, EnvError> {
-        walk::walk(self, request).await
+        search::walk_tree(self, request).await
     }
 
     /// Reads many files within limits of their size. The result has one element per path, in order.

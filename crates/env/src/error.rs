@@ -192,7 +192,7 @@ impl EnvError {
     }
 
     /// Returns true if the process or the system has run out of descriptors.
-    #[cfg(any(target_os = "linux", feature = "local"))]
+    #[cfg(feature = "local")]
     pub(crate) fn is_shortage(&self) -> bool {
         use nix::errno::Errno;
         let first: &(dyn Error + 'static) = self;

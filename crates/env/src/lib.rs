@@ -14,6 +14,7 @@ mod command;
 mod confined;
 #[cfg(any(test, feature = "testing"))]
 pub mod contract;
+mod delegating;
 #[cfg(feature = "docker")]
 mod docker;
 mod environment;
@@ -22,7 +23,7 @@ mod exec;
 mod file;
 mod forward;
 mod git;
-#[cfg(any(target_os = "linux", feature = "local"))]
+#[cfg(feature = "local")]
 mod host_files;
 mod lines;
 #[cfg(feature = "local")]
@@ -30,7 +31,7 @@ mod linked_backup;
 mod links;
 #[cfg(feature = "local")]
 mod local;
-#[cfg(any(test, feature = "testing"))]
+#[cfg(any(test, feature = "memory"))]
 mod memory;
 mod output;
 mod path;
@@ -53,6 +54,7 @@ mod write_switch;
 
 pub use command::{Command, DEFAULT_TIMEOUT, ExecRequest, ExecResult, OutputSink, Program, Stdin};
 pub use confined::ConfinedEnvironment;
+pub use delegating::DelegatingEnvironment;
 #[cfg(feature = "docker")]
 pub use docker::{ContainerImage, DockerEnvironment, DockerEnvironmentBuilder, Mount};
 pub use environment::{ExecutionEnvironment, ExecutionEnvironmentExt, IntoEnvironment};
@@ -68,7 +70,7 @@ pub use linked_backup::{BackupSide, LinkedBackup};
 pub use links::leads_outside;
 #[cfg(feature = "local")]
 pub use local::{LocalEnvironment, LocalEnvironmentBuilder};
-#[cfg(any(test, feature = "testing"))]
+#[cfg(any(test, feature = "memory"))]
 pub use memory::{CommandScript, MemoryEnvironment};
 pub use output::{
     CapturedOutput, Output, OutputCapture, OutputChunk, OutputCollector, OutputLimits, OutputStream,
@@ -78,8 +80,8 @@ pub use process::{ExitStatus, Process, ProcessOutput, Signal, TERMINATE_GRACE};
 pub use read_only::{CommandClassifier, ReadOnlyEnvironment};
 #[cfg(all(target_os = "linux", any(all(test, feature = "local"), feature = "sandbox")))]
 pub use sandboxed::{
-    ProjectCaches, ProtectedPathSource, Protection, SandboxLevel, SandboxSupport, SandboxUnavailable,
-    SandboxedEnvironment,
+    ListenerHelper, NetworkGateway, ProjectCaches, ProtectedPathSource, Protection, SandboxGateway,
+    SandboxLevel, SandboxSupport, SandboxUnavailable, SandboxedEnvironment, listen_in_sandbox,
 };
 pub use search::{
     DEFAULT_MAX_RESULTS, GlobRequest, GrepFile, GrepLine, GrepMode, GrepOutput, GrepRequest, SearchScope,
@@ -89,7 +91,7 @@ pub use shell::shell_arguments;
 #[cfg(feature = "ssh")]
 pub use ssh::{SshEnvironment, SshEnvironmentBuilder, SshError, SshErrorKind};
 pub use variables::EnvPolicy;
-#[cfg(any(target_os = "linux", feature = "local"))]
+#[cfg(feature = "local")]
 pub use variables::without_paths_below;
 pub use walk::{EntryKind, FileContent, ReadLimits, WalkEntry, WalkLimit, WalkOutput, WalkRequest};
 pub use write_switch::WriteSwitch;

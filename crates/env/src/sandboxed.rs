@@ -4,8 +4,10 @@ mod bubblewrap;
 mod caches;
 mod failure;
 mod filter;
+mod gateway;
 mod held_mounts;
 mod landlock;
+mod listener;
 mod mounts;
 mod placeholders;
 mod prepared;
@@ -26,6 +28,8 @@ use async_trait::async_trait;
 use tokio::sync::OnceCell;
 
 pub use self::caches::ProjectCaches;
+pub use self::gateway::{NetworkGateway, SandboxGateway};
+pub use self::listener::{ListenerHelper, listen_in_sandbox};
 pub use self::source::ProtectedPathSource;
 pub use self::support::{SandboxSupport, SandboxUnavailable};
 use self::{
@@ -106,6 +110,7 @@ pub enum Protection {
 /// | `/tmp`, `/var/tmp` | [temporary directory](Self::with_temporary), else empty per command | host directories, not writable |
 /// | `/run` | empty: no sockets of services | the host directory |
 /// | network refused | own loopback: programs of one command reach each other over 127.0.0.1 | no IP sockets |
+/// | [some hosts](Self::with_gateway) | by a proxy on that loopback | refused by `initialize` |
 /// | processes | sees only its own | sees all, cannot signal or trace others, read their memory and variables, nor change their limits, priorities, processors and scheduling, which is refused for any thread that is named by its id, also one of the command; root gives up the capabilities for that |
 /// | shared memory, semaphores and queues (System V), queues of POSIX | its own | refused |
 /// | devices | `/dev/null` and similar ones | control operations refused (Linux 6.10) |
@@ -184,6 +189,7 @@ impl SandboxedEnvironment {
             shared: Vec::new(),
             working_directory: inner.working_directory().to_path_buf(),
             network: false,
+            gateway: None,
             unix_sockets: false,
             accepted: BTreeSet::new(),
             filters: Arc::default(),
@@ -367,6 +373,16 @@ impl SandboxedEnvironment {
         self.with_rules(|rules| rules.network = is_allowed)
     }
 
+    /// Lets commands that may not use the network reach some hosts through a gateway, at the level *full* only. Their network has
+    /// nothing but a loopback interface, on which a proxy of the application listens, so programs that ignore the
+    /// variables of the proxy have no way out. If the proxy fails, commands have no network.
+    ///
+    /// [Read-only](Command::read_only) commands and commands with an input have no gateway.
+    #[must_use]
+    pub fn with_gateway(self, gateway: Arc<dyn NetworkGateway>) -> Self {
+        self.with_rules(|rules| rules.gateway = Some(gateway))
+    }
+
     /// Sets whether commands may use local sockets (`AF_UNIX`); default false. A service that listens
     /// on one can act for them outside the sandbox.
     ///
@@ -480,6 +496,9 @@ impl SandboxedEnvironment {
         let is_accepted = rules.accepted.contains(&Protection::ProtectedPaths);
         match rules.level {
             SandboxLevel::Full => Ok(()),
+            SandboxLevel::Writes if rules.gateway.is_some() => Err(self.unsupported(
+                "limiting commands to some hosts at the sandbox level `writes`, only `full` has a separate network",
+            )),
             SandboxLevel::Writes if !rules.hidden.is_empty() => {
                 Err(self.unsupported("hiding paths at the sandbox level `writes`, only `full` can hide"))
             }
@@ -505,7 +524,10 @@ impl SandboxedEnvironment {
     /// Starts a command under these rules without adding variables. If its sandbox cannot be set up, the machine is probed.
     async fn start(&self, command: &Command, rules: &Arc<Rules>) -> Result<Box<dyn Process>, EnvError> {
         self.failure.require_none()?;
-        let started = self.launch(command, rules).await;
+        let started = match rules.gateway_of(command) {
+            Some(_) => self.launch_with_gateway(command, rules).await,
+            None => self.launch(command, rules).await,
+        };
         if let Err(error) = &started
             && self.rules.level == SandboxLevel::Full
             && is_launcher_error(error)

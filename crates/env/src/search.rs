@@ -1,12 +1,18 @@
 //! Finds files by name and by content.
 //!
 //! The rules are the same in all environments: this module holds the patterns, the ignore rules and
-//! the line search. [`ExecutionEnvironment`](crate::ExecutionEnvironment) walks a tree through its
+//! the line search, which need the feature `search`. [`ExecutionEnvironment`](crate::ExecutionEnvironment) walks a tree through its
 //! primitives; an environment that can walk faster does so with the same parts.
 
+mod base;
+pub(crate) mod ignore_files;
+#[cfg(feature = "search")]
 pub(crate) mod ignore_rules;
+#[cfg(feature = "search")]
 pub(crate) mod pattern;
+#[cfg(feature = "search")]
 pub(crate) mod query;
+#[cfg(feature = "search")]
 pub(crate) mod results;
 mod scope;
 
@@ -16,9 +22,9 @@ use std::{
     time::SystemTime,
 };
 
-pub use self::pattern::glob_base;
+pub use self::base::glob_base;
 pub use self::scope::SearchScope;
-use crate::setters::setters;
+use crate::{path::resolve, setters::setters};
 
 /// Maximum number of results if the request sets none (loop specification, section 3.3).
 pub const DEFAULT_MAX_RESULTS: usize = 100;
@@ -145,6 +151,11 @@ impl GlobRequest {
     /// Returns the directory to search, relative to the working directory.
     pub(crate) fn directory(&self) -> &Path {
         self.path.as_deref().unwrap_or(Path::new(""))
+    }
+
+    /// Returns the directory below which all matches are, if the search starts in `root`.
+    pub(crate) fn base(&self, root: &Path, home: Option<&Path>) -> PathBuf {
+        resolve(Path::new(base::split_base(&self.pattern).0), root, home)
     }
 }
 

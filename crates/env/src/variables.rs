@@ -1,6 +1,6 @@
 //! Variables of commands: those that they inherit, and the tag of their processes.
 
-#[cfg(any(target_os = "linux", feature = "local"))]
+#[cfg(feature = "local")]
 mod outside;
 
 use std::{
@@ -8,7 +8,7 @@ use std::{
     ffi::{OsStr, OsString},
 };
 
-#[cfg(any(target_os = "linux", feature = "local"))]
+#[cfg(feature = "local")]
 pub use self::outside::without_paths_below;
 use crate::secret::is_secret;
 

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     file::{FileIdentity, MAX_ENTRIES},
-    search::ignore_rules::is_ignore_file,
+    search::ignore_files::is_ignore_file,
     setters::setters,
 };
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use pintle_env::{ExecRequest, ExecResult, shell_word};
 use pintle_host::failure::{Failure, FailureKind};
 use pintle_host::model::Model;
+use pintle_llm::Money;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -89,7 +90,8 @@ pub(crate) struct AgentEnd {
     pub(crate) claim: Claim,
     /// Reason for an end other than [`Claim::Done`].
     pub(crate) reason: String,
-    pub(crate) cost_usd: Option<f64>,
+    /// Cost; `None` if a price is unknown.
+    pub(crate) cost: Option<Money>,
     pub(crate) tokens: Option<u64>,
     /// Number of model calls, or of attempts of candidates.
     pub(crate) rounds: Option<u64>,
@@ -320,7 +322,7 @@ impl AgentEnd {
         Self {
             claim: Claim::Failed,
             reason: reason.to_owned(),
-            cost_usd: Some(0.0),
+            cost: Some(Money::ZERO),
             tokens: Some(0),
             rounds: Some(0),
             model: None,
@@ -338,6 +340,7 @@ impl AgentEnd {
     pub(crate) fn from_outcome(claim: Claim, outcome: &Value) -> Self {
         let find = |paths: &[&str]| paths.iter().find_map(|path| outcome.pointer(path));
         let number = |paths: &[&str]| find(paths).and_then(Value::as_u64);
+        let dollars = find(&["/cost_usd", "/spent/usd"]).and_then(Value::as_f64);
         let spent = outcome.get("spent");
         let is_unknown =
             spent.is_some_and(|spent| spent.get("is_price_unknown") != Some(&Value::Bool(false)));
@@ -349,7 +352,7 @@ impl AgentEnd {
         Self {
             claim,
             reason: String::new(),
-            cost_usd: find(&["/cost_usd", "/spent/usd"]).and_then(Value::as_f64).filter(|_| !is_unknown),
+            cost: dollars.filter(|_| !is_unknown).map(Money::from_dollars),
             tokens: number(&["/usage/total_tokens", "/tokens", "/spent/tokens"]),
             rounds: number(&["/model_calls", "/rounds"]).or(attempts),
             model: text_of(outcome, "model").map(str::to_owned),
@@ -441,7 +444,7 @@ mod tests {
             "cost_usd": 0.5,
         });
         let end = AgentEnd::from_outcome(Claim::Done, &outcome);
-        assert_eq!((end.cost_usd, end.tokens, end.rounds), (Some(0.5), Some(12), Some(3)));
+        assert_eq!((end.cost, end.tokens, end.rounds), (Some(Money::from_dollars(0.5)), Some(12), Some(3)));
         assert_eq!(end.id.as_deref(), Some("s-1"));
         let other = AgentEnd::from_outcome(Claim::Done, &json!({"tokens": 7, "rounds": 2, "model": "m"}));
         assert_eq!((other.tokens, other.rounds, other.model.as_deref()), (Some(7), Some(2), Some("m")));
@@ -454,9 +457,9 @@ mod tests {
             "spent": {"usd": 0.25, "is_price_unknown": false, "tokens": 9, "millis": 1},
         });
         let end = AgentEnd::from_outcome(Claim::Blocked, &report);
-        assert_eq!((end.cost_usd, end.tokens, end.rounds), (Some(0.25), Some(9), Some(3)));
+        assert_eq!((end.cost, end.tokens, end.rounds), (Some(Money::from_dollars(0.25)), Some(9), Some(3)));
         report["spent"]["is_price_unknown"] = true.into();
-        assert_eq!(AgentEnd::from_outcome(Claim::Blocked, &report).cost_usd, None);
+        assert_eq!(AgentEnd::from_outcome(Claim::Blocked, &report).cost, None);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use pintle_host::failure::Failure;
+use pintle_llm::Money;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{AgentEnd, AgentSetup, CLONE, Claim};
@@ -44,9 +45,14 @@ pub struct AttemptRecord {
     /// Comparison with the expected end, if a script played the sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case: Option<CaseVerdict>,
-    /// Dollars; `None` if a price is unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_usd: Option<f64>,
+    /// Cost; `None` if a price is unknown.
+    #[serde(
+        default,
+        rename = "cost_usd",
+        with = "pintle_llm::money::dollars::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub cost: Option<Money>,
     /// Input and output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
@@ -123,7 +129,7 @@ pub(crate) async fn perform(
             (AgentEnd::unstarted(&problem), 0, Judgement { problem: Some(problem), tests: Vec::new() })
         }
     };
-    let AgentEnd { claim, reason, cost_usd, tokens, rounds, model, id, findings } = end;
+    let AgentEnd { claim, reason, cost, tokens, rounds, model, id, findings } = end;
     let case = instance.cheat.as_ref().filter(|_| agent.uses_scripts);
     let case = case.map(|case| CaseVerdict::new(case, claim, judgement.is_solved(), findings));
     Ok(AttemptRecord {
@@ -138,7 +144,7 @@ pub(crate) async fn perform(
         session: id,
         judgement,
         case,
-        cost_usd,
+        cost,
         tokens,
         rounds,
         wall_ms,

@@ -7,6 +7,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use pintle_llm::Money;
 use serde::Serialize;
 
 use crate::agent::Claim;
@@ -39,8 +40,9 @@ pub struct RunReport<'a> {
     pub false_done: Proportion,
     /// Attempts that the agent reports as blocked, and whose hidden tests pass.
     pub missed: Proportion,
-    /// Dollars, as far as prices are known.
-    pub cost_usd: f64,
+    /// Cost, as far as prices are known.
+    #[serde(rename = "cost_usd", with = "pintle_llm::money::dollars")]
+    pub cost: Money,
     /// Number of attempts whose cost is unknown.
     pub unknown_costs: usize,
     /// Input and output tokens.
@@ -76,8 +78,9 @@ pub struct AttemptRow<'a> {
     pub tests: usize,
     /// Reason for an end without success, from the agent or the first test that fails.
     pub reason: String,
-    /// Dollars.
-    pub cost_usd: Option<f64>,
+    /// Cost; `None` if a price is unknown.
+    #[serde(rename = "cost_usd", with = "pintle_llm::money::dollars::option")]
+    pub cost: Option<Money>,
     /// Milliseconds that the agent worked.
     pub wall_ms: u64,
     /// Session or task.
@@ -129,8 +132,8 @@ impl<'a> RunReport<'a> {
             solved_instances: Proportion::new(solved_instances.len(), instances.len()),
             false_done: Proportion::new(count(&AttemptRecord::is_false_done), claimed(Claim::Done)),
             missed: Proportion::new(count(&AttemptRecord::is_missed), claimed(Claim::Blocked)),
-            cost_usd: attempts.iter().filter_map(|record| record.cost_usd).fold(0.0, |sum, cost| sum + cost),
-            unknown_costs: count(&|record| record.cost_usd.is_none()),
+            cost: attempts.iter().filter_map(|record| record.cost).sum(),
+            unknown_costs: count(&|record| record.cost.is_none()),
             tokens: attempts.iter().filter_map(|record| record.tokens).sum(),
             rounds: attempts.iter().filter_map(|record| record.rounds).sum(),
             wall_ms: attempts.iter().map(|record| record.wall_ms).sum(),
@@ -204,8 +207,8 @@ impl<'a> RunReport<'a> {
         let models: Vec<&str> = self.models.iter().copied().collect();
         let models = if models.is_empty() { "unknown".to_owned() } else { models.join(", ") };
         let cost = match self.unknown_costs {
-            0 => format!("${:.2}", self.cost_usd),
-            number => format!("≥ ${:.2} ({number} attempts of unknown cost)", self.cost_usd),
+            0 => format!("{:.2}", self.cost),
+            number => format!("≥ {:.2} ({number} attempts of unknown cost)", self.cost),
         };
         let mut figures = vec![
             ("suite", suite.clone()),
@@ -256,7 +259,7 @@ impl<'a> AttemptRow<'a> {
             passed: judgement.tests.iter().filter(|test| test.passed).count(),
             tests: judgement.tests.len(),
             reason: reason.chars().take(MAX_REASON).collect(),
-            cost_usd: record.cost_usd,
+            cost: record.cost,
             wall_ms: record.wall_ms,
             session: record.session.as_deref(),
             case: record.case.as_ref(),

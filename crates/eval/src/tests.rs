@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pintle_host::process_env::ProcessEnv;
+use pintle_llm::Money;
 use pintle_test_conditions::is_full;
 use pintle_workflow::contract::OnWeakEvidence;
 use tempfile::TempDir;
@@ -157,7 +158,7 @@ async fn hidden_tests_judge_what_an_agent_claims() {
         let records = fixture.records();
         assert_eq!((records[0].claim, records[0].is_solved()), (claim, is_solved), "{records:?}");
         if script == RIGHT {
-            assert_eq!((records[0].cost_usd, records[0].tokens), (Some(0.5), Some(7)));
+            assert_eq!((records[0].cost, records[0].tokens), (Some(Money::from_dollars(0.5)), Some(7)));
         }
         let (configuration, attempts) = read_run(&fixture.at("out"), &fixture.process_env).unwrap();
         let report = RunReport::new(&configuration, &records);

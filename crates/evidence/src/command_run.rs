@@ -21,6 +21,7 @@ pub struct BlobReference {
 /// End of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum CommandEnd {
     /// It exited.
     Exited(i32),
@@ -42,6 +43,7 @@ impl CommandEnd {
 
 /// A run of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CommandRun {
     /// End.
     pub end: CommandEnd,
@@ -104,6 +106,7 @@ impl CommandEnd {
 /// Outcome of a test over several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum TestStability {
     /// It passed in each run.
     Passes,
@@ -119,6 +122,7 @@ pub enum TestStability {
 
 /// Several runs of one command, compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RunComparison {
     /// Ends of the runs, each once.
     pub ends: Vec<CommandEnd>,

@@ -1,5 +1,7 @@
 //! Ranking of candidates: the order of a comparison first, then the hidden anchor. Size and cost break ties only.
 
+use pintle_agent::Money;
+
 use crate::proof::Proof;
 
 /// A proved candidate.
@@ -11,8 +13,8 @@ pub struct ProvedCandidate<'a> {
     pub proof: &'a Proof,
     /// Place in a comparison of the candidates. `None` for a candidate that no review has compared.
     pub compared: Option<u32>,
-    /// Cost in US dollars. `None` if a price is unknown, which ranks after any known cost.
-    pub usd: Option<f64>,
+    /// Cost. `None` if a price is unknown, which ranks after any known cost.
+    pub cost: Option<Money>,
 }
 
 /// Returns the candidates, the best one first. All of them are proved. Those that need a decision of a user about changed tests
@@ -20,7 +22,7 @@ pub struct ProvedCandidate<'a> {
 /// cost, and the number.
 #[must_use]
 pub fn rank_candidates(mut candidates: Vec<ProvedCandidate<'_>>) -> Vec<usize> {
-    let cost = |one: &ProvedCandidate<'_>| one.usd.unwrap_or(f64::INFINITY);
+    let cost = |one: &ProvedCandidate<'_>| (one.cost.is_none(), one.cost);
     let is_compared = candidates.iter().all(|one| one.compared.is_some());
     let place = |one: &ProvedCandidate<'_>| one.compared.filter(|_| is_compared);
     // A hidden anchor that was not run counts less than one that passes, and more than one that fails.
@@ -36,7 +38,7 @@ pub fn rank_candidates(mut candidates: Vec<ProvedCandidate<'_>>) -> Vec<usize> {
         let quality = quality.then(hidden(one).cmp(&hidden(other)));
         let lines = one.proof.diff().lines().cmp(&other.proof.diff().lines());
         let size = quality.then(lines);
-        size.then(cost(one).total_cmp(&cost(other))).then(one.candidate.cmp(&other.candidate))
+        size.then(cost(one).cmp(&cost(other))).then(one.candidate.cmp(&other.candidate))
     });
     candidates.into_iter().map(|one| one.candidate).collect()
 }

@@ -11,29 +11,39 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pintle_agent::{
-    Account, Budget, BudgetAnswer, BudgetKind, BudgetRequest, BudgetScope, BudgetSource, Clock, Ledgers,
-    Principal, ReachedBudget, SessionId, SystemClock, error_chain,
+    Account, BudgetAnswer, BudgetKind, BudgetRequest, BudgetScope, BudgetSource, Clock, Ledgers, Limits,
+    Money, Principal, ReachedBudget, SessionId, SystemClock, error_chain,
 };
 
+use pintle_env::setters;
 use serde::{Deserialize, Serialize};
 
-pub use self::file::{BudgetError, parse_dollars};
-use self::ledger::{Amounts, DayLedger, Limits, Share};
+pub use self::file::BudgetError;
+use self::ledger::{AmountLimits, Amounts, DayLedger, Share};
 
 /// Maximum number of attempts to update the ledger of a day under contention, and the pause between them.
 const ATTEMPTS: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Budgets in all scopes, and the behaviour at a limit. A limit includes the subagents of the sessions in its scope.
+/// Limits by scope. A limit includes the subagents of the sessions in its scope.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ScopedLimits {
+    /// Limits on each run.
+    pub run: Limits,
+    /// Limits on a session over its whole life. The time limit applies to each run.
+    pub session: Limits,
+    /// Limits on all sessions of a day in UTC that use the same store. Time is not limited.
+    pub day: Limits,
+}
+
+/// Limits in all scopes, and the behaviour at a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct BudgetLimits {
-    /// Limits on each run.
-    pub run: Budget,
-    /// Limits on a session over its whole life. The time limit applies to each run.
-    pub session: Budget,
-    /// Limits on all sessions of a day in UTC that use the same store. Time is not limited.
-    pub day: Budget,
+pub struct BudgetPolicy {
+    /// The limits.
+    pub limits: ScopedLimits,
     /// Behaviour at a limit on tokens, cost or calls. A time limit always stops the run.
     pub at_limit: AtLimit,
     /// Behaviour under a cost limit for a model without a known price.
@@ -43,6 +53,7 @@ pub struct BudgetLimits {
 /// Behaviour at a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum AtLimit {
     /// The run stops before the call that would exceed it.
     #[default]
@@ -54,6 +65,7 @@ pub enum AtLimit {
 /// Behaviour under a cost limit for a model without a known price.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum UnknownPrice {
     /// The model is not called.
     #[default]
@@ -62,33 +74,39 @@ pub enum UnknownPrice {
     Ask,
 }
 
-impl BudgetLimits {
-    /// Sets the limits on each run.
-    #[must_use]
-    pub fn with_run(mut self, budget: Budget) -> Self {
-        self.run = budget;
-        self
+impl ScopedLimits {
+    setters! {
+        /// Sets the limits on each run.
+        pub fn with_run(limits: Limits) => run = limits;
+        /// Sets the limits on a session over its whole life.
+        pub fn with_session(limits: Limits) => session = limits;
+        /// Sets the limits on all sessions of a day.
+        pub fn with_day(limits: Limits) => day = limits;
     }
 
-    /// Sets the limits on a session over its whole life.
+    /// Combines the limits of each scope.
     #[must_use]
-    pub fn with_session(mut self, budget: Budget) -> Self {
-        self.session = budget;
-        self
+    pub fn zip_with(&self, other: &Self, combine: impl Fn(&Limits, &Limits) -> Limits) -> Self {
+        Self {
+            run: combine(&self.run, &other.run),
+            session: combine(&self.session, &other.session),
+            day: combine(&self.day, &other.day),
+        }
     }
+}
 
-    /// Sets the limits on all sessions of a day.
-    #[must_use]
-    pub fn with_day(mut self, budget: Budget) -> Self {
-        self.day = budget;
-        self
-    }
-
-    /// Sets the behaviour at a limit.
-    #[must_use]
-    pub fn with_at_limit(mut self, at_limit: AtLimit) -> Self {
-        self.at_limit = at_limit;
-        self
+impl BudgetPolicy {
+    setters! {
+        /// Sets the limits on each run.
+        pub fn with_run(limits: Limits) => limits.run = limits;
+        /// Sets the limits on a session over its whole life.
+        pub fn with_session(limits: Limits) => limits.session = limits;
+        /// Sets the limits on all sessions of a day.
+        pub fn with_day(limits: Limits) => limits.day = limits;
+        /// Sets the behaviour at a limit.
+        pub fn with_at_limit(at_limit: AtLimit) => at_limit = at_limit;
+        /// Sets the behaviour under a cost limit for a model without a known price.
+        pub fn with_unknown_price(unknown_price: UnknownPrice) => unknown_price = unknown_price;
     }
 }
 
@@ -149,7 +167,7 @@ pub trait BudgetApprover: std::fmt::Debug + Send + Sync {
 /// memory.
 #[derive(Debug)]
 pub struct SessionBudget {
-    limits: BudgetLimits,
+    policy: BudgetPolicy,
     ledgers: Option<Arc<dyn Ledgers>>,
     approver: Option<Arc<dyn BudgetApprover>>,
     clock: Arc<dyn Clock>,
@@ -169,17 +187,17 @@ struct SessionIncreases {
 /// Limits that a session gets, and the limit that keeps them below the requested amounts, with the amount beyond it.
 #[derive(Clone, Copy, Debug)]
 struct DrawnLimits {
-    limits: Budget,
+    limits: Limits,
     short: Option<(ReachedBudget, u64)>,
 }
 
 impl SessionBudget {
-    /// Creates the source for these limits. Limits of a day require [`ledgers`](Self::with_ledgers) and are ignored
+    /// Creates the source for the limits of a policy. Limits of a day require [`ledgers`](Self::with_ledgers) and are ignored
     /// without them.
     #[must_use]
-    pub fn new(limits: BudgetLimits) -> Self {
+    pub fn new(policy: BudgetPolicy) -> Self {
         Self {
-            limits,
+            policy,
             ledgers: None,
             approver: None,
             clock: Arc::new(SystemClock),
@@ -257,8 +275,8 @@ impl SessionBudget {
         now: Amounts,
         target: Amounts,
     ) -> Result<(Option<Share>, Amounts), String> {
-        let (day, limits) = (self.limits.day, self.limits.day);
-        if day == Budget::default() {
+        let limits = self.policy.limits.day;
+        if limits == Limits::default() {
             return Ok((None, Amounts::default()));
         }
         let today = self.today();
@@ -291,14 +309,17 @@ impl SessionBudget {
             },
             Scope {
                 scope: BudgetScope::Run,
-                limit: amounts_of(&self.limits.run, more_for_run),
-                until: amounts_of(&self.limits.run, more_for_run.zip_with(run_begin, u64::saturating_add)),
+                limit: amounts_of(&self.policy.limits.run, more_for_run),
+                until: amounts_of(
+                    &self.policy.limits.run,
+                    more_for_run.zip_with(run_begin, u64::saturating_add),
+                ),
                 spent: in_run,
             },
             Scope {
                 scope: BudgetScope::Day,
-                limit: amounts_of(&self.limits.day, raised),
-                until: share.map_or_else(Limits::default, |share| share.until),
+                limit: amounts_of(&self.policy.limits.day, raised),
+                until: share.map_or_else(AmountLimits::default, |share| share.until),
                 spent: share.map_or_else(Amounts::default, |share| share.spent),
             },
         ];
@@ -312,7 +333,7 @@ impl SessionBudget {
         reached: ReachedBudget,
         needs: u64,
     ) -> Result<Option<Principal>, String> {
-        let Some(approver) = self.approver.as_ref().filter(|_| self.limits.at_limit == AtLimit::Ask) else {
+        let Some(approver) = self.approver.as_ref().filter(|_| self.policy.at_limit == AtLimit::Ask) else {
             return Ok(None);
         };
         let question = BudgetQuestion::Limit { session: session.clone(), reached, needs };
@@ -337,13 +358,13 @@ impl SessionBudget {
 
     /// Decides whether a model without a known price may be called.
     async fn price(&self, request: &BudgetRequest, model: &str) -> BudgetAnswer {
-        let approver = self.approver.as_ref().filter(|_| self.limits.unknown_price == UnknownPrice::Ask);
+        let approver = self.approver.as_ref().filter(|_| self.policy.unknown_price == UnknownPrice::Ask);
         if let Some(approver) = approver {
             let question =
                 BudgetQuestion::Price { session: request.session.clone(), model: model.to_owned() };
             if let Some(Agreement { by, .. }) = approver.agree(&question).await {
                 let mut limits = request.has;
-                limits.cost_micros = None;
+                limits.cost = None;
                 return BudgetAnswer::new(limits).by(by);
             }
         }
@@ -353,12 +374,12 @@ impl SessionBudget {
 
 #[async_trait]
 impl BudgetSource for SessionBudget {
-    fn limited(&self) -> Budget {
-        let (run, day) = (&self.limits.run, &self.limits.day);
-        let day = if self.ledgers.is_some() { *day } else { Budget::default() };
-        let mut limited = Budget::default();
+    fn limited(&self) -> Limits {
+        let (run, day) = (&self.policy.limits.run, &self.policy.limits.day);
+        let day = if self.ledgers.is_some() { *day } else { Limits::default() };
+        let mut limited = Limits::default();
         limited.tokens = run.tokens.or(day.tokens);
-        limited.cost_micros = run.cost_micros.or(day.cost_micros);
+        limited.cost = run.cost.or(day.cost);
         limited.tool_calls = run.tool_calls.or(day.tool_calls);
         limited
     }
@@ -407,9 +428,9 @@ impl BudgetSource for SessionBudget {
 struct Scope {
     scope: BudgetScope,
     /// The limits, for messages.
-    limit: Limits,
+    limit: AmountLimits,
     /// The limits as totals over the life of the session.
-    until: Limits,
+    until: AmountLimits,
     /// Amounts spent in this scope, for messages.
     spent: Amounts,
 }
@@ -442,8 +463,8 @@ impl Kind {
 }
 
 /// Fits a target into the limits of all scopes.
-fn fit(has: &Budget, target: Amounts, scopes: &[Scope]) -> DrawnLimits {
-    let kind = |kind, has, target, get: fn(&Limits) -> Option<u64>, spent: fn(&Amounts) -> u64| {
+fn fit(has: &Limits, target: Amounts, scopes: &[Scope]) -> DrawnLimits {
+    let kind = |kind, has, target, get: fn(&AmountLimits) -> Option<u64>, spent: fn(&Amounts) -> u64| {
         let scopes =
             scopes.iter().map(|of| (of.scope, get(&of.limit), get(&of.until), spent(&of.spent))).collect();
         Kind { kind, has, target, scopes }.fit()
@@ -451,7 +472,7 @@ fn fit(has: &Budget, target: Amounts, scopes: &[Scope]) -> DrawnLimits {
     let tokens = kind(BudgetKind::Tokens, has.tokens, target.tokens, |of| of.tokens, |of| of.tokens);
     let cost = kind(
         BudgetKind::CostMicros,
-        has.cost_micros,
+        has.cost.map(Money::micros),
         target.cost_micros,
         |of| of.cost_micros,
         |of| of.cost_micros,
@@ -463,22 +484,23 @@ fn fit(has: &Budget, target: Amounts, scopes: &[Scope]) -> DrawnLimits {
         |of| of.tool_calls,
         |of| of.tool_calls,
     );
-    let mut limits = Budget::default();
-    (limits.tokens, limits.cost_micros, limits.tool_calls) = (tokens.0, cost.0, calls.0);
+    let mut limits = Limits::default();
+    (limits.tokens, limits.tool_calls) = (tokens.0, calls.0);
+    limits.cost = cost.0.map(Money::from_micros);
     DrawnLimits { limits, short: tokens.1.or(cost.1).or(calls.1) }
 }
 
 /// Returns the amounts of a budget; 0 for a kind without a limit.
-fn amounts(budget: &Budget) -> Amounts {
+fn amounts(budget: &Limits) -> Amounts {
     Amounts {
         tokens: budget.tokens.unwrap_or(0),
-        cost_micros: budget.cost_micros.unwrap_or(0),
+        cost_micros: budget.cost.unwrap_or_default().micros(),
         tool_calls: budget.tool_calls.unwrap_or(0),
     }
 }
 
 /// Returns the limits of a budget, each raised by `more`.
-fn amounts_of(budget: &Budget, more: Amounts) -> Limits {
+fn amounts_of(budget: &Limits, more: Amounts) -> AmountLimits {
     amounts(budget).zip_with(more, u64::saturating_add).limited_by(budget)
 }
 

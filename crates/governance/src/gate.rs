@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use pintle_agent::{Clock, SessionId, Timestamp};
+use pintle_agent::{Clock, SessionId, SystemClock, Timestamp};
 use pintle_env::{EnvError, ExecutionEnvironment};
 use pintle_tools::gate::{Delegate, Gate, Verdict, write_locations};
 use pintle_tools::pipeline::PreparedCall;
@@ -31,18 +31,33 @@ pub struct GrantGate {
 }
 
 impl GrantGate {
-    /// Creates the gate of a session. `environment` is the name of its environment in the grant.
+    /// Creates the gate of a session, with the system's clock and without revocations. `environment` is the name of its
+    /// environment in the grant.
     #[must_use]
     pub fn new(
         grant: Arc<Grant>,
         session: SessionId,
         env: Arc<dyn ExecutionEnvironment>,
         environment: impl Into<String>,
-        clock: Arc<dyn Clock>,
-        revocations: Revocations,
     ) -> Self {
+        let (clock, revocations) = (Arc::new(SystemClock) as Arc<dyn Clock>, Revocations::new());
         let latest = Arc::new(Mutex::new(clock.now()));
         Self { grant, session, env, environment: environment.into(), clock, latest, revocations }
+    }
+
+    /// Sets the clock that determines whether the grant is in force.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.latest = Arc::new(Mutex::new(clock.now()));
+        self.clock = clock;
+        self
+    }
+
+    /// Sets the revocations that end the grant.
+    #[must_use]
+    pub fn with_revocations(mut self, revocations: Revocations) -> Self {
+        self.revocations = revocations;
+        self
     }
 
     /// Returns the grant.

@@ -191,7 +191,7 @@ impl GovernedSession {
         if let Some(grant) = &self.grant {
             self.revocations.revoke(grant.id.clone());
         }
-        self.session.handle().interrupt()
+        self.session.handle().stop_turn()
     }
 }
 
@@ -206,9 +206,9 @@ impl GovernedSession {
         self.session.close().await;
     }
 
-    /// Suspends the session to resume it later, like [`Session::suspend`].
-    pub async fn suspend(self) {
-        self.session.suspend().await;
+    /// Ends the session in this process and leaves it open, like [`Session::detach`].
+    pub async fn detach(self) {
+        self.session.detach().await;
     }
 }
 

@@ -2,16 +2,19 @@
 
 mod arguments;
 mod attenuate;
+mod budget;
 mod paths;
 mod schema;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::fmt;
+use std::str::FromStr;
 
 use pintle_agent::protocol::InputKind;
-use pintle_agent::{Budget, Record, SessionConfig, SessionId, Timestamp};
+use pintle_agent::{Limits, Record, SessionConfig, SessionId, Timestamp};
 use pintle_tools::Effect;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,6 +35,26 @@ impl GrantId {
     #[must_use]
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into())
+    }
+}
+
+impl From<&str> for GrantId {
+    fn from(id: &str) -> Self {
+        Self::new(id)
+    }
+}
+
+impl From<String> for GrantId {
+    fn from(id: String) -> Self {
+        Self(id)
+    }
+}
+
+impl FromStr for GrantId {
+    type Err = Infallible;
+
+    fn from_str(id: &str) -> Result<Self, Infallible> {
+        Ok(Self::new(id))
     }
 }
 
@@ -85,8 +108,9 @@ pub struct Grant {
     /// Environments in which tools may work, by name: `local`, `docker:IMAGE`, `ssh:HOST`.
     pub environments: BTreeSet<Pattern>,
     /// Spending limits.
-    #[serde(default)]
-    pub budget: GrantBudget,
+    #[serde(default, with = "self::budget")]
+    #[schemars(with = "self::budget::GrantBudget")]
+    pub budget: Limits,
     /// Time window in which it is valid.
     #[serde(default)]
     pub window: Window,
@@ -98,6 +122,7 @@ pub struct Grant {
 /// Highest effect that calls may have. Network access is separate, since it combines with each effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum EffectCeiling {
     /// Calls may only read.
     Read,
@@ -116,37 +141,6 @@ impl EffectCeiling {
             Effect::Write => self >= Self::Write,
             Effect::Execute => self >= Self::Execute,
         }
-    }
-}
-
-/// Spending limits. `None` is no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[non_exhaustive]
-pub struct GrantBudget {
-    /// Input and output tokens.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<u64>,
-    /// Cost in millionths of a US dollar.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost_micros: Option<u64>,
-    /// Time of each run, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wall_time_ms: Option<u64>,
-    /// Calls of tools.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_calls: Option<u64>,
-}
-
-impl GrantBudget {
-    /// Returns the budget of a session.
-    #[must_use]
-    pub fn budget(&self) -> Budget {
-        let mut budget = Budget::default();
-        (budget.tokens, budget.cost_micros) = (self.tokens, self.cost_micros);
-        budget.tool_calls = self.tool_calls;
-        budget.wall_time = self.wall_time_ms.map(std::time::Duration::from_millis);
-        budget
     }
 }
 
@@ -247,7 +241,7 @@ impl Grant {
             network: false,
             outside_sandbox: false,
             environments: BTreeSet::new(),
-            budget: GrantBudget::default(),
+            budget: Limits::default(),
             window: Window::default(),
             delegation: Delegation::default(),
         }
@@ -333,7 +327,7 @@ impl Grant {
 
     /// Lowers the limits of a session on spending and subagents to the limits of the grant.
     pub fn limit(&self, config: &mut SessionConfig) {
-        config.limits.budget = config.limits.budget.lower(&self.budget.budget());
+        config.limits.budget = config.limits.budget.lower(&self.budget);
         config.subagents.max_depth = config.subagents.max_depth.min(self.delegation.depth);
         let width = usize::try_from(self.delegation.width).unwrap_or(usize::MAX);
         config.subagents.max_open = config.subagents.max_open.min(width);

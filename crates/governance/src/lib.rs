@@ -21,15 +21,15 @@ mod workspace_policy;
 
 pub use audit::{Audit, AuditError, AuditReport, CallHistory};
 pub use budget::{
-    Agreement, AtLimit, BudgetApprover, BudgetError, BudgetLimits, BudgetQuestion, SessionBudget,
-    UnknownPrice, parse_dollars,
+    Agreement, AtLimit, BudgetApprover, BudgetError, BudgetPolicy, BudgetQuestion, ScopedLimits,
+    SessionBudget, UnknownPrice,
 };
 pub use gate::GrantGate;
 pub use gate_chain::{GateChain, GatePosition};
 pub use governed::{GovernError, GovernedBuilder, GovernedSession, RecordedSettings};
 pub use grant::{
-    ArgumentScope, Attenuation, Axis, Delegation, EffectCeiling, Grant, GrantBudget, GrantError, GrantId,
-    PathScope, Window,
+    ArgumentScope, Attenuation, Axis, Delegation, EffectCeiling, Grant, GrantError, GrantId, PathScope,
+    Window,
 };
 pub use hidden::HiddenPathGate;
 pub use hooks::{

@@ -11,6 +11,7 @@ use crate::grant::{Grant, GrantId};
 /// Revoked grants as plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct RevokedGrants {
     /// Ids of revoked grants. Grants that were attenuated from them are revoked as well.
     #[serde(default)]

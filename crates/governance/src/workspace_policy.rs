@@ -127,7 +127,9 @@ impl WorkspacePolicy {
         environment: &str,
         clock: Arc<dyn Clock>,
     ) -> GrantGate {
-        GrantGate::new(grant, session, Arc::clone(env), environment, clock, self.revocations.clone())
+        GrantGate::new(grant, session, Arc::clone(env), environment)
+            .with_clock(clock)
+            .with_revocations(self.revocations.clone())
     }
 
     /// Returns the watch on protected files, which ends a run whose command changes them.

@@ -3,9 +3,7 @@
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use pintle_agent::{
-    Outcome, OutcomeStatus, Run, Session, SessionError, Turn, TurnKind, TurnLimits, UserMessage,
-};
+use pintle_agent::{Outcome, OutcomeStatus, Run, RunError, Session, Turn, TurnKind, TurnLimits, UserMessage};
 use pintle_llm::{AnswerSchema, UnmatchedAnswer, Verdict};
 use serde_json::Value;
 
@@ -33,7 +31,7 @@ pub trait RunUser: Send + Sync {
     async fn answer(&self, run: u64, question: &str) -> Option<String>;
 }
 
-/// Outcome of a run. If a schema applies, it contains the answer or the mismatch.
+/// Outcome of a run, also of a failed one. If a schema applies, it contains the answer or the mismatch.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct AnsweredRun {
@@ -59,12 +57,12 @@ impl From<Outcome> for AnsweredRun {
 ///
 /// # Errors
 ///
-/// The session has ended, or does not accept the prompt.
+/// A [`RunError`] without an outcome: the session has ended, or does not accept a command.
 pub async fn run_until_answered(
     session: &Session,
     input: RunInput,
     user: Option<&dyn RunUser>,
-) -> Result<AnsweredRun, SessionError> {
+) -> Result<AnsweredRun, RunError> {
     let started = Instant::now();
     let RunInput { prompt, unfinished, limits, mut answers } = input;
     let prompt = prompt.map(|prompt| with_instructions(prompt, answers.as_ref()));
@@ -88,7 +86,7 @@ pub async fn run_until_answered(
                         break;
                     };
                     session.handle().set_limits(limits)?;
-                    outcome = session.submit(message).await?.continuing(&outcome);
+                    outcome = reported(session.submit(message)).await?.continuing(&outcome);
                     continue;
                 }
             }
@@ -101,7 +99,7 @@ pub async fn run_until_answered(
         };
         let Some(answer) = user.answer(run, &outcome.text).await else { break };
         session.handle().set_limits(limits)?;
-        outcome = session.submit(answer).await?.continuing(&outcome);
+        outcome = reported(session.submit(answer)).await?.continuing(&outcome);
     }
     Ok(AnsweredRun::from(outcome))
 }
@@ -119,17 +117,22 @@ async fn start(
     session: &Session,
     prompt: Option<UserMessage>,
     unfinished: Option<Run>,
-) -> Result<Outcome, SessionError> {
+) -> Result<Outcome, RunError> {
     match (unfinished, prompt) {
         (Some(run), prompt) => {
             // The new prompt runs after the unfinished run ends.
             if let Some(prompt) = prompt {
                 session.handle().follow_up(prompt).await?;
             }
-            run.await
+            reported(run).await
         }
-        (None, prompt) => session.submit(prompt.unwrap_or_else(|| String::new().into())).await,
+        (None, prompt) => reported(session.submit(prompt.unwrap_or_else(|| String::new().into()))).await,
     }
+}
+
+/// Returns the outcome of a run, also of a failed one.
+async fn reported(run: Run) -> Result<Outcome, RunError> {
+    run.await.or_else(RunError::into_outcome)
 }
 
 /// Returns whether the model has ended the run, with an answer or a question.

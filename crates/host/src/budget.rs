@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use pintle_agent::{Budget, BudgetSource, ProviderProfile};
-use pintle_governance::{AtLimit, BudgetApprover, BudgetLimits, SessionBudget, UnknownPrice};
+use pintle_agent::{BudgetSource, Limits, Money, ProviderProfile};
+use pintle_governance::{AtLimit, BudgetApprover, BudgetPolicy, ScopedLimits, SessionBudget, UnknownPrice};
 use pintle_llm::{ModelInfo, Usage};
 
 use crate::attendant::Attendant;
@@ -12,13 +12,13 @@ use crate::limit_sources::{LimitFile, LimitSources};
 use crate::policy::Project;
 use crate::process_env::{self, ProcessEnv};
 use crate::sessions::Sessions;
-use crate::spec::{BudgetSpec, LimitSpec, SessionSpec};
+use crate::spec::{Breadth as _, LimitSpec, SessionSpec};
 
 /// Limits that a run asks for. They replace limits of the user's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BudgetChoice {
     /// Limits by scope.
-    pub limits: BudgetSpec,
+    pub limits: ScopedLimits,
     /// Reaction to a limit on tokens, cost or calls; `None` for the reaction of the file.
     pub at_limit: Option<AtLimit>,
     /// Reaction to a model without a price, under a limit on cost; `None` for the reaction of the file.
@@ -34,17 +34,10 @@ impl From<&SessionSpec> for BudgetChoice {
 
 impl BudgetChoice {
     /// Replaces limits by the limits of the choice.
-    pub fn apply(&self, limits: &mut BudgetLimits) {
-        let BudgetSpec { run, session, day } = self.limits;
-        for (own, limits) in [(run, &mut limits.run), (session, &mut limits.session), (day, &mut limits.day)]
-        {
-            limits.tokens = own.tokens.or(limits.tokens);
-            limits.cost_micros = own.cost_micros.or(limits.cost_micros);
-            limits.tool_calls = own.tool_calls.or(limits.tool_calls);
-            limits.wall_time = own.wall_time.or(limits.wall_time);
-        }
-        limits.at_limit = self.at_limit.unwrap_or(limits.at_limit);
-        limits.unknown_price = self.unknown_price.unwrap_or(limits.unknown_price);
+    pub fn apply(&self, policy: &mut BudgetPolicy) {
+        policy.limits = self.limits.over(&policy.limits);
+        policy.at_limit = self.at_limit.unwrap_or(policy.at_limit);
+        policy.unknown_price = self.unknown_price.unwrap_or(policy.unknown_price);
     }
 }
 
@@ -54,24 +47,24 @@ impl BudgetChoice {
 /// A file with mistakes is a usage failure: an unrecognised part could be a limit.
 pub fn load(
     choice: &BudgetChoice,
-    run_limit: &Budget,
+    run_limit: &Limits,
     projects: &[Project],
     process_env: &ProcessEnv,
-) -> Result<(BudgetLimits, LimitSources), Failure> {
+) -> Result<(BudgetPolicy, LimitSources), Failure> {
     let user = user_limits(process_env)?;
-    let mut limits = user.as_ref().map(|file| file.limits).unwrap_or_default();
+    let mut policy = user.as_ref().map(|file| file.policy).unwrap_or_default();
     let mut sources = LimitSources { chosen: choice.limits, user, ..LimitSources::default() };
-    choice.apply(&mut limits);
-    limits.run = limits.run.lower(run_limit);
+    choice.apply(&mut policy);
+    policy.limits.run = policy.limits.run.lower(run_limit);
     for project in projects {
         if let Some((name, text)) = project.budget() {
-            let of_project = BudgetLimits::parse(&name, text)
+            let of_project = BudgetPolicy::parse(&name, text)
                 .or_usage("the project's budget file is wrong, so nothing runs")?;
-            limits = limits.lowered_to(&of_project);
-            sources.projects.push(LimitFile { name, limits: of_project });
+            policy = policy.lowered_to(&of_project);
+            sources.projects.push(LimitFile { name, policy: of_project });
         }
     }
-    Ok((limits, sources))
+    Ok((policy, sources))
 }
 
 /// Refuses a model without a price under a limit on cost, unless the user can be asked about that.
@@ -88,9 +81,10 @@ pub fn require_price(
     if profile.is_unpriced || profile.pricing.as_deref().is_some_and(is_priced) {
         return Ok(());
     }
-    let (limits, _sources) = load(choice, &Budget::default(), &[], process_env)?;
-    let is_limited = [limits.run, limits.session, limits.day].iter().any(|limit| limit.cost_micros.is_some());
-    if !is_limited || limits.unknown_price == UnknownPrice::Ask && attendant.is_attended() {
+    let (policy, _sources) = load(choice, &Limits::default(), &[], process_env)?;
+    let ScopedLimits { run, session, day, .. } = policy.limits;
+    let is_limited = [run, session, day].iter().any(|limits| limits.cost.is_some());
+    if !is_limited || policy.unknown_price == UnknownPrice::Ask && attendant.is_attended() {
         return Ok(());
     }
     let message =
@@ -99,11 +93,12 @@ pub fn require_price(
 }
 
 /// Returns the limits without cost limits, for a free model without a price.
-pub(crate) fn without_cost_limits(mut limits: BudgetLimits) -> BudgetLimits {
-    for budget in [&mut limits.run, &mut limits.session, &mut limits.day] {
-        budget.cost_micros = None;
+pub(crate) fn without_cost_limits(mut policy: BudgetPolicy) -> BudgetPolicy {
+    let ScopedLimits { run, session, day, .. } = &mut policy.limits;
+    for limits in [run, session, day] {
+        limits.cost = None;
     }
-    limits
+    policy
 }
 
 /// Reads the budget file of the user; `None` without one.
@@ -112,32 +107,32 @@ fn user_limits(process_env: &ProcessEnv) -> Result<Option<LimitFile>, Failure> {
     let path = directory.join("budget.toml");
     let Some(text) = process_env::read_text_if_exists("budget file", &path)? else { return Ok(None) };
     let name = path.display().to_string();
-    let limits = BudgetLimits::parse(&name, &text).or_usage("the budget file is wrong, so nothing runs")?;
-    Ok(Some(LimitFile { name, limits }))
+    let policy = BudgetPolicy::parse(&name, &text).or_usage("the budget file is wrong, so nothing runs")?;
+    Ok(Some(LimitFile { name, policy }))
 }
 
 /// Returns the limits of the session itself. The time limit applies to each run.
-pub(crate) fn session_budget(limits: &BudgetLimits) -> Budget {
-    let mut budget = limits.session;
-    budget.wall_time = limits.run.wall_time.into_iter().chain(budget.wall_time).min();
+pub(crate) fn session_budget(policy: &BudgetPolicy) -> Limits {
+    let mut budget = policy.limits.session;
+    budget.wall_time = policy.limits.run.wall_time.into_iter().chain(budget.wall_time).min();
     budget
 }
 
 /// Returns the source of the session's budget; `None` if it has only its own limits and no user is asked.
 pub(crate) async fn create_source(
-    limits: BudgetLimits,
+    policy: BudgetPolicy,
     attendant: &Arc<dyn Attendant>,
     process_env: &ProcessEnv,
 ) -> Result<Option<Arc<dyn BudgetSource>>, Failure> {
-    let asks = limits.at_limit == AtLimit::Ask || limits.unknown_price == UnknownPrice::Ask;
+    let asks = policy.at_limit == AtLimit::Ask || policy.unknown_price == UnknownPrice::Ask;
     let asks = asks && attendant.is_attended();
-    let mut of_run = limits.run;
+    let mut of_run = policy.limits.run;
     of_run.wall_time = None;
-    let has_day = limits.day != Budget::default();
-    if !asks && of_run == Budget::default() && !has_day {
+    let has_day = policy.limits.day != Limits::default();
+    if !asks && of_run == Limits::default() && !has_day {
         return Ok(None);
     }
-    let mut source = SessionBudget::new(limits);
+    let mut source = SessionBudget::new(policy);
     if has_day {
         source = source.with_ledgers(Sessions::open(process_env).await?.ledgers());
     }
@@ -159,19 +154,21 @@ mod tests {
 
     #[test]
     fn chosen_limits_replace_the_limits_of_the_file() {
-        let mut limits =
-            BudgetLimits::parse("f", "[session]\ntokens = 5\ncalls = 7\n[day]\ncost = 1\n").unwrap();
+        let mut policy =
+            BudgetPolicy::parse("f", "[session]\ntokens = 5\ncalls = 7\n[day]\ncost = 1\n").unwrap();
         let mut spec = SessionSpec::default();
         spec.limits.budget.session.tokens = Some(9);
         spec.limits.budget.run.wall_time = Some(Duration::from_secs(3));
-        spec.limits.budget.day.cost_micros = Some(2_000_000);
+        let cost = Some(Money::from_micros(2_000_000));
+        spec.limits.budget.day.cost = cost;
         spec.limits.at_limit = Some(AtLimit::Ask);
-        BudgetChoice::from(&spec).apply(&mut limits);
-        assert_eq!(limits.session, Budget::default().with_tokens(9).with_tool_calls(7));
-        assert_eq!(limits.run, Budget::default().with_wall_time(Duration::from_secs(3)));
-        assert_eq!((limits.day.cost_micros, limits.at_limit), (Some(2_000_000), AtLimit::Ask));
-        BudgetChoice::from(&SessionSpec::default()).apply(&mut limits);
-        assert_eq!(limits.at_limit, AtLimit::Ask, "the file decides without a setting");
+        BudgetChoice::from(&spec).apply(&mut policy);
+        let limits = policy.limits;
+        assert_eq!(limits.session, Limits::default().with_tokens(9).with_tool_calls(7));
+        assert_eq!(limits.run, Limits::default().with_wall_time(Duration::from_secs(3)));
+        assert_eq!((limits.day.cost, policy.at_limit), (cost, AtLimit::Ask));
+        BudgetChoice::from(&SessionSpec::default()).apply(&mut policy);
+        assert_eq!(policy.at_limit, AtLimit::Ask, "the file decides without a setting");
     }
 
     #[test]
@@ -183,22 +180,24 @@ mod tests {
         let text = "[run]\ntokens = 5\ncalls = 7\n[session]\ntokens = 9\n";
         std::fs::write(directory.join("budget.toml"), text).unwrap();
         let process_env = ProcessEnv::from_variables([("HOME", home.path().as_os_str())]);
-        let program = Budget::default().with_tokens(6).with_tool_calls(3).with_cost_micros(4);
+        let program = Limits::default().with_tokens(6).with_tool_calls(3).with_cost(Money::from_micros(4));
         for (chosen, expected) in [(None, 5), (Some(2), 2), (Some(8), 6)] {
             let mut spec = SessionSpec::default();
             spec.limits.budget.run.tokens = chosen;
-            let (limits, _sources) = load(&BudgetChoice::from(&spec), &program, &[], &process_env).unwrap();
-            let run = Budget::default().with_tokens(expected).with_tool_calls(3).with_cost_micros(4);
-            assert_eq!((limits.run, limits.session), (run, Budget::default().with_tokens(9)), "{chosen:?}");
+            let (policy, _sources) = load(&BudgetChoice::from(&spec), &program, &[], &process_env).unwrap();
+            let limits = policy.limits;
+            let run =
+                Limits::default().with_tokens(expected).with_tool_calls(3).with_cost(Money::from_micros(4));
+            assert_eq!((limits.run, limits.session), (run, Limits::default().with_tokens(9)), "{chosen:?}");
         }
     }
 
     #[test]
     fn limits_without_cost_keep_the_others() {
-        let limited = Budget::default().with_cost_micros(5).with_tokens(7);
-        let limits = BudgetLimits::default().with_run(limited).with_session(limited).with_day(limited);
-        let rest = without_cost_limits(limits);
-        assert_eq!([rest.run, rest.session, rest.day], [Budget::default().with_tokens(7); 3]);
+        let limited = Limits::default().with_cost(Money::from_micros(5)).with_tokens(7);
+        let policy = BudgetPolicy::default().with_run(limited).with_session(limited).with_day(limited);
+        let rest = without_cost_limits(policy).limits;
+        assert_eq!([rest.run, rest.session, rest.day], [Limits::default().with_tokens(7); 3]);
     }
 
     #[test]
@@ -211,7 +210,7 @@ mod tests {
         let scripted = unknown.clone().without_prices();
         let limited = |unknown_price| {
             let mut choice = BudgetChoice { unknown_price, ..BudgetChoice::default() };
-            choice.limits.day.cost_micros = Some(1);
+            choice.limits.day.cost = Some(Money::from_micros(1));
             choice
         };
         let ask = limited(Some(UnknownPrice::Ask));
@@ -235,8 +234,8 @@ mod tests {
     #[tokio::test]
     async fn attendant_is_asked_at_a_limit_if_a_user_can_be_asked() {
         let process_env = ProcessEnv::from_variables([]);
-        let ask = BudgetLimits::default().with_at_limit(AtLimit::Ask);
-        let stop = BudgetLimits::default();
+        let ask = BudgetPolicy::default().with_at_limit(AtLimit::Ask);
+        let stop = BudgetPolicy::default();
         let [attended, unattended] = [FakeAttendant::attended(["70"]), FakeAttendant::unattended()]
             .map(|attendant| Arc::new(attendant) as Arc<dyn Attendant>);
         for (limits, attendant, has_source) in
@@ -246,8 +245,8 @@ mod tests {
             assert_eq!(source.is_some(), has_source, "{limits:?}, {attendant:?}");
         }
         let mut request = BudgetRequest::new(SessionId::new("a"));
-        (request.has, request.wants) = (Budget::default().with_tokens(0), Budget::default().with_tokens(150));
-        let limits = ask.with_run(Budget::default().with_tokens(100));
+        (request.has, request.wants) = (Limits::default().with_tokens(0), Limits::default().with_tokens(150));
+        let limits = ask.with_run(Limits::default().with_tokens(100));
         for (attendant, by) in [(&attended, Some(Principal::new("fake"))), (&unattended, None)] {
             let source = create_source(limits, attendant, &process_env).await.unwrap().unwrap();
             let answer = source.more(&request).await;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use pintle_agent::{EventKind, SessionEvent, SessionId};
-use pintle_llm::{Catalog, ModelInfo};
+use pintle_llm::{Catalog, ModelInfo, Money};
 
 /// Adds up the cost of the responses of a session with one model, and of its subagents.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct CostTracker<'a> {
 pub struct Costs {
     /// Providers and models of the subagents.
     subagents: HashMap<SessionId, (String, String)>,
-    total: Option<f64>,
+    total: Option<Money>,
 }
 
 impl<'a> CostTracker<'a> {
@@ -34,8 +34,8 @@ impl<'a> CostTracker<'a> {
         self.costs.add(event, self.model, self.catalog);
     }
 
-    /// Returns the total in US dollars, or `None` if any price is unknown.
-    pub fn total(&self) -> Option<f64> {
+    /// Returns the total, or `None` if any price is unknown.
+    pub fn total(&self) -> Option<Money> {
         self.costs.total()
     }
 }
@@ -43,7 +43,7 @@ impl<'a> CostTracker<'a> {
 impl Costs {
     /// Starts to count. Without a model the total is always unknown.
     pub fn new(model: Option<&ModelInfo>) -> Self {
-        Self { subagents: HashMap::new(), total: model.map(|_| 0.0) }
+        Self { subagents: HashMap::new(), total: model.map(|_| Money::ZERO) }
     }
 
     /// Adds the cost of an event of a session that now has this model. Subagents' models are looked up in the catalog.
@@ -64,8 +64,8 @@ impl Costs {
         }
     }
 
-    /// Returns the total in US dollars, or `None` if any price is unknown.
-    pub fn total(&self) -> Option<f64> {
+    /// Returns the total, or `None` if any price is unknown.
+    pub fn total(&self) -> Option<Money> {
         self.total
     }
 }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     fn assert_total(tracker: &CostTracker<'_>, expected: f64) {
-        assert!((tracker.total().unwrap() - expected).abs() < 1e-9, "{tracker:?}");
+        assert_eq!(tracker.total(), Some(Money::from_dollars(expected)), "{tracker:?}");
     }
 
     #[test]
@@ -101,7 +101,7 @@ mod tests {
         // A prompt above 272,000 tokens costs twice as much; two shorter ones do not.
         let model = pintle_llm::get_model_info("gpt-6.2-sol").unwrap();
         let mut tracker = CostTracker::new(Some(model), Catalog::built_in());
-        assert_eq!(tracker.total(), Some(0.0));
+        assert_eq!(tracker.total(), Some(Money::ZERO));
         for _ in 0..2 {
             tracker.add(&response("s", 0, 200_000, 10_000));
         }

@@ -2,6 +2,8 @@
 
 mod confinement;
 mod project_caches;
+#[cfg(target_os = "linux")]
+mod proxy_gateway;
 mod repository_guard;
 mod sandbox_loss;
 #[cfg(target_os = "linux")]
@@ -27,6 +29,8 @@ pub use self::confinement::{Confinement, SANDBOX_HINT, SandboxRequirements, Sand
 pub(crate) use self::confinement::{ENVIRONMENT_UNUSABLE, offline_environment};
 use self::project_caches::SessionCaches;
 pub use self::project_caches::{UnusedCaches, prune_caches};
+#[cfg(target_os = "linux")]
+pub use self::proxy_gateway::ProxyGateway;
 pub use self::repository_guard::GuardedWatch;
 use self::repository_guard::RepositoryGuard;
 use self::sandbox_loss::SandboxLoss;

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use pintle_agent::{Budget, BudgetKind, BudgetScope, ReachedBudget};
-use pintle_governance::BudgetLimits;
+use pintle_agent::{BudgetKind, BudgetScope, Limits, Money, ReachedBudget};
+use pintle_governance::{BudgetPolicy, ScopedLimits};
 
 use crate::layers::ValueOrigin;
-use crate::spec::BudgetSpec;
 
 /// Hint at the flags for a limit of unknown source.
 const BUDGET_FLAGS: &str = "raise it with --max-tokens, --max-cost, --max-calls, --max-time or --budget";
@@ -16,20 +15,20 @@ const BUDGET_FLAGS: &str = "raise it with --max-tokens, --max-cost, --max-calls,
 pub(crate) struct LimitFile {
     /// Name for messages.
     pub(crate) name: String,
-    pub(crate) limits: BudgetLimits,
+    pub(crate) policy: BudgetPolicy,
 }
 
 /// Sources of the limits of a session.
 #[derive(Clone, Debug, Default)]
 pub struct LimitSources {
     /// Limits that replace the limits of the user's file.
-    pub(crate) chosen: BudgetSpec,
+    pub(crate) chosen: ScopedLimits,
     /// Budget file of the user.
     pub(crate) user: Option<LimitFile>,
     /// Budget files of projects, which lower limits.
     pub(crate) projects: Vec<LimitFile>,
     /// Budget of the grant, which no flag can exceed.
-    pub(crate) grant: Option<Budget>,
+    pub(crate) grant: Option<Limits>,
     /// Origins of the settings, by path.
     pub(crate) origins: BTreeMap<&'static str, Vec<ValueOrigin>>,
 }
@@ -47,8 +46,7 @@ impl LimitSources {
     pub(crate) fn budget_hint(&self, reached: Option<ReachedBudget>) -> String {
         let Some(reached) = reached else { return BUDGET_FLAGS.to_owned() };
         let is_reached = |limit: Option<u64>| limit == Some(reached.limit);
-        let of_file =
-            |file: &LimitFile| limit_in(&file.limits.run, &file.limits.session, &file.limits.day, reached);
+        let of_file = |file: &LimitFile| limit_in(&file.policy.limits, reached);
         let of_grant = self.grant.filter(|_| reached.scope == BudgetScope::Session);
         if is_reached(of_grant.and_then(|grant| limit_of(&grant, reached.budget))) {
             return "it is a limit of the grant, which flags cannot raise: use another grant".to_owned();
@@ -57,8 +55,7 @@ impl LimitSources {
             return format!("it is a limit of the project, which flags cannot raise: raise it in {name}");
         }
         let flag = flag_for(reached);
-        let BudgetSpec { run, session, day, .. } = self.chosen;
-        let is_chosen = is_reached(limit_in(&run, &session, &day, reached));
+        let is_chosen = is_reached(limit_in(&self.chosen, reached));
         match self.user.as_ref().filter(|file| !is_chosen && is_reached(of_file(file))) {
             Some(LimitFile { name, .. }) => format!("raise it in {name}, or with {flag}"),
             None => format!("raise it with {flag}"),
@@ -84,10 +81,10 @@ impl LimitSources {
 }
 
 /// Returns the limit of a budget on a quantity.
-fn limit_of(budget: &Budget, kind: BudgetKind) -> Option<u64> {
+fn limit_of(budget: &Limits, kind: BudgetKind) -> Option<u64> {
     match kind {
         BudgetKind::Tokens => budget.tokens,
-        BudgetKind::CostMicros => budget.cost_micros,
+        BudgetKind::CostMicros => budget.cost.map(Money::micros),
         BudgetKind::ToolCalls => budget.tool_calls,
         BudgetKind::WallTimeMs => {
             budget.wall_time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
@@ -97,8 +94,9 @@ fn limit_of(budget: &Budget, kind: BudgetKind) -> Option<u64> {
 }
 
 /// Returns the limit in the scope and on the quantity of a reached one. A session applies the time limit of its runs.
-fn limit_in(run: &Budget, session: &Budget, day: &Budget, reached: ReachedBudget) -> Option<u64> {
-    let limit = |budget: &Budget| limit_of(budget, reached.budget);
+fn limit_in(limits: &ScopedLimits, reached: ReachedBudget) -> Option<u64> {
+    let ScopedLimits { run, session, day, .. } = limits;
+    let limit = |budget: &Limits| limit_of(budget, reached.budget);
     match reached.scope {
         BudgetScope::Session if reached.budget == BudgetKind::WallTimeMs => {
             limit(run).into_iter().chain(limit(session)).min()
@@ -132,19 +130,19 @@ mod tests {
     use super::*;
 
     fn file(name: &str, limits: &str) -> LimitFile {
-        LimitFile { name: name.to_owned(), limits: BudgetLimits::parse(name, limits).unwrap() }
+        LimitFile { name: name.to_owned(), policy: BudgetPolicy::parse(name, limits).unwrap() }
     }
 
     #[test]
     fn a_hint_names_the_source_of_a_limit_of_the_budget() {
-        let mut chosen = BudgetSpec::default();
+        let mut chosen = ScopedLimits::default();
         chosen.session.tokens = Some(50);
         chosen.run.wall_time = Some(Duration::from_secs(1));
         let sources = LimitSources {
             chosen,
             user: Some(file("/u/budget.toml", "[session]\ntokens = 70\ncalls = 7\n[day]\ncalls = 9\n")),
             projects: vec![file(".pintle/budget.toml", "[session]\ncalls = 3\n")],
-            grant: Some(Budget::default().with_tokens(10).with_tool_calls(2)),
+            grant: Some(Limits::default().with_tokens(10).with_tool_calls(2)),
             origins: BTreeMap::new(),
         };
         use BudgetKind::{CostMicros, Tokens, ToolCalls, WallTimeMs};

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use pintle_agent::{Budget, Hooks, SessionId, TurnLimits};
+use pintle_agent::{Hooks, Limits, SessionId, TurnLimits};
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::{GovernedSession, Policy};
 use pintle_llm::ToolList;
@@ -61,7 +61,7 @@ pub struct OpenRequest {
     /// Whether a new session fails to open if it cannot be stored. Otherwise it is opened without a store.
     pub must_be_stored: bool,
     /// Limits on each run until the session is closed. They only lower the limits of the settings and of the user's file.
-    pub run_limit: Budget,
+    pub run_limit: Limits,
 }
 
 impl From<SessionSpec> for OpenRequest {
@@ -76,7 +76,7 @@ impl From<SessionSpec> for OpenRequest {
             model: None,
             is_mode_given: true,
             must_be_stored: true,
-            run_limit: Budget::default(),
+            run_limit: Limits::default(),
         }
     }
 }
@@ -186,13 +186,13 @@ impl OpenSession {
         self.environment.close().await
     }
 
-    /// Suspends the session to resume it later, and closes its servers and its environment.
+    /// Detaches the session to resume it later, and closes its servers and its environment.
     ///
     /// # Errors
     ///
     /// As [`close`](Self::close).
-    pub async fn suspend(self) -> Result<(), Failure> {
-        self.session.suspend().await;
+    pub async fn detach(self) -> Result<(), Failure> {
+        self.session.detach().await;
         self.servers.close().await;
         self.environment.close().await
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use pintle_agent::{Count, GroupedNumber, PolicyRule, SessionId};
+use pintle_agent::{Count, GroupedNumber, Money, PolicyRule, SessionId};
 use pintle_governance::Policy;
 use pintle_llm::{ToolItem, ToolList};
 
@@ -72,10 +72,10 @@ pub fn context(context: Option<(u64, u64)>) -> ReportLine {
     ReportLine::labelled("context", text)
 }
 
-/// Returns the cost of the session, in US dollars.
-pub fn cost(total: Option<f64>) -> ReportLine {
+/// Returns the cost of the session.
+pub fn cost(total: Option<Money>) -> ReportLine {
     let text = match total {
-        Some(cost) => format!("${cost:.4}"),
+        Some(cost) => format!("{cost:.4}"),
         None => "the price of the model is unknown".to_owned(),
     };
     ReportLine::labelled("cost", text)

@@ -11,17 +11,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pintle_agent::{CompactionPolicy, Toolset};
-use pintle_governance::{AtLimit, Grant, Mode, UnknownPrice};
+use pintle_governance::{AtLimit, Grant, Mode, ScopedLimits, UnknownPrice};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::breadth::Breadth;
 pub use self::values::{
-    BaseUrl, BudgetSpec, CountLimit, NetworkAccess, ProfileRef, SandboxLevel, ServerDeclaration, UnknownName,
+    BaseUrl, CountLimit, NetworkAccess, ProfileRef, SandboxLevel, ServerDeclaration, UnknownName,
     WorktreeBase,
 };
 
 /// How the values of several layers form one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Combine {
     /// The strongest layer decides.
     Replace,
@@ -371,7 +372,7 @@ spec! {
         /// Share of the context window, in percent, at which the conversation is summarized; 0 is never.
         compact_at: Required(u8 = CompactionPolicy::AUTOMATIC) replace;
         /// Limits on tokens, cost, calls and time.
-        budget: Required(BudgetSpec = BudgetSpec::default()) narrow;
+        budget: Required(ScopedLimits = ScopedLimits::default()) narrow;
         /// Behaviour at a limit on tokens, cost or calls. Default: the behaviour of the user's budget file, or else to stop.
         at_limit: Optional(AtLimit) replace;
         /// Behaviour under a limit on cost for a model without a known price. Default: the behaviour of the user's budget file,

@@ -20,7 +20,9 @@ pub use options::GenerateOptions;
 pub use result::{GenerateResult, StepResult};
 pub use stop::StopCondition;
 pub use stream::{StreamResult, TextStream};
-pub use tool::{CallContext, InvalidToolCall, RepairToolCall, Tool, ToolOutput};
+pub use tool::{
+    CallContext, ClientTool, ClientToolOutput, IntoClientToolOutput, InvalidToolCall, RepairToolCall,
+};
 
 use self::tool_loop::ToolLoop;
 use crate::error::Error;
@@ -71,7 +73,7 @@ use crate::error::Error;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Error> {
-/// let weather = Tool::typed("get_weather", "The weather in a city.", |location: Location, _| async move {
+/// let weather = ClientTool::typed("get_weather", "The weather in a city.", |location: Location, _| async move {
 ///     Ok::<_, IoError>(format!("sunny in {}", location.city))
 /// })?;
 /// # let client = Client::builder().provider(Forecaster).default_provider("forecaster").build()?;

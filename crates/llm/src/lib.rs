@@ -18,11 +18,13 @@ mod generate;
 mod history;
 mod message;
 mod middleware;
+pub mod money;
 mod object;
 mod readable_duration;
 mod request;
 mod response;
 mod retry;
+pub mod schema;
 mod stream;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -30,6 +32,10 @@ mod tool;
 mod usage;
 
 pub use accumulate::StreamAccumulator;
+// Parts of signatures, so that an adapter or a caller needs no second dependency for them.
+pub use async_trait::async_trait;
+pub use tokio_util::sync::CancellationToken;
+
 pub use adapter::ProviderAdapter;
 pub use arguments::CallArguments;
 pub use catalog::{
@@ -45,8 +51,9 @@ pub use error::{Error, ErrorInfo, ErrorKind, Retry};
 pub use error_chain::error_chain;
 pub use fingerprint::Fingerprint;
 pub use generate::{
-    CallContext, GenerateOptions, GenerateResult, InvalidToolCall, OnStep, RepairToolCall, StepResult,
-    StopCondition, StreamResult, TextStream, TimeoutConfig, Tool, ToolOutput, generate, stream,
+    CallContext, ClientTool, ClientToolOutput, GenerateOptions, GenerateResult, IntoClientToolOutput,
+    InvalidToolCall, OnStep, RepairToolCall, StepResult, StopCondition, StreamResult, TextStream,
+    TimeoutConfig, generate, stream,
 };
 pub use history::HistoryItem;
 pub use message::{Message, Origin, Role};
@@ -54,6 +61,7 @@ pub use middleware::{
     Budget, BudgetBuilder, BudgetTotals, CallEnd, CallObserver, Logging, Middleware, Mode, Next, Reply,
     UnknownPrice, observe,
 };
+pub use money::{InvalidMoney, Money};
 pub use object::{
     AnswerSchema, ObjectStream, PartialJson, UnmatchedAnswer, Verdict, generate_object, generate_object_as,
     stream_object, stream_object_as,

@@ -26,10 +26,10 @@ const MAX_RAW: usize = 64 * 1024;
 
 /// Generates an object that matches a JSON Schema.
 ///
-/// The schema is sent in the provider's way and replaces the options' response format: OpenAI and Gemini enforce it; for
-/// Anthropic it is part of the system prompt. If this excludes no useful object, a stricter form of the schema is sent:
-/// objects are closed, and a property that may be missing or null is required. The response is checked against the
-/// original schema, after removing a Markdown fence around it.
+/// The schema is sent in the provider's way and replaces the options' response format: OpenAI, Gemini and Claude from 4.5 on
+/// enforce it; for other models of Anthropic it is part of the system prompt. If this excludes no useful object, a stricter
+/// form of the schema is sent: objects are closed, and a property that may be missing or null is required. The response is
+/// checked against the original schema, after removing a Markdown fence around it.
 ///
 /// Model calls are retried by the retry policy. A response that does not match is not retried.
 ///

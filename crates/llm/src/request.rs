@@ -363,7 +363,7 @@ impl fmt::Display for ReasoningEffort {
 }
 
 /// Response format (specification section 3.10).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ResponseFormat {

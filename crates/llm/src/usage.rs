@@ -46,6 +46,22 @@ impl Usage {
         }
     }
 
+    /// Returns the difference to an earlier sum of the same counts.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let optional =
+            |now: Option<u64>, earlier: Option<u64>| now.map(|now| now.saturating_sub(earlier.unwrap_or(0)));
+        Self {
+            input_tokens: self.input_tokens.saturating_sub(earlier.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(earlier.output_tokens),
+            total_tokens: self.total_tokens.saturating_sub(earlier.total_tokens),
+            reasoning_tokens: optional(self.reasoning_tokens, earlier.reasoning_tokens),
+            cache_read_tokens: optional(self.cache_read_tokens, earlier.cache_read_tokens),
+            cache_write_tokens: optional(self.cache_write_tokens, earlier.cache_write_tokens),
+            raw: None,
+        }
+    }
+
     /// Returns the input tokens neither read from nor written to a cache.
     #[must_use]
     pub fn uncached_input_tokens(&self) -> u64 {

@@ -32,6 +32,7 @@ pub enum ElicitationRequest {
 
 /// Answer to an [`Elicitation`].
 #[derive(Clone, PartialEq)]
+#[non_exhaustive]
 pub enum ElicitationAnswer {
     /// The values, or an empty object for a URL that was opened.
     Accept(Map<String, Value>),

@@ -127,6 +127,7 @@ pub struct HttpServer {
 
 /// Text that is not a valid URL or header of a server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InvalidHttpServer {
     /// The URL cannot be used. Its text may contain a secret, and is not shown.
     #[error(

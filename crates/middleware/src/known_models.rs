@@ -38,6 +38,7 @@ pub struct KnownModels {
 
 /// Treatment of a model that the catalog does not list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum UnknownModel {
     /// Refuse the call.
     #[default]

@@ -9,6 +9,7 @@ use crate::{canonical, work};
 ///
 /// A looser level is tried only if no stricter one matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum MatchLevel {
     /// Byte for byte.
     Exact,

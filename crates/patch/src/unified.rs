@@ -35,6 +35,7 @@ pub fn diff_hunks(old: &str, new: &str, context: usize) -> String {
 
 /// Part of a comparison of two sequences: equal items, or items of the old sequence that items of the new one replace.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DiffPart {
     /// The items of the old sequence.
     pub old: Range<usize>,

@@ -14,6 +14,9 @@ pub use pintle_client as client;
 #[cfg(feature = "compat")]
 #[doc(inline)]
 pub use pintle_compat as compat;
+#[cfg(feature = "egress")]
+#[doc(inline)]
+pub use pintle_egress as egress;
 #[doc(inline)]
 pub use pintle_env as env;
 #[cfg(feature = "evidence")]

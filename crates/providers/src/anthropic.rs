@@ -4,6 +4,7 @@ mod block;
 mod cache_points;
 mod conversation;
 mod error;
+mod format;
 mod reasoning;
 mod request;
 mod response;
@@ -56,7 +57,8 @@ const NAME: &str = "anthropic";
 ///
 /// # Structured output
 ///
-/// A response format becomes an instruction at the end of the system prompt.
+/// Claude 4.5 and newer models enforce a strict schema (`output_config.format`), without keywords that the API refuses, such as
+/// `minimum`. Any other response format becomes an instruction at the end of the system prompt.
 #[derive(Debug)]
 pub struct Anthropic {
     http: HttpAdapter<Messages>,

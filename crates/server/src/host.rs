@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_agent::{Principal, Session, SessionId};
-use pintle_llm::{ToolList, Usage};
+use pintle_llm::{Money, ToolList, Usage};
 use pintle_store::Summary;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -91,8 +91,8 @@ pub trait SessionHost: fmt::Debug + Send + Sync {
         Ok(Some("the fork inherits the permissions of its origin".to_owned()))
     }
 
-    /// Returns the cost of one response in US dollars; `None` if a price is unknown. By default, all prices are unknown.
-    fn cost(&self, provider: &str, model: &str, usage: &Usage) -> Option<f64> {
+    /// Returns the cost of one response; `None` if a price is unknown. By default, all prices are unknown.
+    fn cost(&self, provider: &str, model: &str, usage: &Usage) -> Option<Money> {
         let _ = (provider, model, usage);
         None
     }
@@ -148,10 +148,12 @@ pub trait SessionControls: fmt::Debug + Send + Sync {
     /// [`HostError::Invalid`] for an unsupported setting. No setting is changed then.
     async fn set(&self, change: &SettingsChange, by: Option<&Principal>) -> Result<(), HostError>;
 
-    /// Ends the session in this process and releases its resources. By default, suspends it, so that it continues where it
-    /// stopped when it is opened again.
+    /// Ends the session in this process and releases its resources. By default, stops its turn and detaches from it, so
+    /// that it continues where it stopped when it is opened again.
     async fn close(&self, session: Session) {
-        session.suspend().await;
+        // Fails only if the session has ended.
+        let _ = session.handle().stop_turn();
+        session.detach().await;
     }
 }
 
@@ -159,6 +161,7 @@ const _: fn(&dyn SessionControls) = |_| {};
 
 /// Kind of a document about a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DocumentKind {
     /// The record as JSON lines, which can be read back.
     Record,

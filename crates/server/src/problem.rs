@@ -154,9 +154,10 @@ impl From<SessionError> for Problem {
         #[expect(clippy::wildcard_enum_match_arm, reason = "the others are the server's own problems")]
         match &error {
             SessionError::NoSuchApproval(_) => Self::new(CONFLICT, error.to_string()),
-            SessionError::Refused(_) | SessionError::NotRewound(_) | SessionError::NoSuchTurn { .. } => {
-                Self::new(INVALID, error.to_string())
-            }
+            SessionError::Refused(_)
+            | SessionError::NotRewound(_)
+            | SessionError::NotSpawned(_)
+            | SessionError::NoSuchTurn { .. } => Self::new(INVALID, error.to_string()),
             SessionError::Full(_) => Self::new(FULL, error.to_string()),
             SessionError::Closed => Self::new(ENDED, "the session has ended, or is being closed"),
             _ => Self::internal(FAILED, "the session failed", &error),

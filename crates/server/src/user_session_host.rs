@@ -32,7 +32,7 @@ use pintle_host::{
     GivenSettings, Host, OpenRequest, PartialSpec, RequestClient, RequestSpec, SandboxLevel, SessionSpec,
     SettingSources, Surface,
 };
-use pintle_llm::{Catalog, Usage};
+use pintle_llm::{Catalog, Money, Usage};
 use pintle_store::{IntactRecord, StoreError, Summary, read_intact};
 
 pub use self::builder::UserSessionHostBuilder;
@@ -476,7 +476,7 @@ impl SessionHost for UserSessionHost {
         Ok(widening(&fork.spec, &recorded, &new.spec))
     }
 
-    fn cost(&self, provider: &str, model: &str, usage: &Usage) -> Option<f64> {
+    fn cost(&self, provider: &str, model: &str, usage: &Usage) -> Option<Money> {
         if self.is_scripted { None } else { self.catalog.cost(provider, model, usage) }
     }
 

@@ -176,7 +176,7 @@ impl Journal for StoredJournal {
         let pending = Some(status.pending_approvals).filter(|pending| *pending > 0);
         set(Self::PENDING_APPROVALS, pending.map(|pending| pending.to_string()));
         set(Self::TOKENS, Some(status.spent.tokens().to_string()));
-        set(Self::COST_MICROS, status.spent.cost_micros.map(|cost| cost.to_string()));
+        set(Self::COST_MICROS, status.spent.cost.map(|cost| cost.micros().to_string()));
         Ok(self.writer.lock().await.set_summary(self.summary.clone()).await?)
     }
 

@@ -430,6 +430,7 @@ impl JournalProblem {
 
 /// Outcome of [`SessionStore::post`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Posting {
     /// The input is in the inbox now.
     Accepted,

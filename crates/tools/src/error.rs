@@ -1,9 +1,10 @@
 //! Errors of calls, and errors of registration.
 
 use std::error::Error as StdError;
-use std::fmt;
+use std::{fmt, io};
 
 use pintle_env::EnvError;
+use pintle_llm::error_chain;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +80,23 @@ impl ToolError {
         self.kind == ToolErrorKind::EnvironmentLost
     }
 
+    /// Creates the error of a tool that may return any error. A [`ToolError`], an [`EnvError`] and an [`io::Error`] keep
+    /// their kind. The message of any other error includes its causes, since the model does not see them.
+    pub(crate) fn from_boxed(error: Box<dyn StdError + Send + Sync>) -> Self {
+        let error = match error.downcast::<Self>() {
+            Ok(error) => return *error,
+            Err(error) => error,
+        };
+        let error = match error.downcast::<EnvError>() {
+            Ok(error) => return (*error).into(),
+            Err(error) => error,
+        };
+        match error.downcast::<io::Error>() {
+            Ok(error) => (*error).into(),
+            Err(error) => Self::failed(error_chain(error.as_ref())).with_source(error),
+        }
+    }
+
     /// Sets the cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
@@ -126,6 +144,18 @@ impl From<EnvError> for ToolError {
     }
 }
 
+impl From<io::Error> for ToolError {
+    fn from(error: io::Error) -> Self {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "any other kind is a plain failure")]
+        let kind = match error.kind() {
+            io::ErrorKind::NotFound => ToolErrorKind::NotFound,
+            io::ErrorKind::PermissionDenied => ToolErrorKind::PermissionDenied,
+            _ => ToolErrorKind::Failed,
+        };
+        Self::new(kind, error_chain(&error)).with_source(error)
+    }
+}
+
 /// A tool that cannot be registered.
 #[derive(Debug, thiserror::Error)]
 #[error("tool `{name}` cannot be registered")]
@@ -144,10 +174,36 @@ impl DefinitionError {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
     use std::path::Path;
 
     use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the ticket cannot be read")]
+    struct TicketError(#[source] io::Error);
+
+    #[test]
+    fn any_error_of_a_tool_becomes_a_message_with_its_causes() {
+        let not_found = || io::Error::from(io::ErrorKind::NotFound);
+        let denied = ToolError::new(ToolErrorKind::Denied, "not today");
+        let lost = EnvError::EnvironmentLost { environment: "box".into(), source: None };
+        let cases: [(Box<dyn StdError + Send + Sync>, ToolErrorKind, &str); 6] = [
+            (denied.into(), ToolErrorKind::Denied, "not today"),
+            (lost.into(), ToolErrorKind::EnvironmentLost, "the connection to box is lost"),
+            (not_found().into(), ToolErrorKind::NotFound, "entity not found"),
+            (io::Error::other("cable cut").into(), ToolErrorKind::Failed, "cable cut"),
+            (
+                TicketError(not_found()).into(),
+                ToolErrorKind::Failed,
+                "the ticket cannot be read: entity not found",
+            ),
+            ("There is no ticket 70.".into(), ToolErrorKind::Failed, "There is no ticket 70."),
+        ];
+        for (error, kind, message) in cases {
+            let error = ToolError::from_boxed(error);
+            assert_eq!((error.kind(), error.for_model()), (kind, message));
+        }
+    }
 
     #[test]
     fn an_environment_error_keeps_kind_cause_and_message() {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
-use jsonschema::Validator;
+use pintle_llm::schema::CompiledSchema;
 use pintle_llm::{ToolDefinition, ToolItem};
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ pub(crate) struct ToolForm {
     derive_parameters: Option<fn() -> Value>,
     definition: OnceLock<ToolItem>,
     /// The compiled schema, or the reason why it cannot be compiled.
-    validator: OnceLock<Result<Validator, String>>,
+    validator: OnceLock<Result<CompiledSchema, String>>,
 }
 
 impl ToolForm {
@@ -129,7 +129,7 @@ impl ToolForm {
     /// # Errors
     ///
     /// A schema that cannot be compiled. The tool can then not be called.
-    pub(crate) fn validator(&self) -> Result<&Validator, ToolError> {
+    pub(crate) fn validator(&self) -> Result<&CompiledSchema, ToolError> {
         let compile = || schema::compile(&self.definition().parameters).map_err(|error| error.to_string());
         self.validator.get_or_init(compile).as_ref().map_err(|why| {
             let text = format!(

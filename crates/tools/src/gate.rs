@@ -18,6 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use pintle_env::setters;
 use serde_json::Value;
 
 pub use self::command::{CommandLine, CommandMention, CommandPattern, PatternError, matches_wildcard};
@@ -25,7 +26,8 @@ pub use self::effect::EffectGate;
 pub use self::protected::{ProtectedPathGate, protected_target};
 pub use self::read_before_write::ReadBeforeWrite;
 pub use self::verdict::{Judgement, JudgementStep, Permission, Verdict};
-use crate::call::{Execution, PreparedCall};
+use crate::call::Execution;
+pub use crate::call::PreparedCall;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::outside_sandbox::SandboxSide;
 pub use crate::write_locations::write_locations;
@@ -106,13 +108,32 @@ pub struct Delegate<'a> {
     pub name: &'a str,
     /// Id of its session.
     pub session: &'a str,
+    /// Its permissions: `worker` for the permissions of the session, or `explorer` for one that must not change files.
+    pub role: &'a str,
+    /// Type that the application defined, if it has one.
+    pub kind: Option<&'a str>,
+    /// Its first task.
+    pub task: &'a str,
+    /// Its model.
+    pub model: &'a str,
 }
 
 impl<'a> Delegate<'a> {
-    /// Creates the description of a subagent.
+    /// Creates the description of a subagent with the permissions of the session, without a type, a task and a model.
     #[must_use]
     pub fn new(name: &'a str, session: &'a str) -> Self {
-        Self { name, session }
+        Self { name, session, role: "worker", kind: None, task: "", model: "" }
+    }
+
+    setters! {
+        /// Sets the permissions: `worker` or `explorer`.
+        pub fn with_role(role: &'a str) => role = role;
+        /// Sets the type.
+        pub fn with_kind(kind: Option<&'a str>) => kind = kind;
+        /// Sets the first task.
+        pub fn with_task(task: &'a str) => task = task;
+        /// Sets the model.
+        pub fn with_model(model: &'a str) => model = model;
     }
 }
 

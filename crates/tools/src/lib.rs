@@ -36,9 +36,11 @@ pub use pintle_patch::named_paths;
 pub use registry::{DeferredTools, RegisteredTool, ToolRegistry};
 pub use repair::{ArgumentRepair, RepairKind};
 pub use similarity::most_similar;
+// Part of a signature, so that a tool needs no second dependency for it.
+pub use tokio_util::sync::CancellationToken;
 pub use tool::{
-    ChangeKind, DynTool, Effect, FileChange, FnTool, ReadExtent, RepresentedCall, Tool, ToolInput,
-    ToolOutput, tool_fn,
+    ChangeKind, DynTool, Effect, FileChange, FnTool, IntoToolOutput, ReadExtent, RepresentedCall, Tool,
+    ToolInput, ToolOutput, tool_fn,
 };
 pub use truncate::{
     TruncationLimits, TruncationMarker, TruncationMode, TruncationRule, truncate, truncate_to,

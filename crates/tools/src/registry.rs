@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use jsonschema::Validator;
+use pintle_llm::schema::CompiledSchema;
 use pintle_llm::{ToolDefinition, ToolList};
 
 use crate::error::{DefinitionError, ToolError};
@@ -57,7 +57,8 @@ impl ToolRegistry {
     ///
     /// # Errors
     ///
-    /// A name or a schema that no provider would accept; the registry stays unchanged.
+    /// A name or a schema that no provider would accept; the registry stays unchanged. Without the feature `jsonschema`, also
+    /// a schema with keywords that [types do not need](pintle_llm::schema).
     pub fn register(&mut self, tool: impl DynTool) -> Result<(), DefinitionError> {
         self.register_shared(Arc::new(tool))
     }
@@ -207,7 +208,7 @@ impl RegisteredTool {
     ///
     /// # Errors
     ///
-    /// A name or a schema that no provider would accept.
+    /// As for [`ToolRegistry::register`].
     pub fn new(tool: Arc<dyn DynTool>) -> Result<Self, DefinitionError> {
         Ok(Self { form: Arc::new(ToolForm::from_tool(tool.as_ref())?), tool })
     }
@@ -259,7 +260,7 @@ impl RegisteredTool {
     }
 
     /// As [`ToolForm::validator`].
-    pub(crate) fn validator(&self) -> Result<&Validator, ToolError> {
+    pub(crate) fn validator(&self) -> Result<&CompiledSchema, ToolError> {
         self.form.validator()
     }
 

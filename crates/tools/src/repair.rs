@@ -8,9 +8,8 @@ mod alias;
 
 use std::fmt;
 
-use jsonschema::error::{TypeKind, ValidationErrorKind};
-use jsonschema::{JsonType, Validator};
 use pintle_llm::CallArguments;
+use pintle_llm::schema::{CompiledSchema, ValueType, ViolationKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
@@ -49,7 +48,7 @@ pub enum RepairKind {
 
 /// Repairs obvious mistakes and returns the repairs. `aliases` are the tool's aliases, each with its parameter.
 pub(crate) fn repair(
-    validator: &Validator,
+    validator: &CompiledSchema,
     schema: &Value,
     aliases: &[(String, String)],
     arguments: &mut CallArguments,
@@ -128,7 +127,7 @@ struct Fault {
 
 enum FaultKind {
     /// The value has a type that is not one of these.
-    Type(Vec<JsonType>),
+    Type(Vec<ValueType>),
     /// The value is not in an `enum`.
     Enum,
     /// The object has names that the schema lacks.
@@ -137,27 +136,24 @@ enum FaultKind {
     Missing(String),
 }
 
-fn faults(validator: &Validator, arguments: &Value) -> Vec<Fault> {
+fn faults(validator: &CompiledSchema, arguments: &Value) -> Vec<Fault> {
     /// A call with more mistakes is refused.
     const MAX_FAULTS: usize = 64;
-    let errors = validator.iter_errors(arguments).take(MAX_FAULTS);
-    errors
-        .filter_map(|error| {
-            #[expect(clippy::wildcard_enum_match_arm, reason = "the others cannot be repaired")]
-            let kind = match error.kind() {
-                ValidationErrorKind::Type { kind: TypeKind::Single(kind) } => FaultKind::Type(vec![*kind]),
-                ValidationErrorKind::Type { kind: TypeKind::Multiple(kinds) } => {
-                    FaultKind::Type(kinds.iter().collect())
-                }
-                ValidationErrorKind::Enum { .. } => FaultKind::Enum,
-                ValidationErrorKind::AdditionalProperties { .. } => FaultKind::Unexpected,
-                ValidationErrorKind::Required { property } => {
-                    FaultKind::Missing(property.as_str().unwrap_or_default().to_owned())
-                }
+    let violations = validator.violations(arguments, MAX_FAULTS);
+    violations
+        .iter()
+        .filter_map(|violation| {
+            // Others cannot be repaired.
+            let kind = match violation.kind() {
+                ViolationKind::Type { expected } => FaultKind::Type(expected.clone()),
+                ViolationKind::Enum { .. } => FaultKind::Enum,
+                ViolationKind::Unexpected { .. } => FaultKind::Unexpected,
+                ViolationKind::Required { property } => FaultKind::Missing(property.clone()),
+                ViolationKind::Other => return None,
                 _ => return None,
             };
-            let pointer = error.instance_path().as_str().to_owned();
-            let schema_pointer = error.schema_path().as_str().to_owned();
+            let pointer = violation.path().to_owned();
+            let schema_pointer = violation.schema_path().to_owned();
             Some(Fault { pointer, schema_pointer, kind })
         })
         .collect()
@@ -185,7 +181,7 @@ impl Fault {
         arguments.pointer(&self.pointer).is_some_and(Value::is_null)
     }
 
-    fn retype(&self, expected: &[JsonType], arguments: &mut Value) -> Option<ArgumentRepair> {
+    fn retype(&self, expected: &[ValueType], arguments: &mut Value) -> Option<ArgumentRepair> {
         let value = arguments.pointer_mut(&self.pointer)?;
         let (parsed, kind) = value_in_text(value.as_str()?, expected)?;
         *value = parsed;
@@ -233,22 +229,22 @@ impl Fault {
 }
 
 /// Parses a text as a value of an expected type.
-fn value_in_text(text: &str, expected: &[JsonType]) -> Option<(Value, RepairKind)> {
-    let expects = |kind: JsonType| expected.contains(&kind);
+fn value_in_text(text: &str, expected: &[ValueType]) -> Option<(Value, RepairKind)> {
+    let expects = |kind: ValueType| expected.contains(&kind);
     let value: Value = match text.trim() {
         "True" => Value::Bool(true),
         "False" => Value::Bool(false),
         text => serde_json::from_str(text).ok()?,
     };
     match value {
-        Value::Bool(_) if expects(JsonType::Boolean) => Some((value, RepairKind::BooleanFromText)),
-        Value::Number(_) if expects(JsonType::Number) => Some((value, RepairKind::NumberFromText)),
-        Value::Number(number) if expects(JsonType::Integer) => {
+        Value::Bool(_) if expects(ValueType::Boolean) => Some((value, RepairKind::BooleanFromText)),
+        Value::Number(_) if expects(ValueType::Number) => Some((value, RepairKind::NumberFromText)),
+        Value::Number(number) if expects(ValueType::Integer) => {
             let integer = if number.is_f64() { as_integer(&number)? } else { number };
             Some((Value::Number(integer), RepairKind::NumberFromText))
         }
-        Value::Array(_) if expects(JsonType::Array) => Some((value, RepairKind::JsonFromText)),
-        Value::Object(_) if expects(JsonType::Object) => Some((value, RepairKind::JsonFromText)),
+        Value::Array(_) if expects(ValueType::Array) => Some((value, RepairKind::JsonFromText)),
+        Value::Object(_) if expects(ValueType::Object) => Some((value, RepairKind::JsonFromText)),
         Value::Null
         | Value::Bool(_)
         | Value::Number(_)

@@ -1,7 +1,6 @@
 //! Schemas of typed inputs, and validation errors as text for a model.
 
-use jsonschema::Validator;
-use jsonschema::error::{TypeKind, ValidationErrorKind};
+use pintle_llm::schema::{CompiledSchema, Draft, SchemaError, Violation, ViolationKind};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
@@ -93,51 +92,43 @@ fn drop_null(map: &mut Map<String, Value>) {
 ///
 /// # Errors
 ///
-/// An invalid schema.
-pub(crate) fn compile(schema: &Value) -> Result<Validator, Box<jsonschema::ValidationError<'static>>> {
-    jsonschema::draft7::new(schema).map_err(Box::new)
+/// An invalid schema, and without the feature `jsonschema` one with keywords that types do not need.
+pub(crate) fn compile(schema: &Value) -> Result<CompiledSchema, SchemaError> {
+    CompiledSchema::new(schema, Draft::Draft7)
 }
 
 /// Returns one line per mistake: the argument's name, the expected value, and the found value. Empty if the arguments
 /// fit.
-pub(crate) fn mistakes(validator: &Validator, arguments: &Value) -> Vec<String> {
+pub(crate) fn mistakes(schema: &CompiledSchema, arguments: &Value) -> Vec<String> {
     const MAX_MISTAKES: usize = 8;
     const MAX_CHARS: usize = 500;
-    let errors = validator.iter_errors(arguments).take(MAX_MISTAKES);
-    errors.map(|error| shortened(mistake(&error), MAX_CHARS)).collect()
+    let violations = schema.violations(arguments, MAX_MISTAKES);
+    violations.iter().map(|violation| shortened(mistake(violation), MAX_CHARS)).collect()
 }
 
-fn mistake(error: &jsonschema::ValidationError<'_>) -> String {
-    let path = error.instance_path().as_str().trim_start_matches('/').replace('/', ".");
+fn mistake(violation: &Violation<'_>) -> String {
+    let path = violation.path().trim_start_matches('/').replace('/', ".");
     let argument = if path.is_empty() { "the arguments".to_owned() } else { format!("`{path}`") };
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "the validator's own message is good enough for the others"
-    )]
-    match error.kind() {
-        ValidationErrorKind::Required { property } => {
-            let name = property.as_str().unwrap_or_default();
-            let name = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    // The value may be long, and the model knows it.
+    let by_message = || format!("{argument}: {}", violation.message_with("the value"));
+    match violation.kind() {
+        ViolationKind::Required { property } => {
+            let name = if path.is_empty() { property.clone() } else { format!("{path}.{property}") };
             format!("`{name}`: required, but missing")
         }
-        ValidationErrorKind::AdditionalProperties { unexpected } => {
-            let names: Vec<String> = unexpected.iter().map(|name| format!("`{name}`")).collect();
+        ViolationKind::Unexpected { properties } => {
+            let names: Vec<String> = properties.iter().map(|name| format!("`{name}`")).collect();
             format!("{}: no such argument", names.join(", "))
         }
-        ValidationErrorKind::Type { kind } => {
-            let expected = match kind {
-                TypeKind::Single(kind) => kind.to_string(),
-                TypeKind::Multiple(kinds) => {
-                    kinds.iter().map(|kind| kind.to_string()).collect::<Vec<_>>().join(" or ")
-                }
-            };
-            format!("{argument}: expected {expected}, got {}", described(error.instance()))
+        ViolationKind::Type { expected } => {
+            let expected: Vec<&str> = expected.iter().map(|kind| kind.name()).collect();
+            format!("{argument}: expected {}, got {}", expected.join(" or "), described(violation.value()))
         }
-        ValidationErrorKind::Enum { options } => {
-            format!("{argument}: expected one of {options}, got {}", described(error.instance()))
+        ViolationKind::Enum { options } => {
+            format!("{argument}: expected one of {options}, got {}", described(violation.value()))
         }
-        // The value may be long, and the model knows it.
-        _ => format!("{argument}: {}", error.masked_with("the value")),
+        ViolationKind::Other => by_message(),
+        _ => by_message(),
     }
 }
 

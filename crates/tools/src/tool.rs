@@ -19,7 +19,7 @@ use serde_json::Value;
 pub use self::closure::{FnTool, tool_fn};
 pub use self::extent::ReadExtent;
 pub use self::input::ToolInput;
-pub use self::output::{ChangeKind, FileChange, ToolOutput};
+pub use self::output::{ChangeKind, FileChange, IntoToolOutput, ToolOutput};
 pub(crate) use self::properties::Properties;
 use crate::context::ToolContext;
 use crate::error::{DefinitionError, ToolError};

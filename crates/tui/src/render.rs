@@ -28,7 +28,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pintle_agent::{EventKind, Outcome, SessionEvent, SessionId};
+use pintle_agent::{EventKind, Money, Outcome, SessionEvent, SessionId};
 use pintle_host::failure::Failure;
 use pintle_host::sanitize::json_line;
 use pintle_llm::Usage;
@@ -130,8 +130,8 @@ pub struct Footer<'a> {
     pub subagents: Option<&'a SubagentTotals>,
     /// Duration of the run.
     pub duration: Duration,
-    /// Cost in US dollars, if known.
-    pub cost: Option<f64>,
+    /// Cost, if known.
+    pub cost: Option<Money>,
     /// Result of the demo, if the run was a demo.
     pub demo: Option<&'a DemoResult>,
 }

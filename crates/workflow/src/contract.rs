@@ -7,6 +7,7 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
+use pintle_agent::Money;
 pub use pintle_evidence::judging::{InvalidPattern, PathRules, TaskScope};
 use pintle_evidence::results::ResultsFormat;
 pub use pintle_evidence::task_check::{PassCondition, TaskCheck};
@@ -161,13 +162,20 @@ pub enum AnchorPlan {
 }
 
 /// Limits of a task, over all its candidates and reviews.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+///
+/// Not [`Limits`](pintle_agent::Limits): the time is the time of the steps without waits for users, and calls are not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TaskBudget {
-    /// US dollars.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usd: Option<f64>,
+    /// Cost.
+    #[serde(
+        default,
+        rename = "usd",
+        with = "pintle_agent::money::dollars::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub cost: Option<Money>,
     /// Input and output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,

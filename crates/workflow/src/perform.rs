@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pintle_agent::{Fence, SessionId};
+use pintle_agent::{Fence, Limits, SessionId};
 use pintle_env::{EnvError, ExecutionEnvironment, ExecutionEnvironmentExt as _, Redactions};
 use pintle_evidence::anchor::Anchor;
 use pintle_evidence::command_run::BlobReference;
@@ -50,7 +50,7 @@ use crate::session_runner::{
     SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult, Workspace, WorkspaceFactory,
 };
 use crate::task::{
-    StepId, StepKind, StepOrder, StepOutput, Task, TaskCandidate, TaskStep, WorkCost, WorkEnd, WorkLimits,
+    StepId, StepKind, StepOrder, StepOutput, Task, TaskCandidate, TaskStep, WorkCost, WorkEnd,
 };
 
 /// Part of the message of git and of the system about a full disk.
@@ -418,7 +418,7 @@ impl RunningStep<'_> {
         workspace: &Workspace,
         message: String,
         plan: &CandidatePlan,
-        limits: WorkLimits,
+        limits: Limits,
     ) -> SessionAssignment {
         SessionAssignment {
             session: self.performer.session_id(self.step),

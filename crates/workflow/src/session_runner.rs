@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pintle_agent::Principal;
+use pintle_agent::{Limits, Principal};
 use pintle_env::ExecutionEnvironment;
 use serde_json::Value;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::task::{WorkCost, WorkEnd, WorkLimits};
+use crate::task::{WorkCost, WorkEnd};
 
 /// A workspace: a directory for a session or for judged commands, with variables that no other workspace shares.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct SessionAssignment {
     /// JSON Schema that the last response has to match.
     pub answer: Option<Value>,
     /// Limits of this work.
-    pub limits: WorkLimits,
+    pub limits: Limits,
 }
 
 /// Message for a session that is working or about to start.

@@ -22,7 +22,9 @@ mod step;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
+use pintle_agent::{Limits, Money};
 use pintle_evidence::anchor::{Anchor, AnchorProblem};
 use pintle_evidence::proof::{Baseline, Finding, ProofStep, judge, judge_unrestored};
 use pintle_evidence::ranking::{ProvedCandidate, rank_candidates};
@@ -37,7 +39,7 @@ pub use self::plan::{
 };
 pub use self::step::{
     ComparedCandidate, GateAnswer, ReviewFacts, StepId, StepKind, StepOrder, StepOutput, StepResult,
-    TaskSignal, TaskStep, WorkEnd, WorkFacts, WorkLimits,
+    TaskSignal, TaskStep, WorkEnd, WorkFacts,
 };
 use crate::contract::{AnchorPlan, Contract, ContractError, DecisionGate, OnWeakEvidence, PathRules};
 pub use crate::work_cost::{ModelCost, WorkCost};
@@ -88,7 +90,7 @@ pub struct Task {
     /// Steps that have started.
     started: BTreeSet<StepId>,
     /// Shares of the budget that are reserved for running steps.
-    reserved: BTreeMap<StepId, WorkLimits>,
+    reserved: BTreeMap<StepId, Limits>,
     spent: WorkCost,
     /// Costs of each step that has ended, in order.
     costs: Vec<StepCost>,
@@ -300,7 +302,7 @@ impl Task {
         let active = self.candidates.iter().enumerate();
         let active: Vec<_> =
             active.filter(|(index, candidate)| candidate.is_active() && !self.is_waiting(*index)).collect();
-        let default = WorkLimits::default();
+        let default = Limits::default();
         let steps: Vec<TaskStep> = active
             .into_iter()
             .filter_map(|(index, candidate)| candidate.next_step(index, &default))
@@ -317,28 +319,28 @@ impl Task {
 
     /// Returns the reserved share of the budget for a running step. For another step, returns one of `shares` parts of the
     /// budget that is neither spent nor reserved.
-    fn step_limits(&self, step: &StepId, shares: usize) -> WorkLimits {
+    fn step_limits(&self, step: &StepId, shares: usize) -> Limits {
         if let Some(reserved) = self.reserved.get(step) {
             return *reserved;
         }
         let budget = &self.contract.budget;
         let shares = u64::try_from(shares).unwrap_or(u64::MAX);
-        let held = |of: fn(&WorkLimits) -> Option<u64>| {
+        let held = |of: fn(&Limits) -> Option<u64>| {
             self.reserved.values().filter_map(of).fold(0, u64::saturating_add)
         };
-        let usd_held: f64 = self.reserved.values().filter_map(|limits| limits.usd).sum();
-        let left = |budget: u64, spent: u64, held: u64| budget.saturating_sub(spent).saturating_sub(held);
-        let limits = WorkLimits {
-            #[expect(clippy::cast_precision_loss, reason = "there are at most 16")]
-            usd: budget.usd.map(|usd| (usd - self.spent.usd - usd_held).max(0.0) / shares as f64),
-            tokens: budget
-                .tokens
-                .map(|tokens| left(tokens, self.spent.tokens, held(|limits| limits.tokens)) / shares),
-            seconds: budget.minutes.map(|minutes| {
-                let seconds = minutes.saturating_mul(60);
-                left(seconds, self.spent.millis / 1_000, held(|limits| limits.seconds)) / shares
-            }),
+        let share = |budget: u64, spent: u64, of: fn(&Limits) -> Option<u64>| {
+            budget.saturating_sub(spent).saturating_sub(held(of)) / shares.max(1)
         };
+        let mut limits = Limits::default();
+        limits.cost = budget.cost.map(|cost| {
+            let of = |limits: &Limits| limits.cost.map(Money::micros);
+            Money::from_micros(share(cost.micros(), self.spent.cost.micros(), of))
+        });
+        limits.tokens = budget.tokens.map(|tokens| share(tokens, self.spent.tokens, |limits| limits.tokens));
+        limits.wall_time = budget.minutes.map(|minutes| {
+            let of = |limits: &Limits| limits.wall_time.map(|time| time.as_secs());
+            Duration::from_secs(share(minutes.saturating_mul(60), self.spent.millis / 1_000, of))
+        });
         self.limit_to_share(step.kind, limits, shares)
     }
 
@@ -348,7 +350,7 @@ impl Task {
         #[expect(clippy::cast_precision_loss, reason = "parts are compared, and need no precision")]
         let part = |spent: u64, budget: u64| spent as f64 / budget as f64;
         let parts = [
-            (LimitKind::Usd, budget.usd.map(|usd| spent.usd / usd)),
+            (LimitKind::Usd, budget.cost.map(|cost| part(spent.cost.micros(), cost.micros()))),
             (LimitKind::Tokens, budget.tokens.map(|tokens| part(spent.tokens, tokens))),
             (
                 LimitKind::Minutes,
@@ -362,7 +364,7 @@ impl Task {
     /// Returns the limit that was reached, if any.
     fn reached_limit(&self) -> Option<LimitKind> {
         let (budget, spent) = (&self.contract.budget, &self.spent);
-        if budget.usd.is_some_and(|usd| spent.usd >= usd) {
+        if budget.cost.is_some_and(|cost| spent.cost >= cost) {
             Some(LimitKind::Usd)
         } else if budget.tokens.is_some_and(|tokens| spent.tokens >= tokens) {
             Some(LimitKind::Tokens)
@@ -384,7 +386,8 @@ impl Task {
     pub fn ranked_candidates(&self) -> Vec<usize> {
         let proved = self.candidates.iter().enumerate().filter_map(|(candidate, state)| {
             let compared = state.review().and_then(|review| review.rank);
-            Some(ProvedCandidate { candidate, proof: state.proof()?, compared, usd: state.work_usd() })
+            let cost = state.known_work_cost();
+            Some(ProvedCandidate { candidate, proof: state.proof()?, compared, cost })
         });
         rank_candidates(proved.collect())
     }

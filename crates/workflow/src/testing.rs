@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use pintle_agent::Fence;
+use pintle_agent::{Fence, Money};
 use pintle_evidence::anchor::AnchorFacts;
 use pintle_evidence::proof::{Baseline, CandidateFacts};
 use pintle_evidence::testing::{added, diff, modified, plain, run};
@@ -140,7 +140,8 @@ impl Performer for ScriptedPerformer {
     ) -> (StepOutput, WorkCost) {
         lock(&self.started).push(step.id.to_string());
         self.log("began", &step.id);
-        let spent = WorkCost { usd: 0.25, tokens: 100, millis: 10, ..WorkCost::default() };
+        let spent =
+            WorkCost { cost: Money::from_dollars(0.25), tokens: 100, millis: 10, ..WorkCost::default() };
         if self.hanging == Some(step.id.kind) {
             cancel.cancelled().await;
             self.cancelled.fetch_add(1, Ordering::Relaxed);

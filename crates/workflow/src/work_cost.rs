@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use pintle_agent::Money;
 use serde::{Deserialize, Serialize};
 
 /// Costs of steps.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkCost {
-    /// US dollars, as far as prices are known.
-    #[serde(default)]
-    pub usd: f64,
+    /// Cost, as far as prices are known.
+    #[serde(default, rename = "usd", with = "pintle_agent::money::dollars")]
+    pub cost: Money,
     /// Whether a price is unknown.
     #[serde(default)]
     pub is_price_unknown: bool,
@@ -25,11 +26,11 @@ pub struct WorkCost {
 }
 
 /// Costs of the calls of one model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelCost {
-    /// US dollars, as far as prices are known.
-    #[serde(default)]
-    pub usd: f64,
+    /// Cost, as far as prices are known.
+    #[serde(default, rename = "usd", with = "pintle_agent::money::dollars")]
+    pub cost: Money,
     /// Whether its price is unknown.
     #[serde(default)]
     pub is_price_unknown: bool,
@@ -40,7 +41,7 @@ pub struct ModelCost {
 
 impl WorkCost {
     pub(crate) fn add(&mut self, other: &Self) {
-        self.usd += other.usd;
+        self.cost += other.cost;
         self.is_price_unknown |= other.is_price_unknown;
         self.tokens = self.tokens.saturating_add(other.tokens);
         self.millis = self.millis.saturating_add(other.millis);
@@ -51,7 +52,7 @@ impl WorkCost {
 
     /// Adds the calls of a model.
     pub fn add_model(&mut self, model: impl Into<String>, cost: ModelCost) {
-        self.usd += cost.usd;
+        self.cost += cost.cost;
         self.is_price_unknown |= cost.is_price_unknown;
         self.tokens = self.tokens.saturating_add(cost.tokens);
         self.models.entry(model.into()).or_default().add(&cost);
@@ -60,25 +61,25 @@ impl WorkCost {
     /// Returns whether a model was called.
     #[must_use]
     pub fn has_calls(&self) -> bool {
-        self.tokens > 0 || self.usd > 0.0 || self.is_price_unknown
+        self.tokens > 0 || self.cost > Money::ZERO || self.is_price_unknown
     }
 
-    /// Returns the dollars, if all prices are known.
+    /// Returns the cost, if all prices are known.
     #[must_use]
-    pub fn known_usd(&self) -> Option<f64> {
-        (!self.is_price_unknown).then_some(self.usd)
+    pub fn known_cost(&self) -> Option<Money> {
+        (!self.is_price_unknown).then_some(self.cost)
     }
 
     /// Returns the dollars as text, with `≥` if a price is unknown. Returns `unknown cost` if no price is known.
     #[must_use]
     pub fn dollars(&self) -> String {
-        format_dollars(self.usd, self.is_price_unknown)
+        format_dollars(self.cost, self.is_price_unknown)
     }
 }
 
 impl ModelCost {
     fn add(&mut self, other: &Self) {
-        self.usd += other.usd;
+        self.cost += other.cost;
         self.is_price_unknown |= other.is_price_unknown;
         self.tokens = self.tokens.saturating_add(other.tokens);
     }
@@ -86,16 +87,16 @@ impl ModelCost {
     /// Returns the dollars as text, like [`WorkCost::dollars`].
     #[must_use]
     pub fn dollars(&self) -> String {
-        format_dollars(self.usd, self.is_price_unknown)
+        format_dollars(self.cost, self.is_price_unknown)
     }
 }
 
-fn format_dollars(usd: f64, is_price_unknown: bool) -> String {
-    if is_price_unknown && usd <= 0.0 {
+fn format_dollars(cost: Money, is_price_unknown: bool) -> String {
+    if is_price_unknown && cost == Money::ZERO {
         return "unknown cost".to_owned();
     }
     let at_least = if is_price_unknown { "≥ " } else { "" };
-    format!("{at_least}${usd:.2}")
+    format!("{at_least}{cost:.2}")
 }
 
 #[cfg(test)]
@@ -104,7 +105,7 @@ mod tests {
 
     #[test]
     fn costs_of_models_are_parts_of_the_sum() {
-        let priced = ModelCost { usd: 0.5, tokens: 10, ..ModelCost::default() };
+        let priced = ModelCost { cost: Money::from_dollars(0.5), tokens: 10, ..ModelCost::default() };
         let unpriced = ModelCost { is_price_unknown: true, tokens: 3, ..ModelCost::default() };
         let mut one = WorkCost::default();
         assert!(!one.has_calls());
@@ -113,7 +114,7 @@ mod tests {
         let mut both = one.clone();
         both.add(&one);
         assert!(both.has_calls());
-        assert_eq!((both.dollars(), both.tokens, both.known_usd()), ("≥ $1.00".to_owned(), 26, None));
+        assert_eq!((both.dollars(), both.tokens, both.known_cost()), ("≥ $1.00".to_owned(), 26, None));
         let models: Vec<_> =
             both.models.iter().map(|(name, cost)| (name.as_str(), cost.dollars(), cost.tokens)).collect();
         assert_eq!(models, [("large", "$1.00".to_owned(), 20), ("local", "unknown cost".to_owned(), 6)]);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use pintle_llm::{ErrorKind, StreamEvent, Tool, generate, stream};
+use pintle_llm::{ClientTool, ErrorKind, StreamEvent, generate, stream};
 use pintle_testkit::{Call, Dialect, ErrorEvent, Failure, Turn};
 use serde_json::json;
 
@@ -34,7 +34,7 @@ async fn a_retry_repeats_one_step(dialect: Dialect) {
     for mode in Mode::BOTH {
         let runs = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&runs);
-        let tool = Tool::active(definition(), move |_, _| {
+        let tool = ClientTool::active(definition(), move |_, _| {
             counted.fetch_add(1, Ordering::SeqCst);
             async { Ok::<_, String>("a library") }
         });

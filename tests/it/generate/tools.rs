@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pintle_llm::{ErrorKind, Finish, StreamEvent, Tool, generate, stream};
+use pintle_llm::{ClientTool, ErrorKind, Finish, StreamEvent, generate, stream};
 use pintle_testkit::{Call, Dialect, Expectation, Turn};
 use serde_json::json;
 use tokio::sync::Barrier;
@@ -62,7 +62,7 @@ async fn parallel_tools(dialect: Dialect) {
         let harness = GenerateHarness::new(dialect, [asking, answered]).await;
         // The barrier opens only when all three calls are running.
         let everybody = Arc::new(Barrier::new(3));
-        let tool = Tool::active(definition(), move |arguments, _| {
+        let tool = ClientTool::active(definition(), move |arguments, _| {
             let everybody = Arc::clone(&everybody);
             async move {
                 everybody.wait().await;
@@ -166,7 +166,7 @@ async fn failed_calls_are_reported_to_the_model(dialect: Dialect) {
 async fn passive_tools(dialect: Dialect) {
     for mode in Mode::BOTH {
         let harness = GenerateHarness::new(dialect, [Turn::text("I ask.").with_call(call("a.rs"))]).await;
-        let options = harness.options().with_tool(Tool::passive(definition())).with_max_tool_rounds(3);
+        let options = harness.options().with_tool(ClientTool::passive(definition())).with_max_tool_rounds(3);
         let result = mode.run(options).await.unwrap();
         assert_eq!(result.finish_reason().reason, Finish::ToolCalls);
         assert_eq!(result.tool_calls().next().unwrap().arguments, json!({"file_path": "a.rs"}));
@@ -180,7 +180,7 @@ async fn rounds_are_counted(dialect: Dialect) {
         let harness = GenerateHarness::new(dialect, turns).await;
         let runs = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&runs);
-        let tool = Tool::active(definition(), move |_, _| {
+        let tool = ClientTool::active(definition(), move |_, _| {
             counted.fetch_add(1, Ordering::SeqCst);
             async { Ok::<_, String>("a library") }
         });

@@ -97,7 +97,7 @@ async fn a_full_context_window_warns_and_compacts_nothing(dialect: Dialect) {
     while let Some(event) = run.next().await {
         events.push(event);
     }
-    let outcome = run.await.unwrap();
+    let outcome = run.await.or_else(pintle_agent::RunError::into_outcome).unwrap();
     assert_eq!(
         (outcome.status, outcome.error.unwrap().kind),
         (OutcomeStatus::ContextFull, ErrorKind::ContextLength)
@@ -149,7 +149,7 @@ async fn a_wrong_key_closes_the_session(dialect: Dialect) {
     let env = pintle_env::LocalEnvironment::builder(harness.directory.path()).build().unwrap();
     let session =
         pintle_agent::Session::builder(client, profile(dialect), std::sync::Arc::new(env)).build().unwrap();
-    let outcome = session.submit("Hello").await.unwrap();
+    let outcome = session.submit("Hello").await.or_else(pintle_agent::RunError::into_outcome).unwrap();
     let error = outcome.error.unwrap();
     assert_eq!((outcome.status, error.kind), (OutcomeStatus::Failed, ErrorKind::Authentication), "{error}");
     assert_eq!(session.state(), SessionState::Closed);
@@ -165,7 +165,12 @@ async fn a_refused_request_leaves_the_session_usable(dialect: Dialect) {
         );
         let harness = Harness::new(dialect, &turns).await;
         harness.run("Hello").await;
-        let outcome = harness.session.submit("How are you").await.unwrap();
+        let outcome = harness
+            .session
+            .submit("How are you")
+            .await
+            .or_else(pintle_agent::RunError::into_outcome)
+            .unwrap();
         assert_eq!((outcome.status, outcome.error.unwrap().kind), (OutcomeStatus::Failed, kind));
         assert_eq!(harness.session.state(), SessionState::Idle);
         assert_eq!(harness.run("Once more").await.1.text, "Fine.");

@@ -146,7 +146,10 @@ async fn every_event_kind_of_the_specification_is_emitted(dialect: Dialect) {
     let mut events = harness.session.events();
     harness.session.handle().steer("quickly").await.unwrap();
     assert_eq!(harness.run("go").await.1.status, OutcomeStatus::RoundLimit);
-    assert_eq!(harness.session.submit("go on").await.unwrap().status, OutcomeStatus::Failed);
+    assert_eq!(
+        harness.session.submit("go on").await.or_else(pintle_agent::RunError::into_outcome).unwrap().status,
+        OutcomeStatus::Failed
+    );
     harness.session.close().await;
     let mut all = Vec::new();
     while let Some(event) = events.next().await {

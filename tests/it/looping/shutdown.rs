@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use pintle_agent::{EventKind, OutcomeStatus, SessionEvent, SessionState};
+use pintle_agent::{EventKind, OutcomeStatus, RunError, SessionEvent, SessionState};
 use pintle_testkit::Dialect;
 
 use crate::harness::{Harness, in_each_dialect, kinds};
@@ -36,12 +36,12 @@ async fn abort_ends_processes(dialect: Dialect) {
     let mut run = harness.session.submit("Sleep");
     until_running(&harness, &mut run).await;
     assert!(runs(&harness));
-    harness.session.handle().abort().unwrap();
+    harness.session.handle().close().unwrap();
     let mut rest = Vec::new();
     while let Some(event) = run.next().await {
         rest.push(event);
     }
-    assert_eq!(run.await.unwrap().status, OutcomeStatus::Aborted);
+    assert!(matches!(run.await, Err(RunError::Closed { outcome: Some(_) })));
     let kinds = kinds(&rest);
     assert_eq!(kinds[kinds.len() - 3..], ["TOOL_CALL_END", "PROCESSING_END", "SESSION_END"]);
     assert!(!runs(&harness), "a command that ignores TERM is killed before the session ends");
@@ -56,7 +56,7 @@ async fn interrupt_then_continue(dialect: Dialect) {
     let harness = Harness::new(dialect, &turns).await;
     let mut run = harness.session.submit("Sleep");
     until_running(&harness, &mut run).await;
-    harness.session.handle().interrupt().unwrap();
+    harness.session.handle().stop_turn().unwrap();
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
     assert_eq!(harness.run("Never mind").await.1.text, "Going on.");
     harness.finish().await;
@@ -74,7 +74,7 @@ async fn abort_while_the_model_writes(dialect: Dialect) {
             break;
         }
     }
-    harness.session.handle().abort().unwrap();
+    harness.session.handle().close().unwrap();
     let mut last = None;
     while let Some(event) = run.next().await {
         if let EventKind::AssistantTextEnd { interrupted, text } = &event.kind {
@@ -83,6 +83,6 @@ async fn abort_while_the_model_writes(dialect: Dialect) {
         last = Some(event);
     }
     assert!(matches!(last.unwrap().kind, EventKind::SessionEnd { .. }));
-    assert_eq!(run.await.unwrap().status, OutcomeStatus::Aborted);
+    assert!(matches!(run.await, Err(RunError::Closed { outcome: Some(_) })));
     harness.session.close().await;
 }

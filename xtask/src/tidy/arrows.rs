@@ -16,6 +16,7 @@ const ARROWS: &[Arrows] = &[
     Arrows { from: "pintle-patch", to: &[], to_in_tests: &["pintle-test-conditions"] },
     Arrows { from: "pintle-llm", to: &[], to_in_tests: &[] },
     Arrows { from: "pintle-middleware", to: &["pintle-llm"], to_in_tests: &[] },
+    Arrows { from: "pintle-egress", to: &[], to_in_tests: &[] },
     Arrows { from: "pintle-env", to: &[], to_in_tests: &["pintle-test-conditions"] },
     Arrows {
         from: "pintle-providers",
@@ -80,7 +81,7 @@ const ARROWS: &[Arrows] = &[
     Arrows { from: "pintle-testkit", to: &["pintle-env", "pintle-llm"], to_in_tests: &[] },
     Arrows {
         from: "pintle-web",
-        to: &["pintle-llm", "pintle-tools"],
+        to: &["pintle-egress", "pintle-llm", "pintle-tools"],
         to_in_tests: &["pintle-test-conditions"],
     },
     Arrows { from: "pintle-mcp", to: &["pintle-env", "pintle-llm", "pintle-tools"], to_in_tests: &[] },
@@ -123,6 +124,7 @@ const ARROWS: &[Arrows] = &[
         from: "pintle-host",
         to: &[
             "pintle-agent",
+            "pintle-egress",
             "pintle-env",
             "pintle-governance",
             "pintle-llm",
@@ -170,6 +172,7 @@ const LAYERS: &[&str] = &[
     "pintle-agent",
     "pintle-client",
     "pintle-compat",
+    "pintle-egress",
     "pintle-env",
     "pintle-evidence",
     "pintle-governance",
@@ -195,6 +198,7 @@ const LIBRARIES: &[&str] = &[
     "pintle-agent",
     "pintle-client",
     "pintle-compat",
+    "pintle-egress",
     "pintle-env",
     "pintle-eval",
     "pintle-evidence",
@@ -229,7 +233,7 @@ const FENCES: &[Fence] = &[
     },
     Fence {
         dependency: "hyper",
-        owners: &["pintle-benches", "pintle-examples", "pintle-restate", "pintle-server"],
+        owners: &["pintle-benches", "pintle-egress", "pintle-examples", "pintle-restate", "pintle-server"],
     },
     Fence {
         dependency: "rustls",

@@ -23,8 +23,19 @@ pub(super) struct Table {
     /// Target platform for which crates are counted, so that every machine gets the same counts.
     pub(super) target: String,
     pub(super) crates: BTreeMap<String, usize>,
+    /// Sets of features of the library, in the order of the page.
+    #[serde(default)]
+    pub(super) sets: Vec<FeatureSet>,
     pub(super) reference: Reference,
     pub(super) check: Ratios,
+}
+
+/// Features of the library for one kind of application, in place of the default ones.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FeatureSet {
+    pub(super) features: Vec<String>,
+    pub(super) crates: usize,
 }
 
 /// Reference work, which does not depend on our code.

@@ -9,17 +9,30 @@ const DRIVERS: usize = 4;
 
 /// Returns the dependencies of `package` alone, for `target` and along these kinds of edges.
 pub(super) fn tree(metadata: &Metadata, package: &str, target: &str, edges: &str) -> Result<Graph, Failure> {
-    let text = process::capture(process::cargo(&metadata.workspace_root).args([
-        "tree",
-        "--package",
-        package,
-        "--edges",
-        edges,
-        "--target",
-        target,
-        "--prefix",
-        "depth",
-    ]))?;
+    tree_with(metadata, package, target, edges, &[])
+}
+
+/// As [`tree`], with these features of `package` in place of the default ones.
+pub(super) fn tree_of_features(
+    metadata: &Metadata,
+    package: &str,
+    target: &str,
+    features: &[String],
+) -> Result<Graph, Failure> {
+    let features = features.join(",");
+    tree_with(metadata, package, target, "normal", &["--no-default-features", "--features", &features])
+}
+
+fn tree_with(
+    metadata: &Metadata,
+    package: &str,
+    target: &str,
+    edges: &str,
+    selection: &[&str],
+) -> Result<Graph, Failure> {
+    let mut command = process::cargo(&metadata.workspace_root);
+    command.args(["tree", "--package", package, "--edges", edges, "--target", target, "--prefix", "depth"]);
+    let text = process::capture(command.args(selection))?;
     let graph = Graph::parse(&text);
     if graph.root.split(' ').next() != Some(package) {
         return Err(Failure::new(format!("`cargo tree` for {package} could not be parsed")));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use pintle_agent::{ApprovalRequest, EventKind, Session, SessionEvent, SessionHandle, SessionId};
+use pintle_agent::{ApprovalRequest, EventKind, Money, Session, SessionEvent, SessionHandle, SessionId};
 use pintle_governance::{APPROVAL_SOURCE, Mode, Policy};
 use pintle_host::cost::Costs;
 use pintle_host::environment::{EnvSession, SandboxState};
@@ -198,7 +198,7 @@ impl SessionControls for EditorSessionControls {
         }
     }
 
-    fn cost(&self) -> Option<f64> {
+    fn cost(&self) -> Option<Money> {
         self.observed().costs.total()
     }
 
@@ -261,7 +261,9 @@ impl SessionControls for EditorSessionControls {
     }
 
     async fn close(&self, session: Session) {
-        session.suspend().await;
+        // Fails only if the session has ended.
+        let _ = session.handle().stop_turn();
+        session.detach().await;
         self.context.servers.clone().close().await;
         self.context.env_session.close_with_notice().await;
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pintle_agent::{
-    ApprovalRequest, EventKind, ProviderProfile, Record, Session, SessionConfig, SessionEvent, SessionHandle,
-    SessionId,
+    ApprovalRequest, EventKind, Money, ProviderProfile, Record, Session, SessionConfig, SessionEvent,
+    SessionHandle, SessionId,
 };
 use pintle_env::{CommandScript, ExecutionEnvironment, MemoryEnvironment, Program};
 use pintle_llm::testing::FakeAdapter;
@@ -226,9 +226,9 @@ impl SessionControls for TestHost {
         }
     }
 
-    fn cost(&self) -> Option<f64> {
+    fn cost(&self) -> Option<Money> {
         let inputs = u32::try_from(self.inputs.lock().unwrap().len()).unwrap();
-        self.titled.then(|| 0.25 * f64::from(inputs))
+        self.titled.then(|| Money::from_dollars(0.25 * f64::from(inputs)))
     }
 
     fn context_window(&self) -> Option<u64> {
@@ -282,7 +282,9 @@ impl SessionControls for TestHost {
 
     async fn close(&self, session: Session) {
         let (id, handle) = (session.id().to_string(), session.handle());
-        session.suspend().await;
+        // Fails only if the session has ended.
+        let _ = session.handle().stop_turn();
+        session.detach().await;
         self.kept.lock().unwrap().push((id, handle.record().unwrap()));
     }
 }

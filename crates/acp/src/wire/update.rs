@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use pintle_agent::Money;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -68,8 +69,8 @@ pub(crate) struct SessionCost {
 }
 
 impl SessionCost {
-    pub(crate) fn from_dollars(amount: f64) -> Self {
-        Self { amount, currency: "USD" }
+    pub(crate) fn from_money(cost: Money) -> Self {
+        Self { amount: cost.dollars(), currency: "USD" }
     }
 }
 

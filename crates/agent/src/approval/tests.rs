@@ -28,6 +28,7 @@ use crate::session::{Session, SessionBuilder};
 use crate::tests::ChangesBelow;
 
 mod endings;
+mod functions;
 mod many;
 mod outside;
 mod redirected;
@@ -238,10 +239,18 @@ async fn stopping_drops_a_pending_approver() {
         let run = session.submit("go");
         timeout(TIMEOUT, approver.asked.notified()).await.unwrap();
         match stop {
-            Stop::Abort => session.handle().abort().unwrap(),
-            Stop::Interrupt => session.handle().interrupt().unwrap(),
+            Stop::Abort => session.handle().close().unwrap(),
+            Stop::Interrupt => session.handle().stop_turn().unwrap(),
         }
-        assert_eq!(timeout(TIMEOUT, run.outcome()).await.unwrap().unwrap().status, status);
+        assert_eq!(
+            timeout(TIMEOUT, run.outcome())
+                .await
+                .unwrap()
+                .or_else(crate::RunError::into_outcome)
+                .unwrap()
+                .status,
+            status
+        );
         timeout(TIMEOUT, approver.dropped.notified()).await.expect("its future is dropped");
         assert!(session.handle().approvals().is_empty());
         assert!(session.handle().decide("call_0", Decision::Approve).is_err(), "the decision is late");

@@ -7,7 +7,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::Driver;
 use super::report::Report;
 use crate::budget::{BudgetAnswer, BudgetRequest, BudgetSource};
-use crate::protocol::{Budget, InputKind, OnDemandBudget};
+use crate::protocol::{InputKind, Limits};
 
 /// The application's source of more budget, and the state of the session with it.
 #[derive(Debug)]
@@ -38,16 +38,16 @@ impl BudgetPoint {
 
 impl Driver {
     /// Returns the amounts that the application's source limits; `None` if there is no source.
-    pub(super) fn asks_for(&self) -> Option<OnDemandBudget> {
-        self.budget.source.as_ref().map(|source| OnDemandBudget::new(source.limited()))
+    pub(super) fn asks_for(&self) -> Option<Limits> {
+        self.budget.source.as_ref().map(|source| source.limited())
     }
 
     /// Asks for more of the budget. A session without a parent or a source has its own limits.
     pub(super) fn ask_budget(
         &mut self,
         ask: u64,
-        has: Budget,
-        wants: Budget,
+        has: Limits,
+        wants: Limits,
         unpriced: Option<String>,
     ) -> Option<InputKind> {
         if let Some(parent) = &self.lineage.parent_link {

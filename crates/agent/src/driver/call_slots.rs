@@ -355,9 +355,8 @@ impl Driver {
 mod tests {
     use pintle_env::MemoryEnvironment;
     use pintle_llm::ToolCall;
+    use pintle_tools::ToolErrorKind;
     use pintle_tools::pipeline;
-    use pintle_tools::{Effect, ToolErrorKind};
-    use serde_json::json;
 
     use super::*;
     use crate::profile::ProviderProfile;
@@ -380,7 +379,7 @@ mod tests {
     async fn gated() -> ReadyCall {
         let mut ready = ready().await;
         let fingerprint = ready.call.fingerprint();
-        let request = ApprovalRequest::new("a", "shell", Effect::Execute, json!({}), fingerprint);
+        let request = ApprovalRequest::new("a", "shell", fingerprint);
         ready.request = Some(Arc::new(request));
         ready
     }

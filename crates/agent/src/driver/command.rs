@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::hooks::UserInput;
-use super::{Driver, ExactDecision};
+use super::{Driver, ExactDecision, InputOwner};
 use crate::config::{ModelTimeout, ResponseLimit, SessionConfig, SessionRetry};
 use crate::error::SessionError;
 use crate::profile::ProviderProfile;
@@ -20,6 +20,7 @@ use crate::protocol::{
     UserMessage,
 };
 use crate::session::{RunOwner, SessionBuilder};
+use crate::subagent::SubagentHandle;
 
 /// Command with the principal that sent it.
 #[derive(Debug)]
@@ -40,17 +41,18 @@ pub(crate) enum Command {
     Message {
         queue: MessageQueue,
         message: Box<UserMessage>,
+        /// Caller that waits for the outcome of a follow-up.
+        owner: Option<InputOwner>,
         accepted: oneshot::Sender<Result<(), SessionError>>,
     },
     Interrupt,
-    Abort,
     Close,
     /// Ends this process's part of the session, and leaves the session open.
     Suspend,
     /// Ends this process's part of the session as if the process had died.
     Abandon,
-    /// Suspends a session that is idle, and abandons one with a run.
-    Leave,
+    /// Suspends a session that is idle or stops its turn, and abandons one with a run.
+    Detach,
     /// Answered at the end of the compaction, if a caller waits for it.
     Compact {
         done: Option<oneshot::Sender<CompactionReport>>,
@@ -74,6 +76,12 @@ pub(crate) enum Command {
     /// Applies to the next call.
     Configure(Box<ConfigChange>),
     Decide(Box<ExactDecision>),
+    /// Spawns a subagent of a type.
+    Spawn {
+        kind: String,
+        task: String,
+        done: oneshot::Sender<Result<SubagentHandle, SessionError>>,
+    },
     /// Replies with a builder of the fork, or with the number of history entries if there are too few.
     Fork {
         turns: usize,
@@ -120,16 +128,15 @@ impl Driver {
             self.abandoned = true;
             return;
         }
-        if let Command::Leave = command
+        if let Command::Detach = command
             && self.machine.current_run().is_some()
+            && !self.machine.is_stopping()
         {
             self.abandoned = true;
             return;
         }
         self.follow_subagents().await;
-        if let Command::Interrupt | Command::Abort | Command::Close | Command::Suspend | Command::Leave =
-            command
-        {
+        if let Command::Interrupt | Command::Close | Command::Suspend | Command::Detach = command {
             self.stop_input_hooks();
         }
         if let Some(UserInput::Command(sent)) = self.run_input_hooks(UserInput::Command(sent)) {
@@ -157,8 +164,10 @@ impl Driver {
         &mut self,
         queue: MessageQueue,
         message: UserMessage,
+        owner: Option<InputOwner>,
         accepted: oneshot::Sender<Result<(), SessionError>>,
     ) {
+        self.inputs.fill(self.machine.follow_ups().len());
         let kind = match queue {
             MessageQueue::Steering => InputKind::Steer { message },
             MessageQueue::FollowUps => InputKind::FollowUp { message },
@@ -178,6 +187,9 @@ impl Driver {
         };
         self.step(kind).await;
         let unrecorded = self.recording.failure().map(|error| SessionError::Unrecorded(error.clone().into()));
+        if let Some(owner) = owner.filter(|_| refusal.is_none() && unrecorded.is_none()) {
+            self.inputs.add(owner, self.machine.follow_ups().len());
+        }
         // A caller that has stopped waiting needs no answer.
         let _ = accepted.send(unrecorded.or(refusal).map_or(Ok(()), Err));
     }
@@ -223,16 +235,15 @@ impl Driver {
                 self.runs.insert(run, owner);
                 InputKind::Submit { run, message: *message }
             }
-            Command::Message { queue, message, accepted } => {
-                self.accept(queue, *message, accepted).await;
+            Command::Message { queue, message, owner, accepted } => {
+                self.accept(queue, *message, owner, accepted).await;
                 return None;
             }
             Command::Interrupt => InputKind::Interrupt,
-            Command::Abort => InputKind::Abort,
             Command::Close => InputKind::Close,
             // It is handled before the hooks and never reaches the machine.
             Command::Abandon => return None,
-            Command::Leave => {
+            Command::Detach => {
                 self.suspended = true;
                 return None;
             }
@@ -286,6 +297,10 @@ impl Driver {
             Command::Decide(decided) => {
                 let (call_id, decision) = (decided.call_id.clone(), decided.decision.clone());
                 self.decide(*decided).unwrap_or_else(|| self.refused_decision(&call_id, &decision))
+            }
+            Command::Spawn { kind, task, done } => {
+                self.spawn_subagent(&kind, task, done);
+                return None;
             }
             Command::Fork { turns, reply } => {
                 let forked = self.fork(turns).map(Box::new).ok_or(self.machine.history().len());

@@ -13,6 +13,7 @@ use crate::clock::Clock;
 use crate::config::SessionConfig;
 use crate::hooks::Hooks;
 use crate::profile::ProviderProfile;
+use crate::subagent::SubagentType;
 
 /// Parts that a builder collects and a driver takes over. A session passes its own on to its subagents.
 #[derive(Clone, Debug)]
@@ -28,4 +29,6 @@ pub(crate) struct Parts {
     pub(crate) checkpoints: Option<Arc<dyn Checkpoints>>,
     /// Source of more budget. A subagent has its parent.
     pub(crate) budget: Option<Arc<dyn BudgetSource>>,
+    /// Types of subagents that the embedding application defined.
+    pub(crate) subagent_types: Arc<[SubagentType]>,
 }

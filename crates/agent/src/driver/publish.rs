@@ -20,6 +20,7 @@ impl Driver {
         }
         let is_current = shared.state == machine.state()
             && shared.history.len() == machine.history().len()
+            && shared.spent == machine.spent()
             && self.calls.pending_are(&shared.approvals)
             && machine.steering().eq(shared.queued.steering.iter().map(String::as_str))
             && machine.follow_ups().eq(shared.queued.follow_ups.iter().map(String::as_str));
@@ -28,6 +29,10 @@ impl Driver {
         }
         shared.state = machine.state();
         shared.history.extend_from_slice(machine.history().get(shared.history.len()..).unwrap_or(&[]));
+        if shared.spent != machine.spent() {
+            shared.spent = machine.spent();
+            shared.models.clone_from(machine.spent_by_model());
+        }
         shared.approvals = self.calls.pending().map(Arc::clone).collect();
         shared.queued.steering = machine.steering().map(str::to_owned).collect();
         shared.queued.follow_ups = machine.follow_ups().map(str::to_owned).collect();

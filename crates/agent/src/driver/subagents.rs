@@ -2,12 +2,14 @@
 
 use pintle_tools::ToolKind;
 use pintle_tools::pipeline::PreparedCall;
+use tokio::sync::oneshot;
 
 use super::hooks::HookPoint;
 use super::{Driver, Parts};
+use crate::error::SessionError;
 use crate::profile::ProviderProfile;
 use crate::protocol::Account;
-use crate::subagent::SubagentSpec;
+use crate::subagent::{SubagentHandle, SubagentSpec};
 
 impl Driver {
     /// Passes new inputs about subagents to the machine.
@@ -48,6 +50,20 @@ impl Driver {
         }
     }
 
+    /// Spawns a subagent of a type for the application.
+    pub(super) fn spawn_subagent(
+        &mut self,
+        kind: &str,
+        task: String,
+        done: oneshot::Sender<Result<SubagentHandle, SessionError>>,
+    ) {
+        let spawning = self.subagents.spawn(kind, task, self.subagent_spec());
+        self.spawn(async move {
+            // A caller that has stopped waiting needs no handle.
+            let _ = done.send(spawning.await);
+        });
+    }
+
     /// Returns the current configuration of this session, for a subagent.
     pub(super) fn subagent_spec(&self) -> SubagentSpec {
         let mut config = self.config.clone();
@@ -64,6 +80,7 @@ impl Driver {
             clock: self.clock.clone(),
             checkpoints: self.checkpoints.source(),
             budget: None,
+            subagent_types: self.subagents.types(),
         };
         let (record, span) = (self.recording.is_kept(), self.trace.session());
         SubagentSpec { parts, record, journals: self.recording.subagents(), span }

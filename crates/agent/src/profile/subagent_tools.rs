@@ -4,6 +4,7 @@ use super::{Toolset, anthropic, gemini, openai};
 
 /// Form of a profile's tools for subagents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum SubagentTools {
     /// `spawn_agent`, `send_input`, `wait` and `close_agent` of the loop specification.
     Spec,

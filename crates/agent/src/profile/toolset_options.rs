@@ -40,6 +40,7 @@ pub struct ToolsetOptions {
 
 /// Backend of web searches.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum SearchBy {
     /// A search engine of the embedding application. Searches are ordinary tool calls, with gates and events.
     Client(Arc<dyn WebSearchClient>),

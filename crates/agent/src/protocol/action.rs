@@ -5,7 +5,7 @@ use std::time::Duration;
 use pintle_llm::{Request, ToolCall};
 use pintle_tools::FileIntent;
 
-use super::{Budget, BudgetUsage, CallKey, EventKind, LoadId, ModelCallId, Outcome, Principal, RunId, Timer};
+use super::{BudgetUsage, CallKey, EventKind, Limits, LoadId, ModelCallId, Outcome, Principal, RunId, Timer};
 
 /// Instruction to the driver. Actions are performed in order. Large fields are boxed, since lists of actions are moved
 /// often.
@@ -93,9 +93,9 @@ pub enum Action {
         /// Number of the request.
         ask: u64,
         /// Budget of this session so far.
-        has: Box<Budget>,
+        has: Box<Limits>,
         /// Additional budget that it needs.
-        wants: Box<Budget>,
+        wants: Box<Limits>,
         /// Model to call although its price is unknown, so that a limit on cost cannot be enforced.
         unpriced: Option<String>,
     },
@@ -106,7 +106,7 @@ pub enum Action {
         /// Number of its request.
         ask: u64,
         /// Its budget from its first call on.
-        slice: Box<Budget>,
+        slice: Box<Limits>,
     },
     /// Append an event to the log.
     Emit(Box<EventKind>),
@@ -118,6 +118,15 @@ pub enum Action {
         run: RunId,
         /// Its outcome.
         outcome: Box<Outcome>,
+    },
+    /// End an input of a run. Precedes the end of the run, or the next input of it.
+    FinishInput {
+        /// The run.
+        run: RunId,
+        /// Outcome of the input alone.
+        outcome: Box<Outcome>,
+        /// Whether the run ends with it. Otherwise the next follow-up starts.
+        is_last: bool,
     },
 }
 

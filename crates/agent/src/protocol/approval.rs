@@ -1,13 +1,18 @@
 //! Ends of requests for approval, and the principals that decide.
 
+use std::convert::Infallible;
 use std::fmt;
+use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::id::text_conversions;
+
 /// How a request for approval ended. Until then it is pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ApprovalEnding {
     /// The call may run, once.
     Allowed,
@@ -39,6 +44,8 @@ impl Principal {
         &self.0
     }
 }
+
+text_conversions!(Principal);
 
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

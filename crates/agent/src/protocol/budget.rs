@@ -1,12 +1,14 @@
 //! Spending limits and spent amounts.
 
-use pintle_env::setters;
 use std::time::Duration;
 
+use pintle_env::setters;
+use pintle_llm::Money;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Spending limits of a session and its subagents. All are off (`None`) by default.
+/// Limits on tokens, cost, calls and time: of a session with its subagents, of a run, of a day or of a grant. All are off
+/// (`None`) by default.
 ///
 /// Limits are checked before each model call and each tool call. When a limit is reached, calls that have not started are
 /// answered as not run, the run ends with [`OutcomeStatus::Budget`](super::OutcomeStatus::Budget), and the session is
@@ -21,15 +23,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct Budget {
+pub struct Limits {
     /// Input and output tokens over the whole session, as counted by the providers.
     pub tokens: Option<u64>,
-    /// Cost over the whole session in millionths of a US dollar, at the prices of the profile's catalog.
+    /// Cost over the whole session, at the prices of the profile's catalog.
     ///
     /// Under this limit, a model without a known price is not called, since the limit could not be enforced. The run
     /// fails with [`ErrorKind::InvalidRequest`](pintle_llm::ErrorKind::InvalidRequest), and the session stays usable with
     /// another model or without the limit.
-    pub cost_micros: Option<u64>,
+    #[serde(rename = "cost_micros")]
+    pub cost: Option<Money>,
     /// Time of one run, including the wait for approvals. When it has elapsed, the run is stopped as by an interrupt.
     pub wall_time: Option<Duration>,
     /// Started tool calls over the whole session. When the limit is reached, the model may still answer; the run pauses
@@ -83,20 +86,29 @@ impl std::fmt::Display for BudgetScope {
     }
 }
 
-/// Budget that a session requests in parts. The session starts with none, and returns the unused rest when it is idle.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct OnDemandBudget {
-    /// Amounts that are limited in addition to the session's own limits: every amount that is not `None`.
-    #[serde(default)]
-    pub limited: Budget,
-}
+/// Serialised form of the limits of a budget that a session requests in parts: an object with the field `limited`.
+pub(super) mod on_demand {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-impl OnDemandBudget {
-    /// Creates the description of a budget whose wider limits apply to these amounts.
-    #[must_use]
-    pub fn new(limited: Budget) -> Self {
-        Self { limited }
+    use super::Limits;
+
+    #[derive(Serialize, Deserialize)]
+    struct OnDemand {
+        #[serde(default)]
+        limited: Limits,
+    }
+
+    pub(in crate::protocol) fn serialize<S: Serializer>(
+        limits: &Option<Limits>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        limits.map(|limited| OnDemand { limited }).serialize(serializer)
+    }
+
+    pub(in crate::protocol) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Limits>, D::Error> {
+        Ok(Option::<OnDemand>::deserialize(deserializer)?.map(|on_demand| on_demand.limited))
     }
 }
 
@@ -122,12 +134,12 @@ impl ReachedBudget {
     }
 }
 
-impl Budget {
+impl Limits {
     setters! {
         /// Sets the limit on input and output tokens over the session.
         pub fn with_tokens(tokens: u64) => tokens = Some(tokens);
-        /// Sets the limit on cost over the session, in millionths of a US dollar.
-        pub fn with_cost_micros(micros: u64) => cost_micros = Some(micros);
+        /// Sets the limit on cost over the session.
+        pub fn with_cost(cost: Money) => cost = Some(cost);
         /// Sets the time limit of each run.
         pub fn with_wall_time(time: Duration) => wall_time = Some(time);
         /// Sets the limit on tool calls over the session.
@@ -139,24 +151,33 @@ impl Budget {
     pub fn remaining(&self, spent: &BudgetUsage) -> Self {
         Self {
             tokens: self.tokens.map(|limit| limit.saturating_sub(spent.tokens())),
-            cost_micros: self
-                .cost_micros
-                .map(|limit| spent.cost_micros.map_or(0, |spent| limit.saturating_sub(spent))),
+            cost: self.cost.map(|limit| spent.cost.map_or(Money::ZERO, |spent| limit.saturating_sub(spent))),
             wall_time: None,
             tool_calls: self.tool_calls.map(|limit| limit.saturating_sub(spent.tool_calls)),
         }
     }
 
+    /// Returns the limit on cost in millionths of a US dollar.
+    pub(crate) fn cost_micros(&self) -> Option<u64> {
+        self.cost.map(Money::micros)
+    }
+
+    /// Returns whether nothing is limited.
+    #[must_use]
+    pub fn is_unlimited(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Returns whether tokens or cost are limited.
     pub(crate) fn limits_model_calls(&self) -> bool {
-        self.tokens.is_some() || self.cost_micros.is_some()
+        self.tokens.is_some() || self.cost.is_some()
     }
 
     /// Returns the budget of exactly these amounts, for each quantity that this budget limits. Time is not limited.
     pub(crate) fn exactly(&self, spent: &BudgetUsage) -> Self {
         Self {
             tokens: self.tokens.map(|_| spent.tokens()),
-            cost_micros: self.cost_micros.map(|_| spent.cost_micros.unwrap_or(0)),
+            cost: self.cost.map(|_| spent.cost.unwrap_or_default()),
             wall_time: None,
             tool_calls: self.tool_calls.map(|_| spent.tool_calls),
         }
@@ -166,7 +187,7 @@ impl Budget {
     pub(crate) fn or(&self, other: &Self) -> Self {
         Self {
             tokens: self.tokens.or(other.tokens),
-            cost_micros: self.cost_micros.or(other.cost_micros),
+            cost: self.cost.or(other.cost),
             wall_time: None,
             tool_calls: self.tool_calls.or(other.tool_calls),
         }
@@ -180,7 +201,7 @@ impl Budget {
         }
         Self {
             tokens: least(self.tokens, other.tokens),
-            cost_micros: least(self.cost_micros, other.cost_micros),
+            cost: least(self.cost, other.cost),
             wall_time: least(self.wall_time, other.wall_time),
             tool_calls: least(self.tool_calls, other.tool_calls),
         }
@@ -193,7 +214,7 @@ impl Budget {
             |ours: Option<u64>, theirs: Option<u64>| ours.map(|ours| combine(ours, theirs.unwrap_or(0)));
         Self {
             tokens: each(self.tokens, other.tokens),
-            cost_micros: each(self.cost_micros, other.cost_micros),
+            cost: each(self.cost_micros(), other.cost_micros()).map(Money::from_micros),
             wall_time: None,
             tool_calls: each(self.tool_calls, other.tool_calls),
         }
@@ -220,8 +241,9 @@ pub struct BudgetUsage {
     pub input_tokens: u64,
     /// Output tokens.
     pub output_tokens: u64,
-    /// Cost in millionths of a US dollar; `None` after a call with an unknown price.
-    pub cost_micros: Option<u64>,
+    /// Cost; `None` after a call with an unknown price.
+    #[serde(rename = "cost_micros")]
+    pub cost: Option<Money>,
     /// Tool calls.
     pub tool_calls: u64,
 }
@@ -229,7 +251,7 @@ pub struct BudgetUsage {
 impl Default for BudgetUsage {
     /// Nothing, at a known cost of zero.
     fn default() -> Self {
-        Self { input_tokens: 0, output_tokens: 0, cost_micros: Some(0), tool_calls: 0 }
+        Self { input_tokens: 0, output_tokens: 0, cost: Some(Money::ZERO), tool_calls: 0 }
     }
 }
 
@@ -237,8 +259,7 @@ impl std::ops::AddAssign for BudgetUsage {
     fn add_assign(&mut self, more: Self) {
         self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
-        self.cost_micros =
-            self.cost_micros.zip(more.cost_micros).map(|(ours, theirs)| ours.saturating_add(theirs));
+        self.cost = self.cost.zip(more.cost).map(|(ours, theirs)| ours + theirs);
         self.tool_calls = self.tool_calls.saturating_add(more.tool_calls);
     }
 }
@@ -248,6 +269,11 @@ impl BudgetUsage {
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// Returns the cost in millionths of a US dollar.
+    pub(crate) fn cost_micros(&self) -> Option<u64> {
+        self.cost.map(Money::micros)
     }
 
     /// Returns the sum.
@@ -261,7 +287,7 @@ impl BudgetUsage {
         Self {
             input_tokens: self.input_tokens.saturating_sub(before.input_tokens),
             output_tokens: self.output_tokens.saturating_sub(before.output_tokens),
-            cost_micros: self.cost_micros.map(|now| now.saturating_sub(before.cost_micros.unwrap_or(0))),
+            cost: self.cost.map(|now| now.saturating_sub(before.cost.unwrap_or_default())),
             tool_calls: self.tool_calls.saturating_sub(before.tool_calls),
         }
     }

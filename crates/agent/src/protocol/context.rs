@@ -49,7 +49,7 @@ pub struct TurnContext {
     pub bounds: TokenBounds,
 }
 
-/// Bounds on the size of requests and responses, for the reservations of calls under a [`Budget`](super::Budget).
+/// Bounds on the size of requests and responses, for the reservations of calls under [`Limits`](super::Limits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]

@@ -47,6 +47,7 @@ pub struct SessionEvent {
 
 /// Origin of the history of a fork.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct ForkedFrom {
     /// Id of the forked session.
     pub session_id: SessionId,

@@ -1,6 +1,8 @@
 //! Identifiers, as distinct types.
 
+use std::convert::Infallible;
 use std::fmt;
+use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,10 +38,45 @@ impl fmt::Display for SessionId {
     }
 }
 
+/// Implements the lossless conversions of a type that wraps a text.
+macro_rules! text_conversions {
+    ($type:ident) => {
+        impl From<&str> for $type {
+            fn from(text: &str) -> Self {
+                Self(text.to_owned())
+            }
+        }
+
+        impl From<String> for $type {
+            fn from(text: String) -> Self {
+                Self(text)
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = Infallible;
+
+            fn from_str(text: &str) -> Result<Self, Infallible> {
+                Ok(Self(text.to_owned()))
+            }
+        }
+    };
+}
+
+pub(super) use text_conversions;
+
+text_conversions!(SessionId);
+
 /// Number of a run, which is a submitted input with all its consequences. Counts up within a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunId(pub u64);
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// Number of a model call. Counts up within a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -66,3 +103,18 @@ pub struct CallKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SegmentId(pub u64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Principal;
+
+    #[test]
+    fn texts_are_ids_without_loss() {
+        for text in ["", "s-1", "ü 2"] {
+            assert_eq!([SessionId::from(text), text.parse().unwrap()], [text, text].map(SessionId::new));
+            assert_eq!(SessionId::from(text).to_string(), text);
+            assert_eq!(Principal::from(text.to_owned()).to_string(), text);
+        }
+    }
+}

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    Account, Budget, BudgetUsage, CallKey, ChangedArguments, Checkpoint, CheckpointReason, HookAdditions,
-    LoadId, ModelCallId, OnDemandBudget, PolicyChange, Preparation, Principal, ReachedBudget, RunId,
-    SegmentId, SessionId, SubagentSettings, SubagentStatus, Timestamp, TurnContext, TurnLimits, UserMessage,
+    Account, BudgetUsage, CallKey, ChangedArguments, Checkpoint, CheckpointReason, HookAdditions, Limits,
+    LoadId, ModelCallId, PolicyChange, Preparation, Principal, ReachedBudget, RunId, SegmentId, SessionId,
+    SubagentSettings, SubagentStatus, Timestamp, TurnContext, TurnLimits, UserMessage,
 };
 
 /// Input of the turn machine, with the time at which the driver received it.
@@ -341,9 +341,9 @@ pub enum InputKind {
         /// Number of its request.
         ask: u64,
         /// Its budget so far.
-        has: Budget,
+        has: Limits,
         /// Additional budget that it needs.
-        wants: Budget,
+        wants: Limits,
         /// Model to call although its price is unknown, so that a limit on cost cannot be enforced.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unpriced: Option<String>,
@@ -353,7 +353,7 @@ pub enum InputKind {
         /// Number of the request.
         ask: u64,
         /// Budget of this session from its first call on.
-        slice: Budget,
+        slice: Limits,
         /// Limit of a wider scope, if it reduced the grant below the request.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         short: Option<Box<ReachedBudget>>,
@@ -391,10 +391,10 @@ pub enum InputKind {
         /// Open subagents that are resumed with the session, from their own journals. Other open subagents are lost.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attached: Vec<String>,
-        /// Budget that the session requests from the application from now on. A subagent requests its budget from its
-        /// parent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        asks: Option<OnDemandBudget>,
+        /// Limits of the budget that the session requests from the application from now on. A subagent requests its budget from
+        /// its parent.
+        #[serde(default, with = "super::budget::on_demand", skip_serializing_if = "Option::is_none")]
+        asks: Option<Limits>,
     },
     /// A version of this program continues a record that another version wrote. Earlier inputs are folded
     /// ([`Record::VERSION`](crate::Record::VERSION)).

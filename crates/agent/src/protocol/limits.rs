@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Budget, CompactionPolicy};
+use super::{CompactionPolicy, Limits};
 
 /// Limits that the turn machine enforces: plain data that a record can hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub struct TurnLimits {
     /// Time after which a pending approval counts as denied; `None` is unlimited. Default `None`.
     pub approval_timeout: Option<Duration>,
     /// Spending limits; the session pauses when one is reached. Default: none.
-    pub budget: Budget,
+    pub budget: Limits,
     /// Capacity of the steering queue and of the follow-up queue. Messages beyond it are rejected. Default 1,000 each.
     pub max_queued: usize,
     /// Maximum number of times that hooks may continue a run that would end. Default 3.
@@ -42,7 +42,7 @@ impl Default for TurnLimits {
             loop_detection_window: 10,
             max_parallel_tools: 8,
             approval_timeout: None,
-            budget: Budget::default(),
+            budget: Limits::default(),
             max_queued: 1_000,
             max_hook_continuations: 3,
             compaction: CompactionPolicy::default(),

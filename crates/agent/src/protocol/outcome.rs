@@ -1,10 +1,14 @@
 //! Result of a run.
 
-use pintle_llm::{ErrorInfo, Usage};
+use pintle_llm::{ErrorInfo, Money, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Result of a run.
+///
+/// A [`Run`](crate::Run) returns an outcome if it ended without failing. The outcome of a failed run is part of its
+/// [`RunError`](crate::RunError): it has the status [`Failed`](OutcomeStatus::Failed) or
+/// [`Aborted`](OutcomeStatus::Aborted), and the text and usage up to the failure, as events and replays report them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Outcome {
@@ -19,6 +23,10 @@ pub struct Outcome {
     pub text: String,
     /// Tokens of all model calls of the run.
     pub usage: Usage,
+    /// Cost of the run, including the spending of subagents meanwhile; `None` if a price is unknown, or was in an earlier run of
+    /// the session.
+    #[serde(default, rename = "cost_micros", skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Money>,
     /// Number of model calls.
     pub model_calls: u64,
     /// Number of tool calls.
@@ -26,6 +34,20 @@ pub struct Outcome {
     /// Error that ended the run, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorInfo>,
+    /// Reason why the input did not start a run.
+    #[serde(skip)]
+    pub(crate) rejection: Option<Rejection>,
+}
+
+/// Reason why an input did not start a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rejection {
+    /// Another run is in progress.
+    Busy,
+    /// The session is closed.
+    Closed,
+    /// The input is invalid, or a hook refused it.
+    Input,
 }
 
 impl Outcome {
@@ -36,19 +58,22 @@ impl Outcome {
             status,
             text: String::new(),
             usage: Usage::default(),
+            cost: Some(Money::ZERO),
             model_calls: 0,
             tool_calls: 0,
             error: None,
+            rejection: None,
             warning: None,
         }
     }
 
-    /// Adds the usage and the calls of an earlier run. Status, text and error of this run stay unchanged.
+    /// Adds the usage, the cost and the calls of an earlier run. Status, text and error of this run stay unchanged.
     ///
     /// For an embedding application that answers a question with the next input and reports both runs as one.
     #[must_use]
     pub fn continuing(mut self, earlier: &Self) -> Self {
         self.usage += &earlier.usage;
+        self.cost = self.cost.zip(earlier.cost).map(|(cost, earlier)| cost + earlier);
         self.model_calls = self.model_calls.saturating_add(earlier.model_calls);
         self.tool_calls = self.tool_calls.saturating_add(earlier.tool_calls);
         self
@@ -79,9 +104,9 @@ pub enum OutcomeStatus {
     OutputLimit,
     /// Interrupted by the embedding application; the session stays usable.
     Interrupted,
-    /// Aborted by the embedding application; the session is closed.
+    /// Aborted by the embedding application; the session is closed. Only in events and in a [`RunError`](crate::RunError).
     Aborted,
-    /// Ended by an error.
+    /// Ended by an error. Only in events and in a [`RunError`](crate::RunError).
     Failed,
 }
 
@@ -124,9 +149,11 @@ mod tests {
             status,
             text: text.to_owned(),
             usage: Usage::new(10 * calls, calls),
+            cost: Some(Money::from_micros(calls)),
             model_calls: calls,
             tool_calls: calls - 1,
             error: None,
+            rejection: None,
             warning: None,
         };
         let question = run(OutcomeStatus::AwaitingInput, "Which port?", 3);

@@ -3,7 +3,7 @@
 use pintle_llm::ReasoningEffort;
 use serde::{Deserialize, Serialize};
 
-use super::{Compaction, ForkedFrom, OnDemandBudget, Turn, TurnContext, TurnLimits};
+use super::{Compaction, ForkedFrom, Limits, Turn, TurnContext, TurnLimits};
 
 /// State of a machine before its first input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -30,9 +30,10 @@ pub struct Start {
     /// Highest number in a name of a subagent that the history may mention; 0 if there was none.
     #[serde(skip_serializing_if = "is_zero")]
     pub subagents_named: u64,
-    /// Budget that the session requests in parts, starting with none. If `None`, its limits are its whole budget.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub asks: Option<OnDemandBudget>,
+    /// Limits of a budget that the session requests in parts, starting with none: every amount that is not `None`, in addition to
+    /// the session's own limits. If `None`, its limits are its whole budget.
+    #[serde(with = "super::budget::on_demand", skip_serializing_if = "Option::is_none")]
+    pub asks: Option<Limits>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::SessionId;
+use super::{Limits, SessionId};
 
 /// State of a subagent (loop specification, section 7.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -63,6 +63,12 @@ pub struct SubagentSettings {
     /// Permissions.
     #[serde(default)]
     pub role: SubagentRole,
+    /// Name of the type that the embedding application defined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Limits of the subagent, in addition to its slice of the parent's budget.
+    #[serde(default, skip_serializing_if = "Limits::is_unlimited")]
+    pub limits: Limits,
 }
 
 /// Permissions of a subagent.
@@ -75,6 +81,17 @@ pub enum SubagentRole {
     Worker,
     /// Must not change files.
     Explorer,
+}
+
+impl SubagentRole {
+    /// Returns the name of the role: `worker` or `explorer`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Worker => "worker",
+            Self::Explorer => "explorer",
+        }
+    }
 }
 
 impl SubagentSettings {

@@ -1,6 +1,6 @@
 //! Messages of the user: text, and images with it.
 
-use pintle_llm::{ContentPart, ImageData, MediaSource, Message, Role};
+use pintle_llm::{ContentPart, ImageData, MediaSource, Message, ResponseFormat, Role};
 use serde::{Deserialize, Serialize};
 
 use super::{ImageSummary, Principal};
@@ -26,6 +26,9 @@ pub struct UserMessage {
     /// requests, and the sender may have no right to read it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<ImageData>,
+    /// Format of the final answer, for a provider that can enforce it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) format: Option<ResponseFormat>,
     /// Author of the [input](super::Input) with this message, which records the author.
     #[serde(skip)]
     pub(crate) author: Option<Principal>,

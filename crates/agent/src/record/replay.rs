@@ -219,15 +219,15 @@ impl Record {
         Ok(replay)
     }
 
-    /// Returns the start of a fork after the first `turns` history entries, for
+    /// Returns the start of a fork after the first `entries` history entries, for
     /// [`SessionBuilder::start`](crate::SessionBuilder::start); `None` if there are fewer.
     ///
     /// # Errors
     ///
     /// As for [`Record::replay`].
-    pub fn fork(&self, turns: usize) -> Result<Option<Start>, ReplayError> {
+    pub fn fork(&self, entries: usize) -> Result<Option<Start>, ReplayError> {
         let (_, machine) = self.run_with(|_| {})?;
-        Ok(machine.fork(turns, self.header.session_id.clone()))
+        Ok(machine.fork(entries, self.header.session_id.clone()))
     }
 
     /// Returns the entries of the checkpoint `before` and of a rewind to the first `turns` entries of the history, each if
@@ -341,7 +341,7 @@ impl Replay {
             }
             Action::CallModel { request, .. } => self.requests.push(*request),
             Action::Finish { run, outcome } => self.outcomes.push((run, *outcome)),
-            // The results of these are in the inputs that follow.
+            // The results of these are in the inputs that follow, or part of the outcome of the run.
             Action::LoadContext { .. }
             | Action::CancelModel
             | Action::SetTimer { .. }
@@ -356,7 +356,8 @@ impl Replay {
             | Action::StopSubagents
             | Action::AskBudget { .. }
             | Action::GrantBudget { .. }
-            | Action::CleanUp => {}
+            | Action::CleanUp
+            | Action::FinishInput { .. } => {}
         }
     }
 }

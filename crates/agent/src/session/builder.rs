@@ -22,9 +22,9 @@ use crate::error::SessionError;
 use crate::event_log::{EventLog, Identity};
 use crate::hooks::Hooks;
 use crate::profile::ProviderProfile;
-use crate::protocol::{OnDemandBudget, Principal, SessionId, Start};
+use crate::protocol::{Limits, Principal, SessionId, Start};
 use crate::record::{Journal, Record};
-use crate::subagent::{Lineage, Member, SubagentSpec};
+use crate::subagent::{Lineage, Member, SubagentSpec, SubagentType};
 
 /// Builder of a [`Session`].
 #[derive(Debug)]
@@ -50,6 +50,7 @@ impl SessionBuilder {
             clock: Arc::new(SystemClock),
             checkpoints: None,
             budget: None,
+            subagent_types: Arc::from([]),
         };
         let lifecycle = EnvironmentLifecycle::Owned;
         let options = StartOptions::default();
@@ -99,6 +100,16 @@ impl SessionBuilder {
         self
     }
 
+    /// Adds a type of subagents, which the session offers to its model. A type with the same name is replaced.
+    #[must_use]
+    pub fn subagent_type(mut self, subagent_type: SubagentType) -> Self {
+        let mut types = self.parts.subagent_types.to_vec();
+        types.retain(|known| known.name != subagent_type.name);
+        types.push(subagent_type);
+        self.parts.subagent_types = types.into();
+        self
+    }
+
     /// Takes checkpoints of the workspace around the calls that change it, including calls of subagents. By default, no
     /// checkpoints are taken.
     #[must_use]
@@ -109,8 +120,8 @@ impl SessionBuilder {
 
     /// Sets the id.
     #[must_use]
-    pub fn id(mut self, id: SessionId) -> Self {
-        self.id = Some(id);
+    pub fn id(mut self, id: impl Into<SessionId>) -> Self {
+        self.id = Some(id.into());
         self
     }
 
@@ -278,8 +289,8 @@ impl SessionBuilder {
         options.start.limits.clone_from(&parts.config.limits);
         options.start.reasoning_effort.clone_from(&parts.config.reasoning_effort);
         options.start.asks = match &parts.budget {
-            Some(source) => Some(OnDemandBudget::new(source.limited())),
-            None => lineage.parent_link.is_some().then(OnDemandBudget::default),
+            Some(source) => Some(source.limited()),
+            None => lineage.parent_link.is_some().then(Limits::default),
         };
         let (client, tree) = (parts.client.clone(), Arc::clone(&lineage.tree));
         let origin = lineage.origin.clone();

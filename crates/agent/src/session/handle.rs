@@ -1,5 +1,6 @@
 //! Handle of a session.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,14 +9,14 @@ use pintle_llm::{AdapterTimeout, Client, Fingerprint, ReasoningEffort, RetryPoli
 use pintle_tools::{CommandTimeouts, ToolRegistry, TruncationLimits};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::MAX_COMMANDS;
+use super::{MAX_COMMANDS, QueuedInput};
 use crate::approval::ApprovalRequest;
-use crate::driver::{Command, ConfigChange, ExactDecision, MessageQueue, SentCommand};
+use crate::driver::{Command, ConfigChange, ExactDecision, InputOwner, MessageQueue, SentCommand};
 use crate::error::SessionError;
 use crate::profile::ProviderProfile;
 use crate::protocol::{
-    CompactionReport, Decision, PolicyChange, Principal, QueuedMessages, SessionId, SessionState, Turn,
-    TurnLimits, UserMessage,
+    BudgetUsage, CompactionReport, Decision, PolicyChange, Principal, QueuedMessages, SessionId,
+    SessionState, Turn, TurnLimits, UserMessage,
 };
 use crate::record::{Record, Recorder};
 use crate::subagent::Tree;
@@ -72,6 +73,10 @@ pub(crate) struct PublishedState {
     /// Calls that wait for a decision.
     pub(crate) approvals: Vec<Arc<ApprovalRequest>>,
     pub(crate) queued: QueuedMessages,
+    /// Amounts spent by the session and its subagents.
+    pub(crate) spent: BudgetUsage,
+    /// Amounts spent by the session's own model calls, by model.
+    pub(crate) models: BTreeMap<String, BudgetUsage>,
 }
 
 impl SessionHandle {
@@ -85,16 +90,19 @@ impl SessionHandle {
     /// [`SessionError::Refused`] if the message is empty or has the path of an image, or if too many messages wait,
     /// [`SessionError::Unrecorded`], [`SessionError::Closed`] or [`SessionError::Full`].
     pub async fn steer(&self, message: impl Into<UserMessage>) -> Result<(), SessionError> {
-        self.queue(MessageQueue::Steering, message.into()).await
+        self.queue(MessageQueue::Steering, message.into(), None).await
     }
 
-    /// Queues an input to handle after the current input. Returns like [`steer`](Self::steer) once it is accepted.
+    /// Queues an input to handle after the current input. Returns like [`steer`](Self::steer) once it is accepted, with a future of
+    /// its outcome.
     ///
     /// # Errors
     ///
     /// As for [`steer`](Self::steer).
-    pub async fn follow_up(&self, message: impl Into<UserMessage>) -> Result<(), SessionError> {
-        self.queue(MessageQueue::FollowUps, message.into()).await
+    pub async fn follow_up(&self, message: impl Into<UserMessage>) -> Result<QueuedInput, SessionError> {
+        let (owner, outcome) = oneshot::channel();
+        self.queue(MessageQueue::FollowUps, message.into(), Some(owner)).await?;
+        Ok(QueuedInput { outcome })
     }
 
     /// Sends a message to be handled as soon as possible: into the current run, like [`steer`](Self::steer), or else as an
@@ -105,13 +113,18 @@ impl SessionHandle {
     ///
     /// As for [`steer`](Self::steer).
     pub async fn say(&self, message: impl Into<UserMessage>) -> Result<(), SessionError> {
-        self.queue(MessageQueue::Soonest, message.into()).await
+        self.queue(MessageQueue::Soonest, message.into(), None).await
     }
 
-    async fn queue(&self, queue: MessageQueue, message: UserMessage) -> Result<(), SessionError> {
+    async fn queue(
+        &self,
+        queue: MessageQueue,
+        message: UserMessage,
+        owner: Option<InputOwner>,
+    ) -> Result<(), SessionError> {
         let (accepted, answer) = oneshot::channel();
         let message = Box::new(message);
-        self.send(Command::Message { queue, message, accepted })?;
+        self.send(Command::Message { queue, message, owner, accepted })?;
         // The driver drops unanswered commands only with the session.
         answer.await.unwrap_or(Err(SessionError::Closed))
     }
@@ -123,36 +136,14 @@ impl SessionHandle {
         self.link().shared.borrow().queued.clone()
     }
 
-    /// Stops the current turn, and an input that waits for its end. The session stays usable.
+    /// Stops the current turn, and an input that waits for its end. The session stays usable. The table of
+    /// [`Session`](crate::Session#ends) compares the ends.
     ///
     /// # Errors
     ///
     /// [`SessionError::Closed`] or [`SessionError::Full`].
-    pub fn interrupt(&self) -> Result<(), SessionError> {
+    pub fn stop_turn(&self) -> Result<(), SessionError> {
         self.send(Command::Interrupt)
-    }
-
-    /// Ends the session in this process as if the process had died: all work that the session started is terminated, and
-    /// nothing more is recorded. A call that waits for approval therefore still waits when the session is
-    /// [resumed](crate::SessionBuilder::resume). The same applies to subagents. The current run has no outcome.
-    ///
-    /// # Errors
-    ///
-    /// [`SessionError::Closed`] or [`SessionError::Full`].
-    pub fn abandon(&self) -> Result<(), SessionError> {
-        self.send(Command::Abandon)
-    }
-
-    /// Ends the session in this process without ending its work: an idle session is [suspended](crate::Session::suspend),
-    /// and a session with a run is [abandoned](SessionHandle::abandon), so that the run continues when the session is
-    /// [resumed](crate::SessionBuilder::resume). The session decides between the two when it receives the command, so a run
-    /// that a message starts just before is not interrupted.
-    ///
-    /// # Errors
-    ///
-    /// [`SessionError::Closed`] or [`SessionError::Full`].
-    pub fn leave(&self) -> Result<(), SessionError> {
-        self.send(Command::Leave)
     }
 
     /// Stops all work and closes the session. [`Session::close`](crate::Session::close) also waits for the end.
@@ -160,8 +151,23 @@ impl SessionHandle {
     /// # Errors
     ///
     /// [`SessionError::Closed`] or [`SessionError::Full`].
-    pub fn abort(&self) -> Result<(), SessionError> {
-        self.send(Command::Abort)
+    pub fn close(&self) -> Result<(), SessionError> {
+        self.send(Command::Close)
+    }
+
+    /// Ends the session in this process and leaves it open. [`Session::detach`](crate::Session::detach) also waits for the end.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    pub fn detach(&self) -> Result<(), SessionError> {
+        self.send(Command::Detach)
+    }
+
+    /// Ends the session in this process as if the process had died: all work that the session started is terminated, and
+    /// nothing more is recorded.
+    pub(crate) fn abandon(&self) -> Result<(), SessionError> {
+        self.send(Command::Abandon)
     }
 
     /// Summarises the older part of the conversation: at once if the session is idle, else before the next model call, or
@@ -189,7 +195,7 @@ impl SessionHandle {
         answer.await.map_err(|_dropped| SessionError::Closed)
     }
 
-    /// Rewinds to the first `turns` entries of the [history](crate::Session::history), as if nothing had followed them.
+    /// Rewinds to the first `entries` entries of the [history](crate::Session::history), as if nothing had followed them.
     /// Calls whose results are cut off are answered as not run; queued messages stay queued, and spent amounts stay spent.
     /// The record stays complete, and until another input follows, another call restores the entries that this one cut off.
     /// Files are not touched.
@@ -200,9 +206,9 @@ impl SessionHandle {
     ///
     /// [`SessionError::NotRewound`] while a run is in progress, or if the history has fewer entries,
     /// [`SessionError::Unrecorded`], [`SessionError::Closed`] or [`SessionError::Full`].
-    pub async fn rewind(&self, turns: usize) -> Result<(), SessionError> {
+    pub async fn rewind(&self, entries: usize) -> Result<(), SessionError> {
         let (done, answer) = oneshot::channel();
-        self.send(Command::Rewind { turns, done })?;
+        self.send(Command::Rewind { turns: entries, done })?;
         answer.await.unwrap_or(Err(SessionError::Closed))
     }
 

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::SessionError;
 use crate::event_log::EventLog;
+use crate::protocol::Outcome;
 use crate::run::{Run, RunEnd, RunProgress};
 
 /// The driver's side of a [`Run`].
@@ -32,6 +33,15 @@ impl RunOwner {
         self.progress.send_if_modified(|progress| {
             let is_first = progress.from.is_none();
             progress.from.get_or_insert(from);
+            is_first
+        });
+    }
+
+    /// Reports the outcome of an input of the run. Only the first report counts: the others are follow-ups.
+    pub(crate) fn input_finished(&self, outcome: Outcome) {
+        self.progress.send_if_modified(|progress| {
+            let is_first = progress.input.is_none();
+            progress.input.get_or_insert(outcome);
             is_first
         });
     }

@@ -14,6 +14,7 @@ mod races;
 mod spans;
 mod subscribers;
 mod suspending;
+mod typed;
 
 use std::sync::Arc;
 
@@ -204,9 +205,9 @@ async fn retries_are_bounded_and_the_session_stays_usable() {
     let fail = || Error::new(ErrorKind::Server, "down");
     let adapter = anthropic().failure(fail()).failure(fail()).failure(fail()).answer("back");
     let harness = harness(adapter, env());
-    let outcome = harness.session.submit("go").await.unwrap();
-    assert_eq!(outcome.status, OutcomeStatus::Failed);
-    assert_eq!(outcome.error.unwrap().kind, ErrorKind::Server);
+    let failed = harness.session.submit("go").await;
+    let Err(crate::RunError::Failed { source, outcome }) = failed else { panic!("{failed:?}") };
+    assert_eq!((source.kind(), outcome.status), (ErrorKind::Server, OutcomeStatus::Failed));
     assert_eq!(harness.adapter.requests().len(), 3);
     assert_eq!(harness.session.submit("again").await.unwrap().text, "back");
 }
@@ -214,10 +215,10 @@ async fn retries_are_bounded_and_the_session_stays_usable() {
 #[tokio::test]
 async fn authentication_error_closes_the_session() {
     let harness = harness(anthropic().failure(Error::new(ErrorKind::Authentication, "bad key")), env());
-    let outcome = harness.session.submit("go").await.unwrap();
+    let outcome = harness.session.submit("go").await.or_else(crate::RunError::into_outcome).unwrap();
     assert_eq!((outcome.status, harness.session.state()), (OutcomeStatus::Failed, SessionState::Closed));
     assert_eq!(harness.adapter.requests().len(), 1, "no retry");
-    assert!(matches!(harness.session.submit("again").await, Err(SessionError::Closed)));
+    assert!(matches!(harness.session.submit("again").await, Err(crate::RunError::Closed { .. })));
 }
 
 #[tokio::test]
@@ -294,11 +295,11 @@ async fn detached_run_continues() {
 }
 
 #[tokio::test]
-async fn abort_ends_everything_and_closes_the_session() {
+async fn close_ends_everything() {
     let harness = harness(anthropic().message(hanging()), env_with_sleep());
     let mut run = harness.session.submit("go");
     until(&mut run, "TOOL_CALL_START").await;
-    harness.session.handle().abort().unwrap();
+    harness.session.handle().close().unwrap();
     let rest = all(run).await;
     assert_eq!(
         rest.iter().map(kind).collect::<Vec<_>>(),
@@ -306,7 +307,7 @@ async fn abort_ends_everything_and_closes_the_session() {
     );
     assert_eq!((harness.env.running(), harness.session.state()), (0, SessionState::Closed));
     assert!(matches!(harness.session.handle().steer("x").await, Err(SessionError::Closed)));
-    assert!(matches!(harness.session.submit("x").await, Err(SessionError::Closed)));
+    assert!(matches!(harness.session.submit("x").await, Err(crate::RunError::Closed { .. })));
 }
 
 #[tokio::test]
@@ -317,7 +318,7 @@ async fn dropping_the_session_ends_everything_and_its_streams() {
     let Harness { session, env, .. } = harness;
     drop(session);
     while run.next().await.is_some() {}
-    assert!(matches!(run.await, Err(SessionError::Closed)));
+    assert!(matches!(run.await, Err(crate::RunError::Closed { outcome: None })));
     assert_eq!(env.running(), 0);
 }
 
@@ -415,4 +416,22 @@ async fn a_caller_gets_the_outcome_of_its_compaction() {
     assert!(report.is_deferred && report.events.is_empty(), "{report:?}");
     harness.session.close().await;
     assert!(matches!(handle.compact_and_wait().await, Err(SessionError::Closed)));
+}
+
+#[tokio::test]
+async fn each_input_has_its_own_outcome() {
+    let adapter = anthropic().message(calling(&[("shell", json!({"command": "true"}))]));
+    let harness = harness(adapter.answer("first").answer("second"), env());
+    let mut run = harness.session.submit("go");
+    let queued = harness.session.handle().follow_up("and then?").await.unwrap();
+    let first = run.input_outcome().await.unwrap();
+    assert_eq!((first.text.as_str(), first.model_calls, first.tool_calls), ("first", 2, 1));
+    let both = run.await.unwrap();
+    let second = queued.await.unwrap();
+    assert_eq!((second.text.as_str(), second.model_calls, second.tool_calls), ("second", 1, 0));
+    assert_eq!((both.text.as_str(), both.model_calls), ("second", 3));
+    assert_eq!(both.usage.total_tokens, first.usage.total_tokens + second.usage.total_tokens);
+    let never = harness.session.handle().follow_up("later").await.unwrap();
+    harness.session.close().await;
+    assert!(matches!(never.await, Err(crate::RunError::Closed { .. })));
 }

@@ -41,6 +41,7 @@ impl Roster {
         let because = |error: &dyn std::fmt::Display| format!("{LOST} ({error})");
         let journals = spec.journals.clone().ok_or_else(|| LOST.to_owned())?;
         let opened = journals.open(handle.origin()).await.map_err(|error| because(&error))?;
+        let task = past.task.clone();
         let mut beginning = WorkerStart::default();
         let mut ended = None;
         match opened {
@@ -52,7 +53,8 @@ impl Roster {
             None => handle.mailbox.send_modify(|mailbox| mailbox.repeat_task(past.task)),
         }
         let spec = spec.adapt_to(&past.settings).await.map_err(|error| because(&error.for_model()))?;
-        let spec = spec.held_by_gates_for(handle.origin()).map_err(|error| because(&error.for_model()))?;
+        let held = spec.held_by_gates_for(handle.origin(), &past.settings, &task);
+        let spec = held.map_err(|error| because(&error.for_model()))?;
         let mut state = self.lock();
         state.resumed_calls.extend(past.call_id.map(|call_id| (call_id, handle.clone())));
         if let Some(report) = ended {

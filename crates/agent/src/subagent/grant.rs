@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-use crate::protocol::{Budget, InputKind};
+use crate::protocol::{InputKind, Limits};
 
 /// Answer to one request.
 #[derive(Clone, Copy, Debug)]
@@ -10,7 +10,7 @@ pub(super) struct Grant {
     /// Number of the request.
     pub(super) ask: u64,
     /// Budget of the subagent from its first call on.
-    pub(super) slice: Budget,
+    pub(super) slice: Limits,
 }
 
 /// Receiver of the answers. A newer answer replaces an unread answer, since only the newest request waits.

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::Tree;
 use super::grant::{Grant, Grants};
 use super::mailbox::Mailbox;
 use super::report::{Report, SubagentResult};
+use crate::driver::Command;
 use crate::error::SessionError;
-use crate::protocol::{Budget, SubagentOrigin, SubagentStatus};
+use crate::protocol::{Limits, SubagentOrigin, SubagentStatus};
 use crate::session::{Session, SessionHandle};
 
 /// Handle of one subagent: reports its status, sends it messages and awaits its result (loop specification, section
@@ -103,7 +104,7 @@ impl SubagentHandle {
     }
 
     /// Answers the request for more budget with this number.
-    pub(super) fn grant(&self, ask: u64, slice: Budget) {
+    pub(super) fn grant(&self, ask: u64, slice: Limits) {
         self.grants.send_replace(Some(Grant { ask, slice }));
     }
 
@@ -159,6 +160,21 @@ impl SubagentHandle {
 }
 
 impl Session {
+    /// Spawns a subagent of a [type](crate::SubagentType), which works on a task. It starts with the current configuration of
+    /// the session, and its spending is part of the session's.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NotSpawned`] for an unknown type, an empty task or too many running subagents,
+    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    pub async fn spawn(
+        &self,
+        kind: impl Into<String>,
+        task: impl Into<String>,
+    ) -> Result<SubagentHandle, SessionError> {
+        self.handle.spawn(kind, task).await
+    }
+
     /// Lists the open subagents of this session and the newest 64 closed ones, by the numbers in their names, which is the
     /// order in which their calls started. The handle of a subagent's [session](SubagentHandle::session) lists the subagents
     /// of that subagent.
@@ -169,6 +185,21 @@ impl Session {
 }
 
 impl SessionHandle {
+    /// As [`Session::spawn`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::spawn`].
+    pub async fn spawn(
+        &self,
+        kind: impl Into<String>,
+        task: impl Into<String>,
+    ) -> Result<SubagentHandle, SessionError> {
+        let (done, answer) = oneshot::channel();
+        self.send(Command::Spawn { kind: kind.into(), task: task.into(), done })?;
+        answer.await.unwrap_or(Err(SessionError::Closed))
+    }
+
     /// As [`Session::subagents`]. Empty once the session has ended.
     #[must_use]
     pub fn subagents(&self) -> Vec<SubagentHandle> {

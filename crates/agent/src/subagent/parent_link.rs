@@ -4,7 +4,7 @@ use std::sync::Weak;
 
 use super::report::Report;
 use super::roster::{Roster, RosterState};
-use crate::protocol::{Account, Budget, InputKind};
+use crate::protocol::{Account, InputKind, Limits};
 
 /// Connection of a subagent to its parent. Reports to a parent that has ended are discarded.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ impl ParentLink {
     }
 
     /// Requests more budget.
-    pub(crate) fn ask_budget(&self, ask: u64, has: Budget, wants: Budget, unpriced: Option<String>) {
+    pub(crate) fn ask_budget(&self, ask: u64, has: Limits, wants: Limits, unpriced: Option<String>) {
         self.update(|state| {
             let agent = self.agent.clone();
             state.inputs.push_back(InputKind::ChildAsked { agent, ask, has, wants, unpriced });

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::mailbox::Mailbox;
-use super::{Lineage, RecordedSubagent, SubagentHandle, SubagentSpec};
+use super::{Lineage, RecordedSubagent, SubagentHandle, SubagentSpec, SubagentType};
 use crate::protocol::{
     InputKind, SessionId, SubagentLimits, SubagentOrigin, SubagentRole, agent_name, agent_number,
 };
@@ -20,6 +20,8 @@ pub(crate) struct Roster {
     session: SessionId,
     pub(super) lineage: Lineage,
     pub(super) limits: SubagentLimits,
+    /// Types that the embedding application defined.
+    pub(super) types: Arc<[SubagentType]>,
     state: Mutex<RosterState>,
     /// Number of notifications so far, for the driver.
     published: watch::Sender<u64>,
@@ -56,11 +58,17 @@ pub(super) struct Reservation {
 }
 
 impl Roster {
-    pub(super) fn new(session: SessionId, lineage: Lineage, limits: SubagentLimits) -> Arc<Self> {
+    pub(super) fn new(
+        session: SessionId,
+        lineage: Lineage,
+        limits: SubagentLimits,
+        types: Arc<[SubagentType]>,
+    ) -> Arc<Self> {
         let roster = Arc::new(Self {
             session,
             lineage,
             limits,
+            types,
             state: Mutex::default(),
             published: watch::Sender::new(0),
             acknowledged: watch::Sender::new(0),
@@ -175,9 +183,14 @@ impl RosterState {
         if self.resumed_calls.contains_key(call_id) {
             return;
         }
+        let reservation = self.next_reservation(spec);
+        self.reservations.insert(call_id.to_owned(), reservation);
+    }
+
+    /// Returns a reservation with the next name.
+    pub(super) fn next_reservation(&mut self, spec: SubagentSpec) -> Reservation {
         self.last_number += 1;
-        let name = agent_name(self.last_number);
-        self.reservations.insert(call_id.to_owned(), Reservation { name, spec });
+        Reservation { name: agent_name(self.last_number), spec }
     }
 
     pub(super) fn take_reservation(&mut self, call_id: &str) -> Option<Reservation> {

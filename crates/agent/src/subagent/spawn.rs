@@ -31,10 +31,42 @@ impl Roster {
             return Ok(handle);
         }
         let reservation = self.lock().take_reservation(call_id);
-        let Reservation { name, spec } =
-            reservation.ok_or_else(|| ToolError::failed("no subagent can be spawned here"))?;
+        let reservation = reservation.ok_or_else(|| ToolError::failed("no subagent can be spawned here"))?;
+        self.start(reservation, Some(call_id), request).await
+    }
+
+    /// Spawns a subagent for the embedding application.
+    ///
+    /// # Errors
+    ///
+    /// A request that cannot be met; no subagent is created.
+    pub(super) async fn spawn_from_host(
+        self: &Arc<Self>,
+        reservation: Reservation,
+        request: SpawnRequest,
+    ) -> Result<SubagentHandle, ToolError> {
+        request.validate()?;
+        if self.is_too_deep() {
+            return Err(ToolError::failed("subagents of this depth are not allowed"));
+        }
+        self.start(reservation, None, request).await
+    }
+
+    /// Returns whether subagents of this session would exceed the limit on nesting.
+    pub(super) fn is_too_deep(&self) -> bool {
+        self.lineage.depth() >= self.limits.max_depth
+    }
+
+    async fn start(
+        self: &Arc<Self>,
+        reservation: Reservation,
+        call_id: Option<&str>,
+        request: SpawnRequest,
+    ) -> Result<SubagentHandle, ToolError> {
+        let Reservation { name, spec } = reservation;
         let handle = self.new_handle(name, &request);
-        let spec = spec.adapt_to(&request.settings).await?.held_by_gates_for(handle.origin())?;
+        let SpawnRequest { task, settings } = &request;
+        let spec = spec.adapt_to(settings).await?.held_by_gates_for(handle.origin(), settings, task)?;
 
         let mut state = self.lock();
         state.make_room(self.limits.max_open)?;
@@ -55,7 +87,7 @@ impl Roster {
         &self,
         state: &mut RosterState,
         handle: &SubagentHandle,
-        call_id: &str,
+        call_id: Option<&str>,
         request: SpawnRequest,
     ) -> u64 {
         let origin = handle.origin();
@@ -64,7 +96,7 @@ impl Roster {
             agent: origin.agent_id.clone(),
             session: origin.session_id.clone(),
             task,
-            call_id: Some(call_id.to_owned()),
+            call_id: call_id.map(str::to_owned),
             settings,
         });
         self.notify()

@@ -7,8 +7,8 @@ use pintle_llm::Catalog;
 use pintle_tools::gate::{Delegate, EffectGate, Permission};
 use pintle_tools::{Effect, ToolError, ToolErrorKind};
 
-use super::prompt;
 use super::subdirectory::Subdirectory;
+use super::{SubagentType, prompt, subagent_type};
 use crate::driver::Parts;
 use crate::profile::{ModelFamily, ProviderProfile, SubagentTools, Toolset};
 use crate::protocol::{SubagentOrigin, SubagentRole, SubagentSettings};
@@ -43,8 +43,16 @@ impl SubagentSpec {
         if let Some(model) = &settings.model {
             parts.profile = profile_for(model, parts)?;
         }
-        parts.config.limits.max_turns = settings.max_turns;
-        let instructions = prompt::instructions(&parts.profile.base_instructions, settings.role);
+        let kind = self::kind(parts, settings)?.cloned();
+        if let Some(tools) = kind.as_ref().and_then(|kind| kind.tools.clone()) {
+            parts.profile.tool_registry = tools;
+        }
+        let limits = &mut parts.config.limits;
+        limits.max_turns = settings.max_turns;
+        limits.budget = limits.budget.lower(&settings.limits);
+        let base = kind.as_ref().and_then(|kind| kind.prompt.as_deref());
+        let base = base.unwrap_or(&parts.profile.base_instructions);
+        let instructions = prompt::instructions(base, settings.role);
         parts.profile.base_instructions = instructions.into();
         if settings.role == SubagentRole::Explorer {
             parts.gates.push(Arc::new(EffectGate::new().with_permission(Effect::Write, Permission::Deny)));
@@ -59,15 +67,36 @@ impl SubagentSpec {
     /// # Errors
     ///
     /// The reason of a gate to refuse the subagent.
-    pub(super) fn held_by_gates_for(mut self, origin: &SubagentOrigin) -> Result<Self, ToolError> {
-        let delegate = Delegate::new(&origin.agent_id, origin.session_id.as_str());
+    pub(super) fn held_by_gates_for(
+        mut self,
+        origin: &SubagentOrigin,
+        settings: &SubagentSettings,
+        task: &str,
+    ) -> Result<Self, ToolError> {
+        let model = self.parts.profile.model.clone();
+        let delegate = Delegate::new(&origin.agent_id, origin.session_id.as_str())
+            .with_role(settings.role.as_str())
+            .with_kind(settings.kind.as_deref())
+            .with_task(task)
+            .with_model(&model);
         for gate in &mut self.parts.gates {
             if let Some(narrower) = gate.for_subagent(&delegate).map_err(refused)? {
                 *gate = narrower;
             }
         }
+        let of_kind = kind(&self.parts, settings)?.map(|kind| kind.gates.clone());
+        self.parts.gates.extend(of_kind.into_iter().flatten());
         Ok(self)
     }
+}
+
+/// Returns the type of a subagent with these settings, if it has one.
+fn kind<'parts>(
+    parts: &'parts Parts,
+    settings: &SubagentSettings,
+) -> Result<Option<&'parts SubagentType>, ToolError> {
+    let found = settings.kind.as_deref().map(|name| subagent_type::find(&parts.subagent_types, name));
+    found.transpose().map_err(ToolError::invalid_arguments)
 }
 
 /// Returns the profile for another model. A model of another provider that the client reaches has its own family's

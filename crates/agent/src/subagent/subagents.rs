@@ -1,14 +1,17 @@
 //! The driver's side of a session's subagents.
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use super::request::SpawnRequest;
 use super::roster::{Roster, Shutdown};
-use super::{Lineage, RecordedSubagent, SubagentHandle, SubagentSpec, tool};
+use super::{Lineage, RecordedSubagent, SubagentHandle, SubagentSpec, SubagentType, subagent_type, tool};
+use crate::error::SessionError;
 use crate::profile::ProviderProfile;
-use crate::protocol::{Budget, InputKind, SessionId, SubagentLimits};
+use crate::protocol::{InputKind, Limits, SessionId, SubagentLimits};
 
 /// Smallest context window, in tokens, in which a session offers tools for subagents.
 const MIN_WINDOW: u64 = 16_384;
@@ -24,8 +27,13 @@ pub(crate) struct Subagents {
 }
 
 impl Subagents {
-    pub(crate) fn new(session: SessionId, lineage: Lineage, limits: SubagentLimits) -> Self {
-        let roster = Roster::new(session, lineage, limits);
+    pub(crate) fn new(
+        session: SessionId,
+        lineage: Lineage,
+        limits: SubagentLimits,
+        types: Arc<[SubagentType]>,
+    ) -> Self {
+        let roster = Roster::new(session, lineage, limits, types);
         Self { published: roster.notifications(), roster, taken: 0 }
     }
 
@@ -33,13 +41,38 @@ impl Subagents {
     /// application registered under the same name is kept.
     pub(crate) fn add_tools(&self, profile: &ProviderProfile) -> ProviderProfile {
         let mut extended = profile.clone();
-        let Some(tools) = profile.subagent_tools else { return extended };
-        let too_deep = self.roster.lineage.depth() >= self.roster.limits.max_depth;
-        if too_deep || profile.context_window_size < MIN_WINDOW {
+        if self.roster.is_too_deep() || profile.context_window_size < MIN_WINDOW {
             return extended;
         }
-        tool::register(tools, &mut extended.tool_registry, &self.roster);
+        if let Some(tools) = profile.subagent_tools {
+            tool::register(tools, &mut extended.tool_registry, &self.roster);
+        }
+        tool::delegate::register(&mut extended.tool_registry, &self.roster);
         extended
+    }
+
+    /// Returns the types that the embedding application defined.
+    pub(crate) fn types(&self) -> Arc<[SubagentType]> {
+        Arc::clone(&self.roster.types)
+    }
+
+    /// Spawns a subagent of a type, under the next name.
+    pub(crate) fn spawn(
+        &self,
+        kind: &str,
+        task: String,
+        spec: SubagentSpec,
+    ) -> impl Future<Output = Result<SubagentHandle, SessionError>> + Send + use<> {
+        let found = subagent_type::find(&self.roster.types, kind);
+        let request = found.map(|kind| SpawnRequest { task, settings: kind.settings() });
+        let roster = Arc::clone(&self.roster);
+        let reservation = request.is_ok().then(|| roster.lock().next_reservation(spec));
+        async move {
+            let request = request.map_err(SessionError::NotSpawned)?;
+            let Some(reservation) = reservation else { return Err(SessionError::Closed) };
+            let spawned = roster.spawn_from_host(reservation, request).await;
+            spawned.map_err(|error| SessionError::NotSpawned(error.for_model().to_owned()))
+        }
     }
 
     /// Reserves the next name for a call that is about to run, so that names follow the order of the calls and not the
@@ -96,7 +129,7 @@ impl Subagents {
     }
 
     /// Sends a subagent its budget, in answer to its request with this number.
-    pub(crate) fn grant(&self, agent: &str, ask: u64, slice: Budget) {
+    pub(crate) fn grant(&self, agent: &str, ask: u64, slice: Limits) {
         if let Some(handle) = self.roster.handles().iter().find(|handle| handle.id() == agent) {
             handle.grant(ask, slice);
         }
@@ -127,6 +160,6 @@ impl ProviderProfile {
     /// For inspection only: the added tools work only in a session, and every session adds its own.
     #[must_use]
     pub fn as_in_session(&self, limits: SubagentLimits) -> Self {
-        Subagents::new(SessionId::new(""), Lineage::root(), limits).add_tools(self)
+        Subagents::new(SessionId::new(""), Lineage::root(), limits, Arc::from([])).add_tools(self)
     }
 }

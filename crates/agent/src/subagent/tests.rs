@@ -9,6 +9,7 @@ mod resumed;
 mod retention;
 mod stopping;
 mod texts;
+mod types;
 mod work;
 
 use std::sync::Arc;

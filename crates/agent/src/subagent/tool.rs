@@ -2,6 +2,7 @@
 
 mod claude;
 mod codex;
+pub(super) mod delegate;
 mod gemini;
 mod spec;
 

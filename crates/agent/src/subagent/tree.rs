@@ -1,6 +1,6 @@
 //! All sessions that descend from one session of the embedding application.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use pintle_llm::Client;
@@ -11,7 +11,7 @@ use super::roster::Roster;
 use crate::approval::ApprovalRequest;
 use crate::driver::SentCommand;
 use crate::event_log::EventLog;
-use crate::protocol::SessionId;
+use crate::protocol::{BudgetUsage, SessionId};
 use crate::record::{Record, Recorder};
 use crate::session::{PublishedState, SessionHandle, SessionLink};
 
@@ -44,6 +44,8 @@ struct TreeState {
     streams: Vec<Weak<UnreadLogs>>,
     /// Recorders of all sessions so far that are recorded in memory.
     recorders: Vec<Arc<Recorder>>,
+    /// Amounts spent by ended subagents and the sessions below them, by their parents and by model.
+    ended_models: HashMap<SessionId, BTreeMap<String, BudgetUsage>>,
     /// One entry per session.
     rosters: Vec<(SessionId, Weak<Roster>)>,
 }
@@ -119,8 +121,12 @@ impl Tree {
     pub(super) fn leave(&self, id: &SessionId) {
         let mut state = self.lock();
         let Some(member) = state.members.iter_mut().find(|member| member.id == *id) else { return };
-        if member.live.take().is_none() {
-            return;
+        let Some(live) = member.live.take() else { return };
+        let parent = member.parent.clone();
+        let mut models = live.shared.borrow().models.clone();
+        add_models(&mut models, state.ended_models.remove(id).unwrap_or_default());
+        if let Some(parent) = parent {
+            add_models(state.ended_models.entry(parent).or_default(), models);
         }
         state.ended.push_back(id.clone());
         let oldest = if state.ended.len() > MAX_ENDED { state.ended.pop_front() } else { None };
@@ -177,22 +183,31 @@ impl Tree {
         commands: &mpsc::Sender<SentCommand>,
     ) -> Vec<(SessionId, Arc<ApprovalRequest>)> {
         let state = self.lock();
-        let mut below: Vec<&SessionId> = Vec::new();
         let mut approvals = Vec::new();
-        // A session joins after its parent.
-        for member in &state.members {
-            if !member.receives(commands)
-                && !member.parent.as_ref().is_some_and(|parent| below.contains(&parent))
-            {
-                continue;
-            }
-            below.push(&member.id);
+        for member in state.subtree_of(commands) {
             if let Some(live) = &member.live {
                 let waiting = live.shared.borrow().approvals.clone();
                 approvals.extend(waiting.into_iter().map(|request| (member.id.clone(), request)));
             }
         }
         approvals
+    }
+
+    /// Returns the amounts spent by the session that receives its commands from this channel, and by the sessions below it, by
+    /// model; `None` if it has ended.
+    pub(crate) fn models_of(
+        &self,
+        commands: &mpsc::Sender<SentCommand>,
+    ) -> Option<BTreeMap<String, BudgetUsage>> {
+        let state = self.lock();
+        let members = state.subtree_of(commands);
+        let mut models = BTreeMap::new();
+        for member in &members {
+            let live = member.live.as_ref().map(|live| live.shared.borrow().models.clone());
+            let ended = state.ended_models.get(&member.id).cloned();
+            live.into_iter().chain(ended).for_each(|more| add_models(&mut models, more));
+        }
+        (!members.is_empty()).then_some(models)
     }
 
     /// Registers the roster of a session.
@@ -224,9 +239,29 @@ impl Tree {
 }
 
 impl TreeState {
+    /// Returns the session that receives its commands from this channel, and the sessions below it.
+    fn subtree_of(&self, commands: &mpsc::Sender<SentCommand>) -> Vec<&Member> {
+        let mut members: Vec<&Member> = Vec::new();
+        // A session joins after its parent.
+        for member in &self.members {
+            let is_below = |parent: &SessionId| members.iter().any(|above| above.id == *parent);
+            if member.receives(commands) || member.parent.as_ref().is_some_and(is_below) {
+                members.push(member);
+            }
+        }
+        members
+    }
+
     fn roster_of(&self, commands: &mpsc::Sender<SentCommand>) -> Option<Arc<Roster>> {
         let id = &self.members.iter().find(|member| member.receives(commands))?.id;
         self.rosters.iter().find(|(session, _)| session == id)?.1.upgrade()
+    }
+}
+
+/// Adds the amounts of each model.
+fn add_models(sum: &mut BTreeMap<String, BudgetUsage>, more: BTreeMap<String, BudgetUsage>) {
+    for (model, spent) in more {
+        *sum.entry(model).or_default() += spent;
     }
 }
 

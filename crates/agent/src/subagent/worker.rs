@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::mailbox::{Delivery, Mailbox};
 use super::report::Report;
 use super::{Lineage, ParentLink, SubagentHandle, SubagentSpec, Tree};
+use crate::error::RunError;
 use crate::protocol::{EventKind, Outcome, OutcomeStatus, SessionId, SessionState, SubagentStatus};
 use crate::record::{Journal, Record};
 use crate::run::Run;
@@ -91,7 +92,7 @@ impl Steering {
 
     async fn deliver(&mut self, delivery: Delivery, handle: &SessionHandle) {
         let sent = match delivery {
-            Delivery::Interrupt => handle.interrupt(),
+            Delivery::Interrupt => handle.stop_turn(),
             Delivery::Message(message) => {
                 self.unread += 1;
                 handle.steer(message).await
@@ -233,7 +234,7 @@ impl Worker {
                 self.guard.set_report(self.progress.failed("it was closed"));
                 return false;
             };
-            let Ok(outcome) = run.outcome().await else {
+            let Ok(outcome) = run.outcome().await.or_else(RunError::into_outcome) else {
                 self.guard.set_report(self.progress.failed("its session is closed"));
                 return false;
             };

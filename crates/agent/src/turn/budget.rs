@@ -1,15 +1,16 @@
-//! Enforcement of the [`Budget`].
+//! Enforcement of the [`Limits`].
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pintle_llm::{Error, ErrorInfo, ErrorKind, ModelInfo, Usage};
+use pintle_llm::{Error, ErrorInfo, ErrorKind, ModelInfo, Money, Usage};
 use serde::{Deserialize, Serialize};
 
-use super::cycle::Progress;
 use super::ending::Ending;
+use super::progress::Progress;
 use super::{Machine, Phase};
 use crate::protocol::{
-    Action, Budget, BudgetKind, BudgetScope, BudgetUsage, EventKind, ReachedBudget, RunId, Timer, TurnContext,
+    Action, BudgetKind, BudgetScope, BudgetUsage, EventKind, Limits, ReachedBudget, RunId, Timer, TurnContext,
 };
 
 /// A limit that is reached.
@@ -32,27 +33,27 @@ impl ReachedLimit {
     /// Returns a limit on tokens or cost that a call would exceed.
     pub(super) fn before(
         budget: BudgetKind,
-        limits: &Budget,
+        limits: &Limits,
         committed: &BudgetUsage,
         needed: &BudgetUsage,
     ) -> Self {
         let of = |spent: &BudgetUsage| match budget {
             BudgetKind::Tokens => spent.tokens(),
-            BudgetKind::CostMicros => spent.cost_micros.unwrap_or(u64::MAX),
+            BudgetKind::CostMicros => spent.cost_micros().unwrap_or(u64::MAX),
             BudgetKind::WallTimeMs | BudgetKind::ToolCalls => 0,
         };
         let limit = match budget {
             BudgetKind::Tokens => limits.tokens,
-            BudgetKind::CostMicros => limits.cost_micros,
+            BudgetKind::CostMicros => limits.cost_micros(),
             BudgetKind::WallTimeMs | BudgetKind::ToolCalls => None,
         };
         Self { budget, limit: limit.unwrap_or(0), spent: of(committed), needed: Some(of(needed)) }
     }
 
     /// Returns the first limit on tokens or cost that is reached.
-    fn first(limits: &Budget, spent: &BudgetUsage) -> Option<Self> {
+    fn first(limits: &Limits, spent: &BudgetUsage) -> Option<Self> {
         let tokens = Self::check(BudgetKind::Tokens, limits.tokens, Some(spent.tokens()));
-        tokens.or_else(|| Self::check(BudgetKind::CostMicros, limits.cost_micros, spent.cost_micros))
+        tokens.or_else(|| Self::check(BudgetKind::CostMicros, limits.cost_micros(), spent.cost_micros()))
     }
 
     fn event(self, wider: Option<ReachedBudget>) -> Action {
@@ -70,7 +71,7 @@ pub(super) fn spent_on(usage: &Usage, pricing: Option<&ModelInfo>) -> BudgetUsag
     BudgetUsage {
         input_tokens: usage.input_tokens,
         output_tokens: usage.output_tokens,
-        cost_micros: pricing.and_then(|model| cost(usage, model)),
+        cost: pricing.and_then(|model| cost(usage, model)),
         tool_calls: 0,
     }
 }
@@ -88,9 +89,25 @@ impl Machine {
         self.spent
     }
 
+    /// Returns the amounts spent by the session's own model calls, by model.
+    pub(crate) fn spent_by_model(&self) -> &BTreeMap<String, BudgetUsage> {
+        &self.spent_by_model
+    }
+
+    /// Counts the usage of a call of the current model.
+    pub(super) fn spend(&mut self, usage: &Usage) -> BudgetUsage {
+        let context = self.context.as_ref();
+        let spent = spent_on(usage, context.and_then(|context| context.pricing.as_deref()));
+        if let Some(context) = context {
+            *self.spent_by_model.entry(context.model.clone()).or_default() += spent;
+        }
+        self.spent += spent;
+        spent
+    }
+
     /// Returns the remaining budget, without the reservations for calls and subagents.
     #[must_use]
-    pub fn budget_left(&self) -> Budget {
+    pub fn budget_left(&self) -> Limits {
         self.budget().remaining(&self.committed())
     }
 
@@ -122,14 +139,14 @@ impl Machine {
 
     /// Returns an error if the limit on cost cannot be enforced for a call of this context's model.
     pub(super) fn unpriced(&self, context: &TurnContext) -> Option<ErrorInfo> {
-        self.budget().cost_micros?;
+        self.budget().cost?;
         let model = &context.model;
         let one = Usage::new(1, 1);
         let message = if context.pricing.as_ref().and_then(|pricing| cost(&one, pricing)).is_none() {
             format!(
                 "the limit on cost cannot be enforced, since the price of `{model}` is unknown: add its price to the catalog, or limit tokens instead"
             )
-        } else if self.charged().cost_micros.is_none() {
+        } else if self.charged().cost.is_none() {
             "the limit on cost cannot be enforced, since models without a known price were called before it was set: limit tokens instead".to_owned()
         } else {
             return None;
@@ -178,21 +195,13 @@ impl Machine {
     }
 }
 
-/// Returns the price of one call in millionths of a US dollar. If only the price of cached tokens is unknown, they are
-/// billed like other input.
-pub(super) fn cost(usage: &Usage, model: &ModelInfo) -> Option<u64> {
-    let dollars = model.cost(usage).or_else(|| {
+/// Returns the price of one call. If only the price of cached tokens is unknown, they are billed like other input.
+pub(super) fn cost(usage: &Usage, model: &ModelInfo) -> Option<Money> {
+    model.cost(usage).or_else(|| {
         let mut uncached = usage.clone();
         (uncached.cache_read_tokens, uncached.cache_write_tokens) = (None, None);
         model.cost(&uncached)
-    })?;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "prices are not negative, and the cast saturates"
-    )]
-    let micros = (dollars * 1e6).round() as u64;
-    Some(micros)
+    })
 }
 
 fn millis(time: Duration) -> u64 {

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pintle_llm::ReasoningEffort;
+use pintle_llm::{Money, ReasoningEffort};
 use serde::{Deserialize, Serialize};
 
 use super::{Machine, Phase};
 use crate::protocol::{
-    Account, Action, Budget, BudgetUsage, EventKind, SessionId, SessionState, SubagentStatus, TurnLimits,
+    Account, Action, BudgetUsage, EventKind, Limits, SessionId, SessionState, SubagentStatus, TurnLimits,
     agent_number,
 };
 
@@ -36,7 +36,10 @@ pub(super) struct Children {
 struct Child {
     session: SessionId,
     /// Budget that is reserved for it, counted from its first call.
-    slice: Budget,
+    slice: Limits,
+    /// Its own limits, which the slice does not exceed.
+    #[serde(default, skip_serializing_if = "Limits::is_unlimited")]
+    cap: Limits,
     account: Account,
 }
 
@@ -44,8 +47,8 @@ struct Child {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Ask {
     ask: u64,
-    has: Budget,
-    wants: Budget,
+    has: Limits,
+    wants: Limits,
 }
 
 impl Child {
@@ -58,10 +61,10 @@ impl Child {
         BudgetUsage {
             input_tokens: rest(slice.tokens, spent.tokens(), held.tokens()),
             output_tokens: 0,
-            cost_micros: spent
-                .cost_micros
-                .zip(held.cost_micros)
-                .map(|(spent, held)| rest(slice.cost_micros, spent, held)),
+            cost: spent
+                .cost_micros()
+                .zip(held.cost_micros())
+                .map(|(spent, held)| Money::from_micros(rest(slice.cost_micros(), spent, held))),
             tool_calls: rest(slice.tool_calls, spent.tool_calls, held.tool_calls),
         }
     }
@@ -111,7 +114,7 @@ impl Machine {
     pub(super) fn child_spawned(
         &mut self,
         agent: String,
-        session: SessionId,
+        (session, cap): (SessionId, Limits),
         task: String,
         call_id: Option<String>,
         out: &mut Vec<Action>,
@@ -122,9 +125,9 @@ impl Machine {
         }
         self.children.spawned += 1;
         self.children.named = self.children.named.max(agent_number(&agent).unwrap_or(0));
-        let slice = self.budget_left().with_each(&Budget::default(), |left, _| left / SHARE);
+        let slice = self.budget_left().with_each(&Limits::default(), |left, _| left / SHARE).lower(&cap);
         let account = Account { rests: false, ..Account::default() };
-        self.children.open.insert(agent.clone(), Child { session: session.clone(), slice, account });
+        self.children.open.insert(agent.clone(), Child { session: session.clone(), slice, cap, account });
         if let (Some(call_id), Phase::RunningTools(round)) = (&call_id, &mut self.phase) {
             round.spawned(call_id);
         }
@@ -196,16 +199,16 @@ impl Machine {
         &mut self,
         agent: String,
         ask: u64,
-        has: Budget,
-        wants: Budget,
+        has: Limits,
+        wants: Limits,
         unpriced: Option<String>,
         out: &mut Vec<Action>,
     ) {
         let request = Ask { ask, has, wants };
         let missing = self.grow_slice(&agent, &request);
         // While this session has a limit on cost, the subagent's limit cannot be lifted.
-        let unpriced = unpriced.filter(|_| self.budget().cost_micros.is_some());
-        let is_short = missing != Budget::default() || unpriced.is_some();
+        let unpriced = unpriced.filter(|_| self.budget().cost.is_some());
+        let is_short = missing != Limits::default() || unpriced.is_some();
         if is_short && self.ask_for_budget(missing, unpriced, out) {
             self.children.asks.insert(agent, request);
         } else {
@@ -214,7 +217,7 @@ impl Machine {
     }
 
     /// Reserves the budget that a subagent asked for, as far as it is available.
-    pub(super) fn take_child_ask(&mut self, agent: &str, ask: u64, has: Budget, wants: Budget) {
+    pub(super) fn take_child_ask(&mut self, agent: &str, ask: u64, has: Limits, wants: Limits) {
         self.grow_slice(agent, &Ask { ask, has, wants });
     }
 
@@ -227,16 +230,24 @@ impl Machine {
     }
 
     /// Reserves more for a subagent, as far as it is available. Returns the missing amounts.
-    fn grow_slice(&mut self, agent: &str, request: &Ask) -> Budget {
+    fn grow_slice(&mut self, agent: &str, request: &Ask) -> Limits {
         let left = self.budget_left();
-        let Some(child) = self.children.open.get_mut(agent) else { return Budget::default() };
-        let mut missing = Budget::default();
-        let grown = |slice: Option<u64>, has: Option<u64>, wants: Option<u64>, left: Option<u64>| {
-            // Without a limit in this session, its subagents have no limit.
-            let Some(left) = left else { return (None, None) };
-            let slice = slice.unwrap_or(0);
+        let Some(child) = self.children.open.get_mut(agent) else { return Limits::default() };
+        let mut missing = Limits::default();
+        let cap = child.cap;
+        let grown = |slice: Option<u64>,
+                     (has, wants): (Option<u64>, Option<u64>),
+                     left: Option<u64>,
+                     cap: Option<u64>| {
+            // A subagent is unlimited if neither this session nor the subagent has a limit.
+            if left.is_none() && cap.is_none() {
+                return (None, None);
+            }
+            let (slice, left) = (slice.unwrap_or(0), left.unwrap_or(u64::MAX));
+            let below_cap = cap.map_or(u64::MAX, |cap| cap.saturating_sub(slice));
             let needed = has.unwrap_or(0).saturating_add(wants.unwrap_or(0)).saturating_sub(slice);
-            let more = if needed == 0 { 0 } else { needed.max(left / SHARE).min(left) };
+            let needed = needed.min(below_cap);
+            let more = if needed == 0 { 0 } else { needed.max(left / SHARE).min(left).min(below_cap) };
             (
                 Some(slice.saturating_add(more)),
                 Some(needed.saturating_sub(more)).filter(|missing| *missing > 0),
@@ -244,11 +255,18 @@ impl Machine {
         };
         let slice = child.slice;
         (child.slice.tokens, missing.tokens) =
-            grown(slice.tokens, request.has.tokens, request.wants.tokens, left.tokens);
-        (child.slice.cost_micros, missing.cost_micros) =
-            grown(slice.cost_micros, request.has.cost_micros, request.wants.cost_micros, left.cost_micros);
-        (child.slice.tool_calls, missing.tool_calls) =
-            grown(slice.tool_calls, request.has.tool_calls, request.wants.tool_calls, left.tool_calls);
+            grown(slice.tokens, (request.has.tokens, request.wants.tokens), left.tokens, cap.tokens);
+        let (has, wants) = (request.has.cost_micros(), request.wants.cost_micros());
+        let (cost, missing_cost) =
+            grown(slice.cost_micros(), (has, wants), left.cost_micros(), cap.cost_micros());
+        (child.slice.cost, missing.cost) =
+            (cost.map(Money::from_micros), missing_cost.map(Money::from_micros));
+        (child.slice.tool_calls, missing.tool_calls) = grown(
+            slice.tool_calls,
+            (request.has.tool_calls, request.wants.tool_calls),
+            left.tool_calls,
+            cap.tool_calls,
+        );
         missing
     }
 

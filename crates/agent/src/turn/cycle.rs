@@ -4,75 +4,22 @@ use std::time::Duration;
 
 use pintle_llm::{
     ContentPart, Error, ErrorInfo, ErrorKind, Finish, HistoryItem, Message, MessageList, PrefixChain,
-    ReadableDuration, Request, Response, Retry, Segment, ToolCall, ToolChoice, Usage, Warning,
+    ReadableDuration, Request, Response, Retry, Segment, ToolCall, ToolChoice, Warning,
 };
-use serde::{Deserialize, Serialize};
 
 use super::budget::ReachedLimit;
 use super::compaction::summary_item;
 use super::ending::Ending;
 use super::final_question::status_after;
-use super::response::FinalResponse;
 use super::round::{NotRunReason, Round};
 use super::window::tool_chars;
 use super::{Machine, Phase};
 use crate::protocol::{
-    Action, BudgetUsage, EventKind, LoadId, ModelCallId, OutcomeStatus, RunId, SegmentKind, Timestamp, Turn,
-    TurnContext, UserMessage,
+    Action, EventKind, LoadId, ModelCallId, OutcomeStatus, SegmentKind, Turn, TurnContext, UserMessage,
 };
 
 /// Finish reasons after which the provider expects another request to continue (Anthropic, `stop_reason`).
 const PAUSED: [&str; 2] = ["pause_turn", "compaction"];
-
-/// Totals of the current run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Progress {
-    pub(super) run: RunId,
-    /// Time when it started.
-    pub(super) since: Timestamp,
-    /// Time limit for which a timer is set.
-    pub(super) timed: Option<Duration>,
-    /// Rounds of tool calls for the current input.
-    pub(super) rounds: u64,
-    pub(super) text: String,
-    pub(super) usage: Usage,
-    pub(super) model_calls: u64,
-    pub(super) tool_calls: u64,
-    /// Number of times that hooks made the model continue.
-    #[serde(default)]
-    pub(super) sent_on: u32,
-    #[serde(default)]
-    pub(super) response: FinalResponse,
-    /// Spending of the session when the run started.
-    #[serde(default)]
-    pub(super) spent_before: BudgetUsage,
-    /// Whether a refusal without a known reason was treated as a prompt that is too long.
-    #[serde(default)]
-    pub(super) assumed_overflow: bool,
-    /// Message of the last refusal whose named media were removed.
-    #[serde(default)]
-    pub(super) repaired_for: Option<String>,
-}
-
-impl Progress {
-    pub(super) fn new(run: RunId, since: Timestamp, spent_before: BudgetUsage) -> Self {
-        Self {
-            run,
-            since,
-            timed: None,
-            rounds: 0,
-            text: String::new(),
-            usage: Usage::default(),
-            model_calls: 0,
-            tool_calls: 0,
-            sent_on: 0,
-            response: FinalResponse::default(),
-            spent_before,
-            assumed_overflow: false,
-            repaired_for: None,
-        }
-    }
-}
 
 impl Machine {
     pub(super) fn start_input(&mut self, message: UserMessage, out: &mut Vec<Action>) {
@@ -220,6 +167,7 @@ impl Machine {
         request.messages = self.messages();
         request.tools.clone_from(&context.tools);
         request.tool_choice = (!context.tools.is_empty()).then_some(ToolChoice::Auto);
+        request.response_format = self.response_format(context);
         request.reasoning_effort.clone_from(self.next_effort());
         request.max_tokens = context.max_tokens;
         request.provider_options.clone_from(&context.provider_options);

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::ReachedLimit;
 use super::{Machine, Phase};
-use crate::protocol::{Action, EventKind, Outcome, OutcomeStatus, RunId, SessionEndReason, SessionState};
+use crate::protocol::{
+    Action, EventKind, Outcome, OutcomeStatus, Rejection, RunId, SessionEndReason, SessionState,
+};
 
 /// Reason for stopping everything.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,7 +69,7 @@ impl Machine {
     /// Answers an input that a hook refused.
     pub(super) fn input_refused(&self, run: Option<RunId>, reason: &str, out: &mut Vec<Action>) {
         let message = format!("a hook refused the input: {reason}");
-        out.extend(run.map(|run| rejected(run, &message)));
+        out.extend(run.map(|run| rejected(run, Rejection::Input, &message)));
         // No event may follow the end of the session.
         if self.state != SessionState::Closed {
             out.push(Action::emit(EventKind::Warning { message }));
@@ -134,6 +136,8 @@ impl Machine {
                 | OutcomeStatus::OutputLimit
         );
         if !is_limit && let Some(next) = self.follow_ups.pop_front() {
+            let outcome = self.input_outcome(status, None);
+            out.extend(outcome.map(|(run, outcome)| Action::FinishInput { run, outcome, is_last: false }));
             self.start_input(next, out);
             return;
         }
@@ -153,20 +157,48 @@ impl Machine {
         }
     }
 
+    /// Returns the current run and the outcome of its current input alone.
+    fn input_outcome(
+        &self,
+        status: OutcomeStatus,
+        error: Option<ErrorInfo>,
+    ) -> Option<(RunId, Box<Outcome>)> {
+        let progress = self.progress.as_ref()?;
+        let start = &progress.input;
+        let model_calls = progress.model_calls.saturating_sub(start.model_calls);
+        let outcome = Outcome {
+            cost: self.spent.since(&start.spent).cost,
+            status,
+            // Without a response, the text is the text of an earlier input.
+            text: if model_calls > 0 { progress.text.clone() } else { String::new() },
+            usage: progress.usage.since(&start.usage),
+            model_calls,
+            tool_calls: progress.tool_calls.saturating_sub(start.tool_calls),
+            error,
+            rejection: None,
+            warning: progress.response.warning.clone(),
+        };
+        Some((progress.run, Box::new(outcome)))
+    }
+
     pub(super) fn finish_run(
         &mut self,
         status: OutcomeStatus,
         error: Option<ErrorInfo>,
         out: &mut Vec<Action>,
     ) {
+        let input = self.input_outcome(status, error.clone());
+        out.extend(input.map(|(run, outcome)| Action::FinishInput { run, outcome, is_last: true }));
         let Some(progress) = self.progress.take() else { return };
         let outcome = Outcome {
+            cost: self.spent.since(&progress.spent_at_start).cost,
             status,
             text: progress.text,
             usage: progress.usage,
             model_calls: progress.model_calls,
             tool_calls: progress.tool_calls,
             error,
+            rejection: None,
             warning: progress.response.warning,
         };
         out.push(Action::Finish { run: progress.run, outcome: Box::new(outcome) });
@@ -174,8 +206,10 @@ impl Machine {
 }
 
 /// Returns the end of a run that was rejected and never started.
-pub(super) fn rejected(run: RunId, message: &str) -> Action {
+pub(super) fn rejected(run: RunId, rejection: Rejection, message: &str) -> Action {
     let error = Error::new(ErrorKind::InvalidRequest, message);
-    let outcome = Outcome { error: Some(error.info().clone()), ..Outcome::new(OutcomeStatus::Failed) };
+    let mut outcome = Outcome::new(OutcomeStatus::Failed);
+    outcome.error = Some(error.info().clone());
+    outcome.rejection = Some(rejection);
     Action::Finish { run, outcome: Box::new(outcome) }
 }

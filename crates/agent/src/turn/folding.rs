@@ -8,9 +8,10 @@
 use pintle_llm::{ErrorInfo, ErrorKind, Finish, Response, ToolCall};
 
 use super::approval::ApprovalResult;
-use super::cycle::{Progress, is_fatal, is_pause};
+use super::cycle::{is_fatal, is_pause};
 use super::ending::Ending;
 use super::final_question::status_after;
+use super::progress::Progress;
 use super::round::{Judged, NotRunReason};
 use super::{Machine, Phase};
 use crate::protocol::{
@@ -187,7 +188,7 @@ impl Machine {
             }
             return;
         }
-        self.progress = Some(Progress::new(run, self.now, self.charged()));
+        self.progress = Some(Progress::new(run, self.now, self.charged(), self.spent));
         self.state = SessionState::Processing;
         self.fold_user(message, followed, out);
     }

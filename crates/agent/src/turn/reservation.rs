@@ -1,18 +1,17 @@
-//! Reservation of model calls under a [`Budget`] (design of the layers above, section 2).
+//! Reservation of model calls under [`Limits`] (design of the layers above, section 2).
 //!
 //! An attempt makes a reservation before it starts. It reserves the provider's last count of the input, an upper
 //! estimate of the new content, and the output limit, which is lowered to the remaining budget. The reservation is
 //! released when the attempt reports its usage. An attempt without a usage report counts in full.
 
-use pintle_llm::{ContentPart, Error, ErrorInfo, ErrorKind, HistoryItem, ModelInfo, Request, Usage};
+use pintle_llm::{ContentPart, Error, ErrorInfo, ErrorKind, HistoryItem, ModelInfo, Money, Request, Usage};
 use serde::{Deserialize, Serialize};
 
-use super::budget::{ReachedLimit, cost, spent_on};
+use super::budget::{ReachedLimit, cost};
 use super::ending::Ending;
 use super::{Machine, Phase};
 use crate::protocol::{
-    Action, Budget, BudgetKind, BudgetUsage, EventKind, OnDemandBudget, ReachedBudget, TokenBounds, Turn,
-    TurnContext,
+    Action, BudgetKind, BudgetUsage, EventKind, Limits, ReachedBudget, TokenBounds, Turn, TurnContext,
 };
 
 /// Upper bound on the tokens that a provider adds to a message for its role and its delimiters.
@@ -52,9 +51,9 @@ enum RequestState {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Slice {
     /// Amounts that the wider budget limits: each that is not `None`.
-    limited: Budget,
+    limited: Limits,
     /// Amounts granted to the session, counted from its first call.
-    has: Budget,
+    has: Limits,
 }
 
 /// Reason why a call is not made.
@@ -62,7 +61,7 @@ pub(super) struct Slice {
 pub(super) struct Shortage {
     pub(super) limit: ReachedLimit,
     /// Budget that is missing.
-    wants: Budget,
+    wants: Limits,
 }
 
 impl Reservations {
@@ -93,7 +92,7 @@ impl Machine {
     }
 
     /// Restores the recorded answer to a request.
-    pub(super) fn take_grant(&mut self, ask: u64, slice: Budget) {
+    pub(super) fn take_grant(&mut self, ask: u64, slice: Limits) {
         self.reservations.asks = ask;
         self.set_slice(slice);
     }
@@ -130,7 +129,7 @@ impl Machine {
         let wanted = request.max_tokens.unwrap_or(window);
         let least = self.least_output(&context.bounds).min(wanted);
         let by_tokens = left.tokens.map_or(u64::MAX, |left| left.saturating_sub(input));
-        let by_cost = left.cost_micros.map_or(u64::MAX, |left| affordable_output(pricing, input, left));
+        let by_cost = left.cost_micros().map_or(u64::MAX, |left| affordable_output(pricing, input, left));
         let output = wanted.min(by_tokens).min(by_cost);
         let comfortable = if self.may_ask() { COMFORTABLE_OUTPUT.min(wanted) } else { least };
         if output < comfortable.max(1) {
@@ -146,7 +145,7 @@ impl Machine {
 
     fn shortage(
         &self,
-        left: &Budget,
+        left: &Limits,
         input: u64,
         least: u64,
         comfortable: u64,
@@ -154,11 +153,8 @@ impl Machine {
     ) -> Shortage {
         let (needed, wanted) = (most_spent(pricing, input, least), most_spent(pricing, input, comfortable));
         let short_of_tokens = left.tokens.is_some_and(|left| left < needed.tokens());
-        let kind = if short_of_tokens || left.cost_micros.is_none() {
-            BudgetKind::Tokens
-        } else {
-            BudgetKind::CostMicros
-        };
+        let kind =
+            if short_of_tokens || left.cost.is_none() { BudgetKind::Tokens } else { BudgetKind::CostMicros };
         let wants = left.exactly(&wanted).with_each(left, u64::saturating_sub);
         Shortage { limit: ReachedLimit::before(kind, &self.budget(), &self.committed(), &needed), wants }
     }
@@ -194,9 +190,7 @@ impl Machine {
     /// Counts the usage of an attempt, and releases its reservation.
     pub(super) fn settle(&mut self, usage: &Usage, out: &mut Vec<Action>) {
         let attempt = self.reservations.attempt.take();
-        let pricing = self.context.as_ref().and_then(|context| context.pricing.as_deref());
-        let spent = spent_on(usage, pricing);
-        self.spent += spent;
+        let spent = self.spend(usage);
         let Some(reserved) = attempt else { return };
         if spent.tokens() == 0 {
             // The server does not count tokens.
@@ -215,10 +209,11 @@ impl Machine {
         };
         let tokens =
             over(budget.tokens, Some(charged.tokens()), Some(reserved.tokens()), Some(spent.tokens()));
-        let cost = over(budget.cost_micros, charged.cost_micros, reserved.cost_micros, spent.cost_micros);
+        let cost =
+            over(budget.cost_micros(), charged.cost_micros(), reserved.cost_micros(), spent.cost_micros());
         let amount = match (tokens, cost) {
             (Some(tokens), _) => format!("{tokens} tokens"),
-            (None, Some(micros)) => format!("{micros} millionths of a dollar"),
+            (None, Some(micros)) => Money::from_micros(micros).to_string(),
             (None, None) => return None,
         };
         Some(format!(
@@ -233,8 +228,7 @@ impl Machine {
     fn settle_failed(&mut self, error: &ErrorInfo) -> Option<BudgetUsage> {
         let reserved = self.reservations.attempt.take();
         if let Some(usage) = &error.usage {
-            let pricing = self.context.as_ref().and_then(|context| context.pricing.as_deref());
-            self.spent += spent_on(usage, pricing);
+            self.spend(usage);
         } else if !was_refused(error) {
             self.reservations.unsettled += reserved.unwrap_or_default();
         }
@@ -258,7 +252,7 @@ impl Machine {
         };
         let kind = if is_short(left.tokens, Some(reserved.tokens())) {
             BudgetKind::Tokens
-        } else if is_short(left.cost_micros, reserved.cost_micros) {
+        } else if is_short(left.cost_micros(), reserved.cost_micros()) {
             BudgetKind::CostMicros
         } else {
             self.reservations.attempt = Some(reserved);
@@ -288,7 +282,7 @@ impl Machine {
     /// Asks for more of the budget, once for each need. Returns whether the caller has to wait for the answer.
     pub(super) fn ask_for_budget(
         &mut self,
-        wants: Budget,
+        wants: Limits,
         unpriced: Option<String>,
         out: &mut Vec<Action>,
     ) -> bool {
@@ -298,7 +292,7 @@ impl Machine {
         if self.reservations.asking == RequestState::No {
             self.reservations.asking = RequestState::Waiting;
             self.reservations.asks += 1;
-            let (ask, has) = (self.reservations.asks, Budget { wall_time: None, ..self.budget() });
+            let (ask, has) = (self.reservations.asks, Limits { wall_time: None, ..self.budget() });
             out.push(Action::AskBudget { ask, has: Box::new(has), wants: Box::new(wants), unpriced });
         }
         true
@@ -315,7 +309,7 @@ impl Machine {
 
     /// Asks whether a model without a known price may be called, and waits. Returns whether it waits.
     pub(super) fn ask_for_price(&mut self, model: &str, out: &mut Vec<Action>) -> bool {
-        let asks = self.ask_for_budget(Budget::default(), Some(model.to_owned()), out);
+        let asks = self.ask_for_budget(Limits::default(), Some(model.to_owned()), out);
         if asks {
             self.phase = Phase::AwaitingBudget;
         }
@@ -332,7 +326,7 @@ impl Machine {
         if waiting == 0 {
             return false;
         }
-        let wants = Budget { tool_calls: Some(waiting), ..Budget::default() };
+        let wants = Limits { tool_calls: Some(waiting), ..Limits::default() };
         self.ask_for_budget(wants, None, out)
     }
 
@@ -347,7 +341,7 @@ impl Machine {
     pub(super) fn budget_granted(
         &mut self,
         ask: u64,
-        slice: Budget,
+        slice: Limits,
         short: Option<ReachedBudget>,
         failure: Option<String>,
         out: &mut Vec<Action>,
@@ -356,7 +350,7 @@ impl Machine {
             return;
         }
         // If the answer lifts the limit on cost, the need for a price is met. A need for an amount is separate.
-        let is_met = self.budget().cost_micros.is_some() && slice.cost_micros.is_none();
+        let is_met = self.budget().cost.is_some() && slice.cost.is_none();
         self.reservations.asking = if is_met { RequestState::No } else { RequestState::Answered };
         self.reservations.short = short;
         self.set_slice(slice);
@@ -403,7 +397,7 @@ impl Machine {
     }
 
     /// Returns the limits of the session itself.
-    pub(crate) fn own_budget(&self) -> Budget {
+    pub(crate) fn own_budget(&self) -> Limits {
         self.limits.budget
     }
 
@@ -415,22 +409,22 @@ impl Machine {
     }
 
     /// Returns the current limits: the session's own, or its slice of a wider budget.
-    pub(super) fn budget(&self) -> Budget {
+    pub(super) fn budget(&self) -> Limits {
         let own = self.limits.budget;
-        self.slice.map_or(own, |slice| Budget { wall_time: own.wall_time, ..slice.has })
+        self.slice.map_or(own, |slice| Limits { wall_time: own.wall_time, ..slice.has })
     }
 
-    fn set_slice(&mut self, has: Budget) {
+    fn set_slice(&mut self, has: Limits) {
         if let Some(slice) = &mut self.slice {
             slice.has = has;
         }
     }
 
     /// Sets the source of additional budget. The session's slice is then empty until it asks.
-    pub(super) fn take_source(&mut self, asks: Option<OnDemandBudget>) {
-        let Some(asks) = asks else { return };
-        let has = self.limits.budget.or(&asks.limited);
-        self.slice = Some(Slice { limited: asks.limited, has });
+    pub(super) fn take_source(&mut self, asks: Option<Limits>) {
+        let Some(limited) = asks else { return };
+        let has = self.limits.budget.or(&limited);
+        self.slice = Some(Slice { limited, has });
         self.empty_slice();
     }
 
@@ -449,7 +443,7 @@ fn most_spent(pricing: Option<&ModelInfo>, input: u64, output: u64) -> BudgetUsa
     BudgetUsage {
         input_tokens: input,
         output_tokens: output,
-        cost_micros: pricing.and_then(|model| most_cost(model, input, output)),
+        cost: pricing.and_then(|model| most_cost(model, input, output)).map(Money::from_micros),
         tool_calls: 0,
     }
 }
@@ -461,7 +455,8 @@ fn most_cost(model: &ModelInfo, input: u64, output: u64) -> Option<u64> {
     let mut written = plain.clone();
     written.cache_write_tokens = Some(input);
     let plain = cost(&plain, model)?;
-    Some(cost(&written, model).map_or(plain, |written| written.max(plain)).saturating_add(1))
+    let most = cost(&written, model).map_or(plain, |written| written.max(plain));
+    Some(most.micros().saturating_add(1))
 }
 
 /// Returns the most output tokens that a call with this input may have for this many millionths of a US dollar.

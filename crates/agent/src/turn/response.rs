@@ -1,11 +1,13 @@
 //! Final responses that are cut off by the output limit, or empty.
 
-use pintle_llm::{ContentPart, Error, ErrorKind, Finish, FinishReason, ReasoningEffort, Response, Retry};
+use pintle_llm::{
+    ContentPart, Error, ErrorKind, Finish, FinishReason, ReasoningEffort, Response, ResponseFormat, Retry,
+};
 use serde::{Deserialize, Serialize};
 
 use super::Machine;
 use super::cycle::is_pause;
-use crate::protocol::{Action, EventKind, OutcomeStatus, Turn, TurnKind, UserMessage};
+use crate::protocol::{Action, EventKind, OutcomeStatus, Turn, TurnContext, TurnKind, UserMessage};
 
 /// Message that asks the model to continue a response that was cut off.
 const CONTINUE: &str = include_str!("../../prompts/continue.md");
@@ -33,7 +35,14 @@ pub(super) struct FinalResponse {
     /// See [`Outcome::warning`](crate::Outcome::warning).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) warning: Option<String>,
+    /// Format that the input asks for. The only part that is kept over the steps of a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) format: Option<ResponseFormat>,
 }
+
+/// Providers that can enforce the format of the final answer of a conversation with tools. Others only get the schema in the
+/// message, since Gemini and some compatible servers refuse a format beside tools.
+const ENFORCING: [&str; 2] = ["anthropic", "openai"];
 
 impl FinalResponse {
     /// Returns the text of the parts so far, with this one.
@@ -79,8 +88,15 @@ impl Machine {
     /// Discards the stored parts of a response, because another step follows it.
     pub(super) fn reset_response(&mut self) {
         if let Some(progress) = &mut self.progress {
-            progress.response = FinalResponse::default();
+            let format = progress.response.format.take();
+            progress.response = FinalResponse { format, ..FinalResponse::default() };
         }
+    }
+
+    /// Returns the response format of the next request.
+    pub(super) fn response_format(&self, context: &TurnContext) -> Option<ResponseFormat> {
+        let format = self.progress.as_ref()?.response.format.clone();
+        format.filter(|_| ENFORCING.contains(&context.provider.as_str()))
     }
 
     /// Asks the model again after a response without calls that was cut off or is empty, or ends the run if that would

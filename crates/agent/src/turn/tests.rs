@@ -39,6 +39,6 @@ use pintle_tools::{DeclaredChange, Effect, Reconciliation, ToolErrorKind};
 use self::harness::{Harness, calls};
 use super::*;
 use crate::protocol::{
-    Budget, BudgetKind, CallKey, CallPlan, InputConsequences, OnDemandBudget, Outcome, OutcomeStatus,
-    Preparation, SegmentId, SegmentKind, Start, TurnKind,
+    BudgetKind, CallKey, CallPlan, InputConsequences, Limits, Outcome, OutcomeStatus, Preparation, SegmentId,
+    SegmentKind, Start, TurnKind,
 };

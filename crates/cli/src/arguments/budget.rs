@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use pintle_governance::{AtLimit, BudgetLimits, UnknownPrice, parse_dollars};
+use pintle_agent::Money;
+use pintle_governance::{AtLimit, ScopedLimits, UnknownPrice};
 use pintle_host::failure::{Failure, OrFailure as _};
-use pintle_host::{BudgetSpec, timeout};
+use pintle_host::timeout;
 
 /// Limits on tokens, cost, calls and time, subagents included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
@@ -14,8 +15,8 @@ pub(crate) struct BudgetArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_tokens: Option<u64>,
     /// Stop after spending this many US dollars at catalog prices, subagents included (e.g. 0.50)
-    #[arg(long, value_name = "DOLLARS", value_parser = micros)]
-    pub(crate) max_cost: Option<u64>,
+    #[arg(long, value_name = "DOLLARS", value_parser = parse_cost)]
+    pub(crate) max_cost: Option<Money>,
     /// Stop after this many calls of tools, subagents included
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_calls: Option<u64>,
@@ -55,18 +56,16 @@ impl BudgetArgs {
     /// Returns the limits by scope; `None` without one.
     ///
     /// An invalid limit is a usage failure.
-    pub(crate) fn limits(&self) -> Result<Option<BudgetSpec>, Failure> {
-        let mut limits = BudgetLimits::default();
+    pub(crate) fn limits(&self) -> Result<Option<ScopedLimits>, Failure> {
+        let mut limits = ScopedLimits::default();
         let session = &mut limits.session;
-        (session.tokens, session.cost_micros) = (self.max_tokens, self.max_cost);
+        (session.tokens, session.cost) = (self.max_tokens, self.max_cost);
         session.tool_calls = self.max_calls;
         limits.run.wall_time = self.max_time;
         for text in &self.budget {
             limits.set_limit(text).or_usage("invalid --budget")?;
         }
-        let mut budget = BudgetSpec::default();
-        (budget.run, budget.session, budget.day) = (limits.run, limits.session, limits.day);
-        Ok((budget != BudgetSpec::default()).then_some(budget))
+        Ok((limits != ScopedLimits::default()).then_some(limits))
     }
 
     /// Returns the action at a limit.
@@ -86,9 +85,10 @@ impl BudgetArgs {
     }
 }
 
-/// Parses decimal dollars into millionths of a dollar.
-fn micros(text: &str) -> Result<u64, String> {
-    parse_dollars(text).ok_or_else(|| {
+/// Parses decimal dollars.
+fn parse_cost(text: &str) -> Result<Money, String> {
+    let cost = text.parse::<Money>().ok().filter(|cost| *cost > Money::ZERO && !text.starts_with('$'));
+    cost.ok_or_else(|| {
         "expected a positive dollar amount with at most six decimal places, such as 2 or 0.50".to_owned()
     })
 }

@@ -1,5 +1,5 @@
 use clap::CommandFactory as _;
-use pintle_agent::{Budget, Toolset};
+use pintle_agent::{Limits, Money, Toolset};
 use pintle_governance::{AtLimit, Mode, UnknownPrice};
 use pintle_host::budget::BudgetChoice;
 use pintle_host::config_file::keys;
@@ -99,10 +99,11 @@ fn choices_have_the_values_of_the_flags() {
         PolicyChoice { mode: Some(Mode::Plan), deny: vec!["shell".to_owned()], ..PolicyChoice::default() }
     );
     let BudgetChoice { limits, at_limit, unknown_price } = (&spec).into();
-    let session = Budget::default().with_tokens(5).with_cost_micros(2_000_000).with_tool_calls(7);
+    let session =
+        Limits::default().with_tokens(5).with_cost(Money::from_micros(2_000_000)).with_tool_calls(7);
     assert_eq!(limits.session, session);
-    assert_eq!(limits.run, Budget::default().with_wall_time(Duration::from_secs(90)));
-    assert_eq!(limits.day, Budget::default().with_cost_micros(3_000_000));
+    assert_eq!(limits.run, Limits::default().with_wall_time(Duration::from_secs(90)));
+    assert_eq!(limits.day, Limits::default().with_cost(Money::from_micros(3_000_000)));
     assert_eq!((at_limit, unknown_price), (Some(AtLimit::Ask), Some(UnknownPrice::Ask)));
     assert_eq!(
         ToolsetChoice::from(&spec),

@@ -458,7 +458,7 @@ impl SessionRun<'_> {
         let prompt = with_images(prompt, &args.image, environment.as_ref()).await?;
         if prompt.is_none() && unfinished.is_none() {
             let id = session.id().clone();
-            session.suspend().await;
+            session.detach().await;
             return Err(
                 Failure::usage(format!("session {id} has no unfinished run: expected a prompt")).into()
             );

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::slice;
 
-use pintle_agent::Budget;
+use pintle_agent::Limits;
 use pintle_host::budget::{self, BudgetChoice};
 use pintle_host::env_spec::EnvSpec;
 use pintle_host::failure::Failure;
@@ -60,7 +60,7 @@ pub(crate) async fn trust(args: TrustArgs, process_env: &ProcessEnv) -> Result<E
 pub(super) fn check(projects: &[Project], process_env: &ProcessEnv) -> Result<(), Failure> {
     for project in projects {
         policy::check_project(project)?;
-        budget::load(&BudgetChoice::default(), &Budget::default(), slice::from_ref(project), process_env)?;
+        budget::load(&BudgetChoice::default(), &Limits::default(), slice::from_ref(project), process_env)?;
     }
     for program in projects.iter().flat_map(Project::missing_programs) {
         let program = to_single_line(&program.to_string_lossy());

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use pintle_agent::{
-    EventKind, Outcome, OutcomeStatus, ReachedBudget, Run, Session, SessionError, SessionEvent,
+    EventKind, Money, Outcome, OutcomeStatus, ReachedBudget, Run, RunError, Session, SessionEvent,
     SessionHandle, SessionId, Timestamp, TreeEvents, TurnKind, TurnLimits, UserMessage,
 };
 use pintle_host::answered_run::{AnsweredRun, RunInput, RunUser, run_until_answered};
@@ -73,7 +73,7 @@ pub(crate) struct RunReport {
     /// Time from submission until the session was closed.
     duration: Duration,
     /// Cost in US dollars, if known.
-    cost: Option<f64>,
+    cost: Option<Money>,
     subagents: SubagentTotals,
     /// Whether a signal arrived while a question of the model was open.
     question_abandoned: bool,
@@ -168,7 +168,9 @@ pub(crate) async fn follow(
         let input = RunInput { prompt, unfinished, limits, answers };
         let outcome = converse(&session, input, user, &unanswered).await;
         if is_stored {
-            session.suspend().await;
+            // Fails only if the session has ended.
+            let _ = session.handle().stop_turn();
+            session.detach().await;
         } else {
             session.close().await;
         }
@@ -223,7 +225,7 @@ async fn converse(
     input: RunInput,
     user: Option<User<'_>>,
     unanswered: &CancellationToken,
-) -> Result<AnsweredRun, SessionError> {
+) -> Result<AnsweredRun, RunError> {
     let user = user.map(|user| TerminalUser { user, session, unanswered });
     run_until_answered(session, input, user.as_ref().map(|user| user as &dyn RunUser)).await
 }
@@ -429,14 +431,14 @@ impl SessionStopper<'_> {
     /// Stops the run. A kept session is only interrupted.
     fn stop(self) {
         // Fails only if the session has already ended.
-        let _ = if self.is_stored { self.handle.interrupt() } else { self.handle.abort() };
+        let _ = if self.is_stored { self.handle.stop_turn() } else { self.handle.close() };
     }
 
     /// Stops the run because the terminal is gone. A call of a kept session that waits for approval is left to another
     /// process.
     fn hang_up(self) {
         let is_waiting = self.is_stored && self.approvals.is_some_and(Prompter::can_be_left);
-        if is_waiting && self.handle.abandon().is_ok() {
+        if is_waiting && self.handle.detach().is_ok() {
             self.left.cancel();
         } else {
             console::notice("interrupted: stopping running commands; interrupt again to exit immediately");

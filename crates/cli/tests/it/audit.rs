@@ -204,7 +204,7 @@ fn json_is_the_typed_report() {
     let head = chain.head.clone();
     let audit = report.audit.as_ref().unwrap();
     assert_eq!(audit.inputs[0].text, "Write a <script>.");
-    assert_eq!(audit.spending.models[0].cost_usd, None, "a script has no price");
+    assert_eq!(audit.spending.models[0].cost, None, "a script has no price");
 
     let written = only(&report, "write_file");
     assert_eq!(written.outcome, CallOutcome::Succeeded);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pintle_agent::{Outcome, OutcomeStatus};
+use pintle_agent::{Money, Outcome, OutcomeStatus};
 use pintle_llm::Usage;
 use serde_json::{Map, Value, json};
 
@@ -16,7 +16,7 @@ pub struct RunEnd<'a> {
     pub outcome: &'a Outcome,
     /// Cost of the run in US dollars; `None` if a price is unknown. The line then contains 0 and
     /// `"pintle_cost_is_known": false`.
-    pub cost_usd: Option<f64>,
+    pub cost: Option<Money>,
     /// Context window of the model, in tokens; `None` if it is unknown, which is 0 in the line.
     pub context_window: Option<u64>,
     /// Limit on output tokens of the model; `None` if it is unknown, which is 0 in the line.
@@ -33,7 +33,7 @@ impl<'a> RunEnd<'a> {
     pub fn new(outcome: &'a Outcome) -> Self {
         Self {
             outcome,
-            cost_usd: None,
+            cost: None,
             context_window: None,
             max_output_tokens: None,
             structured_output: None,
@@ -86,8 +86,8 @@ pub(super) fn result(end: &RunEnd<'_>, counts: &RunCounts) -> Value {
         "duration_api_ms": counts.api_duration_ms,
         "num_turns": end.outcome.model_calls,
         "stop_reason": counts.stop_reason,
-        "total_cost_usd": end.cost_usd.unwrap_or(0.0),
-        "pintle_cost_is_known": end.cost_usd.is_some(),
+        "total_cost_usd": end.cost.unwrap_or_default().dollars(),
+        "pintle_cost_is_known": end.cost.is_some(),
         "usage": usage(&end.outcome.usage),
         "modelUsage": model_usage(end, counts),
         "permission_denials": counts.denials,
@@ -115,7 +115,7 @@ fn add_answer(line: &mut Map<String, Value>, subtype: &str, end: &RunEnd<'_>) {
 /// Returns the tokens of each model. If there was one model, its cost is the cost of the run. Otherwise it is unknown.
 fn model_usage(end: &RunEnd<'_>, counts: &RunCounts) -> Value {
     let is_only = counts.models.len() == 1;
-    let cost = end.cost_usd.filter(|_| is_only);
+    let cost = end.cost.filter(|_| is_only);
     let entry = |usage: &Usage| {
         json!({
             "inputTokens": usage.uncached_input_tokens(),
@@ -124,7 +124,7 @@ fn model_usage(end: &RunEnd<'_>, counts: &RunCounts) -> Value {
             "cacheReadInputTokens": usage.cache_read_tokens.unwrap_or(0),
             "cacheCreationInputTokens": usage.cache_write_tokens.unwrap_or(0),
             "webSearchRequests": 0,
-            "costUSD": cost.unwrap_or(0.0),
+            "costUSD": cost.unwrap_or_default().dollars(),
             "costBasis": if cost.is_some() { "list" } else { "unknown" },
             "contextWindow": end.context_window.unwrap_or(0),
             "maxOutputTokens": end.max_output_tokens.unwrap_or(0),

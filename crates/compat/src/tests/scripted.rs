@@ -72,7 +72,8 @@ pub(crate) fn run(script: &str) -> (Vec<SessionEvent>, Outcome) {
         let profile = ProviderProfile::anthropic("claude-opus-4-6").with_toolset(Toolset::Native);
         let session =
             Session::builder(client, profile, env).id(SessionId::new(SESSION)).build().expect("a session");
-        let outcome = session.submit("Go.").await.expect("an outcome");
+        let outcome =
+            session.submit("Go.").await.or_else(pintle_agent::RunError::into_outcome).expect("an outcome");
         let mut events = session.events();
         session.close().await;
         let mut all = Vec::new();

@@ -1,9 +1,11 @@
 //! Search on top of the primitives, for environments that cannot walk faster.
 
+mod tree;
 pub(crate) mod walk;
 
 use std::path::{Path, PathBuf};
 
+pub(crate) use self::tree::walk as walk_tree;
 use self::walk::Walk;
 use crate::{
     environment::ExecutionEnvironment,

@@ -227,6 +227,12 @@ impl LocalProcess {
         }
     }
 
+    /// Returns the id of the first process of the command's own PID namespace, once the launcher has reported it.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    pub(crate) fn first_process(&self) -> Option<i32> {
+        self.scope.init()
+    }
+
     /// Returns the standard error of a failed launcher.
     #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
     async fn launcher_error(&mut self) -> io::Error {

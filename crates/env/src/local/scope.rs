@@ -106,6 +106,12 @@ impl Scope {
         }
     }
 
+    /// Returns the id of the first process of the command's own PID namespace.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    pub(super) fn init(&self) -> Option<i32> {
+        self.group.init.get().map(|(id, _)| *id)
+    }
+
     /// Returns the status of the command whose leader exited with `code`. A leader that waits for
     /// another process reports its signal by a code, as a shell does.
     pub(super) fn true_status(&self, code: i32) -> ExitStatus {

@@ -166,11 +166,8 @@ fn ranges(blocks: impl Iterator<Item = u64>) -> impl Iterator<Item = (u64, u64)>
 /// Returns part of the file to the file system.
 #[cfg(target_os = "linux")]
 fn punch_hole(file: &File, at: u64, len: u64) -> io::Result<()> {
-    use nix::fcntl::{FallocateFlags, fallocate};
-    let (at, len) = (i64::try_from(at), i64::try_from(len));
-    let (Ok(at), Ok(len)) = (at, len) else { return Err(io::ErrorKind::FileTooLarge.into()) };
-    let how = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
-    Ok(fallocate(file, how, at, len)?)
+    use rustix::fs::{FallocateFlags, fallocate};
+    Ok(fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, len)?)
 }
 
 /// On other systems the space is reclaimed when the file is truncated or closed.

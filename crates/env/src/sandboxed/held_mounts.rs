@@ -16,7 +16,7 @@ use std::{
 use async_trait::async_trait;
 use tokio::{io::AsyncWrite, task::JoinHandle, time::sleep};
 
-use super::{SandboxedEnvironment, mounts, rules::Rules};
+use super::{SandboxGateway, SandboxedEnvironment, mounts, rules::Rules};
 use crate::{
     blocking::blocking,
     command::Command,
@@ -95,6 +95,8 @@ pub(super) struct HeldProcess {
     watching: JoinHandle<()>,
     /// The command, if the sandbox of the next one is started when this one has ended.
     followed: Option<Box<(SandboxedEnvironment, Command)>>,
+    /// The way of the command to some hosts.
+    gateway: Option<Arc<dyn SandboxGateway>>,
 }
 
 impl HeldProcess {
@@ -134,7 +136,13 @@ impl HeldProcess {
                 }
             }
         });
-        Self { inner, mounts, replaced, lost, watching, followed: None }
+        Self { inner, mounts, replaced, lost, watching, followed: None, gateway: None }
+    }
+
+    /// Keeps the gateway of the command. Its notice follows the output.
+    pub(super) fn with_gateway(mut self, gateway: Option<Arc<dyn SandboxGateway>>) -> Self {
+        self.gateway = gateway;
+        self
     }
 
     /// Starts the sandbox of the next command, which may be like this one, when the process is dropped.
@@ -173,8 +181,12 @@ impl Process for HeldProcess {
     }
 
     fn take_output(&mut self) -> Option<Box<dyn ProcessOutput>> {
-        let output =
-            HeldOutput { inner: self.inner.take_output()?, lost: Arc::clone(&self.lost), is_reported: false };
+        let output = HeldOutput {
+            inner: self.inner.take_output()?,
+            lost: Arc::clone(&self.lost),
+            is_reported: false,
+            gateway: self.gateway.clone(),
+        };
         Some(Box::new(output))
     }
 
@@ -209,11 +221,12 @@ impl Drop for HeldProcess {
     }
 }
 
-/// Output of a command. Its last chunk reports why the command was killed.
+/// Output of a command. Its last chunks report why the command was killed, and the hosts that it did not reach.
 struct HeldOutput {
     inner: Box<dyn ProcessOutput>,
     lost: Arc<OnceLock<PathBuf>>,
     is_reported: bool,
+    gateway: Option<Arc<dyn SandboxGateway>>,
 }
 
 #[async_trait]
@@ -221,6 +234,10 @@ impl ProcessOutput for HeldOutput {
     async fn next_chunk(&mut self) -> Result<Option<OutputChunk>, EnvError> {
         if let Some(chunk) = self.inner.next_chunk().await? {
             return Ok(Some(chunk));
+        }
+        if let Some(notice) = self.gateway.take().and_then(|gateway| gateway.notice()) {
+            let bytes = format!("\n{}\n", notice.trim_end()).into_bytes();
+            return Ok(Some(OutputChunk { stream: OutputStream::Stderr, bytes }));
         }
         let Some(path) = self.lost.get().filter(|_| !self.is_reported) else { return Ok(None) };
         self.is_reported = true;

@@ -8,7 +8,7 @@
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
-    fmt, mem,
+    fmt, io, mem,
     os::unix::ffi::OsStrExt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -22,12 +22,13 @@ use tokio::{
 };
 
 use super::{
-    SandboxLevel, SandboxedEnvironment, bubblewrap,
+    MAX_LAUNCHES, SandboxGateway, SandboxLevel, SandboxedEnvironment, bubblewrap,
     held_mounts::{HeldMounts, HeldProcess},
-    is_launcher_error,
+    is_launcher_error, listener,
     mounts::Mounts,
     placeholders::Placeholders,
     rules::Rules,
+    sandbox_failed,
 };
 use crate::{
     blocking::blocking,
@@ -62,8 +63,11 @@ struct State {
 /// A sandbox in which a shell waits for a command.
 struct PreparedSandbox {
     process: LocalProcess,
+    /// Variables of the command, without the variables of the gateway.
     variables: BTreeMap<OsString, OsString>,
     view: SandboxView,
+    /// The way to some hosts, which is open.
+    gateway: Option<Arc<dyn SandboxGateway>>,
 }
 
 /// The mounts of a sandbox and the files that they are on.
@@ -225,6 +229,13 @@ impl SandboxedEnvironment {
         let bubblewrap = bubblewrap.ok_or_else(|| self.unsupported("the sandbox level `full`"))?.path;
         let view = Arc::new(self.determine_view(&rules).await?);
         let variables = variables_of(self.inner.invocation(command.clone()));
+        let gateway = match rules.gateway_of(&command) {
+            Some(gateway) => Some((gateway.helper(), gateway.open().map_err(not_connected)?)),
+            None => None,
+        };
+        if let Some((_, gateway)) = &gateway {
+            command.env.extend(gateway.variables(listener::ADDRESS));
+        }
         command.program = Program::Argv { program: "the sandbox".into(), arguments: Vec::new() };
         command.stdin = Stdin::Piped;
         let launch = {
@@ -237,16 +248,26 @@ impl SandboxedEnvironment {
         let started = self.inner.spawn_waiting(command, Launcher::With(Arc::new(launch))).await;
         self.remove_files_of_sockets().await?;
         let process = started?;
+        let gateway = match gateway {
+            Some((helper, gateway)) => {
+                let first =
+                    process.first_process().ok_or_else(|| not_connected(io::ErrorKind::NotFound.into()))?;
+                let listener = blocking(move || helper.open(first)).await?.map_err(not_connected)?;
+                gateway.serve(listener).map_err(not_connected)?;
+                Some(gateway)
+            }
+            None => None,
+        };
         // The mounts are on the files that were there in between.
         let now = self.determine_view(&rules).await?;
         self.remove_files_of_sockets().await?;
         let is_same = now == *view;
-        let prepared = PreparedSandbox { process, variables, view: now };
+        let prepared = PreparedSandbox { process, variables, view: now, gateway };
         if is_same {
             return Ok(prepared);
         }
         prepared.end().await;
-        Err(self.unsupported("a sandbox of files that are being replaced"))
+        Err(sandbox_failed(io::Error::other("files below its mounts are being replaced")))
     }
 
     /// Runs a command in the sandbox that was started ahead, if that has everything that a sandbox for the command would have
@@ -270,22 +291,62 @@ impl SandboxedEnvironment {
             next.end(prepared);
             return Ok(None);
         }
-        let PreparedSandbox { process, view, .. } = prepared;
-        match process.release(&program, &text).await {
-            Ok(process) => {
-                let replaced = Arc::clone(&self.replaced);
-                let (held, lost) = blocking(move || view.held.after_start(&replaced)).await?;
-                Ok(Some(HeldProcess::new(process, held, Arc::clone(&self.replaced), lost)))
-            }
+        match self.release(prepared, &program, &text).await {
+            Ok(process) => Ok(Some(process)),
             // It has ended before it got the command.
             Err(error) if is_launcher_error(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
+    /// Starts a command with a gateway, which is open before the command runs. A sandbox that cannot be set up is tried again.
+    pub(super) async fn launch_with_gateway(
+        &self,
+        command: &Command,
+        rules: &Arc<Rules>,
+    ) -> Result<Box<dyn Process>, EnvError> {
+        let invocation = self.inner.invocation(command.clone());
+        let Some(text) = release_text(&invocation) else { return self.launch(command, rules).await };
+        let program = invocation.program.to_string_lossy().into_owned();
+        let mut launches = 1;
+        loop {
+            let started = match self.prepare(command.clone()).await {
+                Ok(prepared) => self.release(prepared, &program, &text).await,
+                Err(error) => Err(error),
+            };
+            match started {
+                Err(error) if launches < MAX_LAUNCHES && is_launcher_error(&error) => launches += 1,
+                Err(error) => return Err(error),
+                Ok(process) => return Ok(Box::new(self.followed(process, command))),
+            }
+        }
+    }
+
+    /// Executes the program in a sandbox that waits for it.
+    async fn release(
+        &self,
+        prepared: PreparedSandbox,
+        program: &str,
+        text: &[u8],
+    ) -> Result<HeldProcess, EnvError> {
+        let PreparedSandbox { process, view, gateway, .. } = prepared;
+        let process = process.release(program, text).await?;
+        let replaced = Arc::clone(&self.replaced);
+        let (held, lost) = blocking(move || view.held.after_start(&replaced)).await?;
+        Ok(HeldProcess::new(process, held, Arc::clone(&self.replaced), lost).with_gateway(gateway))
+    }
+
     async fn determine_view(&self, rules: &Arc<Rules>) -> Result<SandboxView, EnvError> {
         let (rules, placeholders) = (Arc::clone(rules), Arc::clone(&self.placeholders));
         blocking(move || SandboxView::determine(&rules, &placeholders)).await?
+    }
+}
+
+/// Returns the error for a command whose gateway cannot be opened.
+fn not_connected(error: io::Error) -> EnvError {
+    EnvError::Refused {
+        operation: "starting a command with access to some hosts".to_owned(),
+        reason: format!("the proxy cannot be reached from its sandbox: {error}"),
     }
 }
 

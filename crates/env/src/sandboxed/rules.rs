@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use super::caches::{MAX_ENTRIES, Seeding, SwitchedCaches};
-use super::{ProtectedPathSource, Protection, SandboxLevel, filter::Filters, mounts};
+use super::{NetworkGateway, ProtectedPathSource, Protection, SandboxLevel, filter::Filters, mounts};
+use crate::command::{Command, Stdin};
 use crate::local::TemporaryView;
 use crate::write_switch::WriteSwitch;
 
@@ -39,6 +40,8 @@ pub(super) struct Rules {
     /// Directory of the environment; always visible.
     pub(super) working_directory: PathBuf,
     pub(super) network: bool,
+    /// How commands without network reach some hosts.
+    pub(super) gateway: Option<Arc<dyn NetworkGateway>>,
     pub(super) unix_sockets: bool,
     /// Restrictions that need not be enforced.
     pub(super) accepted: BTreeSet<Protection>,
@@ -139,6 +142,14 @@ impl Rules {
         self.writable.iter().chain(&self.temporary)
     }
 
+    /// Returns the gateway of a command; `None` if it needs none, or may have none.
+    ///
+    /// A command with an input cannot wait in its sandbox until the listener is open, and has no network.
+    pub(super) fn gateway_of(&self, command: &Command) -> Option<&Arc<dyn NetworkGateway>> {
+        let can_wait = !command.is_read_only && command.stdin == Stdin::Null;
+        self.gateway.as_ref().filter(|_| can_wait && !self.network && self.level == SandboxLevel::Full)
+    }
+
     /// Returns the permissions in a sentence, for a model.
     pub(super) fn described(&self) -> String {
         let roots: Vec<String> = self.writable.iter().map(|root| root.display().to_string()).collect();
@@ -148,7 +159,13 @@ impl Rules {
             (roots, None) => format!("they can write only below {}", roots.join(", ")),
             (roots, Some(_)) => format!("they can write only below {}, and in TMPDIR", roots.join(", ")),
         };
-        let network = if self.network { "" } else { ", and have no network" };
+        let network = match (self.network, &self.gateway) {
+            (true, _) => "",
+            (false, None) => ", and have no network",
+            (false, Some(_)) => {
+                ", and reach only some hosts, through the proxy that HTTPS_PROXY and similar variables name"
+            }
+        };
         let hidden =
             if self.hidden.is_empty() { "" } else { ". Some files are hidden from them, such as keys" };
         // The text is part of prompts, so that it does not depend on the paths that the source finds.

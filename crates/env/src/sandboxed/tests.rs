@@ -3,6 +3,7 @@
 mod attacks;
 mod builds;
 mod full;
+mod gateway;
 mod limits;
 mod prepared;
 mod signals;

@@ -1,7 +1,6 @@
 //! Ignore rules of a search: the rules of ripgrep, bounded by the repository or the working directory.
 
 use std::{
-    ffi::OsStr,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -11,18 +10,7 @@ use ignore::{
     gitignore::{Gitignore, GitignoreBuilder},
 };
 
-/// Name of the directory, or file, that marks its parent as a repository.
-pub(crate) const REPOSITORY: &str = ".git";
-
-/// Ignore files of a directory, relative to it.
-pub(crate) const IGNORE_FILE: &str = ".ignore";
-pub(crate) const GITIGNORE_FILE: &str = ".gitignore";
-pub(crate) const EXCLUDE_FILE: &str = ".git/info/exclude";
-
-/// Returns true for the name of a file with ignore rules.
-pub(crate) fn is_ignore_file(name: &OsStr) -> bool {
-    name == IGNORE_FILE || name == GITIGNORE_FILE
-}
+pub(crate) use super::ignore_files::{EXCLUDE_FILE, GITIGNORE_FILE, IGNORE_FILE, REPOSITORY};
 
 /// Contents of the ignore files of one directory.
 #[derive(Debug, Default)]

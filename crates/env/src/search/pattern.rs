@@ -5,10 +5,8 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 
 use super::SearchScope;
+use super::base::{SPECIAL, split_base};
 use crate::{error::EnvError, file::MAX_ENTRIES, path::resolve};
-
-/// Characters that are not literal.
-const SPECIAL: [char; 5] = ['*', '?', '[', '{', '\\'];
 
 /// A glob with its base directory.
 #[derive(Clone, Debug)]
@@ -191,36 +189,10 @@ fn compile(glob: &str) -> Result<GlobMatcher, globset::Error> {
     GlobBuilder::new(glob).literal_separator(true).build().map(|glob| glob.compile_matcher())
 }
 
-/// Returns the part of a glob that all its matches start with: the directories before the first name with a wildcard or
-/// an escape, or the whole glob if it has neither.
-///
-/// A caller that checks a search before it starts must interpret the glob as the search does.
-///
-/// ```
-/// assert_eq!(pintle_env::glob_base("src/**/*.rs"), "src/");
-/// assert_eq!(pintle_env::glob_base(r"s\rc/*.rs"), "");
-/// assert_eq!(pintle_env::glob_base("src/main.rs"), "src/main.rs");
-/// ```
-#[must_use]
-pub fn glob_base(pattern: &str) -> &str {
-    match pattern.find(SPECIAL) {
-        Some(_) => split_base(pattern).0,
-        None => pattern,
-    }
-}
-
-/// Splits off the directories before the first name with a wildcard. The last name always remains
-/// in the rest.
-fn split_base(pattern: &str) -> (&str, &str) {
-    let literal = pattern.get(..pattern.find(SPECIAL).unwrap_or(pattern.len()));
-    let end = literal.and_then(|literal| literal.rfind('/'));
-    let end = end.map_or(0, |slash| slash + 1);
-    pattern.split_at_checked(end).unwrap_or(("", pattern))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::GlobRequest;
 
     #[test]
     fn literal_prefixes_select_the_base() {
@@ -240,6 +212,8 @@ mod tests {
         ] {
             let glob = GlobPattern::parse(pattern, Path::new("/r"), Some(Path::new("/users/me"))).unwrap();
             assert_eq!(glob.base, Path::new(base), "{pattern}");
+            let request = GlobRequest::new(pattern);
+            assert_eq!(request.base(Path::new("/r"), Some(Path::new("/users/me"))), glob.base, "{pattern}");
             assert_eq!(glob.max_depth, depth, "{pattern}");
             assert!(glob.matches(Path::new(hit)), "{pattern}");
         }

@@ -1,8 +1,13 @@
 //! Scope of a search: hidden and ignored files.
 
+#[cfg(feature = "search")]
 use std::{os::unix::ffi::OsStrExt, path::Path, sync::Arc};
 
-use super::ignore_rules::{IgnoreRules, NamedEntry, REPOSITORY, is_ignore_file};
+#[cfg(feature = "search")]
+use super::{
+    ignore_files::{REPOSITORY, is_ignore_file},
+    ignore_rules::{IgnoreRules, NamedEntry},
+};
 
 /// Which files below the starting directory a search visits. The starting directory itself is
 /// searched whatever its name, and if everything in it is ignored, the rules that ignore it do not apply
@@ -37,7 +42,10 @@ impl SearchScope {
         self.ignored = ignored;
         self
     }
+}
 
+#[cfg(feature = "search")]
+impl SearchScope {
     /// Returns true if an entry of a directory with these rules is skipped.
     pub(crate) fn excludes(self, rules: Option<&IgnoreRules>, path: &Path, is_dir: bool) -> bool {
         !self.may_visit(path) || self.ignores(rules, path, is_dir)

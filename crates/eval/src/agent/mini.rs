@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pintle_env::{ExecRequest, ExecutionEnvironment, Output};
 use pintle_host::model::Model;
-use pintle_llm::{Message, Request, ToolCall, ToolDefinition, ToolResult, Usage, error_chain};
+use pintle_llm::{Message, Money, Request, ToolCall, ToolDefinition, ToolResult, Usage, error_chain};
 use serde_json::{Value, json};
 
 use super::{AgentEnd, Claim};
@@ -23,7 +23,7 @@ const SYSTEM: &str = "You change files in the current directory to reach a goal.
 
 /// Works on a goal in an environment.
 pub(crate) async fn work(model: &Model, prompt: &str, environment: &dyn ExecutionEnvironment) -> AgentEnd {
-    let mut run = MiniRun { model, usage: Usage::default(), cost: Some(0.0), rounds: 0 };
+    let mut run = MiniRun { model, usage: Usage::default(), cost: Some(Money::ZERO), rounds: 0 };
     match run.converse(prompt, environment).await {
         Ok(()) => run.end(Claim::Done, String::new()),
         Err((claim, reason)) => run.end(claim, reason),
@@ -33,8 +33,8 @@ pub(crate) async fn work(model: &Model, prompt: &str, environment: &dyn Executio
 struct MiniRun<'a> {
     model: &'a Model,
     usage: Usage,
-    /// Dollars; `None` once the price of a call is unknown.
-    cost: Option<f64>,
+    /// Cost; `None` once the price of a call is unknown.
+    cost: Option<Money>,
     rounds: u64,
 }
 
@@ -77,7 +77,7 @@ impl MiniRun<'_> {
         AgentEnd {
             claim,
             reason,
-            cost_usd: self.cost,
+            cost: self.cost,
             tokens: Some(self.usage.total_tokens),
             rounds: Some(self.rounds),
             model: Some(self.model.route.model.clone()),

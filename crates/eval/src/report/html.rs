@@ -44,7 +44,7 @@ pub(super) fn render(report: &RunReport<'_>) -> String {
     );
     for row in &report.attempts {
         let class = if row.solved { "good" } else { "bad" };
-        let cost = row.cost_usd.map_or("–".to_owned(), |cost| format!("${cost:.2}"));
+        let cost = row.cost.map_or("–".to_owned(), |cost| format!("{cost:.2}"));
         let _ = writeln!(
             page,
             "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"{class}\">{} of {}</td>\

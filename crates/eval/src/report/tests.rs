@@ -27,7 +27,7 @@ fn attempt(instance: &str, claim: Claim, passed: bool) -> AttemptRecord {
         session: None,
         judgement: Judgement { problem: None, tests: vec![test] },
         case: None,
-        cost_usd: (instance != "c").then_some(0.25),
+        cost: (instance != "c").then_some(Money::from_dollars(0.25)),
         tokens: Some(10),
         rounds: Some(2),
         wall_ms: 1_500,

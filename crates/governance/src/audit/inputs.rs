@@ -194,7 +194,7 @@ impl Inputs {
                     output_tokens: usage.output_tokens,
                     cache_read_tokens: usage.cache_read_tokens.unwrap_or(0),
                     cache_write_tokens: usage.cache_write_tokens.unwrap_or(0),
-                    cost_usd: pricing.and_then(|model| model.cost(usage)),
+                    cost: pricing.and_then(|model| model.cost(usage)),
                 };
                 let calls = (0..).zip(response.tool_calls()).map(|(index, call)| ProposedCall {
                     id: String::new(),

@@ -1,6 +1,6 @@
 //! Tokens and cost of a session.
 
-use pintle_agent::BudgetUsage;
+use pintle_agent::{BudgetUsage, Money};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,9 @@ pub struct ModelSpending {
     /// Input tokens that were written to a cache.
     pub cache_write_tokens: u64,
     /// Cost in US dollars, at the prices on record.
-    pub cost_usd: Option<f64>,
+    #[serde(rename = "cost_usd", with = "pintle_agent::money::dollars::option")]
+    #[schemars(with = "Option<f64>")]
+    pub cost: Option<Money>,
 }
 
 /// Amounts that a budget counts.
@@ -45,7 +47,9 @@ pub struct TotalSpending {
     /// Output tokens.
     pub output_tokens: u64,
     /// Cost in millionths of a US dollar.
-    pub cost_micros: Option<u64>,
+    #[serde(rename = "cost_micros")]
+    #[schemars(with = "Option<u64>")]
+    pub cost: Option<Money>,
     /// Tool calls.
     pub tool_calls: u64,
 }
@@ -57,7 +61,7 @@ pub(super) struct ResponseCost {
     pub(super) output_tokens: u64,
     pub(super) cache_read_tokens: u64,
     pub(super) cache_write_tokens: u64,
-    pub(super) cost_usd: Option<f64>,
+    pub(super) cost: Option<Money>,
 }
 
 impl Spending {
@@ -65,7 +69,7 @@ impl Spending {
         self.total = TotalSpending {
             input_tokens: spent.input_tokens,
             output_tokens: spent.output_tokens,
-            cost_micros: spent.cost_micros,
+            cost: spent.cost,
             tool_calls: spent.tool_calls,
         };
     }
@@ -84,7 +88,7 @@ impl Spending {
             output_tokens: 0,
             cache_read_tokens: 0,
             cache_write_tokens: 0,
-            cost_usd: Some(0.0),
+            cost: Some(Money::ZERO),
         };
         first.add(response);
         self.models.push(first);
@@ -98,6 +102,6 @@ impl ModelSpending {
         self.output_tokens = self.output_tokens.saturating_add(response.output_tokens);
         self.cache_read_tokens = self.cache_read_tokens.saturating_add(response.cache_read_tokens);
         self.cache_write_tokens = self.cache_write_tokens.saturating_add(response.cache_write_tokens);
-        self.cost_usd = self.cost_usd.zip(response.cost_usd).map(|(total, cost)| total + cost);
+        self.cost = self.cost.zip(response.cost).map(|(total, cost)| total + cost);
     }
 }

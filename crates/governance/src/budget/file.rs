@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use pintle_agent::BudgetScope;
+use pintle_agent::{BudgetScope, Limits, Money};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{AtLimit, BudgetLimits, UnknownPrice};
+use super::{AtLimit, BudgetPolicy, ScopedLimits, UnknownPrice};
 use crate::rules::form_error;
 
 /// Reason why a text sets no budget.
@@ -66,9 +66,7 @@ enum Number {
 const KEYS: [&str; 9] =
     ["at_limit", "unknown_price", "run", "session", "day", "tokens", "cost", "calls", "time"];
 
-const MICROS_PER_DOLLAR: u64 = 1_000_000;
-
-impl BudgetLimits {
+impl BudgetPolicy {
     /// Parses a file of budgets: TOML with a table for each of the scopes `run`, `session` and `day`, and
     ///
     /// | key | meaning |
@@ -94,8 +92,7 @@ impl BudgetLimits {
             let (line, message) = form_error(&wrong, text, &KEYS);
             error(line, message)
         })?;
-        let mut limits =
-            Self { at_limit: file.at_limit, unknown_price: file.unknown_price, ..Self::default() };
+        let mut limits = ScopedLimits::default();
         let tables = [
             (BudgetScope::Run, file.run),
             (BudgetScope::Session, file.session),
@@ -112,9 +109,18 @@ impl BudgetLimits {
             set("calls", calls.map(|of| (of.span().start, of.get_ref().to_string())))?;
             set("time", time.map(|of| (of.span().start, of.into_inner())))?;
         }
-        Ok(limits)
+        Ok(Self { limits, at_limit: file.at_limit, unknown_price: file.unknown_price })
     }
 
+    /// Returns this policy with each limit lowered to the limit in `other` if that is lower. The behaviour at a limit stays.
+    #[must_use]
+    pub fn lowered_to(mut self, other: &Self) -> Self {
+        self.limits = self.limits.zip_with(&other.limits, Limits::lower);
+        self
+    }
+}
+
+impl ScopedLimits {
     /// Sets a limit from the text of a flag: `SCOPE.KEY=VALUE`, such as `day.cost=5` or `run.tokens=200000`.
     ///
     /// # Errors
@@ -152,7 +158,7 @@ impl BudgetLimits {
         match key {
             "tokens" => budget.tokens = Some(count()?),
             "calls" => budget.tool_calls = Some(count()?),
-            "cost" => budget.cost_micros = Some(micros(value)?),
+            "cost" => budget.cost = Some(parse_cost(value)?),
             "time" if scope == BudgetScope::Run => budget.wall_time = Some(parse_time(value)?),
             "time" => return Err("time is limited for each run: expected it in `run`".to_owned()),
             other => {
@@ -163,15 +169,6 @@ impl BudgetLimits {
             }
         }
         Ok(())
-    }
-
-    /// Returns these limits, each lowered to the limit in `other` if that is lower. The behaviour at a limit stays.
-    #[must_use]
-    pub fn lowered_to(mut self, other: &Self) -> Self {
-        self.run = self.run.lower(&other.run);
-        self.session = self.session.lower(&other.session);
-        self.day = self.day.lower(&other.day);
-        self
     }
 }
 
@@ -185,24 +182,11 @@ impl Number {
     }
 }
 
-fn micros(text: &str) -> Result<u64, String> {
-    parse_dollars(text).ok_or_else(|| {
+fn parse_cost(text: &str) -> Result<Money, String> {
+    let cost = text.parse::<Money>().ok().filter(|cost| *cost > Money::ZERO && !text.starts_with('$'));
+    cost.ok_or_else(|| {
         format!("expected a positive dollar amount with at most six decimal places, such as 2 or 0.50, not `{text}`")
     })
-}
-
-/// Parses decimal dollars into millionths of a dollar; `None` for anything but a positive amount with at most six decimal
-/// places.
-#[must_use]
-pub fn parse_dollars(text: &str) -> Option<u64> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits(whole) || !digits(fraction) || whole.len() + fraction.len() == 0 || fraction.len() > 6 {
-        return None;
-    }
-    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    let fraction: u64 = format!("{fraction:0<6}").parse().ok()?;
-    whole.checked_mul(MICROS_PER_DOLLAR)?.checked_add(fraction).filter(|micros| *micros > 0)
 }
 
 /// Parses a time such as `90s`, `15m` or `2h`.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pintle_agent::{Account, Budget};
+use pintle_agent::{Account, Limits, Money};
 use serde::{Deserialize, Serialize};
 
 /// Amounts of each kind.
@@ -20,7 +20,7 @@ impl Amounts {
         let Account { spent, held, .. } = account;
         Self {
             tokens: spent.tokens().saturating_add(held.tokens()),
-            cost_micros: spent.cost_micros.unwrap_or(0).saturating_add(held.cost_micros.unwrap_or(0)),
+            cost_micros: (spent.cost.unwrap_or_default() + held.cost.unwrap_or_default()).micros(),
             tool_calls: spent.tool_calls.saturating_add(held.tool_calls),
         }
     }
@@ -43,10 +43,10 @@ impl Amounts {
     }
 
     /// Returns these amounts where `budget` has a limit.
-    pub(super) fn limited_by(self, budget: &Budget) -> Limits {
-        Limits {
+    pub(super) fn limited_by(self, budget: &Limits) -> AmountLimits {
+        AmountLimits {
             tokens: budget.tokens.map(|_| self.tokens),
-            cost_micros: budget.cost_micros.map(|_| self.cost_micros),
+            cost_micros: budget.cost.map(|_| self.cost_micros),
             tool_calls: budget.tool_calls.map(|_| self.tool_calls),
         }
     }
@@ -54,7 +54,7 @@ impl Amounts {
 
 /// Limits of each kind; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct AmountLimits {
     pub(super) tokens: Option<u64>,
     pub(super) cost_micros: Option<u64>,
     pub(super) tool_calls: Option<u64>,
@@ -89,7 +89,7 @@ struct LedgerEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
     /// Totals up to which the session may spend, where the day is limited.
-    pub(super) until: Limits,
+    pub(super) until: AmountLimits,
     /// Amounts spent and reserved by all sessions, without the unspent reservation of this session.
     pub(super) spent: Amounts,
 }
@@ -99,7 +99,7 @@ const SHARE: u64 = 8;
 
 impl DayLedger {
     /// Reserves at least the amounts from `now` to `target` for a session, as far as the day has them.
-    pub(super) fn draw(&mut self, session: &str, now: Amounts, target: Amounts, day: &Budget) -> Share {
+    pub(super) fn draw(&mut self, session: &str, now: Amounts, target: Amounts, day: &Limits) -> Share {
         let base = self.sessions.get(session).map_or(now, |entry| entry.base);
         let others = self.sessions.iter().filter(|(id, _)| *id != session);
         let others = others.fold(self.settled, |sum, (_, entry)| sum.plus(entry.until.minus(entry.base)));
@@ -114,7 +114,7 @@ impl DayLedger {
         };
         let tokens = get(day.tokens, raised.tokens, others.tokens, base.tokens, now.tokens, target.tokens);
         let cost = get(
-            day.cost_micros,
+            day.cost.map(Money::micros),
             raised.cost_micros,
             others.cost_micros,
             base.cost_micros,
@@ -132,7 +132,7 @@ impl DayLedger {
         let until = Amounts { tokens: tokens.1, cost_micros: cost.1, tool_calls: calls.1 };
         self.sessions.insert(session.to_owned(), LedgerEntry { base, until });
         Share {
-            until: Limits { tokens: tokens.0, cost_micros: cost.0, tool_calls: calls.0 },
+            until: AmountLimits { tokens: tokens.0, cost_micros: cost.0, tool_calls: calls.0 },
             spent: others.plus(now.minus(base)),
         }
     }

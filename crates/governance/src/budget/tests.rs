@@ -6,7 +6,7 @@ mod serialised;
 use std::collections::BTreeMap;
 use std::io;
 
-use pintle_agent::{BudgetUsage, Ledger, Timestamp};
+use pintle_agent::{BudgetUsage, Ledger, Money, Timestamp};
 
 use super::*;
 
@@ -62,8 +62,8 @@ impl BudgetApprover for Agrees {
     }
 }
 
-fn tokens(limit: u64) -> Budget {
-    Budget::default().with_tokens(limit)
+fn tokens(limit: u64) -> Limits {
+    Limits::default().with_tokens(limit)
 }
 
 /// A request for tokens of a session that has spent some, all of them in its run.
@@ -94,7 +94,7 @@ fn reached(answer: &BudgetAnswer) -> Option<(BudgetScope, u64, u64)> {
 
 #[tokio::test]
 async fn session_gets_what_the_narrowest_scope_has() {
-    let limits = BudgetLimits { run: tokens(100), day: tokens(1_000), ..BudgetLimits::default() };
+    let limits = BudgetPolicy::default().with_run(tokens(100)).with_day(tokens(1_000));
     let budget = SessionBudget::new(limits).with_ledgers(Arc::new(Memory::default()));
     assert_eq!(budget.limited().tokens, Some(100));
     let answer = budget.more(&request("a", 0, 50)).await;
@@ -117,7 +117,7 @@ async fn session_gets_what_the_narrowest_scope_has() {
 
 #[tokio::test]
 async fn sessions_of_a_day_share_its_limit() {
-    let limits = BudgetLimits { day: tokens(1_000), ..BudgetLimits::default() };
+    let limits = BudgetPolicy::default().with_day(tokens(1_000));
     let ledgers: Arc<dyn Ledgers> = Arc::new(Memory::default());
     // Two processes.
     let [one, other] = [(), ()].map(|()| SessionBudget::new(limits).with_ledgers(Arc::clone(&ledgers)));
@@ -136,7 +136,7 @@ async fn sessions_of_a_day_share_its_limit() {
 
 #[tokio::test]
 async fn spending_of_before_counts_for_its_own_day() {
-    let limits = BudgetLimits { day: tokens(1_000), ..BudgetLimits::default() };
+    let limits = BudgetPolicy::default().with_day(tokens(1_000));
     let clock = Arc::new(Hands(Mutex::new(0)));
     let ledgers = Arc::new(Memory::default());
     let budget = SessionBudget::new(limits)
@@ -159,11 +159,11 @@ async fn spending_of_before_counts_for_its_own_day() {
 #[tokio::test]
 async fn somebody_can_agree_to_more_in_each_scope() {
     for scope in [BudgetScope::Session, BudgetScope::Run, BudgetScope::Day] {
-        let mut limits = BudgetLimits { at_limit: AtLimit::Ask, ..BudgetLimits::default() };
+        let mut limits = BudgetPolicy::default().with_at_limit(AtLimit::Ask);
         let mut first = request("a", 90, 50);
         match scope {
-            BudgetScope::Run => limits.run = tokens(100),
-            BudgetScope::Day => limits.day = tokens(100),
+            BudgetScope::Run => limits.limits.run = tokens(100),
+            BudgetScope::Day => limits.limits.day = tokens(100),
             BudgetScope::Session | _ => first.own = tokens(100),
         }
         let approver = Arc::new(Agrees { more: Mutex::new(vec![10, 70]), ..Agrees::default() });
@@ -192,12 +192,12 @@ async fn somebody_can_agree_to_more_in_each_scope() {
 
 #[tokio::test]
 async fn nobody_is_asked_unless_that_is_configured() {
-    let limits = BudgetLimits { run: tokens(10).with_cost_micros(5), ..BudgetLimits::default() };
+    let limits = BudgetPolicy::default().with_run(tokens(10).with_cost(Money::from_micros(5)));
     let approver = Arc::new(Agrees { more: Mutex::new(vec![1_000]), ..Agrees::default() });
     let budget = SessionBudget::new(limits).with_approver(Arc::clone(&approver) as Arc<dyn BudgetApprover>);
     assert!(budget.more(&request("a", 0, 50)).await.short.is_some());
     let mut unpriced = request("a", 0, 0);
-    unpriced.has = unpriced.has.with_cost_micros(0);
+    unpriced.has = unpriced.has.with_cost(Money::from_micros(0));
     unpriced.unpriced = Some("m".to_owned());
     assert_eq!(budget.more(&unpriced).await.limits, unpriced.has);
     assert_eq!(approver.questions.lock().unwrap().len(), 0);
@@ -205,15 +205,13 @@ async fn nobody_is_asked_unless_that_is_configured() {
 
 #[tokio::test]
 async fn unknown_price_lifts_the_limit_on_cost_only_by_agreement() {
-    let limits = BudgetLimits {
-        unknown_price: UnknownPrice::Ask,
-        run: tokens(10).with_cost_micros(5),
-        ..BudgetLimits::default()
-    };
+    let limits = BudgetPolicy::default()
+        .with_unknown_price(UnknownPrice::Ask)
+        .with_run(tokens(10).with_cost(Money::from_micros(5)));
     let approver = Arc::new(Agrees { more: Mutex::new(vec![0]), ..Agrees::default() });
     let budget = SessionBudget::new(limits).with_approver(Arc::clone(&approver) as Arc<dyn BudgetApprover>);
     let mut unpriced = request("a", 0, 0);
-    unpriced.has = unpriced.has.with_cost_micros(0);
+    unpriced.has = unpriced.has.with_cost(Money::from_micros(0));
     unpriced.unpriced = Some("m".to_owned());
     let answer = budget.more(&unpriced).await;
     assert_eq!((answer.limits, answer.by), (tokens(0), Some(Principal::new("alice"))));
@@ -224,7 +222,7 @@ async fn unknown_price_lifts_the_limit_on_cost_only_by_agreement() {
 
 #[tokio::test]
 async fn ledger_that_cannot_be_used_fails_the_request() {
-    let limits = BudgetLimits { day: tokens(1_000), ..BudgetLimits::default() };
+    let limits = BudgetPolicy::default().with_day(tokens(1_000));
     let gone = Memory { fails: true, ..Memory::default() };
     let budget = SessionBudget::new(limits).with_ledgers(Arc::new(gone));
     let answer = budget.more(&request("a", 0, 50)).await;
@@ -243,12 +241,16 @@ async fn ledger_that_cannot_be_used_fails_the_request() {
 fn file_sets_limits_in_each_scope() {
     let text = "at_limit = \"ask\"\nunknown_price = \"ask\"\n[run]\ntokens = 200000\ntime = \"15m\"\n\
                 [session]\ncost = 2.50\ncalls = 500\n[day]\ncost = \"20\"\n";
-    let limits = BudgetLimits::parse("budget.toml", text).unwrap();
-    assert_eq!((limits.at_limit, limits.unknown_price), (AtLimit::Ask, UnknownPrice::Ask));
+    let policy = BudgetPolicy::parse("budget.toml", text).unwrap();
+    assert_eq!((policy.at_limit, policy.unknown_price), (AtLimit::Ask, UnknownPrice::Ask));
+    let limits = policy.limits;
     assert_eq!(limits.run, tokens(200_000).with_wall_time(Duration::from_secs(900)));
-    assert_eq!(limits.session, Budget::default().with_cost_micros(2_500_000).with_tool_calls(500));
-    assert_eq!(limits.day, Budget::default().with_cost_micros(20_000_000));
-    assert_eq!(BudgetLimits::parse("budget.toml", "").unwrap(), BudgetLimits::default());
+    assert_eq!(
+        limits.session,
+        Limits::default().with_cost(Money::from_micros(2_500_000)).with_tool_calls(500)
+    );
+    assert_eq!(limits.day, Limits::default().with_cost(Money::from_micros(20_000_000)));
+    assert_eq!(BudgetPolicy::parse("budget.toml", "").unwrap(), BudgetPolicy::default());
 }
 
 #[test]
@@ -266,7 +268,7 @@ fn wrong_files_name_the_line_and_the_nearest_key() {
         ("[run]\ntime = \"15\"", 2, "such as `90s`"),
         ("[session]\ntime = \"15m\"", 2, "expected it in `run`"),
     ] {
-        let error = BudgetLimits::parse("budget.toml", text).unwrap_err();
+        let error = BudgetPolicy::parse("budget.toml", text).unwrap_err();
         let BudgetError::Form { line: found, message, .. } = &error else { panic!("{error}") };
         assert!(*found == line && message.contains(expected), "{text}: {error}");
     }
@@ -274,11 +276,11 @@ fn wrong_files_name_the_line_and_the_nearest_key() {
 
 #[test]
 fn flags_set_one_limit_each() {
-    let mut limits = BudgetLimits::default();
+    let mut limits = ScopedLimits::default();
     for text in ["day.cost=5", "run.tokens=1000", "run.time=2h", "session.calls = 3"] {
         limits.set_limit(text).unwrap();
     }
-    assert_eq!(limits.day.cost_micros, Some(5_000_000));
+    assert_eq!(limits.day.cost, Some(Money::from_micros(5_000_000)));
     assert_eq!(limits.run, tokens(1_000).with_wall_time(Duration::from_secs(7_200)));
     assert_eq!(limits.session.tool_calls, Some(3));
     for (text, expected) in [
@@ -296,32 +298,33 @@ fn flags_set_one_limit_each() {
 
 #[test]
 fn limits_of_a_project_only_narrow() {
-    let mut user = BudgetLimits::default();
-    (user.run, user.at_limit) = (tokens(100), AtLimit::Ask);
-    let mut project = BudgetLimits::default();
-    (project.run, project.day) = (tokens(500), tokens(50));
+    let mut user = BudgetPolicy::default();
+    (user.limits.run, user.at_limit) = (tokens(100), AtLimit::Ask);
+    let mut project = BudgetPolicy::default();
+    (project.limits.run, project.limits.day) = (tokens(500), tokens(50));
     let both = user.lowered_to(&project);
-    assert_eq!((both.run, both.day, both.at_limit), (tokens(100), tokens(50), AtLimit::Ask));
+    assert_eq!((both.limits.run, both.limits.day, both.at_limit), (tokens(100), tokens(50), AtLimit::Ask));
 }
 
 #[test]
-fn dollars_parse_to_millionths() {
+fn costs_are_positive_dollars() {
     for (text, expected) in [
-        ("2", Some(2_000_000)),
-        ("0.5", Some(500_000)),
-        (".25", Some(250_000)),
-        ("1.", Some(1_000_000)),
-        ("0.000001", Some(1)),
-        ("0.0000001", None),
-        ("0", None),
-        ("0.00", None),
-        ("", None),
-        (".", None),
-        ("-1", None),
-        ("1e3", None),
-        ("$1", None),
-        ("99999999999999999999", None),
+        ("2", true),
+        ("0.5", true),
+        (".25", true),
+        ("1.", true),
+        ("0.000001", true),
+        ("0.0000001", false),
+        ("0", false),
+        ("0.00", false),
+        ("", false),
+        (".", false),
+        ("-1", false),
+        ("1e3", false),
+        ("$1", false),
+        ("99999999999999999999", false),
     ] {
-        assert_eq!(parse_dollars(text), expected, "{text:?}");
+        let cost = ScopedLimits::default().set_limit(&format!("day.cost={text}"));
+        assert_eq!(cost.is_ok(), expected, "{text:?}");
     }
 }

@@ -76,14 +76,9 @@ impl Fixture {
     /// Returns why a grant denies a call, with the directory as `DIR`; `None` if it allows it.
     async fn denied(&self, grant: &Grant, tool: &str, arguments: Value) -> Option<String> {
         let env: Arc<dyn ExecutionEnvironment> = Arc::clone(&self.env) as _;
-        let gate = GrantGate::new(
-            Arc::new(grant.clone()),
-            SessionId::new("s"),
-            Arc::clone(&env),
-            "local",
-            Arc::clone(&self.clock) as _,
-            self.revocations.clone(),
-        );
+        let gate = GrantGate::new(Arc::new(grant.clone()), SessionId::new("s"), Arc::clone(&env), "local")
+            .with_clock(Arc::clone(&self.clock) as _)
+            .with_revocations(self.revocations.clone());
         let call = ToolCall::new("c", tool, arguments.as_object().unwrap().clone());
         match prepare(&self.registry, &[Arc::new(gate)], env.as_ref(), &call).await {
             Preparation::Ready { .. } => None,
@@ -234,14 +229,9 @@ async fn commands_leave_the_sandbox_only_if_the_grant_says_so() {
     let denied = fixture.denied(&grant, "shell", call(true)).await.unwrap();
     assert!(denied.contains("grant g does not allow the network"), "{denied}");
     grant.network = true;
-    let gate = GrantGate::new(
-        Arc::new(grant),
-        SessionId::new("s"),
-        Arc::clone(&fixture.env) as _,
-        "local",
-        Arc::clone(&fixture.clock) as _,
-        fixture.revocations.clone(),
-    );
+    let gate = GrantGate::new(Arc::new(grant), SessionId::new("s"), Arc::clone(&fixture.env) as _, "local")
+        .with_clock(Arc::clone(&fixture.clock) as _)
+        .with_revocations(fixture.revocations.clone());
     let tool_call = ToolCall::new("c", "shell", call(true).as_object().unwrap().clone());
     let prepared = prepare(&fixture.registry, &[Arc::new(gate)], fixture.env.as_ref(), &tool_call).await;
     assert!(matches!(prepared, Preparation::Ask { .. }), "it does not run by the grant alone: {prepared:?}");

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Delegation, Grant, GrantBudget};
+use pintle_agent::Limits;
+
+use super::{Delegation, Grant};
 use crate::pattern::Pattern;
 
 /// Part of a grant that another grant must not exceed.
@@ -78,7 +80,7 @@ pub struct Attenuation {
 impl Grant {
     /// Returns `child` as an attenuation of this grant: with its ancestors, and with fewer generations of subagents.
     ///
-    /// Spent amounts are not subtracted here: a session [reserves](pintle_agent::Budget) the budget of a subagent.
+    /// Spent amounts are not subtracted here: a session [reserves](pintle_agent::Limits) the budget of a subagent.
     ///
     /// # Errors
     ///
@@ -136,7 +138,7 @@ impl Grant {
             (Axis::Network, self.network || !other.network),
             (Axis::OutsideSandbox, self.outside_sandbox || !other.outside_sandbox),
             (Axis::Environments, covers(&self.environments, &other.environments)),
-            (Axis::Budget, self.budget.covers(&other.budget)),
+            (Axis::Budget, covers_limits(&self.budget, &other.budget)),
             (Axis::Window, self.window.covers(&other.window)),
         ]
     }
@@ -150,15 +152,14 @@ fn covers(wide: &BTreeSet<Pattern>, narrow: &BTreeSet<Pattern>) -> bool {
     narrow.iter().all(|pattern| wide.iter().any(|wide| wide.covers(pattern)))
 }
 
-impl GrantBudget {
-    fn covers(&self, child: &Self) -> bool {
-        let within =
-            |limit: Option<u64>, of: Option<u64>| limit.is_none_or(|limit| of.is_some_and(|of| of <= limit));
-        within(self.tokens, child.tokens)
-            && within(self.cost_micros, child.cost_micros)
-            && within(self.wall_time_ms, child.wall_time_ms)
-            && within(self.tool_calls, child.tool_calls)
+fn covers_limits(wide: &Limits, narrow: &Limits) -> bool {
+    fn within<T: PartialOrd>(limit: Option<T>, of: Option<T>) -> bool {
+        limit.is_none_or(|limit| of.is_some_and(|of| of <= limit))
     }
+    within(wide.tokens, narrow.tokens)
+        && within(wide.cost, narrow.cost)
+        && within(wide.wall_time, narrow.wall_time)
+        && within(wide.tool_calls, narrow.tool_calls)
 }
 
 impl super::Window {

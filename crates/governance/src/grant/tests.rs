@@ -1,7 +1,9 @@
 //! Grants: their form, and that attenuated ones only narrow.
 
 use std::path::Path;
+use std::time::Duration;
 
+use pintle_agent::Money;
 use pintle_test_conditions::cases;
 use proptest::prelude::*;
 use serde_json::json;
@@ -21,7 +23,7 @@ fn workspace() -> Grant {
     grant.writes = PathScope::within(["/w"]).except(["/w/secret", "/w/.git"]);
     grant.effect = EffectCeiling::Execute;
     grant.environments = [Pattern::new("docker:*")].into();
-    grant.budget = GrantBudget { tokens: Some(1_000), tool_calls: Some(10), ..GrantBudget::default() };
+    grant.budget = Limits::default().with_tokens(1_000).with_tool_calls(10);
     grant.window = Window::new(Some(Timestamp::from_millis(10)), Some(Timestamp::from_millis(20)));
     grant.delegation = Delegation::new(2, 3);
     grant
@@ -186,7 +188,7 @@ fn narrower_grants_are_given() {
         |child| child.arguments[0].tool = Pattern::any(),
         |child| child.writes = PathScope::within(["/w/src"]),
         |child| child.writes = PathScope::within(["/w"]).except(["/w/secret", "/w/.git", "/w/x"]),
-        |child| child.budget.cost_micros = Some(5),
+        |child| child.budget.cost = Some(Money::from_micros(5)),
         |child| child.window.not_before = Some(Timestamp::from_millis(15)),
     ];
     for (number, change) in changes.into_iter().enumerate() {
@@ -242,7 +244,7 @@ fn allows(grant: &Grant, facts: &Facts) -> bool {
         && grant.allows_environment(&facts.environment)
         && grant.window.contains(Timestamp::from_millis(facts.at))
         && grant.budget.tokens.is_none_or(|limit| facts.spent <= limit)
-        && grant.budget.wall_time_ms.is_none_or(|limit| facts.spent <= limit)
+        && grant.budget.wall_time.is_none_or(|limit| Duration::from_millis(facts.spent) <= limit)
 }
 
 /// Returns texts that match a regular expression. It is parsed once, unlike a literal, which is parsed for each value.
@@ -264,6 +266,12 @@ fn moments() -> impl Strategy<Value = Option<Timestamp>> {
     proptest::option::of((0..6i64).prop_map(Timestamp::from_millis))
 }
 
+fn limits(tokens: Option<u64>, wall_time_ms: Option<u64>) -> Limits {
+    let mut limits = Limits::default();
+    (limits.tokens, limits.wall_time) = (tokens, wall_time_ms.map(Duration::from_millis));
+    limits
+}
+
 prop_compose! {
     fn argument_scopes()(tool in texts("[ab*]{0,2}"), other in proptest::bool::ANY, allowed in patterns()) -> ArgumentScope {
         ArgumentScope::new(Pattern::new(tool), if other { "/w" } else { "/v" }, allowed)
@@ -283,7 +291,7 @@ prop_compose! {
     ) -> Grant {
         Grant {
             tools, environments, arguments, reads, writes, effect, network, outside_sandbox, window, delegation,
-            budget: GrantBudget { tokens, wall_time_ms, ..GrantBudget::default() },
+            budget: limits(tokens, wall_time_ms),
             ..Grant::none(id(name))
         }
     }

@@ -167,7 +167,6 @@ fn joined(first: Option<String>, second: Option<String>) -> Option<String> {
 mod tests {
     use pintle_agent::SessionId;
     use pintle_llm::Fingerprint;
-    use pintle_tools::Effect;
     use serde_json::json;
 
     use super::*;
@@ -217,13 +216,7 @@ mod tests {
     #[tokio::test]
     async fn denials_and_earlier_changes_precede_other_decisions() {
         let session = HookSession::new(SessionId::new("s"), "/w", None);
-        let request = ApprovalRequest::new(
-            "call_1",
-            "shell",
-            Effect::Execute,
-            json!({}),
-            Fingerprint::from_bytes(b"call"),
-        );
+        let request = ApprovalRequest::new("call_1", "shell", Fingerprint::from_bytes(b"call"));
         let change = |command: &str| Some(Decision::Change { arguments: json!({"command": command}) });
         let (approval, denial) = (Some(Decision::Approve), Some(Decision::Deny { reason: None }));
         for (first, second, expected) in [

@@ -36,7 +36,7 @@ async fn run(directory: &Path, lines: &[&str]) -> (Option<String>, u64) {
         .gate(ProtectedPathWatch::new(env, [".pintle"]))
         .build()
         .unwrap();
-    let outcome = session.submit("go").await.unwrap();
+    let outcome = session.submit("go").await.or_else(pintle_agent::RunError::into_outcome).unwrap();
     let calls = outcome.tool_calls;
     session.close().await;
     assert_eq!(outcome.status == OutcomeStatus::Completed, outcome.error.is_none());

@@ -68,7 +68,6 @@ impl Attendant for ClientAttendant {
 mod tests {
     use futures_util::FutureExt as _;
     use pintle_llm::Fingerprint;
-    use pintle_tools::Effect;
     use serde_json::json;
 
     use super::super::FakeAttendant;
@@ -76,13 +75,8 @@ mod tests {
 
     #[tokio::test]
     async fn decisions_come_from_the_approver_or_through_the_handle() {
-        let request = ApprovalRequest::new(
-            "call_1",
-            "shell",
-            Effect::Execute,
-            json!({"command": "make"}),
-            Fingerprint::from_bytes(b"call"),
-        );
+        let request = ApprovalRequest::new("call_1", "shell", Fingerprint::from_bytes(b"call"))
+            .with_arguments(json!({"command": "make"}));
         let user = Some(Principal::new("ann"));
         let without_approver = ClientAttendant::without_approver(user.clone());
         assert_eq!(without_approver.decide(&request).now_or_never(), None);

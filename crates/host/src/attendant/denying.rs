@@ -53,8 +53,6 @@ impl Attendant for DenyingAttendant {
 mod tests {
     use pintle_governance::PresentPlan;
     use pintle_llm::Fingerprint;
-    use pintle_tools::Effect;
-    use serde_json::Value;
 
     use super::*;
 
@@ -65,13 +63,7 @@ mod tests {
             ("shell", "it needs approval, but no terminal is available"),
             (PresentPlan::NAME, "no user can accept it here; give the complete plan as your final answer"),
         ] {
-            let request = ApprovalRequest::new(
-                "call_1",
-                tool,
-                Effect::Read,
-                Value::Null,
-                Fingerprint::from_bytes(b"call"),
-            );
+            let request = ApprovalRequest::new("call_1", tool, Fingerprint::from_bytes(b"call"));
             let denial = Decision::Deny { reason: Some(reason.to_owned()) };
             assert_eq!(attendant.decide(&request).await, denial, "{tool}");
         }

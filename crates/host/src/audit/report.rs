@@ -1,6 +1,6 @@
 //! Whole sessions.
 
-use pintle_agent::{Count, ImageSummary};
+use pintle_agent::{Count, ImageSummary, Money};
 use pintle_governance::audit::{
     Audit, AuditReport, InputHistory, LimitHistory, ModelSpending, Notice, PolicyHistory, SubagentHistory,
     Summary,
@@ -87,11 +87,12 @@ fn summary(summary: &Summary) -> Vec<AuditBlock> {
 fn spending(audit: &Audit) -> Vec<AuditBlock> {
     let mut blocks: Vec<AuditBlock> = audit.spending.models.iter().map(model).collect();
     let total = &audit.spending.total;
-    #[expect(clippy::cast_precision_loss, reason = "far below 2^52 millionths of a dollar")]
-    let usd = total.cost_micros.map(|micros| micros as f64 / 1e6);
     let calls = Count(total.tool_calls, "started call");
     let tokens = format!("{} input and {} output tokens", total.input_tokens, total.output_tokens);
-    blocks.push(AuditBlock::field("in total", format!("{tokens}, {calls}, {}, with subagents", cost(usd))));
+    blocks.push(AuditBlock::field(
+        "in total",
+        format!("{tokens}, {calls}, {}, with subagents", cost(total.cost)),
+    ));
     blocks
 }
 
@@ -99,11 +100,11 @@ fn model(spent: &ModelSpending) -> AuditBlock {
     let responses = Count(spent.responses, "response");
     let tokens = format!("{} input and {} output tokens", spent.input_tokens, spent.output_tokens);
     let name = format!("{} {}", spent.provider, spent.model);
-    AuditBlock::field("model", format!("{name}: {responses}, {tokens}, {}", cost(spent.cost_usd)))
+    AuditBlock::field("model", format!("{name}: {responses}, {tokens}, {}", cost(spent.cost)))
 }
 
-fn cost(usd: Option<f64>) -> String {
-    usd.map_or_else(|| "cost unknown".to_owned(), |usd| format!("${usd:.4}"))
+fn cost(cost: Option<Money>) -> String {
+    cost.map_or_else(|| "cost unknown".to_owned(), |cost| format!("{cost:.4}"))
 }
 
 fn input(input: &InputHistory) -> AuditBlock {

@@ -6,14 +6,12 @@ mod properties;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pintle_agent::Budget;
-use pintle_governance::{Grant, GrantId, Mode};
+use pintle_agent::Limits;
+use pintle_governance::{Grant, GrantId, Mode, ScopedLimits};
 use serde_json::json;
 
 use super::*;
-use crate::spec::{
-    BaseUrl, BudgetSpec, Combine, CountLimit, NetworkAccess, ProfileRef, SandboxLevel, ServerDeclaration,
-};
+use crate::spec::{BaseUrl, Combine, CountLimit, NetworkAccess, ProfileRef, SandboxLevel, ServerDeclaration};
 
 const TRUSTED: Layer = Layer::Project { trusted: true };
 const UNTRUSTED: Layer = Layer::Project { trusted: false };
@@ -244,9 +242,9 @@ fn each_bounded_field_has_a_direction() {
 fn budgets_of_all_layers_are_lowered() {
     let budget = |kind: Layer, tokens: Option<u64>, calls: Option<u64>| {
         layer(kind, |spec| {
-            let mut session = Budget::default();
+            let mut session = Limits::default();
             (session.tokens, session.tool_calls) = (tokens, calls);
-            spec.limits.budget = Some(BudgetSpec { session, ..BudgetSpec::default() });
+            spec.limits.budget = Some(ScopedLimits::default().with_session(session));
         })
     };
     let user = budget(Layer::User, Some(5), Some(7));
@@ -267,7 +265,7 @@ fn budgets_of_all_layers_are_lowered() {
         (vec![user.clone(), budget(REMEMBERED, Some(9), Some(1))], (Some(5), Some(1))),
     ] {
         let merged = merge(layers.clone()).unwrap();
-        let Budget { tokens, tool_calls, .. } = merged.spec.limits.budget.session;
+        let Limits { tokens, tool_calls, .. } = merged.spec.limits.budget.session;
         assert_eq!((tokens, tool_calls), expected, "{layers:?}");
     }
     let merged = merge([user.clone(), budget(UNTRUSTED, Some(2), None)]).unwrap();

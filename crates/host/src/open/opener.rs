@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use pintle_agent::protocol::{Change, InputKind};
 use pintle_agent::{
-    Budget, BudgetSource, EventKind, Hooks, ProviderProfile, Record, Session, SessionConfig, SessionId,
+    BudgetSource, EventKind, Hooks, Limits, ProviderProfile, Record, Session, SessionConfig, SessionId,
     SubagentLimits, TurnLimits,
 };
 use pintle_env::{ExecutionEnvironment, WriteSwitch};
@@ -48,7 +48,7 @@ pub(super) struct SessionOpener<'a> {
     pub(super) attendant: Arc<dyn Attendant>,
     pub(super) is_mode_given: bool,
     pub(super) is_effort_given: bool,
-    pub(super) run_limit: &'a Budget,
+    pub(super) run_limit: &'a Limits,
     pub(super) can_switch_to_plan: bool,
     pub(super) process_env: &'a ProcessEnv,
 }
@@ -194,7 +194,7 @@ impl SessionOpener<'_> {
         let is_resumed = matches!(&stored, Some(SessionStorage { origin: SessionOrigin::Resumed(_), .. }));
         let SessionPolicy { policy, hooks, grant, effort, server_files } =
             box_future(|| self.load_policy(env_session, stored.as_ref())).await?;
-        limit_sources.grant = grant.as_ref().map(|grant| grant.budget.budget());
+        limit_sources.grant = grant.as_ref().map(|grant| grant.budget);
         let mut profile = self.profile(&policy, grant.is_some(), additions.tools)?;
         let mut more = servers::parse_declarations(spec, process_env)?;
         more.extend(additions.servers);
@@ -304,7 +304,7 @@ impl SessionOpener<'_> {
             Box::pin(async move {
                 if !attendant.is_attended() {
                     // A session that has ended needs no interrupt.
-                    let _ = session.interrupt();
+                    let _ = session.stop_turn();
                 }
                 attendant.refuse_auto();
                 policy.set_after_plan(Mode::Ask);

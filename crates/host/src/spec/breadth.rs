@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use pintle_agent::Budget;
-use pintle_governance::{Grant, Mode};
+use pintle_agent::Limits;
+use pintle_governance::{Grant, Mode, ScopedLimits};
 
-use super::values::{BudgetSpec, CountLimit, NetworkAccess, SandboxLevel};
+use super::values::{CountLimit, NetworkAccess, SandboxLevel};
 
 /// Setting whose values allow more or less.
 pub(crate) trait Breadth: Clone + PartialEq {
@@ -66,21 +66,13 @@ impl Breadth for CountLimit {
     }
 }
 
-impl Breadth for BudgetSpec {
+impl Breadth for ScopedLimits {
     fn within(&self, limit: &Self) -> Result<Self, String> {
-        Ok(Self {
-            run: self.run.lower(&limit.run),
-            session: self.session.lower(&limit.session),
-            day: self.day.lower(&limit.day),
-        })
+        Ok(self.zip_with(limit, Limits::lower))
     }
 
     fn over(&self, weaker: &Self) -> Self {
-        Self {
-            run: budget_over(&self.run, &weaker.run),
-            session: budget_over(&self.session, &weaker.session),
-            day: budget_over(&self.day, &weaker.day),
-        }
+        self.zip_with(weaker, limits_over)
     }
 }
 
@@ -127,10 +119,10 @@ impl Breadth for BTreeSet<String> {
 }
 
 /// Returns limits on each amount: the stronger one, or else the weaker one.
-fn budget_over(stronger: &Budget, weaker: &Budget) -> Budget {
+fn limits_over(stronger: &Limits, weaker: &Limits) -> Limits {
     let mut limits = *stronger;
     limits.tokens = limits.tokens.or(weaker.tokens);
-    limits.cost_micros = limits.cost_micros.or(weaker.cost_micros);
+    limits.cost = limits.cost.or(weaker.cost);
     limits.wall_time = limits.wall_time.or(weaker.wall_time);
     limits.tool_calls = limits.tool_calls.or(weaker.tool_calls);
     limits
@@ -165,10 +157,9 @@ mod tests {
         check(&true, &false);
         check(&CountLimit(3), &CountLimit(4));
         check(&CountLimit(3), &CountLimit::NONE);
-        let tokens =
-            |tokens| BudgetSpec { session: Budget::default().with_tokens(tokens), ..BudgetSpec::default() };
+        let tokens = |tokens| ScopedLimits::default().with_session(Limits::default().with_tokens(tokens));
         check(&tokens(3), &tokens(4));
-        check(&tokens(3), &BudgetSpec::default());
+        check(&tokens(3), &ScopedLimits::default());
         let roots = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<BTreeSet<_>>();
         check(&roots(&["/w/a"]), &roots(&["/w"]));
         check(&roots(&["/w", "/w/a"]), &roots(&["/v", "/w"]));
@@ -184,9 +175,9 @@ mod tests {
         let common = roots(&["/a", "/b/c", "/work"]).within(&roots(&["/a/b", "/b", "/w"]));
         assert_eq!(common, Ok(roots(&["/a/b", "/b/c"])));
         let budget = |tokens: Option<u64>, calls: Option<u64>| {
-            let mut session = Budget::default();
+            let mut session = Limits::default();
             (session.tokens, session.tool_calls) = (tokens, calls);
-            BudgetSpec { session, ..BudgetSpec::default() }
+            ScopedLimits::default().with_session(session)
         };
         assert_eq!(budget(Some(9), None).within(&budget(Some(7), Some(2))), Ok(budget(Some(7), Some(2))));
         assert_eq!(budget(Some(9), None).over(&budget(Some(7), Some(2))), budget(Some(9), Some(2)));

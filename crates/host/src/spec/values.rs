@@ -4,7 +4,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use pintle_agent::Budget;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -193,19 +192,6 @@ impl CountLimit {
     pub const fn get(self) -> Option<u64> {
         if self.0 == 0 { None } else { Some(self.0) }
     }
-}
-
-/// Limits on spending by scope.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
-pub struct BudgetSpec {
-    /// Limits on each run.
-    pub run: Budget,
-    /// Limits on the session over its whole life.
-    pub session: Budget,
-    /// Limits on all sessions of a day in UTC that use the same store.
-    pub day: Budget,
 }
 
 /// Declaration of an MCP server. It may contain keys, so `Debug` shows only the name.

@@ -1,6 +1,7 @@
 //! Cost of calls.
 
 use super::{Catalog, ModelInfo, PriceTier};
+use crate::money::Money;
 use crate::usage::Usage;
 
 /// Tokens per unit of price.
@@ -16,13 +17,13 @@ struct Prices {
 }
 
 impl ModelInfo {
-    /// Returns the cost of one call in US dollars; `None` if the price of any of its tokens is unknown.
+    /// Returns the cost of one call; `None` if the price of any of its tokens is unknown.
     ///
     /// Input read from a cache costs the cache read price. Input written to a cache costs the cache write price, or the
     /// input price if the model has no price for writes. Other input costs the input price. `usage` must be the usage of a
     /// single call, since the price depends on the length of the input; add up the costs of several calls.
     #[must_use]
-    pub fn cost(&self, usage: &Usage) -> Option<f64> {
+    pub fn cost(&self, usage: &Usage) -> Option<Money> {
         let prices = self.prices(usage.input_tokens);
         let parts = [
             (usage.uncached_input_tokens(), prices.input),
@@ -30,10 +31,12 @@ impl ModelInfo {
             (usage.cache_read_tokens.unwrap_or(0), prices.cache_read),
             (usage.cache_write_tokens.unwrap_or(0), prices.cache_write.or(prices.input)),
         ];
-        // Unused kinds need no price. The empty sum of `f64` would be -0.0.
+        // Unused kinds need no price.
         let used = parts.into_iter().filter(|(tokens, _)| *tokens > 0);
-        used.map(|(tokens, price)| Some(dollars(tokens, price?)))
-            .try_fold(0.0, |sum, part| part.map(|part| sum + part))
+        let dollars = used
+            .map(|(tokens, price)| Some(dollars(tokens, price?)))
+            .try_fold(0.0, |sum, part| part.map(|part| sum + part))?;
+        Some(Money::from_dollars(dollars))
     }
 
     /// Prices of a call with this many prompt tokens.
@@ -46,9 +49,9 @@ impl ModelInfo {
 }
 
 impl Catalog {
-    /// Returns the cost of one call in US dollars, as [`ModelInfo::cost`]; `None` also for an unlisted model.
+    /// Returns the cost of one call, as [`ModelInfo::cost`]; `None` also for an unlisted model.
     #[must_use]
-    pub fn cost(&self, provider: &str, model_id: &str, usage: &Usage) -> Option<f64> {
+    pub fn cost(&self, provider: &str, model_id: &str, usage: &Usage) -> Option<Money> {
         self.find(provider, model_id)?.cost(usage)
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::money::Money;
 use crate::usage::Usage;
 
 /// Start of an entry for a new model, with all required fields.
@@ -218,8 +219,7 @@ fn each_kind_of_token_is_charged_once() {
     ];
     for (usage, expected) in cases {
         let cost = priced_model().cost(&usage);
-        assert_eq!(cost.map(f64::round), expected, "{usage:?}");
-        assert!(cost.is_none_or(f64::is_sign_positive));
+        assert_eq!(cost, expected.map(Money::from_dollars), "{usage:?}");
     }
 }
 
@@ -229,13 +229,17 @@ fn an_unknown_price_stays_unknown() {
     let mut usage = Usage::new(1_000_000, 0);
     assert_eq!(catalog.cost("openai", "no-such-model", &usage), None);
     assert_eq!(catalog.cost("openai-compatible", "gpt-5.2", &usage), None, "another provider's model");
-    assert_eq!(catalog.cost("openai", "gpt-5.2", &usage), Some(1.75));
+    assert_eq!(catalog.cost("openai", "gpt-5.2", &usage), Some(Money::from_micros(1_750_000)));
     usage.cache_write_tokens = Some(0);
-    assert_eq!(catalog.cost("openai", "gpt-5.2", &usage), Some(1.75), "unused kinds need no price");
+    assert_eq!(
+        catalog.cost("openai", "gpt-5.2", &usage),
+        Some(Money::from_micros(1_750_000)),
+        "unused kinds need no price"
+    );
     usage.cache_write_tokens = Some(1);
     assert_eq!(
         catalog.cost("openai", "gpt-5.2", &usage),
-        Some(1.75),
+        Some(Money::from_micros(1_750_000)),
         "without a write price, the input price applies"
     );
     assert_eq!(ModelInfo::new("p", "m", 1).cost(&Usage::new(1, 0)), None);

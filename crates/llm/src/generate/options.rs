@@ -9,7 +9,7 @@ use super::limits::TimeoutConfig;
 use super::on_step::OnStep;
 use super::result::StepResult;
 use super::stop::StopCondition;
-use super::tool::{RepairToolCall, Tool};
+use super::tool::{ClientTool, RepairToolCall};
 use crate::client::{Client, default_client};
 use crate::error::{Error, ErrorKind};
 use crate::history::HistoryItem;
@@ -48,7 +48,7 @@ pub struct GenerateOptions {
     /// System message before the conversation.
     pub system: Option<String>,
     /// Tools that the model may call.
-    pub tools: Vec<Tool>,
+    pub tools: Vec<ClientTool>,
     /// Tool choice of every step; `None` means `auto` if there are tools.
     pub tool_choice: Option<ToolChoice>,
     /// Limit on the rounds of tool calls whose results are sent back. Default 1; 0 returns all calls to the caller. There
@@ -146,14 +146,14 @@ impl GenerateOptions {
 
     /// Adds a tool.
     #[must_use]
-    pub fn with_tool(mut self, tool: Tool) -> Self {
+    pub fn with_tool(mut self, tool: ClientTool) -> Self {
         self.tools.push(tool);
         self
     }
 
     /// Adds tools.
     #[must_use]
-    pub fn with_tools(mut self, tools: impl IntoIterator<Item = Tool>) -> Self {
+    pub fn with_tools(mut self, tools: impl IntoIterator<Item = ClientTool>) -> Self {
         self.tools.extend(tools);
         self
     }
@@ -376,7 +376,7 @@ impl From<Request> for GenerateOptions {
             provider_options,
             timeout,
         } = request;
-        let passive = |tool: ToolItem| Tool::passive(tool.definition().clone());
+        let passive = |tool: ToolItem| ClientTool::passive(tool.definition().clone());
         Self {
             messages: Some(messages),
             tools: tools.into_iter().map(passive).collect(),
@@ -441,7 +441,7 @@ mod tests {
 
     #[test]
     fn options_become_their_first_request() {
-        let tool = Tool::active(definition(), |_, _| async { Ok::<_, Error>("nothing") });
+        let tool = ClientTool::active(definition(), |_, _| async { Ok::<_, Error>("nothing") });
         let options = GenerateOptions::new("m")
             .with_system("Be brief.")
             .with_prompt("hello")

@@ -7,21 +7,21 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use jsonschema::Validator;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::schema;
-use super::tool::{CallContext, InvalidToolCall, RepairToolCall, Tool};
+use super::tool::{CallContext, ClientTool, InvalidToolCall, RepairToolCall};
 use crate::content::{ToolCall, ToolCallKind, ToolResult};
 use crate::error::{Error, ErrorKind};
 use crate::history::HistoryItem;
+use crate::schema::CompiledSchema;
 use crate::tool::{ToolDefinition, ToolList};
 
 /// Tools of a generation with their compiled schemas.
 #[derive(Debug)]
 pub(super) struct ToolRunner {
-    tools: Vec<(Tool, Validator)>,
+    tools: Vec<(ClientTool, CompiledSchema)>,
     by_name: HashMap<String, usize>,
     repair: Option<RepairToolCall>,
 }
@@ -30,7 +30,7 @@ impl ToolRunner {
     /// # Errors
     ///
     /// [`ErrorKind::Configuration`] if two tools have the same name, or if a schema is invalid.
-    pub(super) fn new(tools: Vec<Tool>, repair: Option<RepairToolCall>) -> Result<Self, Error> {
+    pub(super) fn new(tools: Vec<ClientTool>, repair: Option<RepairToolCall>) -> Result<Self, Error> {
         let mut by_name = HashMap::new();
         let mut compiled = Vec::with_capacity(tools.len());
         for (index, tool) in tools.into_iter().enumerate() {
@@ -98,8 +98,8 @@ impl ToolRunner {
     /// Returns valid arguments, after the repair hook if necessary.
     async fn arguments(
         &self,
-        tool: &Tool,
-        validator: &Validator,
+        tool: &ClientTool,
+        validator: &CompiledSchema,
         context: &CallContext,
     ) -> Result<Value, Error> {
         let definition = &tool.definition;
@@ -138,7 +138,11 @@ fn raw_arguments(call: &ToolCall, definition: &ToolDefinition) -> Value {
     }
 }
 
-fn validated(definition: &ToolDefinition, validator: &Validator, arguments: Value) -> Result<Value, Error> {
+fn validated(
+    definition: &ToolDefinition,
+    validator: &CompiledSchema,
+    arguments: Value,
+) -> Result<Value, Error> {
     let violations = match &arguments {
         // Arguments that are not a JSON object are kept as text.
         Value::String(text) => Some(not_an_object(text)),

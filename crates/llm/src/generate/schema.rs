@@ -1,11 +1,11 @@
 //! JSON Schemas of types, and validation against them.
 
-use jsonschema::Validator;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorKind};
+use crate::schema::{CompiledSchema, Draft};
 
 /// Limits on the reported violations: their number, and the length of each in characters.
 const MAX_VIOLATIONS: usize = 8;
@@ -40,25 +40,23 @@ pub(crate) fn parameters_of<T: JsonSchema>() -> Value {
 /// # Errors
 ///
 /// [`ErrorKind::Configuration`] naming `of`, with the reason as its source.
-pub(crate) fn compile(schema: &Value, of: &str) -> Result<Validator, Error> {
-    jsonschema::validator_for(schema).map_err(|error| {
-        Error::new(ErrorKind::Configuration, format!("the schema of {of} is not a JSON Schema"))
+pub(crate) fn compile(schema: &Value, of: &str) -> Result<CompiledSchema, Error> {
+    CompiledSchema::new(schema, Draft::Draft202012).map_err(|error| {
+        let what = if error.needs_feature() { "cannot be checked" } else { "is not a JSON Schema" };
+        Error::new(ErrorKind::Configuration, format!("the schema of {of} {what}"))
             .with_source(error.to_string())
     })
 }
 
 /// Returns the violations of the schema in one line; `None` for a valid value.
-pub(crate) fn violations(validator: &Validator, value: &Value) -> Option<String> {
-    let violations: Vec<String> = validator
-        .iter_errors(value)
-        .take(MAX_VIOLATIONS)
-        .map(|error| {
-            let path = error.instance_path().as_str();
-            let location = if path.is_empty() { String::new() } else { format!("`{path}`: ") };
-            format!("{location}{}", shortened(&error.to_string(), MAX_VIOLATION_LENGTH))
-        })
-        .collect();
-    (!violations.is_empty()).then(|| violations.join("; "))
+pub(crate) fn violations(schema: &CompiledSchema, value: &Value) -> Option<String> {
+    let violations = schema.violations(value, MAX_VIOLATIONS);
+    let shown = violations.iter().map(|violation| {
+        let path = violation.path();
+        let location = if path.is_empty() { String::new() } else { format!("`{path}`: ") };
+        format!("{location}{}", shortened(&violation.to_string(), MAX_VIOLATION_LENGTH))
+    });
+    (!violations.is_empty()).then(|| shown.collect::<Vec<_>>().join("; "))
 }
 
 /// Truncates a text to `limit` characters and an ellipsis.

@@ -86,8 +86,8 @@ fn definition(name: &str) -> ToolDefinition {
 }
 
 /// Tool that returns its `x`.
-fn echo(name: &str) -> Tool {
-    Tool::active(definition(name), |arguments, _| async move { Ok::<_, Error>(arguments["x"].clone()) })
+fn echo(name: &str) -> ClientTool {
+    ClientTool::active(definition(name), |arguments, _| async move { Ok::<_, Error>(arguments["x"].clone()) })
 }
 
 /// Results in the last message of a request: id, text and error flag.
@@ -120,7 +120,7 @@ async fn all_options_reach_the_request() {
     let (client, adapter) = client(fake().answer("hi"));
     let timeout = AdapterTimeout::default().with_request(None);
     let options = options(&client)
-        .with_tool(Tool::passive(definition("look")))
+        .with_tool(ClientTool::passive(definition("look")))
         .with_tool_choice(ToolChoice::Named("look".into()))
         .with_response_format(ResponseFormat::Json)
         .with_temperature(0.5)
@@ -161,7 +161,7 @@ async fn contradictory_options_are_refused_before_sending() {
         (bare().with_prompt(" \n"), "the prompt is empty"),
         (bare().with_messages(none), "the list of messages is empty"),
         (bare().with_prompt("a").with_tool(echo("t")).with_tool(echo("t")), "two tools are named `t`"),
-        (bare().with_prompt("a").with_tool(Tool::passive(broken)), "tool `odd` is not a JSON Schema"),
+        (bare().with_prompt("a").with_tool(ClientTool::passive(broken)), "tool `odd` is not a JSON Schema"),
         (bare().with_prompt("a").with_tool_choice(ToolChoice::Required), "there are no tools"),
         (
             bare().with_prompt("a").with_tool(echo("t")).with_tool_choice(ToolChoice::Named("u".into())),
@@ -192,7 +192,7 @@ async fn steps_are_retried_separately_and_tools_run_once() {
     };
     let runs = Arc::new(std::sync::atomic::AtomicU32::new(0));
     let counted = Arc::clone(&runs);
-    let tool = Tool::active(definition("echo"), move |_, _| {
+    let tool = ClientTool::active(definition("echo"), move |_, _| {
         counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         async { Ok::<_, Error>("ok") }
     });

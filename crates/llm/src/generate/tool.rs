@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -21,24 +22,24 @@ use crate::tool::ToolDefinition;
 /// Future of a handler or hook.
 pub(super) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Failure = Box<dyn StdError + Send + Sync>;
-type Handler = dyn Fn(Value, CallContext) -> BoxFuture<Result<ToolOutput, Failure>> + Send + Sync;
+type Handler = dyn Fn(Value, CallContext) -> BoxFuture<Result<ClientToolOutput, Failure>> + Send + Sync;
 
 /// Tool for [`generate`](crate::generate) and the related functions.
 ///
 /// An *active* tool has a handler, which the tool loop calls. Calls of a *passive* tool are returned to the caller.
 ///
 /// A handler gets arguments that match the tool's schema. Its output is sent to the model in full: the handler has to
-/// limit its size. An error is sent as an error result with all its causes. A panic is sent as an error result, and
-/// logged. The handlers of a round run concurrently in the caller's task, so a handler that blocks delays the others. A
-/// handler is dropped when the generation is cancelled, times out or is dropped.
+/// limit its size. An error, or a text that describes one, is sent as an error result with all its causes. A panic is sent
+/// as an error result, and logged. The handlers of a round run concurrently in the caller's task, so a handler that blocks
+/// delays the others. A handler is dropped when the generation is cancelled, times out or is dropped.
 #[derive(Clone)]
-pub struct Tool {
+pub struct ClientTool {
     /// Definition for the model.
     pub definition: ToolDefinition,
     execute: Option<Arc<Handler>>,
 }
 
-impl Tool {
+impl ClientTool {
     /// Creates a tool whose calls are returned to the caller.
     #[must_use]
     pub fn passive(definition: ToolDefinition) -> Self {
@@ -51,12 +52,12 @@ impl Tool {
     where
         F: Fn(Value, CallContext) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
-        T: Into<ToolOutput>,
+        T: IntoClientToolOutput,
         E: Into<Failure>,
     {
         let execute = move |arguments: Value, context: CallContext| -> BoxFuture<_> {
             let running = execute(arguments, context);
-            Box::pin(async move { running.await.map(Into::into).map_err(Into::into) })
+            Box::pin(async move { converted(running.await) })
         };
         Self { definition, execute: Some(Arc::new(execute)) }
     }
@@ -76,7 +77,7 @@ impl Tool {
         I: DeserializeOwned + JsonSchema,
         F: Fn(I, CallContext) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
-        T: Into<ToolOutput>,
+        T: IntoClientToolOutput,
         E: Into<Failure>,
     {
         let definition = ToolDefinition::new(name, description, schema::parameters_of::<I>())?;
@@ -85,7 +86,7 @@ impl Tool {
             match serde_json::from_value::<I>(arguments) {
                 Ok(input) => {
                     let running = execute(input, context);
-                    Box::pin(async move { running.await.map(Into::into).map_err(Into::into) })
+                    Box::pin(async move { converted(running.await) })
                 }
                 Err(error) => Box::pin(std::future::ready(Err(Failure::from(error)))),
             }
@@ -112,9 +113,9 @@ impl Tool {
     }
 }
 
-impl fmt::Debug for Tool {
+impl fmt::Debug for ClientTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tool")
+        f.debug_struct("ClientTool")
             .field("definition", &self.definition)
             .field("active", &self.is_active())
             .finish()
@@ -135,16 +136,18 @@ pub struct CallContext {
 }
 
 /// Output of a handler: text or JSON, and optionally images. Converts from text and from [`Value`].
+///
+/// Without images, a handler can return any value that implements [`Serialize`]; see [`IntoClientToolOutput`].
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct ToolOutput {
+pub struct ClientToolOutput {
     /// Text as a string, anything else as JSON.
     pub content: Value,
     /// Images, for models that accept them in tool results.
     pub images: Vec<ImageData>,
 }
 
-impl ToolOutput {
+impl ClientToolOutput {
     /// Adds an image.
     #[must_use]
     pub fn with_image(mut self, image: ImageData) -> Self {
@@ -160,22 +163,52 @@ impl ToolOutput {
     }
 }
 
-impl From<Value> for ToolOutput {
+impl From<Value> for ClientToolOutput {
     fn from(content: Value) -> Self {
         Self { content, images: Vec::new() }
     }
 }
 
-impl From<String> for ToolOutput {
+impl From<String> for ClientToolOutput {
     fn from(text: String) -> Self {
         Value::from(text).into()
     }
 }
 
-impl From<&str> for ToolOutput {
+impl From<&str> for ClientToolOutput {
     fn from(text: &str) -> Self {
         Value::from(text).into()
     }
+}
+
+/// Output of a handler: any value that implements [`Serialize`], or a [`ClientToolOutput`]. A string is sent as text, any
+/// other value as JSON.
+pub trait IntoClientToolOutput {
+    /// Converts the output.
+    ///
+    /// # Errors
+    ///
+    /// The value cannot be serialised, for instance because a key of a map is not a string.
+    fn into_client_tool_output(self) -> Result<ClientToolOutput, serde_json::Error>;
+}
+
+impl<T: Serialize> IntoClientToolOutput for T {
+    fn into_client_tool_output(self) -> Result<ClientToolOutput, serde_json::Error> {
+        serde_json::to_value(self).map(Into::into)
+    }
+}
+
+impl IntoClientToolOutput for ClientToolOutput {
+    fn into_client_tool_output(self) -> Result<ClientToolOutput, serde_json::Error> {
+        Ok(self)
+    }
+}
+
+fn converted<T: IntoClientToolOutput, E: Into<Failure>>(
+    result: Result<T, E>,
+) -> Result<ClientToolOutput, Failure> {
+    let output = result.map_err(Into::<Failure>::into)?;
+    Ok(output.into_client_tool_output()?)
 }
 
 /// A call with invalid arguments, for the repair hook.
@@ -216,5 +249,26 @@ impl RepairToolCall {
 impl fmt::Debug for RepairToolCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("RepairToolCall(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_handler_returns_any_value_and_any_error() {
+        let text = converted(Ok::<_, io::Error>("sunny")).unwrap();
+        assert_eq!(text, ClientToolOutput::from("sunny"));
+        let value = converted(Ok::<_, String>(vec![4, 17])).unwrap();
+        assert_eq!(value.content, json!([4, 17]));
+        let image = ClientToolOutput::from("a map").with_image(ImageData::url("https://example.org/a.png"));
+        assert_eq!(converted(Ok::<_, io::Error>(image.clone())).unwrap(), image);
+        let error = converted(Err::<(), _>(io::Error::other("cable cut"))).unwrap_err();
+        assert_eq!(error.to_string(), "cable cut");
     }
 }

@@ -11,11 +11,12 @@ use crate::catalog::Catalog;
 use crate::error::{Error, ErrorKind};
 use crate::estimate;
 use crate::middleware::{CallEnd, CallObserver, Middleware, Mode, Next, Reply, observe};
+use crate::money::Money;
 use crate::request::Request;
 use crate::stream::StreamEvent;
 use crate::usage::Usage;
 
-/// Middleware that counts tokens and dollars and refuses calls once a limit is reached.
+/// Middleware that counts the tokens and the cost of a client and refuses calls once a limit is reached.
 ///
 /// A refused call fails before anything is sent, with [`ErrorKind::QuotaExceeded`] and the code [`Budget::SPENT`].
 /// The cost of a call is known only when it ends. Calls in flight when the limit is reached run to completion, so a
@@ -36,11 +37,11 @@ use crate::usage::Usage;
 /// ```
 /// # use pintle_llm::{Client, Error, ErrorKind, Message, Request};
 #[doc = include_str!("example_adapter.txt")]
-/// use pintle_llm::Budget;
+/// use pintle_llm::{Budget, Money};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Error> {
-/// let budget = Budget::builder().max_tokens(2_000).max_dollars(0.50).build()?;
+/// let budget = Budget::builder().max_tokens(2_000).max_cost(Money::from_dollars(0.50)).build()?;
 /// let client = Client::builder().provider(Echo).default_provider("openai").middleware(budget.clone()).build()?;
 /// let request = Request::new("gpt-5.2", [Message::user("hello")]);
 /// client.complete(request.clone()).await?; // 1,200 tokens
@@ -59,7 +60,7 @@ pub struct Budget {
 #[derive(Debug)]
 struct Inner {
     max_tokens: Option<u64>,
-    max_dollars: Option<f64>,
+    max_cost: Option<Money>,
     unknown_price: UnknownPrice,
     /// The shipped one if `None`.
     catalog: Option<Catalog>,
@@ -71,7 +72,7 @@ struct Inner {
 #[must_use]
 pub struct BudgetBuilder {
     max_tokens: Option<u64>,
-    max_dollars: Option<f64>,
+    max_cost: Option<Money>,
     unknown_price: UnknownPrice,
     catalog: Option<Catalog>,
 }
@@ -94,11 +95,11 @@ pub struct BudgetTotals {
     pub calls: u64,
     /// Tokens of these calls.
     pub usage: Usage,
-    /// Cost of these calls in US dollars, where prices are known.
-    pub dollars: f64,
+    /// Cost of these calls, where prices are known.
+    pub cost: Money,
     /// Number of calls whose tokens are an estimate.
     pub estimated_calls: u64,
-    /// Number of calls not included in `dollars` because a price is unknown.
+    /// Number of calls not included in `cost` because a price is unknown.
     pub unpriced_calls: u64,
 }
 
@@ -113,7 +114,7 @@ impl Budget {
     pub fn builder() -> BudgetBuilder {
         BudgetBuilder {
             max_tokens: None,
-            max_dollars: None,
+            max_cost: None,
             unknown_price: UnknownPrice::default(),
             catalog: None,
         }
@@ -145,9 +146,9 @@ impl Budget {
             let message = format!("spent {} of {limit} tokens", spent.usage.total_tokens);
             return refuse(ErrorKind::QuotaExceeded, Self::SPENT, message);
         }
-        let Some(limit) = self.inner.max_dollars else { return Ok(()) };
-        if spent.dollars >= limit {
-            let message = format!("spent {:.4} of {limit} dollars", spent.dollars);
+        let Some(limit) = self.inner.max_cost else { return Ok(()) };
+        if spent.cost >= limit {
+            let message = format!("spent {} of {limit}", spent.cost);
             return refuse(ErrorKind::QuotaExceeded, Self::SPENT, message);
         }
         let priced = || self.price(provider, model, &Usage::new(1, 1)).is_some();
@@ -160,7 +161,7 @@ impl Budget {
         Ok(())
     }
 
-    fn price(&self, provider: &str, model: &str, usage: &Usage) -> Option<f64> {
+    fn price(&self, provider: &str, model: &str, usage: &Usage) -> Option<Money> {
         let catalog = self.inner.catalog.as_ref().unwrap_or_else(|| Catalog::built_in());
         let model = catalog.find(provider, model)?;
         model.cost(usage).or_else(|| model.cost(&without_cache(usage)))
@@ -171,7 +172,7 @@ impl Budget {
         let mut spent = self.lock();
         spent.calls += 1;
         spent.usage += usage;
-        spent.dollars += price.unwrap_or(0.0);
+        spent.cost += price.unwrap_or_default();
         spent.unpriced_calls += u64::from(price.is_none());
         spent.estimated_calls += u64::from(estimated);
     }
@@ -184,9 +185,9 @@ impl BudgetBuilder {
         self
     }
 
-    /// Limits the total cost in US dollars; finite and above 0. Default: no limit.
-    pub fn max_dollars(mut self, dollars: f64) -> Self {
-        self.max_dollars = Some(dollars);
+    /// Limits the total cost; above 0. Default: no limit.
+    pub fn max_cost(mut self, cost: Money) -> Self {
+        self.max_cost = Some(cost);
         self
     }
 
@@ -213,12 +214,12 @@ impl BudgetBuilder {
         if self.max_tokens == Some(0) {
             return invalid("a limit of 0 tokens; expected at least 1".to_owned());
         }
-        if let Some(dollars) = self.max_dollars.filter(|dollars| !(dollars.is_finite() && *dollars > 0.0)) {
-            return invalid(format!("a limit of {dollars} dollars; expected a finite number above 0"));
+        if self.max_cost == Some(Money::ZERO) {
+            return invalid("a limit of 0 dollars; expected a cost above 0".to_owned());
         }
-        let Self { max_tokens, max_dollars, unknown_price, catalog } = self;
+        let Self { max_tokens, max_cost, unknown_price, catalog } = self;
         let spent = Mutex::default();
-        Ok(Budget { inner: Arc::new(Inner { max_tokens, max_dollars, unknown_price, catalog, spent }) })
+        Ok(Budget { inner: Arc::new(Inner { max_tokens, max_cost, unknown_price, catalog, spent }) })
     }
 }
 

@@ -1,12 +1,16 @@
 //! Answers of a conversation that match a schema, with a bounded number of repairs.
 
-use jsonschema::Validator;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error;
 
+use super::schema::enforceable_format;
 use super::strip_fence;
 use crate::error::Error;
 use crate::generate::schema;
+use crate::request::ResponseFormat;
+use crate::schema::CompiledSchema;
 
 /// Checks the answers of a conversation against a JSON Schema: any JSON Schema, also without an object at its root.
 ///
@@ -27,7 +31,7 @@ use crate::generate::schema;
 #[derive(Debug)]
 pub struct AnswerSchema {
     schema: Value,
-    validator: Validator,
+    validator: CompiledSchema,
     repairs: u32,
     /// Repairs that were asked for since the last accepted answer.
     asked: u32,
@@ -35,9 +39,9 @@ pub struct AnswerSchema {
 
 /// What to do with an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum Verdict<T = Value> {
     /// It matches. This is its value.
-    Accept(Value),
+    Accept(T),
     /// It does not. Send this message to the model and check the next answer.
     AskAgain(String),
     /// It does not, and no more repairs are allowed.
@@ -67,6 +71,15 @@ impl AnswerSchema {
         Ok(Self { schema, validator, repairs, asked: 0 })
     }
 
+    /// As [`new`](Self::new), with the schema of a type. Doc comments of its fields describe them to the model.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Self::new).
+    pub fn for_type<T: JsonSchema>(repairs: u32) -> Result<Self, Error> {
+        Self::new(schema::schema_of::<T>(), repairs)
+    }
+
     /// Returns what to tell the model before its first answer, for the system prompt or the message of the user.
     #[must_use]
     pub fn instructions(&self) -> String {
@@ -76,17 +89,27 @@ impl AnswerSchema {
         )
     }
 
+    /// Returns the format for the requests of the conversation, for a provider that can enforce the schema beside tools. `None`
+    /// if the root of the schema is no object, or if the form that providers enforce would exclude values.
+    #[must_use]
+    pub fn response_format(&self) -> Option<ResponseFormat> {
+        enforceable_format(&self.schema)
+    }
+
     /// Checks an answer. A Markdown fence around it is removed.
     pub fn check(&mut self, answer: &str) -> Verdict {
-        let problem = match serde_json::from_str::<Value>(strip_fence(answer)) {
-            Err(error) => format!("it is not JSON: {error}"),
-            Ok(value) => match schema::violations(&self.validator, &value) {
-                None => {
-                    self.asked = 0;
-                    return Verdict::Accept(value);
-                }
-                Some(violations) => format!("it does not match the schema: {violations}"),
-            },
+        self.check_as(answer)
+    }
+
+    /// As [`check`](Self::check), with the answer as a value of a type. An answer that matches the schema and not the type is
+    /// sent back as well.
+    pub fn check_as<T: DeserializeOwned>(&mut self, answer: &str) -> Verdict<T> {
+        let problem = match self.parse(answer) {
+            Ok(value) => {
+                self.asked = 0;
+                return Verdict::Accept(value);
+            }
+            Err(problem) => problem,
         };
         if self.asked >= self.repairs {
             return Verdict::Fail(UnmatchedAnswer { repairs: self.asked, problem });
@@ -96,6 +119,16 @@ impl AnswerSchema {
             "Your last message cannot be used: {problem}\nReply with the corrected JSON alone, for this JSON Schema:\n{}",
             self.schema
         ))
+    }
+
+    /// Parses an answer, or returns its problem.
+    fn parse<T: DeserializeOwned>(&self, answer: &str) -> Result<T, String> {
+        let value: Value =
+            serde_json::from_str(strip_fence(answer)).map_err(|error| format!("it is not JSON: {error}"))?;
+        if let Some(violations) = schema::violations(&self.validator, &value) {
+            return Err(format!("it does not match the schema: {violations}"));
+        }
+        serde_json::from_value(value).map_err(|error| format!("it does not match the type: {error}"))
     }
 }
 
@@ -120,6 +153,15 @@ mod tests {
         let Verdict::Fail(failure) = answers.check("none") else { panic!("no repair is left") };
         assert_eq!(failure.repairs, 2);
         assert!(failure.problem.starts_with("it is not JSON"), "{failure}");
+    }
+
+    #[test]
+    fn an_answer_can_match_the_schema_and_not_the_type() {
+        let mut answers = AnswerSchema::new(json!({"type": "integer"}), 1).expect("a schema");
+        let Verdict::AskAgain(message) = answers.check_as::<u8>("300") else { panic!("a repair is left") };
+        assert!(message.contains("it does not match the type"), "{message}");
+        assert_eq!(answers.check_as::<u8>("30"), Verdict::Accept(30));
+        assert!(AnswerSchema::for_type::<Vec<u8>>(0).expect("a schema").instructions().contains("array"));
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Schemas of generated objects (client specification, section 4.5).
 
-use jsonschema::Validator;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorKind};
 use crate::generate::schema;
 use crate::request::ResponseFormat;
+use crate::schema::CompiledSchema;
 
 /// Keywords supported by strict decoding. Others are left to the check of the response.
 const STRICT: &[&str] = &[
@@ -36,7 +36,7 @@ const STRICT: &[&str] = &[
 /// A checked schema and the response format that is sent.
 #[derive(Debug)]
 pub(super) struct ObjectSchema {
-    validator: Validator,
+    validator: CompiledSchema,
     format: ResponseFormat,
 }
 
@@ -69,6 +69,14 @@ impl ObjectSchema {
     pub(super) fn violations(&self, object: &Value) -> Option<String> {
         schema::violations(&self.validator, object)
     }
+}
+
+/// Returns the response format by which a provider can enforce the schema without excluding values; `None` if it has no such form.
+pub(super) fn enforceable_format(schema: &Value) -> Option<ResponseFormat> {
+    if schema.get("type").and_then(Value::as_str) != Some("object") {
+        return None;
+    }
+    Some(ResponseFormat::JsonSchema { json_schema: strict_form(schema)?, strict: true })
 }
 
 /// Converts a schema to the form for strict decoding: every object closed, every property required. `None` if that is

@@ -108,7 +108,7 @@ async fn a_failed_object_carries_the_usage_of_all_steps_and_the_response_id() {
     let builder = Client::builder().shared_provider(shared).default_provider("fake");
     let client = builder.middleware(NumberedResponses::default()).build().unwrap();
     let definition = crate::tool::ToolDefinition::new("look", "", json!({"type": "object"})).unwrap();
-    let look = crate::generate::Tool::active(definition, |_, _| async { Ok::<_, Error>("nothing") });
+    let look = crate::generate::ClientTool::active(definition, |_, _| async { Ok::<_, Error>("nothing") });
     let options = GenerateOptions::new("m").with_client(client).with_prompt("Extract.").with_tool(look);
     let error = generate_object(options, schema()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoObjectGenerated);

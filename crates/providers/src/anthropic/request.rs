@@ -1,12 +1,12 @@
 //! Encoding of requests.
 
 use bytes::Bytes;
-use pintle_llm::{Error, Request, ResponseFormat, ToolChoice, ToolDefinition, Warning};
+use pintle_llm::{Error, Request, ToolChoice, ToolDefinition, Warning};
 use serde_json::{Map, Value, json};
 
 use super::cache_points::{self, auto_cache, has_cache_point, mark, mark_value};
 use super::conversation::Conversation;
-use super::{NAME, reasoning, sampling};
+use super::{NAME, format, reasoning, sampling};
 use crate::body::{Fields, fragment, joined, merge_options};
 use crate::dialect::HttpRequest;
 use crate::options::{invalid_option, list_option, options_for};
@@ -95,6 +95,12 @@ fn set_thinking_and_sampling(
     if !options.contains_key("thinking") {
         reasoning::apply(fields, request, max_tokens, open_without_thinking)?;
     }
+    if let Some(format) = format::enforced(request) {
+        let config = fields.entry("output_config").or_insert_with(|| json!({}));
+        if let Some(config) = config.as_object_mut() {
+            config.insert("format".into(), format);
+        }
+    }
     let thinking = options.get("thinking").or_else(|| fields.get("thinking")).cloned();
     Ok(sampling::apply(fields, request, thinking.as_ref()))
 }
@@ -117,7 +123,7 @@ fn parameters(request: &Request, stream: bool) -> Fields {
 
 fn system(fields: &mut Fields, request: &Request, conversation: &Conversation, cache: bool) {
     let mut blocks: Vec<Bytes> = conversation.system().cloned().collect();
-    if let Some(text) = request.response_format.as_ref().and_then(format_instruction) {
+    if let Some(text) = format::instruction(request) {
         blocks.push(fragment(&json!({"type": "text", "text": text})));
     }
     if cache {
@@ -131,19 +137,6 @@ fn system(fields: &mut Fields, request: &Request, conversation: &Conversation, c
     }
     if !blocks.is_empty() {
         fields.set_serialised("system", joined("[", &blocks, "]"));
-    }
-}
-
-/// Returns the instruction for a response format. The API has none for all models, and the specification (section 4.5)
-/// allows an instruction instead.
-fn format_instruction(format: &ResponseFormat) -> Option<String> {
-    const BARE: &str = "Answer with one JSON value and nothing else: no text around it, no Markdown fence.";
-    match format {
-        ResponseFormat::Json => Some(BARE.to_owned()),
-        ResponseFormat::JsonSchema { json_schema, .. } => {
-            Some(format!("{BARE} The value must be valid against this JSON Schema:\n{json_schema}"))
-        }
-        ResponseFormat::Text | _ => None,
     }
 }
 

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
 use pintle_agent::{EventKind, SessionEvent, SessionId, Timestamp};
-use pintle_llm::Usage;
+use pintle_llm::{Money, Usage};
 use pintle_store::{Filter, Page, StoreError, Summary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -96,17 +96,17 @@ struct UsageSums {
     input: u64,
     cache_read: u64,
     output: u64,
-    cost: Option<f64>,
+    cost: Option<Money>,
 }
 
 impl Default for UsageSums {
     fn default() -> Self {
-        Self { responses: 0, input: 0, cache_read: 0, output: 0, cost: Some(0.0) }
+        Self { responses: 0, input: 0, cache_read: 0, output: 0, cost: Some(Money::ZERO) }
     }
 }
 
 impl UsageSums {
-    fn add(&mut self, usage: &Usage, cost: Option<f64>) {
+    fn add(&mut self, usage: &Usage, cost: Option<Money>) {
         self.responses += 1;
         self.input = self.input.saturating_add(usage.input_tokens);
         self.cache_read = self.cache_read.saturating_add(usage.cache_read_tokens.unwrap_or(0));
@@ -121,7 +121,7 @@ impl UsageSums {
         self.input = self.input.saturating_add(day.input_tokens);
         self.cache_read = self.cache_read.saturating_add(day.cache_read_tokens);
         self.output = self.output.saturating_add(day.output_tokens);
-        self.cost = self.cost.zip(day.cost_usd).map(|(sum, cost)| sum + cost);
+        self.cost = self.cost.zip(day.cost_usd).map(|(sum, cost)| sum + Money::from_dollars(cost));
     }
 }
 
@@ -137,7 +137,7 @@ fn day_costs(sums: CostSums) -> Vec<DayCost> {
         input_tokens: sums.input,
         cache_read_tokens: sums.cache_read,
         output_tokens: sums.output,
-        cost_usd: sums.cost,
+        cost_usd: sums.cost.map(Money::dollars),
     };
     sums.into_iter().rev().map(view).collect()
 }
@@ -185,7 +185,7 @@ fn add_events(
     sums: &mut CostSums,
     events: &[SessionEvent],
     since: Timestamp,
-    price: impl Fn(&str, &str, &Usage) -> Option<f64>,
+    price: impl Fn(&str, &str, &Usage) -> Option<Money>,
 ) -> Option<String> {
     let (mut own_provider, mut newest_day) = ("", None);
     for event in events {
@@ -392,7 +392,9 @@ mod tests {
     fn responses_are_added_by_day_and_model() {
         let since = Timestamp::from_millis(0);
         let mut sums = BTreeMap::new();
-        let price = |_: &str, _: &str, usage: &Usage| (usage.input_tokens != 100).then_some(0.5);
+        let price = |_: &str, _: &str, usage: &Usage| {
+            (usage.input_tokens != 100).then_some(Money::from_micros(500_000))
+        };
         let newest_day = add_events(&mut sums, &events(), since, price);
         assert_eq!(newest_day.as_deref(), Some("2026-11-26"));
         assert_eq!(add_events(&mut sums, &[], since, price), None, "a session without a response has no day");
@@ -400,6 +402,9 @@ mod tests {
             .iter()
             .map(|((day, model), sums)| (day.as_str(), model.as_str(), sums.responses, sums.input, sums.cost))
             .collect();
-        assert_eq!(found, [("2026-11-25", "m", 1, 1, Some(0.5)), ("2026-11-26", "m", 2, 110, None)]);
+        assert_eq!(
+            found,
+            [("2026-11-25", "m", 1, 1, Some(Money::from_micros(500_000))), ("2026-11-26", "m", 2, 110, None)]
+        );
     }
 }

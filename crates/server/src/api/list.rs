@@ -1,6 +1,6 @@
 //! Client views of sessions, and lists of sessions.
 
-use pintle_agent::{SessionId, SessionState, Timestamp};
+use pintle_agent::{Money, SessionId, SessionState, Timestamp};
 use pintle_store::{Filter, Page, StoreError, StoredJournal, Summary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -134,8 +134,7 @@ impl App {
             None => property(summary, StoredJournal::PENDING_APPROVALS).unwrap_or_default(),
         };
         let micros: Option<u64> = property(summary, StoredJournal::COST_MICROS);
-        #[expect(clippy::cast_precision_loss, reason = "costs are far below 2^53 millionths")]
-        let cost_usd = micros.map(|micros| micros as f64 / 1e6);
+        let cost_usd = micros.map(|micros| Money::from_micros(micros).dollars());
         let settings =
             live.as_ref().map_or_else(|| self.hub.host.settings_of(summary), |live| live.controls.settings());
         SessionView {

@@ -197,7 +197,7 @@ async fn interrupt(
 ) -> Result<Response, Problem> {
     let found = app.find(&caller, &id).await?;
     match app.hub.live(&found.root).and_then(|live| live.handle.of_session(&found.summary.id)) {
-        Some(handle) => caller.bind_handle(handle).interrupt()?,
+        Some(handle) => caller.bind_handle(handle).stop_turn()?,
         // A session that no process has open is idle.
         None if app.hub.store.holder(&found.root).await?.is_none() => {}
         None => {

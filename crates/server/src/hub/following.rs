@@ -90,7 +90,7 @@ impl Hub {
             }
             // A run in progress, or a run that starts now, stays unfinished for the next opening. Fails only if the session
             // has ended.
-            let _ = live.handle.leave();
+            let _ = live.handle.detach();
             live.controls.close(session).await;
         }
         lock(&self.state).remove(&live.id);

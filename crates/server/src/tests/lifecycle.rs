@@ -172,7 +172,7 @@ async fn an_input_does_not_open_a_session_that_has_ended() {
     fixture.follow(&id, None).await.until_kind("PROCESSING_END").await;
     let (hub, session) = (fixture.hub.clone().unwrap(), SessionId::new(id.as_str()));
     let live = hub.live(&session).unwrap();
-    live.handle.abort().unwrap();
+    live.handle.close().unwrap();
     tokio::time::timeout(PATIENCE, live.wait_until_ended()).await.expect("it ends");
     hub.open_after_post(&session, &session).await.expect("the message was taken");
     post_input(hub.store.as_ref(), &session, "late", PostedInput::Abort { by: None }).await.unwrap();

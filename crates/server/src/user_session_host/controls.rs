@@ -100,7 +100,9 @@ impl SessionControls for UserSessionControls {
     }
 
     async fn close(&self, session: Session) {
-        session.suspend().await;
+        // Fails only if the session has ended.
+        let _ = session.handle().stop_turn();
+        session.detach().await;
         self.servers.clone().close().await;
         self.env_session.close_with_notice().await;
     }

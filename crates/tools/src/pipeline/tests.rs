@@ -382,7 +382,7 @@ impl<'de> Deserialize<'de> for CountedInput {
 #[tokio::test]
 async fn arguments_are_parsed_once_per_execution() {
     let mut registry = ToolRegistry::new();
-    let tool = tool_fn("counted", "Counts.", |_: CountedInput, _| async { Ok("counted") });
+    let tool = tool_fn("counted", "Counts.", |_: CountedInput, _| async { Ok::<_, ToolError>("counted") });
     registry.register(tool.with_effect(Effect::Read)).unwrap();
     let Preparation::Ready { call, .. } = prepared(&registry, &call("counted", &json!({"text": "a"}))).await
     else {
@@ -395,12 +395,41 @@ async fn arguments_are_parsed_once_per_execution() {
     }
 }
 
+#[derive(serde::Serialize)]
+struct Lines {
+    count: usize,
+}
+
+#[tokio::test]
+async fn a_closure_returns_any_value_and_any_error() {
+    let mut registry = ToolRegistry::new();
+    let tool = tool_fn("count", "Counts.", |input: EchoInput, _| async move {
+        let count: usize = match input.text.as_str() {
+            "none" => return Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
+            text => text.parse().map_err(std::io::Error::other)?,
+        };
+        Ok(Lines { count })
+    });
+    registry.register(tool.with_effect(Effect::Read)).unwrap();
+    let cases = [
+        ("7", r#"{"count":7}"#, false),
+        ("none", "Tool error (count): entity not found", true),
+        ("x", "Tool error (count): invalid digit found in string", true),
+    ];
+    for (text, expected, is_error) in cases {
+        let cx = ToolContext::new(Arc::new(environment()), "");
+        let execution =
+            super::run(&registry, &call("count", &json!({"text": text})), &cx, &RunOptions::new()).await;
+        assert_eq!((execution.result.text().as_str(), execution.result.is_error), (expected, is_error));
+    }
+}
+
 #[tokio::test]
 async fn a_closure_is_a_tool() {
     let mut registry = ToolRegistry::new();
     let tool = tool_fn("lines", "Counts lines.", |input: EchoInput, cx| async move {
         let text = cx.env.read_file(input.text.as_ref(), None, None).await?;
-        Ok(format!("{}: {}", cx.call_id, text.lines().count()))
+        Ok::<_, ToolError>(format!("{}: {}", cx.call_id, text.lines().count()))
     });
     registry.register(tool.with_effect(Effect::Read)).unwrap();
     let definition = registry.get("lines").unwrap().definition();

@@ -1,5 +1,6 @@
 //! Tools made from closures.
 
+use std::error::Error as StdError;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -7,7 +8,7 @@ use std::marker::PhantomData;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::{Effect, Tool, ToolOutput};
+use super::{Effect, IntoToolOutput, Tool, ToolOutput};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 
@@ -16,8 +17,11 @@ use crate::error::ToolError;
 /// The tool has [`Effect::Execute`], which assumes the worst; [`FnTool::with_effect`] sets another effect. For a tool
 /// that names the files it accesses, implement [`Tool`].
 ///
+/// The output is any value that implements `Serialize`, or a [`ToolOutput`]. The error is any error, or a text that
+/// describes one. The model reads it with its causes. A [`ToolError`] and an error of the environment keep their kind.
+///
 /// ```
-/// use pintle_tools::{Effect, ToolRegistry, tool_fn};
+/// use pintle_tools::{Effect, ToolError, ToolRegistry, tool_fn};
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct CountLines {
@@ -27,17 +31,22 @@ use crate::error::ToolError;
 ///
 /// let count_lines = tool_fn("count_lines", "Counts the lines of a file.", |input: CountLines, cx| async move {
 ///     let text = cx.env.read_file(input.path.as_ref(), None, None).await?;
-///     Ok(text.lines().count().to_string())
+///     Ok::<_, ToolError>(text.lines().count())
 /// });
 /// let mut registry = ToolRegistry::new();
 /// registry.register(count_lines.with_effect(Effect::Read))?;
 /// # Ok::<(), pintle_tools::DefinitionError>(())
 /// ```
-pub fn tool_fn<I, F, Fut, T>(name: impl Into<String>, description: impl Into<String>, run: F) -> FnTool<I, F>
+pub fn tool_fn<I, F, Fut, T, E>(
+    name: impl Into<String>,
+    description: impl Into<String>,
+    run: F,
+) -> FnTool<I, F>
 where
     F: Fn(I, ToolContext) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<T, ToolError>> + Send,
-    T: Into<ToolOutput>,
+    Fut: Future<Output = Result<T, E>> + Send,
+    T: IntoToolOutput,
+    E: Into<Box<dyn StdError + Send + Sync>>,
 {
     let (name, description) = (name.into(), description.into());
     FnTool { name, description, effect: Effect::Execute, run, input: PhantomData }
@@ -61,12 +70,13 @@ impl<I, F> FnTool<I, F> {
     }
 }
 
-impl<I, F, Fut, T> Tool for FnTool<I, F>
+impl<I, F, Fut, T, E> Tool for FnTool<I, F>
 where
     I: DeserializeOwned + JsonSchema + Send + 'static,
     F: Fn(I, ToolContext) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<T, ToolError>> + Send,
-    T: Into<ToolOutput>,
+    Fut: Future<Output = Result<T, E>> + Send,
+    T: IntoToolOutput,
+    E: Into<Box<dyn StdError + Send + Sync>>,
 {
     type Input = I;
 
@@ -83,7 +93,10 @@ where
     }
 
     async fn call(&self, input: I, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        (self.run)(input, cx.clone()).await.map(Into::into)
+        match (self.run)(input, cx.clone()).await {
+            Ok(output) => output.into_tool_output(),
+            Err(error) => Err(ToolError::from_boxed(error.into())),
+        }
     }
 }
 

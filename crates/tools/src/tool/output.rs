@@ -7,7 +7,9 @@ use pintle_env::Output;
 use pintle_llm::ImageData;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::error::ToolError;
 use crate::truncate::ShortenedText;
 
 /// The complete result of a call. The pipeline truncates it for the model.
@@ -81,6 +83,33 @@ impl ToolOutput {
     pub fn with_change(mut self, change: FileChange) -> Self {
         self.changes.push(change);
         self
+    }
+}
+
+/// Output of a closure that is a tool: any value that implements [`Serialize`], or a [`ToolOutput`]. A string is the text
+/// of the result, and any other value is written as JSON.
+pub trait IntoToolOutput {
+    /// Converts the output.
+    ///
+    /// # Errors
+    ///
+    /// The value cannot be serialised, for instance because a key of a map is not a string.
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError>;
+}
+
+impl<T: Serialize> IntoToolOutput for T {
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
+        match serde_json::to_value(self) {
+            Ok(Value::String(text)) => Ok(ToolOutput::new(text)),
+            Ok(value) => Ok(ToolOutput::new(value.to_string())),
+            Err(error) => Err(ToolError::failed("the output cannot be written as JSON").with_source(error)),
+        }
+    }
+}
+
+impl IntoToolOutput for ToolOutput {
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
+        Ok(self)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::kind::ToolKind;
 /// The part that is kept of an output with too many characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum TruncationMode {
     /// Half of the limit from the start, half from the end.
     HeadTail,

@@ -78,8 +78,8 @@ fn deny(reason: &str) -> Decision {
 }
 
 fn request(tool: &str, effect: Effect, arguments: Value) -> ApprovalRequest {
-    let request = ApprovalRequest::new("call_1", tool, effect, arguments, Fingerprint::from_bytes(b"call"));
-    request.with_reason("because")
+    let request = ApprovalRequest::new("call_1", tool, Fingerprint::from_bytes(b"call"));
+    request.with_effect(effect).with_arguments(arguments).with_reason("because")
 }
 
 fn command() -> ApprovalRequest {

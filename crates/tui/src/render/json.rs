@@ -1,6 +1,6 @@
 //! JSON output, one object per line.
 
-use pintle_agent::Outcome;
+use pintle_agent::{Money, Outcome};
 use pintle_host::failure::Failure;
 use pintle_host::sanitize::json_line;
 use serde::Serialize;
@@ -39,7 +39,7 @@ pub(super) fn footer(footer: &Footer<'_>) -> Result<String, Failure> {
         error: footer.error.as_ref(),
         exit_code: footer.exit_code,
         duration_ms: u64::try_from(footer.duration.as_millis()).unwrap_or(u64::MAX),
-        cost_usd: footer.cost,
+        cost_usd: footer.cost.map(Money::dollars),
         subagents: footer.subagents.filter(|subagents| subagents.count > 0),
         demonstration: footer.demo.map(DemoObject::new),
     })
@@ -132,7 +132,7 @@ mod tests {
             answer: None,
             exit_code: 0,
             duration: Duration::from_millis(12),
-            cost: Some(0.5),
+            cost: Some(Money::from_micros(500_000)),
             failure: None,
             error: None,
             subagents: None,

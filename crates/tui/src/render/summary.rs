@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use pintle_agent::{BudgetKind, BudgetScope, Count, GroupedNumber};
-use pintle_governance::parse_dollars;
+use pintle_agent::{BudgetKind, BudgetScope, Count, GroupedNumber, Money};
 use pintle_host::sanitize;
 use pintle_llm::Usage;
 use serde_json::Value;
@@ -99,7 +98,7 @@ pub fn plural(count: u64, noun: &str) -> String {
 pub(crate) fn amount_of_budget(kind: BudgetKind, amount: u64) -> String {
     match kind {
         BudgetKind::Tokens => plural(amount, "token"),
-        BudgetKind::CostMicros => dollars(amount),
+        BudgetKind::CostMicros => format_cost(amount),
         BudgetKind::WallTimeMs => duration(Duration::from_millis(amount)),
         BudgetKind::ToolCalls => plural(amount, "tool call"),
         _ => count(amount),
@@ -110,16 +109,15 @@ pub(crate) fn amount_of_budget(kind: BudgetKind, amount: u64) -> String {
 pub(crate) fn parse_amount(kind: BudgetKind, text: &str) -> Option<u64> {
     let text = text.trim().replace(',', "");
     match kind {
-        BudgetKind::CostMicros => parse_dollars(text.strip_prefix('$').unwrap_or(&text)),
+        BudgetKind::CostMicros => text.parse().ok().map(Money::micros).filter(|amount| *amount > 0),
         BudgetKind::Tokens | BudgetKind::WallTimeMs | BudgetKind::ToolCalls | _ => {
             text.parse().ok().filter(|amount| *amount > 0)
         }
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "dollars for a person")]
-fn dollars(micros: u64) -> String {
-    format!("${:.4}", micros as f64 / 1e6)
+fn format_cost(micros: u64) -> String {
+    format!("{:.4}", Money::from_micros(micros))
 }
 
 /// `12,345 tokens used, the limit is 10,000`, or `9,900 tokens used, the limit is 10,000, and the next call needs at least
@@ -143,8 +141,8 @@ pub(super) fn budget(
             format!("{spent} used, the limit{of} is {}{}", count(limit), next(&count))
         }
         BudgetKind::CostMicros => {
-            let next = next(&dollars);
-            format!("{} spent, the limit{of} is {}{next}", dollars(spent), dollars(limit))
+            let next = next(&format_cost);
+            format!("{} spent, the limit{of} is {}{next}", format_cost(spent), format_cost(limit))
         }
         BudgetKind::WallTimeMs => {
             let [spent, limit] = [spent, limit].map(|millis| duration(Duration::from_millis(millis)));

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::Stream;
 use futures_util::future::BoxFuture;
-use pintle_agent::{ApprovalRequest, SessionEvent, Turn};
+use pintle_agent::{ApprovalRequest, Money, SessionEvent, Turn};
 use pintle_host::failure::Failure;
 use pintle_host::prompt_commands::{PromptCall, PromptCommand, PromptText};
 use pintle_host::user_commands::UserCommand;
@@ -171,8 +171,8 @@ pub(super) struct PortState {
     pub(super) approvals: Vec<Arc<ApprovalRequest>>,
     /// Texts of accepted messages that are not part of the conversation, in the order in which they are handled.
     pub(super) queued: Vec<String>,
-    /// Cost in US dollars, if known.
-    pub(super) cost: Option<f64>,
+    /// Cost, if known.
+    pub(super) cost: Option<Money>,
     /// Model of the next request. Empty if unknown.
     pub(super) model: String,
     pub(super) effort: Option<String>,

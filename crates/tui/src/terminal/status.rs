@@ -1,5 +1,7 @@
 //! The status line: model, effort, mode, environment, context, cost and queue.
 
+use pintle_agent::Money;
+
 use crate::render::{Face, StyledLine};
 
 /// Separator between two parts.
@@ -15,8 +17,8 @@ pub(crate) struct StatusLine {
     pub(crate) environment: String,
     /// Tokens of the newest request, 0 before the first, and size of the context window.
     pub(crate) context: Option<(u64, u64)>,
-    /// Cost in US dollars, if known.
-    pub(crate) cost: Option<f64>,
+    /// Cost, if known.
+    pub(crate) cost: Option<Money>,
     /// Number of queued messages.
     pub(crate) queued: usize,
 }
@@ -28,7 +30,7 @@ impl StatusLine {
             let left = 100 - (used.min(window) * 100).div_ceil(window);
             format!("{left}% context left")
         });
-        let cost = self.cost.filter(|cost| *cost > 0.0).map(|cost| format!("${cost:.2}"));
+        let cost = self.cost.filter(|cost| *cost > Money::ZERO).map(|cost| format!("{cost:.2}"));
         let queued = (self.queued > 0).then(|| format!("{} queued", self.queued));
         let named = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         // In the order of the line, with the rank of each part. The highest rank is omitted first.
@@ -68,7 +70,7 @@ mod tests {
             mode: "auto".into(),
             environment: "local, sandbox full".into(),
             context: Some((66_000, 200_000)),
-            cost: Some(0.123),
+            cost: Some(Money::from_micros(123_000)),
             queued: 2,
         };
         let shown = [100, 70, 50, 20, 6].map(|columns| status.line(columns).text());
@@ -80,7 +82,7 @@ mod tests {
             "2 que…",
         ];
         assert_eq!(shown, expected);
-        let empty = StatusLine { mode: "ask".into(), cost: Some(0.0), ..StatusLine::default() };
+        let empty = StatusLine { mode: "ask".into(), cost: Some(Money::ZERO), ..StatusLine::default() };
         assert_eq!(empty.line(80).text(), "ask");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use pintle_agent::Money;
 use pintle_evidence::results::ResultsFormat;
 use thiserror::Error;
 
@@ -99,7 +100,7 @@ impl Contract {
         expect(self.plan_rounds() <= MAX_ROUNDS, "plan.rounds: expected `auto`, or 0 to 50");
         expect(self.scope.max_lines > 0, "scope.max_lines: expected 1 or more");
         let budget = &self.budget;
-        expect(budget.usd.is_none_or(|usd| usd.is_finite() && usd > 0.0), "budget.usd: expected more than 0");
+        expect(budget.cost.is_none_or(|cost| cost > Money::ZERO), "budget.usd: expected more than 0");
         expect(budget.tokens != Some(0), "budget.tokens: expected more than 0");
         expect(budget.minutes != Some(0), "budget.minutes: expected more than 0");
         self.models.check(self, &mut problems);

@@ -181,7 +181,7 @@ impl ModelPlans {
             return;
         }
         let budget = &contract.budget;
-        if budget.usd.is_none() && budget.tokens.is_none() && budget.minutes.is_none() {
+        if budget.cost.is_none() && budget.tokens.is_none() && budget.minutes.is_none() {
             problems.push("models: expected a `[budget]`, which the shares are parts of".to_owned());
         }
         // Decimal fractions such as 0.1 have no exact value.

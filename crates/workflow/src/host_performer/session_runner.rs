@@ -9,10 +9,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pintle_agent::protocol::InputKind;
 use pintle_agent::{
-    Budget, EventKind, Events, OutcomeStatus, Session, SessionHandle, SessionId, TreeEvents, TurnLimits,
-    UserMessage,
+    EventKind, Events, Limits, Money, OutcomeStatus, Session, SessionHandle, SessionId, TreeEvents,
+    TurnLimits, UserMessage,
 };
-use pintle_governance::parse_dollars;
 use pintle_host::answered_run::{AnsweredRun, REPAIRS, RunInput, run_until_answered};
 use pintle_host::attendant::DenyingAttendant;
 use pintle_host::cost::CostTracker;
@@ -29,7 +28,7 @@ use super::workspace_factory::{HostWorkspaceFactory, work_error};
 use crate::session_runner::{
     MAX_LOOPS, SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult,
 };
-use crate::task::{ModelCost, WorkCost, WorkEnd, WorkLimits};
+use crate::task::{ModelCost, WorkCost, WorkEnd};
 
 /// Property of a summary with the task that a session works for.
 const TASK: &str = "task";
@@ -165,7 +164,9 @@ impl HostSessionRunner {
             () = cancel.cancelled() => None,
         };
         // The run stays unfinished, for the process that resumes the session.
-        session.suspend().await;
+        // Fails only if the session has ended.
+        let _ = session.handle().stop_turn();
+        session.detach().await;
         let spent = sum_cost(events, &assignment.message, model).await;
         let Some(ended) = ended else { return Ok(WorkResult::new(WorkEnd::Failed, spent)) };
         let (ended, is_looping) = ended;
@@ -222,16 +223,11 @@ fn has_message(selected: &SelectedSession, text: &str) -> bool {
 }
 
 /// Returns the limits on the run of an assignment; `None` if one of them is exhausted.
-fn run_limit(limits: &WorkLimits) -> Option<Budget> {
-    if limits.usd.is_some_and(|usd| usd < 0.000_001) || limits.tokens == Some(0) || limits.seconds == Some(0)
-    {
-        return None;
-    }
-    let mut limit = Budget::default();
-    limit.cost_micros = limits.usd.and_then(|usd| parse_dollars(&format!("{usd:.6}")));
-    limit.tokens = limits.tokens;
-    limit.wall_time = limits.seconds.map(Duration::from_secs);
-    Some(limit)
+fn run_limit(limits: &Limits) -> Option<Limits> {
+    let is_exhausted = limits.cost == Some(Money::ZERO)
+        || limits.tokens == Some(0)
+        || limits.wall_time == Some(Duration::ZERO);
+    (!is_exhausted).then_some(*limits)
 }
 
 /// Returns the settings with the settings of the assignment.
@@ -266,7 +262,7 @@ async fn run_unless_looping<T>(work: impl Future<Output = T>, session: &Session,
         () = wait_for_loops(session.events(), message) => {}
     }
     // A session that cannot be interrupted is about to end.
-    let _ = session.handle().interrupt();
+    let _ = session.handle().stop_turn();
     (work.await, true)
 }
 
@@ -311,9 +307,9 @@ async fn sum_cost(mut events: TreeEvents, message: &str, model: &Model) -> WorkC
         }
     }
     let mut spent = WorkCost::default();
-    for (name, (cost, tokens)) in models {
-        let usd = cost.total().unwrap_or_default();
-        spent.add_model(name, ModelCost { usd, is_price_unknown: cost.total().is_none(), tokens });
+    for (name, (tracker, tokens)) in models {
+        let cost = tracker.total().unwrap_or_default();
+        spent.add_model(name, ModelCost { cost, is_price_unknown: tracker.total().is_none(), tokens });
     }
     spent
 }
@@ -362,15 +358,15 @@ mod tests {
 
     #[test]
     fn the_limits_of_a_task_are_limits_on_its_run() {
-        let limits = |usd, tokens, seconds| WorkLimits { usd, tokens, seconds };
-        let expected = Budget::default().with_cost_micros(1_500_000).with_tokens(7);
-        let expected = expected.with_wall_time(Duration::from_secs(9));
+        let none = Limits::default();
+        let some =
+            none.with_cost(Money::from_micros(1)).with_tokens(7).with_wall_time(Duration::from_secs(9));
         for (limits, expected) in [
-            (limits(None, None, None), Some(Budget::default())),
-            (limits(Some(1.5), Some(7), Some(9)), Some(expected)),
-            (limits(Some(0.0), None, None), None),
-            (limits(None, Some(0), None), None),
-            (limits(None, None, Some(0)), None),
+            (none, Some(none)),
+            (some, Some(some)),
+            (none.with_cost(Money::ZERO), None),
+            (none.with_tokens(0), None),
+            (none.with_wall_time(Duration::ZERO), None),
         ] {
             assert_eq!(run_limit(&limits), expected, "{limits:?}");
         }

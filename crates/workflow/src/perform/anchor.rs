@@ -1,5 +1,6 @@
 //! Finds the anchor of a task, and runs it on the base.
 
+use pintle_agent::Limits;
 use pintle_evidence::anchor::AnchorFacts;
 use pintle_evidence::command_run::{RunComparison, TestStability};
 use pintle_evidence::control_plan::control_template;
@@ -12,14 +13,14 @@ use super::{RunningStep, StepError, take_answer};
 use crate::contract::{AnchorPlan, SessionRole};
 use crate::prompts;
 use crate::session_runner::Workspace;
-use crate::task::{StepOutput, WorkLimits};
+use crate::task::StepOutput;
 
 impl RunningStep<'_> {
     /// Finds an anchor, and runs it on the base.
     pub(super) async fn anchor(
         &mut self,
         feedback: Option<&str>,
-        limits: WorkLimits,
+        limits: Limits,
     ) -> Result<StepOutput, StepError> {
         let base = self.repository.base().to_owned();
         let mut facts = match &self.contract().anchor {
@@ -116,7 +117,7 @@ impl RunningStep<'_> {
         base: &str,
         session: AnchorSession,
         message: String,
-        limits: WorkLimits,
+        limits: Limits,
     ) -> Result<AnchorFacts, StepError> {
         let workspace = self.create_workspace(session.name()).await?;
         self.ensure_clone(&workspace, base, None).await?;

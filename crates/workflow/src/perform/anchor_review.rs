@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pintle_agent::Limits;
 use pintle_evidence::anchor::{Anchor, AnchorFacts, AnchorReview};
 use pintle_evidence::command_run::CommandRun;
 use pintle_evidence::review_patch::{PatchLimits, shorten_patch};
@@ -15,14 +16,14 @@ use crate::contract::SessionRole;
 use crate::last_lines::read_last_lines;
 use crate::prompts;
 use crate::repository::RepositoryError;
-use crate::task::{WorkCost, WorkLimits};
+use crate::task::WorkCost;
 
 impl RunningStep<'_> {
     /// Runs a session that reviews an anchor. It sees the goal and the anchor, and no solution.
     pub(super) async fn review_anchor(
         &mut self,
         facts: &AnchorFacts,
-        limits: WorkLimits,
+        limits: Limits,
     ) -> Result<AnchorReview, StepError> {
         let patch = match &facts.patch {
             Some(patch) => self.read_blob(patch).await?,
@@ -60,7 +61,7 @@ impl RunningStep<'_> {
     pub(super) async fn add_hidden_anchor(
         &mut self,
         base: &str,
-        limits: WorkLimits,
+        limits: Limits,
         facts: &mut AnchorFacts,
     ) -> Result<(), StepError> {
         match self.find_hidden_anchor(base, limits).await {
@@ -77,7 +78,7 @@ impl RunningStep<'_> {
         Ok(())
     }
 
-    async fn find_hidden_anchor(&mut self, base: &str, limits: WorkLimits) -> Result<AnchorFacts, StepError> {
+    async fn find_hidden_anchor(&mut self, base: &str, limits: Limits) -> Result<AnchorFacts, StepError> {
         let message = prompts::hidden_anchor(self.contract());
         let limits = self.limits_left(limits);
         let mut facts = self.propose_anchor(base, AnchorSession::Hidden, message, limits).await?;
@@ -86,7 +87,7 @@ impl RunningStep<'_> {
     }
 
     /// Returns the limits without the costs of the earlier sessions of this step, and without its time so far.
-    fn limits_left(&self, limits: WorkLimits) -> WorkLimits {
+    fn limits_left(&self, limits: Limits) -> Limits {
         subtract_cost(limits, &self.spent, self.started.elapsed())
     }
 
@@ -113,27 +114,32 @@ impl RunningStep<'_> {
     }
 }
 
-fn subtract_cost(limits: WorkLimits, spent: &WorkCost, elapsed: Duration) -> WorkLimits {
-    WorkLimits {
-        usd: limits.usd.map(|usd| (usd - spent.usd).max(0.0)),
-        tokens: limits.tokens.map(|tokens| tokens.saturating_sub(spent.tokens)),
-        seconds: limits.seconds.map(|seconds| seconds.saturating_sub(elapsed.as_secs())),
-    }
+fn subtract_cost(mut limits: Limits, spent: &WorkCost, elapsed: Duration) -> Limits {
+    limits.cost = limits.cost.map(|cost| cost.saturating_sub(spent.cost));
+    limits.tokens = limits.tokens.map(|tokens| tokens.saturating_sub(spent.tokens));
+    limits.wall_time = limits.wall_time.map(|time| time.saturating_sub(elapsed));
+    limits
 }
 
 #[cfg(test)]
 mod tests {
+    use pintle_agent::Money;
+
     use super::super::FULL_DISK;
     use super::*;
 
     #[test]
     fn later_sessions_of_a_step_have_the_limits_that_are_left() {
-        let limits = |usd, tokens, seconds| WorkLimits { usd, tokens, seconds };
-        let spent = WorkCost { usd: 0.5, tokens: 10, ..WorkCost::default() };
+        let dollars = Money::from_dollars;
+        let limits = |cost, tokens, seconds| {
+            let time = Duration::from_secs(seconds);
+            Limits::default().with_cost(cost).with_tokens(tokens).with_wall_time(time)
+        };
+        let spent = WorkCost { cost: dollars(0.5), tokens: 10, ..WorkCost::default() };
         for (before, elapsed, left) in [
-            (limits(Some(2.0), Some(30), Some(60)), 20, limits(Some(1.5), Some(20), Some(40))),
-            (limits(Some(0.25), Some(5), Some(60)), 61, limits(Some(0.0), Some(0), Some(0))),
-            (limits(None, None, None), 20, limits(None, None, None)),
+            (limits(dollars(2.0), 30, 60), 20, limits(dollars(1.5), 20, 40)),
+            (limits(dollars(0.25), 5, 60), 61, limits(Money::ZERO, 0, 0)),
+            (Limits::default(), 20, Limits::default()),
         ] {
             assert_eq!(subtract_cost(before, &spent, Duration::from_secs(elapsed)), left);
         }

@@ -1,5 +1,6 @@
 //! Drafts of contracts: a session reads a clone of the repository, and proposes evidence for the goal.
 
+use pintle_agent::Limits;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
@@ -8,7 +9,6 @@ use crate::contract::{BaseCommit, Contract, ContractDraft, DraftingSession};
 use crate::prompts;
 use crate::repository::TaskRepository;
 use crate::session_runner::{SessionAssignment, WorkError};
-use crate::task::WorkLimits;
 
 /// Reason why there is no draft.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -78,7 +78,7 @@ impl RepositoryPerformer {
                 model: plan.model.clone(),
                 effort: plan.effort.clone(),
                 answer: Some(ContractDraft::schema()),
-                limits: WorkLimits::default(),
+                limits: Limits::default(),
             };
             let worked = self.session_runner.run(assignment, cancel).await?;
             drafted.spent.add(&worked.spent);

@@ -1,5 +1,6 @@
 //! Rounds of a plan: the session that plans, the work on a step, and its evidence.
 
+use pintle_agent::Limits;
 use pintle_env::ExecutionEnvironmentExt as _;
 use pintle_evidence::diff::Diff;
 use pintle_evidence::proof::CandidateFacts;
@@ -15,7 +16,7 @@ use crate::repository::RepositoryError;
 use crate::session_runner::Workspace;
 use crate::task::{
     OwnCheck, PlanFacts, PlanRound, PlannedStep, StepCandidate, StepFacts, StepOutput, StepReport, TaskPlan,
-    WorkFacts, WorkLimits,
+    WorkFacts,
 };
 
 /// Directory of the clones of the planner.
@@ -26,7 +27,7 @@ impl RunningStep<'_> {
     pub(super) async fn plan(
         &mut self,
         feedback: Option<&str>,
-        limits: WorkLimits,
+        limits: Limits,
     ) -> Result<StepOutput, StepError> {
         self.ensure_active()?;
         let commit = self.commit_snapshot(&self.commit_anchor().await?).await?;
@@ -75,7 +76,7 @@ impl RunningStep<'_> {
     pub(super) async fn work_on_step(
         &mut self,
         feedback: Option<&str>,
-        limits: WorkLimits,
+        limits: Limits,
     ) -> Result<StepOutput, StepError> {
         let session = self.performer.session_id(self.step);
         let pending = self.performer.pending_messages.accept(&session);

@@ -1,5 +1,6 @@
 //! The review of a change, or of all changes that have their evidence.
 
+use pintle_agent::Limits;
 use pintle_evidence::review_patch::{PatchLimits, shorten_patch};
 
 use super::handed_context::ContextScope;
@@ -7,14 +8,14 @@ use super::{RunningStep, StepError, take_answer};
 use crate::contract::SessionRole;
 use crate::prompts::{self, ComparedChange, ReviewAnswer};
 use crate::session_runner::Workspace;
-use crate::task::{ComparedCandidate, ReviewFacts, StepOutput, TaskCandidate, WorkLimits};
+use crate::task::{ComparedCandidate, ReviewFacts, StepOutput, TaskCandidate};
 
 /// Directory in a reviewer's clone that has the patches of compared candidates.
 const PATCHES: &str = ".review";
 
 impl RunningStep<'_> {
     /// Runs a separate session that reviews changes with their evidence. With several candidates, it compares all of them.
-    pub(super) async fn review(&mut self, limits: WorkLimits) -> Result<StepOutput, StepError> {
+    pub(super) async fn review(&mut self, limits: Limits) -> Result<StepOutput, StepError> {
         let candidates = self.task.ranked_candidates();
         let workspace = self.create_workspace(&self.step.to_string()).await?;
         let (mut message, schema) = if candidates.len() > 1 {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use pintle_agent::Limits;
 use pintle_evidence::command_run::BlobReference;
 use pintle_evidence::diff::Diff;
 
@@ -10,14 +11,14 @@ use super::{RunningStep, StepError};
 use crate::prompts;
 use crate::repository::RepositoryError;
 use crate::session_runner::{SessionAssignment, Workspace};
-use crate::task::{StepOutput, TaskCandidate, WorkFacts, WorkLimits};
+use crate::task::{StepOutput, TaskCandidate, WorkFacts};
 
 impl RunningStep<'_> {
     /// Runs the session of a candidate.
     pub(super) async fn work(
         &mut self,
         feedback: Option<&str>,
-        limits: WorkLimits,
+        limits: Limits,
     ) -> Result<StepOutput, StepError> {
         let session = self.performer.session_id(self.step);
         let pending = self.performer.pending_messages.accept(&session);
@@ -47,7 +48,7 @@ impl RunningStep<'_> {
     async fn prepare_work(
         &self,
         feedback: Option<&str>,
-        limits: WorkLimits,
+        limits: Limits,
     ) -> Result<(String, SessionAssignment), StepError> {
         let start = self.commit_anchor().await?;
         let index = self.step.candidate.unwrap_or_default();

@@ -88,6 +88,8 @@ impl<'a> StepReport<'a> {
 
 #[cfg(test)]
 mod tests {
+    use pintle_agent::Money;
+
     use crate::contract::{Contract, PlanSettings, TaskCheck};
     use crate::report::TaskReport;
     use crate::task::{PlanFacts, PlannedStep, StepKind, StepOutput, StepResult, Task, TaskInput, WorkCost};
@@ -108,7 +110,7 @@ mod tests {
                 (StepKind::Work, _) => StepOutput::failed("the disk is full"),
                 (kind, _) => successful_output(kind),
             };
-            let spent = WorkCost { usd: 0.25, ..WorkCost::default() };
+            let spent = WorkCost { cost: Money::from_dollars(0.25), ..WorkCost::default() };
             let result = StepResult { step: step.id, output, spent };
             task.apply(TaskInput::StepFinished(Box::new(result)));
         }

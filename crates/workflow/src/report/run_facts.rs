@@ -63,7 +63,7 @@ impl TaskReport<'_> {
 
 #[cfg(test)]
 mod tests {
-    use pintle_agent::{SessionId, Timestamp};
+    use pintle_agent::{Money, SessionId, Timestamp};
 
     use crate::contract::{BaseCommit, CandidatePlan, Contract, TaskCheck};
     use crate::local::RecordedInput;
@@ -80,7 +80,12 @@ mod tests {
             .with_candidates([plan]);
         let (mut task, mut inputs) = (Task::new(contract).unwrap(), Vec::new());
         while let Some(step) = task.pending().steps.into_iter().next() {
-            let spent = WorkCost { usd: 0.25, tokens: 1_000, millis: 30_500, ..WorkCost::default() };
+            let spent = WorkCost {
+                cost: Money::from_dollars(0.25),
+                tokens: 1_000,
+                millis: 30_500,
+                ..WorkCost::default()
+            };
             let result = StepResult { output: successful_output(step.id.kind), step: step.id, spent };
             let input = TaskInput::StepFinished(Box::new(result));
             let seq = inputs.len() as u64 + 1;

@@ -1,5 +1,6 @@
 //! Reports of tasks with each kind of end.
 
+use pintle_agent::Money;
 use proptest::prelude::*;
 
 use super::*;
@@ -20,7 +21,12 @@ fn contract() -> Contract {
 fn played(contract: Contract, find: impl Fn(&TaskStep) -> StepOutput) -> Task {
     let mut task = Task::new(contract).unwrap();
     while let Some(step) = task.pending().steps.into_iter().next() {
-        let spent = WorkCost { usd: 0.25, tokens: 1_000, millis: 30_500, ..WorkCost::default() };
+        let spent = WorkCost {
+            cost: Money::from_dollars(0.25),
+            tokens: 1_000,
+            millis: 30_500,
+            ..WorkCost::default()
+        };
         let result = StepResult { output: find(&step), step: step.id, spent };
         assert!(task.apply(TaskInput::StepFinished(Box::new(result))));
     }
@@ -159,7 +165,7 @@ fn every_end_is_a_sentence() {
     let mut cancelled = Task::new(contract()).unwrap();
     let open = ended(&cancelled);
     cancelled.apply(TaskInput::Signal(TaskSignal::Cancel { reason: "enough".to_owned() }));
-    let budget = TaskBudget { usd: Some(1.3), ..TaskBudget::default() };
+    let budget = TaskBudget { cost: Some(Money::from_dollars(1.3)), ..TaskBudget::default() };
     let said = [
         open,
         ended(&cancelled),
@@ -217,7 +223,7 @@ fn page_of(hostile: &Hostile<'_>) -> String {
         _ => successful_output(step.id.kind),
     });
     let step = StepId { kind: StepKind::Work, candidate: Some(1), attempt: 2, round: 0 };
-    let spent = WorkCost { usd: 0.5, tokens: 7, millis: 61_250, ..WorkCost::default() };
+    let spent = WorkCost { cost: Money::from_dollars(0.5), tokens: 7, millis: 61_250, ..WorkCost::default() };
     let inputs = [
         TaskInput::Signal(TaskSignal::Steer { candidate: Some(1), text: hostile.said.to_owned() }),
         TaskInput::Signal(TaskSignal::Cancel { reason: hostile.said.to_owned() }),
@@ -237,9 +243,10 @@ fn record_inputs(inputs: impl IntoIterator<Item = TaskInput>) -> Vec<RecordedInp
     (1..).zip(inputs).map(|(seq, input)| RecordedInput { seq, at, posted: None, by: None, input }).collect()
 }
 
-fn finished(kind: StepKind, candidate: Option<usize>, usd: f64) -> TaskInput {
+fn finished(kind: StepKind, candidate: Option<usize>, dollars: f64) -> TaskInput {
     let step = StepId { kind, candidate, attempt: 1, round: 0 };
-    let spent = WorkCost { usd, tokens: 10, millis: 1_500, ..WorkCost::default() };
+    let spent =
+        WorkCost { cost: Money::from_dollars(dollars), tokens: 10, millis: 1_500, ..WorkCost::default() };
     TaskInput::StepFinished(Box::new(StepResult { step, output: successful_output(kind), spent }))
 }
 
@@ -584,7 +591,10 @@ fn a_long_diff_is_cut_and_the_page_says_so() {
 #[test]
 fn the_bill_has_the_models_and_the_draft() {
     let mut spent = WorkCost::default();
-    spent.add_model("large", crate::task::ModelCost { usd: 0.5, tokens: 20, ..Default::default() });
+    spent.add_model(
+        "large",
+        crate::task::ModelCost { cost: Money::from_dollars(0.5), tokens: 20, ..Default::default() },
+    );
     spent.add_model(
         "local",
         crate::task::ModelCost { is_price_unknown: true, tokens: 3, ..Default::default() },

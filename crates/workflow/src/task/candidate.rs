@@ -1,9 +1,10 @@
 //! Candidates. Each works on the goal, is judged, and tries again with the missing evidence as feedback.
 
+use pintle_agent::{Limits, Money};
 use pintle_evidence::diff::Diff;
 use pintle_evidence::proof::{CandidateFacts, Finding, Proof, feedback, render_failed_outputs};
 
-use super::step::{ReviewFacts, StepId, StepKind, StepOrder, TaskStep, WorkEnd, WorkFacts, WorkLimits};
+use super::step::{ReviewFacts, StepId, StepKind, StepOrder, TaskStep, WorkEnd, WorkFacts};
 use crate::contract::Contract;
 use crate::work_cost::WorkCost;
 
@@ -65,10 +66,9 @@ impl TaskCandidate {
         &self.spent
     }
 
-    /// Returns its costs without reviews and plans, in US dollars, if all prices are known. Neither must change which
-    /// candidate is the best.
-    pub(super) fn work_usd(&self) -> Option<f64> {
-        self.work_cost.known_usd()
+    /// Returns its costs without reviews and plans, if all prices are known. Neither must change which candidate is the best.
+    pub(super) fn known_work_cost(&self) -> Option<Money> {
+        self.work_cost.known_cost()
     }
 
     pub(super) fn add_cost(&mut self, kind: StepKind, spent: &WorkCost) {
@@ -151,7 +151,7 @@ impl TaskCandidate {
     }
 
     /// Returns its next step, if it is neither proved nor stopped.
-    pub(super) fn next_step(&self, index: usize, limits: &WorkLimits) -> Option<TaskStep> {
+    pub(super) fn next_step(&self, index: usize, limits: &Limits) -> Option<TaskStep> {
         if !self.is_active() {
             return None;
         }

@@ -1,13 +1,16 @@
 //! Costs of the steps of a task, and the shares of its budget.
 
+use std::time::Duration;
+
+use pintle_agent::{Limits, Money};
 use serde::Serialize;
 
-use super::step::{StepId, StepKind, WorkLimits};
+use super::step::{StepId, StepKind};
 use super::{Task, WorkCost};
 use crate::contract::SessionRole;
 
 /// Costs of a step.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StepCost {
     /// The step.
     pub step: StepId,
@@ -20,7 +23,7 @@ pub struct StepCost {
 struct UsedShare {
     part: f64,
     spent: WorkCost,
-    held: WorkLimits,
+    held: Limits,
 }
 
 impl Task {
@@ -32,28 +35,27 @@ impl Task {
 
     /// Returns limits that the share of the sessions of this step allows. Without shares in the contract, returns the limits
     /// unchanged. `sessions` is the number of sessions that divide the rest of the share.
-    pub(super) fn limit_to_share(&self, kind: StepKind, limits: WorkLimits, sessions: u64) -> WorkLimits {
+    pub(super) fn limit_to_share(&self, kind: StepKind, limits: Limits, sessions: u64) -> Limits {
         let Some(share) = role_of(kind).and_then(|role| self.used_share(role)) else { return limits };
         let (budget, UsedShare { part, spent, held }) = (&self.contract.budget, share);
         // Rounded limits are precise enough.
         let sessions = sessions.max(1) as f64;
         let count =
             |budget: u64, used: u64| ((budget as f64 * part - used as f64).max(0.0) / sessions) as u64;
-        let least = |limit: Option<u64>, of_share: Option<u64>| limit.into_iter().chain(of_share).min();
-        let usd =
-            budget.usd.map(|usd| (usd * part - spent.usd - held.usd.unwrap_or_default()).max(0.0) / sessions);
-        let tokens = budget
+        let mut of_share = Limits::default();
+        of_share.cost = budget.cost.map(|cost| {
+            let used = spent.cost + held.cost.unwrap_or_default();
+            Money::from_micros(count(cost.micros(), used.micros()))
+        });
+        of_share.tokens = budget
             .tokens
             .map(|tokens| count(tokens, spent.tokens.saturating_add(held.tokens.unwrap_or_default())));
-        let seconds = budget.minutes.map(|minutes| {
-            let used = (spent.millis / 1_000).saturating_add(held.seconds.unwrap_or_default());
-            count(minutes.saturating_mul(60), used)
+        of_share.wall_time = budget.minutes.map(|minutes| {
+            let held = held.wall_time.unwrap_or_default().as_secs();
+            let used = (spent.millis / 1_000).saturating_add(held);
+            Duration::from_secs(count(minutes.saturating_mul(60), used))
         });
-        WorkLimits {
-            usd: limits.usd.into_iter().chain(usd).reduce(f64::min),
-            tokens: least(limits.tokens, tokens),
-            seconds: least(limits.seconds, seconds),
-        }
+        limits.lower(&of_share)
     }
 
     /// Returns the share of the sessions with this role, and its use. Roles without a share use the rest of the budget
@@ -81,12 +83,11 @@ impl Task {
         for (step, limits) in &self.reserved {
             if is_of_pool(role_of(step.kind)) {
                 let held = &mut used.held;
-                let sum = |one: Option<u64>, other: Option<u64>| {
-                    Some(one.unwrap_or_default().saturating_add(other.unwrap_or_default()))
-                };
-                held.usd = Some(held.usd.unwrap_or_default() + limits.usd.unwrap_or_default());
-                held.tokens = sum(held.tokens, limits.tokens);
-                held.seconds = sum(held.seconds, limits.seconds);
+                held.cost = Some(held.cost.unwrap_or_default() + limits.cost.unwrap_or_default());
+                let tokens = limits.tokens.unwrap_or_default();
+                held.tokens = Some(held.tokens.unwrap_or_default().saturating_add(tokens));
+                let time = limits.wall_time.unwrap_or_default();
+                held.wall_time = Some(held.wall_time.unwrap_or_default().saturating_add(time));
             }
         }
         Some(used)
@@ -111,11 +112,15 @@ mod tests {
     use crate::task::{StepOutput, StepResult, TaskInput};
     use crate::testing::{contract, failing_output, successful_output};
 
-    /// Ends the next step, and returns its name and its limit in dollars.
-    fn end_step(task: &mut Task, usd: f64, output: impl Fn(StepKind) -> StepOutput) -> (String, Option<f64>) {
+    /// Ends the next step, and returns its name and its limit on cost.
+    fn end_step(
+        task: &mut Task,
+        dollars: f64,
+        output: impl Fn(StepKind) -> StepOutput,
+    ) -> (String, Option<Money>) {
         let step = task.pending().steps.into_iter().next().unwrap();
-        let limit = step.order.limits().and_then(|limits| limits.usd);
-        let spent = WorkCost { usd, tokens: 10, ..WorkCost::default() };
+        let limit = step.order.limits().and_then(|limits| limits.cost);
+        let spent = WorkCost { cost: Money::from_dollars(dollars), tokens: 10, ..WorkCost::default() };
         let name = step.id.to_string();
         let result = StepResult { output: output(step.id.kind), step: step.id, spent };
         assert!(task.apply(TaskInput::StepFinished(Box::new(result))));
@@ -128,7 +133,7 @@ mod tests {
         let models = ModelPlans::default()
             .with_plan(SessionRole::Work, share(0.5))
             .with_plan(SessionRole::Review, share(0.2));
-        let budget = TaskBudget { usd: Some(10.0), ..TaskBudget::default() };
+        let budget = TaskBudget { cost: Some(Money::from_dollars(10.0)), ..TaskBudget::default() };
         let contract = contract().with_candidates([CandidatePlan::default()]).with_budget(budget);
         let mut task = Task::new(contract.with_models(models)).unwrap();
         let wrong_evidence = |kind: StepKind| {
@@ -150,17 +155,17 @@ mod tests {
             .collect();
         let expected = [
             "baseline-1",
-            "anchor-1 3.00",
-            "work-0-1 5.00",
+            "anchor-1 $3.00",
+            "work-0-1 $5.00",
             "evidence-0-1",
-            "work-0-2 0.50",
+            "work-0-2 $0.50",
             "evidence-0-2",
-            "review-0-2 2.00",
+            "review-0-2 $2.00",
         ];
         assert_eq!(found, expected);
         assert!(task.outcome().is_some());
         let costs: Vec<String> = task.step_costs().iter().map(|cost| cost.step.to_string()).collect();
         assert_eq!(costs.len(), 7);
-        assert!((task.step_costs()[2].spent.usd - 4.5).abs() < 1e-9, "{costs:?}");
+        assert_eq!(task.step_costs()[2].spent.cost, Money::from_dollars(4.5), "{costs:?}");
     }
 }

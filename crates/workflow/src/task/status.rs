@@ -1,6 +1,7 @@
 //! The state of a task and of its candidates as text.
 
-use super::step::WorkLimits;
+use pintle_agent::Limits;
+
 use super::{Task, TaskOutcome};
 
 impl Task {
@@ -31,7 +32,7 @@ impl Task {
         let Some(state) = self.candidates.get(candidate).filter(|state| state.has_failed()) else {
             return false;
         };
-        let next = state.next_step(candidate, &WorkLimits::default());
+        let next = state.next_step(candidate, &Limits::default());
         let has_started = next.is_some_and(|step| self.started.contains(&step.id));
         self.outcome.is_none() && !has_started && self.candidates.iter().any(|state| state.proof().is_some())
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use pintle_agent::Limits;
 use pintle_evidence::anchor::AnchorFacts;
 use pintle_evidence::diff::Diff;
 use pintle_evidence::proof::{Baseline, CandidateFacts};
@@ -69,35 +70,35 @@ pub enum StepOrder {
         /// Problems of the last proposal.
         feedback: Option<String>,
         /// Limits.
-        limits: WorkLimits,
+        limits: Limits,
     },
     /// Work on the goal.
     Work {
         /// Findings about the last attempt, and user messages.
         feedback: Option<String>,
         /// Limits.
-        limits: WorkLimits,
+        limits: Limits,
     },
     /// Collect the evidence.
     Evidence,
     /// Review.
     Review {
         /// Limits.
-        limits: WorkLimits,
+        limits: Limits,
     },
     /// Plan the next step.
     Plan {
         /// Problems of the last answer, missing evidence of the whole change, and input of users.
         feedback: Option<String>,
         /// Limits.
-        limits: WorkLimits,
+        limits: Limits,
     },
 }
 
 impl StepOrder {
-    /// Returns the limits of its session, if it has one.
+    /// Returns the limits of its session, if it has one: its share of the remaining budget.
     #[must_use]
-    pub fn limits(&self) -> Option<WorkLimits> {
+    pub fn limits(&self) -> Option<Limits> {
         match self {
             Self::Anchor { limits, .. }
             | Self::Work { limits, .. }
@@ -106,17 +107,6 @@ impl StepOrder {
             Self::Baseline | Self::Evidence => None,
         }
     }
-}
-
-/// Limits of a session that works for a task: its share of the remaining budget.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct WorkLimits {
-    /// US dollars.
-    pub usd: Option<f64>,
-    /// Tokens.
-    pub tokens: Option<u64>,
-    /// Seconds.
-    pub seconds: Option<u64>,
 }
 
 /// Result of a step.

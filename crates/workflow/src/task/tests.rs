@@ -33,15 +33,16 @@ impl PlayedTask {
         for _ in 0..200 {
             let Some(step) = self.task.pending().steps.into_iter().next() else { return self };
             self.steps.push(step.id.to_string());
-            let (output, usd) = find(&step);
-            self.finish(step.id, output, usd);
+            let (output, dollars) = find(&step);
+            self.finish(step.id, output, dollars);
         }
         panic!("{:?} goes on without end", self.steps);
     }
 
-    fn finish(&mut self, step: StepId, output: StepOutput, usd: f64) {
+    fn finish(&mut self, step: StepId, output: StepOutput, dollars: f64) {
         self.task.apply(TaskInput::StepStarted(step.clone()));
-        let spent = WorkCost { usd, tokens: 10, millis: 1_000, ..WorkCost::default() };
+        let spent =
+            WorkCost { cost: Money::from_dollars(dollars), tokens: 10, millis: 1_000, ..WorkCost::default() };
         assert!(self.task.apply(TaskInput::StepFinished(Box::new(StepResult { step, output, spent }))));
     }
 
@@ -71,7 +72,7 @@ fn a_task_goes_from_the_baseline_to_its_review() {
     assert_eq!(played.end(), "done by 0");
     let Some(TaskOutcome::Done(done)) = played.task.outcome() else { unreachable!() };
     assert!(done.proof().anchor().is_some() && done.review().is_some());
-    assert!((played.task.spent().usd - 0.5).abs() < 1e-9);
+    assert_eq!(played.task.spent().cost, Money::from_dollars(0.5));
     assert_eq!(played.task.pending(), PendingWork::default(), "nothing follows");
 }
 
@@ -426,7 +427,7 @@ fn people_decide_steer_and_cancel() {
     let [step] = &played.task.pending().steps[..] else { unreachable!() };
     assert_eq!(
         step.order,
-        StepOrder::Anchor { feedback: Some("test zero as well".to_owned()), limits: WorkLimits::default() }
+        StepOrder::Anchor { feedback: Some("test zero as well".to_owned()), limits: Limits::default() }
     );
     played.play(right);
     assert!(played.decide(DecisionGate::Anchor, true, None));
@@ -486,20 +487,21 @@ proptest! {
         candidates in 1..4_usize,
         attempts in 1..4_u32,
         rounds in 0..3_u32,
-        usd in proptest::option::of(0.1..3.0_f64),
+        dollars in proptest::option::of(0.1..3.0_f64),
     ) {
         let contract = contract()
             .with_attempts(attempts)
             .with_candidates(vec![CandidatePlan::default(); candidates])
             .with_review(ReviewPlan { rounds, ..ReviewPlan::default() })
-            .with_budget(TaskBudget { usd, ..TaskBudget::default() });
+            .with_budget(TaskBudget { cost: dollars.map(Money::from_dollars), ..TaskBudget::default() });
         let mut task = Task::new(contract).unwrap();
-        let (mut inputs, mut sum) = (Vec::new(), 0.0);
-        for (number, at, cost) in output {
+        let (mut inputs, mut sum) = (Vec::new(), Money::ZERO);
+        for (number, at, dollars) in output {
+            let cost = Money::from_dollars(dollars);
             let steps = task.pending().steps;
             let Some(step) = steps.get(at % steps.len().max(1)) else { break };
             let output = anything(step.id.kind, number);
-            let spent = WorkCost { usd: cost, ..WorkCost::default() };
+            let spent = WorkCost { cost, ..WorkCost::default() };
             sum += cost;
             let (began, id) = (TaskInput::StepStarted(step.id.clone()), step.id.clone());
             let finished = TaskInput::StepFinished(Box::new(StepResult { step: id, output, spent }));
@@ -511,7 +513,7 @@ proptest! {
             inputs.extend([began, finished]);
         }
         prop_assert!(task.outcome().is_some(), "{:?}", task.pending());
-        prop_assert!((task.spent().usd - sum).abs() < 1e-9);
+        prop_assert_eq!(task.spent().cost, sum);
         if let Some(TaskOutcome::Done(done)) = task.outcome() {
             let candidate = &task.candidates()[done.candidate()];
             prop_assert_eq!(candidate.proof(), Some(done.proof()));

@@ -53,7 +53,7 @@ async fn a_stopped_turn_cancels_its_requests() {
     let session = session(&env(), &[calls(&[shell(), edit()])], |builder| builder);
     let run = session.submit("go");
     waiting(&session).await;
-    session.handle().interrupt().unwrap();
+    session.handle().stop_turn().unwrap();
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
     let cancelled = (Some(ApprovalEnding::Cancelled), None);
     let endings = endings(session).await;
@@ -132,7 +132,7 @@ async fn an_abandoned_session_leaves_its_requests_on_record() {
 
 #[tokio::test]
 async fn a_session_that_is_left_in_a_run_leaves_its_requests_on_record() {
-    leaves_its_requests_on_record(SessionHandle::leave).await;
+    leaves_its_requests_on_record(SessionHandle::detach).await;
 }
 
 async fn leaves_its_requests_on_record(end: fn(&SessionHandle) -> Result<(), SessionError>) {

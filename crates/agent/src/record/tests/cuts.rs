@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Timestamp;
-use crate::protocol::{Budget, Timer, TurnKind, TurnLimits};
+use crate::protocol::{Limits, Timer, TurnKind, TurnLimits};
 use crate::turn::Machine;
 
 /// Resumes from this record, finishes the unfinished run, and returns the new record.
@@ -317,7 +317,7 @@ async fn resumed_session_initialises_its_environment() {
     let builder = resume_in(&unusable);
     std::fs::remove_dir(&unusable).unwrap();
     let mut session = builder.build().unwrap();
-    let outcome = session.resumed().unwrap().await.unwrap();
+    let outcome = session.resumed().unwrap().await.or_else(crate::RunError::into_outcome).unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Failed, "without its environment the turn ends");
     assert_eq!(harness.effects(), [""; 0]);
     let text = session.history()[3].item.results().next().unwrap().text();
@@ -335,7 +335,7 @@ async fn stopping_turn_stays_stopped() {
     let session = harness.builder().build().unwrap();
     let mut run = session.submit("go");
     while !matches!(run.next().await.unwrap().kind, EventKind::ToolCallStart { .. }) {}
-    session.handle().interrupt().unwrap();
+    session.handle().stop_turn().unwrap();
     run.await.unwrap();
     let record = after(&session.record().unwrap(), |kind| matches!(kind, InputKind::Interrupt));
     drop(session);
@@ -368,7 +368,7 @@ async fn closing_session_is_closed() {
 /// A run that has used three of its ten seconds has seven left, regardless of the downtime.
 #[test]
 fn downtime_between_processes_is_not_run_time() {
-    let budget = Budget::default().with_wall_time(Duration::from_secs(10));
+    let budget = Limits::default().with_wall_time(Duration::from_secs(10));
     let limits = TurnLimits { budget, ..TurnLimits::default() };
     let mut machine = Machine::starting(Start::new(limits, None));
     let run = RunId(0);
@@ -410,7 +410,7 @@ async fn time_of_a_session_does_not_go_back_with_the_clock() {
     drop(session);
     let asked = record.entries.iter().rposition(|entry| entry.request.is_some()).unwrap();
 
-    let budget = Budget::default().with_wall_time(Duration::from_secs(3_600));
+    let budget = Limits::default().with_wall_time(Duration::from_secs(3_600));
     for cut in [asked - 1, asked, asked + 1] {
         let earlier = Arc::new(SetClock((3 * day).into()));
         let config = crate::SessionConfig::default().with_budget(budget);

@@ -3,6 +3,8 @@
 //! died while a call ran and a follow-up waited.
 #![expect(clippy::wildcard_enum_match_arm, reason = "tests look at few kinds of events")]
 
+use pintle_llm::Money;
+
 use super::*;
 use crate::protocol::{BudgetUsage, TurnKind};
 
@@ -59,8 +61,12 @@ fn journals_of_every_version_open_with_the_same_session() {
             Assistant: t5c0_look, t5c1_hang, t5c2_note
             ");
         }
-        let spent =
-            BudgetUsage { input_tokens: 60, output_tokens: 30, cost_micros: Some(1_050), tool_calls: 10 };
+        let spent = BudgetUsage {
+            input_tokens: 60,
+            output_tokens: 30,
+            cost: Some(Money::from_micros(1_050)),
+            tool_calls: 10,
+        };
         assert_eq!((replay.spent, replay.state), (spent, SessionState::Processing), "version {version}");
         let outcomes: Vec<_> = replay.outcomes.iter().map(|(run, outcome)| (run.0, outcome.status)).collect();
         assert_eq!(outcomes, [(0, OutcomeStatus::Completed)], "version {version}");

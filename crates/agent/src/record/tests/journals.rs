@@ -87,7 +87,7 @@ async fn full_journal_ends_the_session() {
         let written = LimitedJournal { max_lines: Some(max_lines), ..LimitedJournal::default() };
         let session = harness.builder().journal(JsonLines::new(written.clone())).build().unwrap();
         let mut events = session.events();
-        let outcome = session.submit("go").await.unwrap();
+        let outcome = session.submit("go").await.or_else(crate::RunError::into_outcome).unwrap();
         let recorded = written.record();
         for call in harness.effects() {
             let recorded = recorded.replay().unwrap().events;

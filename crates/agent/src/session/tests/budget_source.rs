@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use super::*;
 use crate::budget::{BudgetAnswer, BudgetRequest, BudgetSource};
 use crate::protocol::{
-    Account, Budget, BudgetKind, BudgetScope, InputKind, Principal, ReachedBudget, SessionId,
+    Account, BudgetKind, BudgetScope, InputKind, Limits, Principal, ReachedBudget, SessionId,
 };
 
 /// Gives tokens up to a limit, and keeps what it is asked and told.
@@ -30,8 +30,8 @@ impl Purse {
 
 #[async_trait::async_trait]
 impl BudgetSource for Purse {
-    fn limited(&self) -> Budget {
-        Budget::default().with_tokens(self.tokens)
+    fn limited(&self) -> Limits {
+        Limits::default().with_tokens(self.tokens)
     }
 
     async fn more(&self, request: &BudgetRequest) -> BudgetAnswer {
@@ -42,7 +42,7 @@ impl BudgetSource for Purse {
         }
         let spent = request.account.spent.tokens();
         let day = ReachedBudget::new(BudgetScope::Day, BudgetKind::Tokens, self.tokens, spent);
-        let answer = BudgetAnswer::new(Budget::default().with_tokens(self.tokens)).short_of(day);
+        let answer = BudgetAnswer::new(Limits::default().with_tokens(self.tokens)).short_of(day);
         self.by.iter().cloned().fold(answer, BudgetAnswer::by)
     }
 
@@ -108,7 +108,7 @@ async fn run_that_is_stopped_while_somebody_is_asked_drops_the_question() {
     while purse.wanted().is_empty() {
         tokio::task::yield_now().await;
     }
-    harness.session.handle().interrupt().unwrap();
+    harness.session.handle().stop_turn().unwrap();
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
     while purse.settled.lock().unwrap().len() < 2 {
         tokio::task::yield_now().await;

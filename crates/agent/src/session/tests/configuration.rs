@@ -89,7 +89,10 @@ async fn retry_policy_changes_between_turns() {
     let harness = harness(adapter, env());
     assert_eq!(harness.session.submit("go").await.unwrap().status, OutcomeStatus::Completed);
     harness.session.handle().set_retry(RetryPolicy::none()).unwrap();
-    assert_eq!(harness.session.submit("go").await.unwrap().status, OutcomeStatus::Failed);
+    assert_eq!(
+        harness.session.submit("go").await.or_else(crate::RunError::into_outcome).unwrap().status,
+        OutcomeStatus::Failed
+    );
     assert_eq!(harness.adapter.requests().len(), 3);
 }
 
@@ -103,7 +106,10 @@ async fn limits_of_model_calls_change_between_turns() {
     timeout.stream_read = Duration::from_secs(7);
     handle.set_model_timeout(timeout).unwrap();
     handle.set_response_limit(10).unwrap();
-    assert_eq!(harness.session.submit("go").await.unwrap().status, OutcomeStatus::Failed);
+    assert_eq!(
+        harness.session.submit("go").await.or_else(crate::RunError::into_outcome).unwrap().status,
+        OutcomeStatus::Failed
+    );
     let requests = harness.adapter.requests();
     let stream_read = |index: usize| requests[index].timeout.map(|timeout| timeout.stream_read);
     assert_ne!(stream_read(0), stream_read(1));
@@ -128,7 +134,7 @@ async fn queued_messages_can_be_read() {
     let queued = handle.queued();
     assert_eq!(queued.steering, ["this way", "and that way"]);
     assert_eq!(queued.follow_ups, ["then this"]);
-    handle.interrupt().unwrap();
+    handle.stop_turn().unwrap();
     run.await.unwrap();
     assert_eq!(handle.queued(), queued, "an interrupt keeps what is queued");
     harness.session.submit("again").await.unwrap();
@@ -151,7 +157,7 @@ async fn a_run_in_a_missing_directory_fails() {
         let harness = harness_with(anthropic().answer("Not asked for."), gone, |builder| {
             if is_shared { builder.shared_environment() } else { builder }
         });
-        let outcome = harness.session.submit("go").await.unwrap();
+        let outcome = harness.session.submit("go").await.or_else(crate::RunError::into_outcome).unwrap();
         assert_missing(&outcome);
         assert!(harness.adapter.requests().is_empty());
     }
@@ -161,7 +167,8 @@ async fn a_run_in_a_missing_directory_fails() {
 async fn a_run_in_a_directory_that_is_a_file_fails() {
     let file = MemoryEnvironment::new("/project").with_file("/project", "text");
     let harness = harness(anthropic().answer("Not asked for."), file);
-    let error = harness.session.submit("go").await.unwrap().error.unwrap();
+    let error =
+        harness.session.submit("go").await.or_else(crate::RunError::into_outcome).unwrap().error.unwrap();
     assert_eq!(error.causes, ["/project is not a directory"]);
 }
 
@@ -172,7 +179,7 @@ async fn a_change_to_a_missing_directory_fails_the_next_run() {
     let gone = MemoryEnvironment::new("/gone");
     gone.remove(std::path::Path::new("/gone")).await.unwrap();
     harness.session.handle().set_environment(Arc::new(gone)).unwrap();
-    let outcome = harness.session.submit("again").await.unwrap();
+    let outcome = harness.session.submit("again").await.or_else(crate::RunError::into_outcome).unwrap();
     assert_missing(&outcome);
     assert_eq!(harness.adapter.requests().len(), 1);
 }

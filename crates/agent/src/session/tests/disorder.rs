@@ -34,8 +34,8 @@ async fn dropping_a_rejected_run_keeps_the_current_one() {
     let mut run = harness.session.submit("go");
     let call_id = asked(&mut run).await;
     drop(harness.session.submit("me too"));
-    let refused = harness.session.submit("and me").await.unwrap();
-    assert_eq!(refused.status, OutcomeStatus::Failed);
+    let refused = harness.session.submit("and me").await;
+    assert!(matches!(refused, Err(crate::RunError::Busy { .. })), "{refused:?}");
     harness.session.handle().decide(&call_id, Decision::Approve).unwrap();
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
 }
@@ -73,7 +73,7 @@ async fn input_beyond_the_queue_is_rejected() {
     fill_queue(&harness.session);
     let mut refused = harness.session.submit("go");
     assert!(refused.next().await.is_none(), "it has no events");
-    assert!(matches!(refused.await, Err(SessionError::Full(_))));
+    assert!(matches!(refused.await, Err(crate::RunError::Rejected(SessionError::Full(_)))));
     tokio::task::yield_now().await;
     while harness.session.handle().set_reasoning_effort(None).is_err() {
         tokio::task::yield_now().await;
@@ -98,7 +98,7 @@ async fn context_of_an_interrupted_turn_is_not_reused() {
     let harness = harness(anthropic().answer("done"), env());
     let handle = harness.session.handle();
     let first = harness.session.submit("a");
-    handle.interrupt().unwrap();
+    handle.stop_turn().unwrap();
     handle.set_model("claude-sonnet-4-5").unwrap();
     let second = harness.session.submit("b");
     assert_eq!(first.await.unwrap().status, OutcomeStatus::Interrupted);
@@ -206,7 +206,7 @@ async fn flood_of_text_can_be_stopped_at_any_time() {
         for _ in 0..stop_after {
             events.push(run.next().await.unwrap());
         }
-        handle.interrupt().unwrap();
+        handle.stop_turn().unwrap();
         while let Some(event) = timeout(TIMEOUT, run.next()).await.expect("the flood ends") {
             events.push(event);
         }
@@ -239,7 +239,7 @@ async fn panic_of_an_adapter_only_ends_the_run() {
         events.push(event);
     }
     assert_eq!(texts_add_up(&events), [("half".to_owned(), true)]);
-    let outcome = run.await.unwrap();
+    let outcome = run.await.or_else(crate::RunError::into_outcome).unwrap();
     assert_eq!((outcome.status, session.state()), (OutcomeStatus::Failed, SessionState::Idle));
     assert_eq!(session.submit("again").await.unwrap().text, "whole");
 }
@@ -286,8 +286,9 @@ async fn more_calls_than_reports_can_be_prepared_and_stopped() {
     let harness = super::harness(anthropic().message(calling(&calls)), env());
     let mut run = harness.session.submit("go");
     until(&mut run, "MODEL_RESPONSE").await;
-    harness.session.handle().abort().unwrap();
-    let outcome = timeout(TIMEOUT, run).await.expect("it ends").unwrap();
+    harness.session.handle().close().unwrap();
+    let outcome =
+        timeout(TIMEOUT, run).await.expect("it ends").or_else(crate::RunError::into_outcome).unwrap();
     assert_eq!((outcome.status, harness.session.state()), (OutcomeStatus::Aborted, SessionState::Closed));
 }
 
@@ -339,7 +340,7 @@ async fn stopped_call_has_a_grace_period() {
         let mut run = session.submit("go");
         until(&mut run, "TOOL_CALL_START").await;
         runs.notified().await;
-        handle.interrupt().unwrap();
+        handle.stop_turn().unwrap();
         let events = all(run).await;
         let deltas: Vec<&str> = events
             .iter()

@@ -166,7 +166,7 @@ async fn an_input_can_be_refused_or_extended() {
 
     let hooks = TestHooks { input: InputAnswer::refuse("no secrets"), ..TestHooks::default() };
     let harness = harness_with(anthropic(), env(), |builder| builder.hooks(hooks));
-    let outcome = harness.session.submit("my key is 1").await.unwrap();
+    let outcome = harness.session.submit("my key is 1").await.or_else(crate::RunError::into_outcome).unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Failed);
     assert_eq!(outcome.error.unwrap().message, "a hook refused the input: no secrets");
     let refused = harness.session.handle().steer("my key is 2").await.unwrap_err();
@@ -339,7 +339,7 @@ async fn a_hook_can_end_the_run_with_the_round() {
     for (hooks, writes) in [(before, false), (after, true)] {
         let adapter = anthropic().message(calling(&[("write_file", write("a"))])).answer("Again.");
         let harness = harness_with(adapter, env(), |builder| builder.hooks(hooks.clone()).record(true));
-        let outcome = harness.session.submit("go").await.unwrap();
+        let outcome = harness.session.submit("go").await.or_else(crate::RunError::into_outcome).unwrap();
         assert_eq!(outcome.status, OutcomeStatus::Failed);
         assert_eq!(outcome.error.unwrap().message, "a hook ended the run: it is late");
         assert_eq!(harness.env.files().contains_key(std::path::Path::new("/project/a")), writes);
@@ -354,22 +354,18 @@ async fn a_hook_can_end_the_run_with_the_round() {
 
 #[tokio::test]
 async fn hooks_are_told_why_a_session_ends() {
-    for reason in [SessionEndReason::Closed, SessionEndReason::Suspended, SessionEndReason::Aborted] {
+    for reason in [SessionEndReason::Closed, SessionEndReason::Suspended] {
         let hooks = TestHooks::default();
         let harness = harness_with(anthropic(), env(), |builder| builder.hooks(hooks.clone()));
         match reason {
             SessionEndReason::Suspended => harness.session.suspend().await,
-            SessionEndReason::Aborted => {
-                harness.session.handle().abort().unwrap();
-                harness.session.close().await;
-            }
             _ => harness.session.close().await,
         }
         assert_eq!(hooks.log().last().unwrap(), &format!("end {reason:?}"));
     }
     let hooks = TestHooks::default();
     let harness = harness_with(anthropic(), env(), |builder| builder.hooks(hooks.clone()));
-    harness.session.handle().leave().unwrap();
+    harness.session.handle().detach().unwrap();
     harness.session.close().await;
     assert_eq!(hooks.log().last().unwrap(), "end Suspended", "an idle session is suspended");
     let hooks = TestHooks::default();
@@ -422,7 +418,7 @@ async fn a_gate_fails_a_run_at_its_end_before_hooks_send_it_on() {
     let adapter = anthropic().answer("Done.").answer("Done again.");
     let harness = harness_with(adapter, env(), |builder| builder.hooks(hooks).gate(RejectsEnds).record(true));
     for answer in ["Done.", "Done again."] {
-        let outcome = harness.session.submit("go").await.unwrap();
+        let outcome = harness.session.submit("go").await.or_else(crate::RunError::into_outcome).unwrap();
         assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Failed, answer));
         assert_eq!(outcome.error.unwrap().message, "a file was changed in the background");
     }
@@ -466,7 +462,7 @@ async fn a_stopped_session_waits_for_no_hook() {
     while hooks.log().is_empty() {
         tokio::task::yield_now().await;
     }
-    harness.session.handle().interrupt().unwrap();
-    let error = run.await.unwrap().error.unwrap();
+    harness.session.handle().stop_turn().unwrap();
+    let error = run.await.or_else(crate::RunError::into_outcome).unwrap().error.unwrap();
     assert_eq!(error.message, "a hook refused the input: the session was stopped before a hook had answered");
 }

@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use pintle_env::{LocalEnvironment, ReadOnlyEnvironment};
+use pintle_llm::Money;
 
 use super::*;
-use crate::protocol::{Budget, BudgetKind};
+use crate::protocol::{BudgetKind, Limits};
 
 fn write(name: &str) -> Message {
     calling(&[("write_file", json!({"file_path": format!("/project/{name}"), "content": "x"}))])
 }
 
-fn limited(budget: Budget) -> SessionConfig {
+fn limited(budget: Limits) -> SessionConfig {
     SessionConfig::default().with_budget(budget)
 }
 
@@ -19,7 +20,7 @@ fn limited(budget: Budget) -> SessionConfig {
 async fn raised_budget_continues_a_paused_run() {
     let adapter = anthropic().message(write("a")).message(write("b")).answer("Done.");
     let harness =
-        harness_with(adapter, env(), |builder| builder.config(limited(Budget::default().with_tool_calls(1))));
+        harness_with(adapter, env(), |builder| builder.config(limited(Limits::default().with_tool_calls(1))));
     let mut run = harness.session.submit("go");
     let event = until(&mut run, "BUDGET_REACHED").await;
     let EventKind::BudgetReached { budget, limit, spent, .. } = event.kind else { panic!("{event:?}") };
@@ -27,7 +28,7 @@ async fn raised_budget_continues_a_paused_run() {
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Budget);
     assert_eq!(harness.session.state(), SessionState::Idle);
     assert_eq!(harness.env.files().len(), 1, "the call that would have followed has not run");
-    let raised = SessionConfig::default().with_budget(Budget::default().with_tool_calls(2)).limits;
+    let raised = SessionConfig::default().with_budget(Limits::default().with_tool_calls(2)).limits;
     harness.session.handle().set_limits(raised).unwrap();
     let outcome = harness.session.submit("go on").await.unwrap();
     assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "Done."));
@@ -40,7 +41,7 @@ async fn raised_budget_continues_a_paused_run() {
 #[tokio::test]
 async fn call_that_does_not_fit_the_budget_is_not_made() {
     let harness = harness_with(anthropic().answer("Hello."), env(), |builder| {
-        builder.config(limited(Budget::default().with_tokens(1_000)))
+        builder.config(limited(Limits::default().with_tokens(1_000)))
     });
     let mut run = harness.session.submit("go");
     let event = until(&mut run, "BUDGET_REACHED").await;
@@ -48,7 +49,7 @@ async fn call_that_does_not_fit_the_budget_is_not_made() {
     assert_eq!((spent, needed.is_some_and(|needed| needed > 1_000)), (0, true));
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Budget);
     assert_eq!(harness.adapter.requests().len(), 0);
-    let raised = SessionConfig::default().with_budget(Budget::default().with_tokens(20_000)).limits;
+    let raised = SessionConfig::default().with_budget(Limits::default().with_tokens(20_000)).limits;
     harness.session.handle().set_limits(raised).unwrap();
     assert_eq!(harness.session.submit("again").await.unwrap().text, "Hello.");
     let most = harness.adapter.requests()[0].max_tokens.unwrap();
@@ -58,7 +59,7 @@ async fn call_that_does_not_fit_the_budget_is_not_made() {
 #[tokio::test(start_paused = true)]
 async fn wall_time_stops_a_command() {
     let adapter = anthropic().message(hanging()).answer("Then not.");
-    let time = Budget::default().with_wall_time(Duration::from_secs(60));
+    let time = Limits::default().with_wall_time(Duration::from_secs(60));
     let harness = harness_with(adapter, env_with_sleep(), |builder| builder.config(limited(time)));
     let outcome = harness.session.submit("go").await.unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Budget);
@@ -72,7 +73,7 @@ async fn wall_time_stops_a_command() {
 async fn each_run_has_its_own_wall_time() {
     let quiet = calling(&[("shell", json!({"command": "sleep 1000", "timeout_ms": 40_000}))]);
     let adapter = anthropic().answer("One.").message(quiet).answer("Two.");
-    let time = Budget::default().with_wall_time(Duration::from_secs(60));
+    let time = Limits::default().with_wall_time(Duration::from_secs(60));
     let harness = harness_with(adapter, env_with_sleep(), |builder| builder.config(limited(time)));
     harness.session.submit("one").await.unwrap();
     tokio::time::sleep(Duration::from_secs(30)).await;
@@ -83,10 +84,10 @@ async fn each_run_has_its_own_wall_time() {
 #[tokio::test]
 async fn cost_limit_rejects_only_unpriced_models() {
     let harness = harness_with(anthropic().answer("Hello."), env(), |builder| {
-        builder.config(limited(Budget::default().with_cost_micros(1_000_000)))
+        builder.config(limited(Limits::default().with_cost(Money::from_micros(1_000_000))))
     });
     harness.session.handle().set_model("claude-of-tomorrow").unwrap();
-    let outcome = harness.session.submit("go").await.unwrap();
+    let outcome = harness.session.submit("go").await.or_else(crate::RunError::into_outcome).unwrap();
     assert_eq!(
         (outcome.status, outcome.error.unwrap().kind),
         (OutcomeStatus::Failed, ErrorKind::InvalidRequest)

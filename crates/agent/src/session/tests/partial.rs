@@ -28,9 +28,9 @@ async fn text_of_a_failed_attempt_survives_a_stop() {
         let mut run = harness.session.submit("go");
         until(&mut run, "WARNING").await;
         let handle = harness.session.handle();
-        if closes { handle.abort() } else { handle.interrupt() }.unwrap();
+        if closes { handle.close() } else { handle.stop_turn() }.unwrap();
         let expected = if closes { OutcomeStatus::Aborted } else { OutcomeStatus::Interrupted };
-        assert_eq!(run.await.unwrap().status, expected);
+        assert_eq!(run.await.or_else(crate::RunError::into_outcome).unwrap().status, expected);
         assert_eq!(assistant_texts(&harness.session), ["I would rather"]);
         assert_eq!(harness.adapter.requests().len(), 1);
     }
@@ -47,7 +47,7 @@ async fn newest_attempt_with_text_is_kept() {
         let mut run = harness.session.submit("go");
         until(&mut run, "WARNING").await;
         until(&mut run, "WARNING").await;
-        harness.session.handle().interrupt().unwrap();
+        harness.session.handle().stop_turn().unwrap();
         assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
         assert_eq!(assistant_texts(&harness.session), [expected]);
     }

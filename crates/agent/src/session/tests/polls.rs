@@ -148,16 +148,16 @@ async fn stopped_after(polls: usize, how: Stop) -> bool {
     let began = Instant::now();
     let mut session = Some(session);
     match how {
-        Stop::Abort => session.as_ref().unwrap().handle().abort().unwrap(),
+        Stop::Abort => session.as_ref().unwrap().handle().close().unwrap(),
         Stop::Close => session.take().unwrap().close().await,
-        Stop::Interrupt => session.as_ref().unwrap().handle().interrupt().unwrap(),
+        Stop::Interrupt => session.as_ref().unwrap().handle().stop_turn().unwrap(),
         Stop::DropRun => drop(run.take()),
         Stop::DropSession => drop(session.take()),
     }
     if matches!(how, Stop::Interrupt | Stop::DropRun) {
         let session = session.as_ref().unwrap();
         assert_usable(session, &adapter, polls, how).await;
-        session.handle().abort().unwrap();
+        session.handle().close().unwrap();
     }
     let mut seen = Vec::new();
     while let Some(event) = timeout(AT_MOST * 10, events.next()).await.expect("the events end") {

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::*;
 use crate::clock::Clock;
-use crate::protocol::{Budget, Timestamp};
+use crate::protocol::{Limits, Timestamp};
 
 /// Number of repetitions. The order of two runs in a hash map is random each time.
 const OFTEN: usize = 16;
@@ -100,7 +100,7 @@ async fn changed_wall_time_beats_a_fired_timer() {
     let command = json!({"command": "sleep 1000", "timeout_ms": 100_000});
     for (seconds, expected) in [(300, OutcomeStatus::Completed), (30, OutcomeStatus::Budget)] {
         let timed = |seconds| {
-            let budget = Budget::default().with_wall_time(Duration::from_secs(seconds));
+            let budget = Limits::default().with_wall_time(Duration::from_secs(seconds));
             SessionConfig::default().with_budget(budget)
         };
         let adapter = anthropic().message(calling(&[("shell", command.clone())])).answer("done");
@@ -121,7 +121,7 @@ async fn dropping_an_interrupted_run_keeps_the_waiting_one() {
         let harness = waiting_harness(adapter, tool, TurnLimits::default());
         let mut first = harness.session.submit("go");
         until(&mut first, "TOOL_CALL_START").await;
-        harness.session.handle().interrupt().unwrap();
+        harness.session.handle().stop_turn().unwrap();
         let second = harness.session.submit("next");
         settle().await;
         drop(first);
@@ -138,7 +138,7 @@ async fn dropped_waiting_run_never_starts() {
         let harness = waiting_harness(adapter, tool, TurnLimits::default());
         let mut first = harness.session.submit("go");
         until(&mut first, "TOOL_CALL_START").await;
-        harness.session.handle().interrupt().unwrap();
+        harness.session.handle().stop_turn().unwrap();
         let second = harness.session.submit("never mind");
         settle().await;
         drop(second);
@@ -162,7 +162,7 @@ async fn call_that_ends_with_its_grace_period_has_ended() {
         let mut run = harness.session.submit("go");
         until(&mut run, "TOOL_CALL_START").await;
         settle().await;
-        harness.session.handle().interrupt().unwrap();
+        harness.session.handle().stop_turn().unwrap();
         run.await.unwrap();
         assert_eq!(results(&harness.session), ["brought to its end"]);
     }
@@ -179,7 +179,7 @@ async fn run_has_only_its_own_events() {
     // An empty message causes a warning.
     assert!(matches!(handle.steer("").await, Err(SessionError::Refused(_))));
     assert!(all(harness.session.submit("me too")).await.is_empty(), "it was refused");
-    handle.interrupt().unwrap();
+    handle.stop_turn().unwrap();
     let second = harness.session.submit("next");
     assert!(all(harness.session.submit("and me")).await.is_empty(), "one waits already");
     let second = all(second).await;
@@ -277,7 +277,7 @@ async fn interrupt_stops_the_preparation_of_calls() {
     while !is_asking.load(Ordering::Relaxed) {
         tokio::task::yield_now().await;
     }
-    harness.session.handle().interrupt().unwrap();
+    harness.session.handle().stop_turn().unwrap();
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
     settle().await;
     assert!(!is_asking.load(Ordering::Relaxed), "the gate still asks about a call that will not run");
@@ -295,9 +295,9 @@ async fn simultaneous_commands_keep_the_session_usable() {
         until(&mut run, "TOOL_CALL_START").await;
         if order % 2 == 0 {
             tool.go.notify_one();
-            handle.interrupt().unwrap();
+            handle.stop_turn().unwrap();
         } else {
-            handle.interrupt().unwrap();
+            handle.stop_turn().unwrap();
             tool.go.notify_one();
         }
         if order < 2 {
@@ -320,7 +320,7 @@ async fn interrupt_stops_the_load_of_the_context() {
     let run = harness.session.submit("go");
     settle().await;
     assert_eq!(harness.env.running(), 1, "git is running");
-    harness.session.handle().interrupt().unwrap();
+    harness.session.handle().stop_turn().unwrap();
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
     settle().await;
     assert_eq!(harness.env.running(), 0, "nothing waits for it");
@@ -355,7 +355,7 @@ async fn call_stopped_before_its_effect_has_none() {
         until(&mut run, "TOOL_CALL_START").await;
         settle().await;
         assert_eq!(observed.checks.load(Ordering::Relaxed), 2, "it is checked again");
-        harness.session.handle().interrupt().unwrap();
+        harness.session.handle().stop_turn().unwrap();
         settle().await;
         if gate_ends {
             observed.go.notify_one();
@@ -384,7 +384,7 @@ async fn what_is_said_at_any_moment_is_heard_once() {
         handle.say("go").await.unwrap();
         sleep(Duration::from_millis(delay)).await;
         if delay % 3 == 0 {
-            handle.interrupt().unwrap();
+            handle.stop_turn().unwrap();
         }
         handle.say("and this").await.unwrap();
         sleep(Duration::from_secs(1)).await;

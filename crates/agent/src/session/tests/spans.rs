@@ -338,7 +338,7 @@ async fn spans_have_error_kinds_without_messages() {
     let (spans, _guard) = Spans::begin();
     let error = Error::new(ErrorKind::InvalidRequest, "marker of a provider").with_status(400);
     let session = chatty(anthropic().message(calling(&[("chatty", json!({"about": "x"}))])).failure(error));
-    session.submit("go").await.unwrap();
+    session.submit("go").await.or_else(crate::RunError::into_outcome).unwrap();
     session.close().await;
     let of = |name: &str| {
         let fields = spans.with(|recorded| {
@@ -392,7 +392,7 @@ async fn stopped_call_is_recorded_and_all_spans_close() {
     let harness = harness(anthropic().message(hanging()), env_with_sleep());
     let mut run = harness.session.submit("go");
     until(&mut run, "TOOL_CALL_START").await;
-    harness.session.handle().interrupt().unwrap();
+    harness.session.handle().stop_turn().unwrap();
     run.await.unwrap();
     assert!(spans.fields("gen_ai.execute_tool").contains("error.type = cancelled"));
     assert!(spans.fields("gen_ai.invoke_agent").contains("pintle.run.outcome = interrupted"));

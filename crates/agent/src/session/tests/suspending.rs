@@ -1,9 +1,9 @@
-//! Sessions that a process gives up and another one continues.
+//! Sessions from which a process detaches and that another one continues.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn suspended_turn_is_interrupted_and_the_session_goes_on() {
+async fn a_turn_that_is_stopped_before_detaching_is_interrupted() {
     let adapter = anthropic().message(hanging());
     let harness = harness_with(adapter, env_with_sleep(), |builder| builder.record(true));
     let handle = harness.session.handle();
@@ -11,7 +11,8 @@ async fn suspended_turn_is_interrupted_and_the_session_goes_on() {
     let mut run = harness.session.submit("go");
     until(&mut run, "TOOL_CALL_START").await;
     handle.follow_up("and then?").await.unwrap();
-    harness.session.suspend().await;
+    handle.stop_turn().unwrap();
+    harness.session.detach().await;
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
     assert_eq!(harness.env.running(), 0, "nothing is left behind");
     assert!(matches!(handle.steer("too late").await, Err(SessionError::Closed)));
@@ -35,12 +36,12 @@ async fn suspended_turn_is_interrupted_and_the_session_goes_on() {
 }
 
 #[tokio::test]
-async fn suspending_an_idle_session_records_nothing() {
+async fn detaching_from_an_idle_session_records_nothing() {
     let adapter = anthropic().answer("done");
     let harness = harness_with(adapter, env_with_sleep(), |builder| builder.record(true));
     let handle = harness.session.handle();
     harness.session.submit("go").await.unwrap();
     let before = handle.record().unwrap();
-    harness.session.suspend().await;
+    harness.session.detach().await;
     assert_eq!(handle.record().unwrap(), before);
 }

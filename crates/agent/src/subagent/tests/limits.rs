@@ -1,7 +1,10 @@
 //! Limits of subagents.
 
+use pintle_llm::Money;
+
 use super::*;
-use crate::protocol::{Budget, OutcomeStatus};
+use crate::protocol::{BudgetUsage, Limits, OutcomeStatus};
+use crate::spending::SessionSpending;
 
 #[tokio::test]
 async fn a_failed_subagent_returns_its_last_text() {
@@ -139,7 +142,7 @@ async fn spending_counts_against_the_parents_budget() {
         .message(look())
         .answer("never");
     let child = model().message(look()).answer("Done.");
-    let config = SessionConfig::default().with_budget(Budget::default().with_tool_calls(3));
+    let config = SessionConfig::default().with_budget(Limits::default().with_tool_calls(3));
     let harness = Harness::with(ModelsByTask::new(parent).subagent("Look", child), config, |builder| builder);
     let outcome = harness.session.submit("go").await.unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Budget);
@@ -160,7 +163,7 @@ async fn subagents_share_the_tokens_of_their_parent() {
     let look = || model().message(calls(&[("glob", json!({ "pattern": "*" }))])).answer("Done.");
     let run = async |tokens: u64| {
         let models = ModelsByTask::new(parent()).subagent("Look here", look()).subagent("Look there", look());
-        let config = SessionConfig::default().with_budget(Budget::default().with_tokens(tokens));
+        let config = SessionConfig::default().with_budget(Limits::default().with_tokens(tokens));
         let harness = Harness::with(models, config, |builder| builder.record(true));
         let outcome = harness.session.submit("go").await.unwrap();
         let made: usize =
@@ -179,7 +182,7 @@ async fn subagents_stop_when_the_parents_budget_is_spent() {
     let look = || calls(&[("glob", json!({ "pattern": "*" }))]);
     let parent = model().message(calls(&[spawn("Look.")])).message(calls(&[wait("agent_1")])).answer("ok");
     let child = (0..20).fold(model(), |model, _| model.message(look()));
-    let config = SessionConfig::default().with_budget(Budget::default().with_tool_calls(6));
+    let config = SessionConfig::default().with_budget(Limits::default().with_tool_calls(6));
     let harness = Harness::with(ModelsByTask::new(parent).subagent("Look", child), config, |builder| builder);
     assert_eq!(harness.session.submit("go").await.unwrap().text, "ok", "the parent can still answer");
     assert!(
@@ -187,4 +190,19 @@ async fn subagents_stop_when_the_parents_budget_is_spent() {
         "at most five calls were left, and one final response"
     );
     assert!(harness.results()[1].starts_with("success: false"), "{:?}", harness.results());
+}
+
+#[tokio::test]
+async fn spending_covers_the_tree_and_each_model() {
+    let parent = model().message(calls(&[spawn("Look.")])).message(calls(&[wait("agent_1")])).answer("ok");
+    let child = model().answer("Done.");
+    let models = ModelsByTask::new(parent).subagent("Look", child);
+    let harness = Harness::with(models, SessionConfig::default(), |builder| builder);
+    assert_eq!(harness.session.spending(), SessionSpending::default());
+    let outcome = harness.session.submit("go").await.unwrap();
+    let spending = harness.session.handle().spending();
+    assert_eq!((spending.total.tokens(), spending.total.tool_calls), (4 * 15, 2));
+    let of_models = spending.models.into_values().fold(BudgetUsage::default(), BudgetUsage::and);
+    assert_eq!((of_models.tokens(), of_models.cost), (4 * 15, spending.total.cost));
+    assert!(outcome.cost == spending.total.cost && outcome.cost > Some(Money::ZERO), "{outcome:?}");
 }

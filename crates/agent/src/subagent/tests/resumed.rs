@@ -8,7 +8,7 @@ use pintle_tools::pipeline::{Gate, PreparedCall, Verdict};
 
 use super::*;
 use crate::SessionId;
-use crate::protocol::{Budget, InputKind, OutcomeStatus, SubagentOrigin, SubagentStatus};
+use crate::protocol::{InputKind, Limits, OutcomeStatus, SubagentOrigin, SubagentStatus};
 use crate::record::{Barrier as RecordBarrier, Journal, Record, RecordEntry, RecordHeader, SubagentJournals};
 
 /// Journals of a tree of sessions, as JSON lines in memory.
@@ -102,7 +102,7 @@ fn of(
     change: impl FnOnce(SessionBuilder) -> SessionBuilder,
 ) -> Harness {
     // Under a limit, subagents ask for their budget.
-    let budget = Budget::default().with_tokens(5_000_000).with_tool_calls(1_000);
+    let budget = Limits::default().with_tokens(5_000_000).with_tool_calls(1_000);
     let config = SessionConfig::default().with_max_subagent_depth(2).with_budget(budget);
     Harness::of(profile, models, config, change)
 }

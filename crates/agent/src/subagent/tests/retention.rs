@@ -115,7 +115,7 @@ fn sessions_share_tool_definitions() {
             let profile = family.clone().with_toolset(toolset);
             let tools_of = |name: &str| {
                 let limits = SubagentLimits::default();
-                Subagents::new(SessionId::new(name), Lineage::root(), limits)
+                Subagents::new(SessionId::new(name), Lineage::root(), limits, Arc::from([]))
                     .add_tools(&profile)
                     .tool_registry
             };

@@ -1,7 +1,7 @@
 //! Interrupting and closing subagents with their parent.
 
 use super::*;
-use crate::error::SessionError;
+use crate::error::RunError;
 use crate::protocol::{OutcomeStatus, SessionState};
 
 /// A parent that waits for a subagent which answers at once.
@@ -27,7 +27,7 @@ async fn closing_a_session_closes_its_subagents_first() {
     let run = harness.session.submit("go");
     read_until(&mut events, is_subagent_call).await;
     harness.session.close().await;
-    assert_eq!(run.await.unwrap().status, OutcomeStatus::Aborted);
+    assert!(matches!(run.await, Err(RunError::Closed { outcome: Some(_) })));
     assert_eq!(harness.env.running(), 0, "no process is left");
     let kinds: Vec<String> =
         read_all(events).await.iter().map(|event| format!("{} {}", event.depth, kind(event))).collect();
@@ -41,7 +41,7 @@ async fn an_interrupt_stops_subagents_and_keeps_them_open() {
     let mut events = harness.session.tree_events();
     let run = harness.session.submit("go");
     read_until(&mut events, is_subagent_call).await;
-    harness.session.handle().interrupt().unwrap();
+    harness.session.handle().stop_turn().unwrap();
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
     read_until(&mut events, |event| event.depth == 1 && kind(event) == "PROCESSING_END").await;
     assert_eq!((harness.env.running(), harness.session.state()), (0, SessionState::Idle));
@@ -71,7 +71,7 @@ async fn an_idle_session_interrupts_running_subagents() {
     assert_eq!(harness.session.submit("go").await.unwrap().text, "It works on.");
     read_until(&mut events, is_subagent_call).await;
     assert_eq!(harness.env.running(), 1, "the end of a turn does not stop subagents");
-    harness.session.handle().interrupt().unwrap();
+    harness.session.handle().stop_turn().unwrap();
     read_until(&mut events, |event| event.depth == 1 && kind(event) == "PROCESSING_END").await;
     assert_eq!(harness.env.running(), 0);
 }
@@ -86,7 +86,7 @@ async fn dropping_a_session_aborts_subagents_and_streams() {
     let Harness { session, env, .. } = harness;
     drop(session);
     read_all(events).await;
-    assert!(matches!(run.await, Err(SessionError::Closed)));
+    assert!(matches!(run.await, Err(RunError::Closed { outcome: None })));
     while child.steer("x").await.is_ok() {
         tokio::task::yield_now().await;
     }
@@ -187,7 +187,7 @@ async fn an_aborted_subagent_is_closed() {
         }
     }
     for id in [running, idle].into_iter().flatten() {
-        harness.session.handle().of_session(&id).unwrap().abort().unwrap();
+        harness.session.handle().of_session(&id).unwrap().close().unwrap();
         read_until(
             &mut events,
             |event| matches!(&event.kind, EventKind::SubagentEnded { child, .. } if *child == id),

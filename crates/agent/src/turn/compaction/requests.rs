@@ -68,6 +68,7 @@ impl Machine {
         // Media of the replaced part are not needed, but the beginning of the request has to stay unchanged.
         request.messages.extend([HistoryItem::from(Message::user(INSTRUCTION.trim_end()))]);
         request.tool_choice = (!context.tools.is_empty()).then_some(ToolChoice::None);
+        request.response_format = None;
         request
     }
 
@@ -105,6 +106,7 @@ impl Machine {
         request.messages = messages.into_iter().map(HistoryItem::from).collect();
         request.tools = ToolList::default();
         request.tool_choice = None;
+        request.response_format = None;
         (request, piece.through)
     }
 

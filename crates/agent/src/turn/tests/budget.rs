@@ -1,6 +1,6 @@
 //! Spending limits.
 
-use pintle_llm::ModelInfo;
+use pintle_llm::{ModelInfo, Money};
 
 use super::*;
 
@@ -14,11 +14,11 @@ fn priced() -> TurnContext {
     context
 }
 
-fn harness(budget: Budget) -> Harness {
+fn harness(budget: Limits) -> Harness {
     Harness::with(TurnLimits { budget, ..TurnLimits::default() })
 }
 
-fn raise(harness: &mut Harness, budget: Budget) {
+fn raise(harness: &mut Harness, budget: Limits) {
     let limits = TurnLimits { budget, ..TurnLimits::default() };
     harness.tell(InputKind::Configure { change: Change::Limits(limits) });
 }
@@ -36,10 +36,15 @@ fn reached(harness: &Harness) -> Vec<(BudgetKind, u64, u64)> {
 fn each_limit_pauses_until_it_is_raised() {
     let second = Duration::from_secs(1);
     let cases = [
-        (Budget::default().with_tokens(31), BudgetKind::Tokens, 31, 11),
-        (Budget::default().with_cost_micros(31_500_000), BudgetKind::CostMicros, 31_500_000, 11_000_000),
+        (Limits::default().with_tokens(31), BudgetKind::Tokens, 31, 11),
+        (
+            Limits::default().with_cost(Money::from_micros(31_500_000)),
+            BudgetKind::CostMicros,
+            31_500_000,
+            11_000_000,
+        ),
         // The clock of the harness counts a millisecond per input: six for a round.
-        (Budget::default().with_wall_time(Duration::from_millis(6)), BudgetKind::WallTimeMs, 6, 6),
+        (Limits::default().with_wall_time(Duration::from_millis(6)), BudgetKind::WallTimeMs, 6, 6),
     ];
     for (budget, kind, limit, spent) in cases {
         let mut harness = harness(budget);
@@ -59,7 +64,10 @@ fn each_limit_pauses_until_it_is_raised() {
                 "the limit is still reached: {kind:?}"
             );
         }
-        let raised = Budget::default().with_tokens(100).with_cost_micros(100_000_000).with_wall_time(second);
+        let raised = Limits::default()
+            .with_tokens(100)
+            .with_cost(Money::from_micros(100_000_000))
+            .with_wall_time(second);
         raise(&mut harness, raised);
         harness.submit("now");
         assert_eq!(harness.requests.len(), 2, "{kind:?}");
@@ -71,7 +79,7 @@ fn each_limit_pauses_until_it_is_raised() {
 
 #[test]
 fn run_without_further_calls_completes_at_the_limit() {
-    let mut harness = harness(Budget::default().with_tokens(40).with_tool_calls(1));
+    let mut harness = harness(Limits::default().with_tokens(40).with_tool_calls(1));
     harness.submit("go");
     harness.round("a");
     harness.say("done");
@@ -82,7 +90,7 @@ fn run_without_further_calls_completes_at_the_limit() {
 
 #[test]
 fn calls_beyond_the_limit_are_answered_as_not_run() {
-    let mut harness = harness(Budget::default().with_tool_calls(2));
+    let mut harness = harness(Limits::default().with_tool_calls(2));
     harness.submit("go");
     harness.call(&["a", "b", "c", "d"]);
     harness.wanted();
@@ -99,7 +107,7 @@ fn calls_beyond_the_limit_are_answered_as_not_run() {
     harness.finish(1, "heard");
     assert_eq!(harness.last_outcome(), (OutcomeStatus::Budget, SessionState::Idle));
     assert_eq!(reached(&harness), [(BudgetKind::ToolCalls, 2, 2)]);
-    raise(&mut harness, Budget::default().with_tool_calls(3));
+    raise(&mut harness, Limits::default().with_tool_calls(3));
     harness.submit("go on");
     let results = &harness.sent()[2];
     assert!(results.starts_with("results a0:Not run: the session has reached a limit"), "{results}");
@@ -112,7 +120,7 @@ fn calls_beyond_the_limit_are_answered_as_not_run() {
 #[test]
 fn concurrent_calls_start_up_to_the_limit() {
     for (limit, started) in [(9, vec!["start 0", "start 1", "start 2"]), (2, vec!["start 0", "start 1"])] {
-        let mut harness = harness(Budget::default().with_tool_calls(limit));
+        let mut harness = harness(Limits::default().with_tool_calls(limit));
         harness.submit("go");
         harness.call(&["a", "b", "c"]);
         harness.wanted();
@@ -126,7 +134,7 @@ fn concurrent_calls_start_up_to_the_limit() {
 
 #[test]
 fn refused_calls_are_not_counted() {
-    let mut harness = harness(Budget::default().with_tool_calls(1));
+    let mut harness = harness(Limits::default().with_tool_calls(1));
     harness.submit("go");
     harness.call(&["nope", "a"]);
     let preparation =
@@ -140,12 +148,12 @@ fn refused_calls_are_not_counted() {
 
 #[test]
 fn zero_budget_allows_no_call() {
-    for budget in [Budget::default().with_tokens(0), Budget::default().with_cost_micros(0)] {
+    for budget in [Limits::default().with_tokens(0), Limits::default().with_cost(Money::from_micros(0))] {
         let mut harness = harness(budget);
         harness.submit("go");
         assert_eq!((harness.last_outcome().0, harness.requests.len()), (OutcomeStatus::Budget, 0));
     }
-    let mut harness = harness(Budget::default().with_tool_calls(0));
+    let mut harness = harness(Limits::default().with_tool_calls(0));
     harness.submit("go");
     harness.wanted();
     harness.call(&["a"]);
@@ -156,7 +164,7 @@ fn zero_budget_allows_no_call() {
 
 #[test]
 fn unpriced_model_is_not_called_under_cost_limit() {
-    let mut harness = harness(Budget::default().with_cost_micros(100_000_000));
+    let mut harness = harness(Limits::default().with_cost(Money::from_micros(100_000_000)));
     harness.submit("go");
     assert_eq!(harness.last_outcome(), (OutcomeStatus::Failed, SessionState::Idle));
     let error = harness.outcomes[0].error.clone().unwrap();
@@ -175,14 +183,14 @@ fn unknown_cost_cannot_be_limited_later() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.say("done");
-    assert_eq!(harness.machine.spent().cost_micros, None);
-    raise(&mut harness, Budget::default().with_cost_micros(1_000_000));
+    assert_eq!(harness.machine.spent().cost, None);
+    raise(&mut harness, Limits::default().with_cost(Money::from_micros(1_000_000)));
     harness.tell(InputKind::Configure { change: Change::Context });
     harness.tell(InputKind::Submit { run: RunId(2), message: "again".into() });
     harness.load_this(priced());
     let error = harness.outcomes[1].error.clone().unwrap();
     assert!(error.message.contains("were called before it was set"), "{error}");
-    raise(&mut harness, Budget::default().with_tokens(100));
+    raise(&mut harness, Limits::default().with_tokens(100));
     harness.submit("and now");
     harness.say("done");
     assert_eq!(harness.last_outcome(), (OutcomeStatus::Completed, SessionState::Idle));
@@ -193,12 +201,12 @@ fn cached_tokens_without_a_price_cost_like_others() {
     let mut usage = Usage::new(10, 1);
     usage.cache_read_tokens = Some(4);
     let spent = crate::turn::budget::spent_on(&usage, priced().pricing.as_deref());
-    assert_eq!(spent.cost_micros, Some(11_000_000));
+    assert_eq!(spent.cost, Some(Money::from_micros(11_000_000)));
 }
 
 #[test]
 fn wall_time_stops_a_model_call() {
-    let mut harness = harness(Budget::default().with_wall_time(Duration::from_secs(60)));
+    let mut harness = harness(Limits::default().with_wall_time(Duration::from_secs(60)));
     harness.submit("go");
     assert_eq!(harness.wanted(), ["timer 60", "load"]);
     harness.clock += 60_000;
@@ -217,7 +225,7 @@ fn wall_time_stops_a_model_call() {
 
 #[test]
 fn wall_time_stops_a_round_and_answers_its_calls() {
-    let mut harness = harness(Budget::default().with_wall_time(Duration::from_secs(60)));
+    let mut harness = harness(Limits::default().with_wall_time(Duration::from_secs(60)));
     harness.submit("go");
     harness.call(&["runs", "asks"]);
     harness.prepared(0, Effect::Read, &[]);
@@ -235,7 +243,7 @@ fn wall_time_stops_a_round_and_answers_its_calls() {
 
 #[test]
 fn timer_counts_even_if_the_clock_jumped_back() {
-    let mut harness = harness(Budget::default().with_wall_time(Duration::from_secs(60)));
+    let mut harness = harness(Limits::default().with_wall_time(Duration::from_secs(60)));
     harness.clock = 1_000_000;
     harness.submit("go");
     harness.clock = 0;
@@ -246,8 +254,8 @@ fn timer_counts_even_if_the_clock_jumped_back() {
 
 #[test]
 fn wall_time_can_change_during_a_run() {
-    let seconds = |seconds| Budget::default().with_wall_time(Duration::from_secs(seconds));
-    let mut harness = harness(Budget::default());
+    let seconds = |seconds| Limits::default().with_wall_time(Duration::from_secs(seconds));
+    let mut harness = harness(Limits::default());
     harness.submit("go");
     harness.clock += 10_000;
     harness.wanted();
@@ -255,7 +263,7 @@ fn wall_time_can_change_during_a_run() {
     raise(&mut harness, seconds(60));
     raise(&mut harness, seconds(5));
     assert_eq!(harness.wanted(), ["timer 49", "timer 0"], "it counts from the beginning of the run");
-    raise(&mut harness, Budget::default());
+    raise(&mut harness, Limits::default());
     harness.tell(InputKind::TimerFired { timer: Timer::Run(RunId(1)) });
     assert_eq!(harness.wanted(), [""; 0], "a timer without a limit has no effect");
     harness.say("done");
@@ -267,13 +275,13 @@ fn wall_time_can_change_during_a_run() {
 
 #[test]
 fn queued_messages_survive_a_spent_budget() {
-    let mut harness = harness(Budget::default().with_tokens(31));
+    let mut harness = harness(Limits::default().with_tokens(31));
     harness.submit("go");
     harness.tell(InputKind::FollowUp { message: "later".into() });
     harness.round("a");
     assert_eq!(harness.last_outcome().0, OutcomeStatus::Budget);
     harness.tell(InputKind::Steer { message: "this way".into() });
-    raise(&mut harness, Budget::default());
+    raise(&mut harness, Limits::default());
     harness.submit("go on");
     assert_eq!(harness.sent()[3..], ["user go on", "user this way"]);
     harness.say("done");
@@ -282,22 +290,27 @@ fn queued_messages_survive_a_spent_budget() {
 
 #[test]
 fn subagent_gets_the_remaining_budget() {
-    let budget = Budget::default()
+    let budget = Limits::default()
         .with_tokens(100)
-        .with_cost_micros(100)
+        .with_cost(Money::from_micros(100))
         .with_tool_calls(1)
         .with_wall_time(Duration::from_secs(1));
-    let mut spent = BudgetUsage { input_tokens: 20, output_tokens: 5, cost_micros: Some(120), tool_calls: 1 };
-    let expected = Budget::default().with_tokens(75).with_cost_micros(0).with_tool_calls(0);
+    let mut spent = BudgetUsage {
+        input_tokens: 20,
+        output_tokens: 5,
+        cost: Some(Money::from_micros(120)),
+        tool_calls: 1,
+    };
+    let expected = Limits::default().with_tokens(75).with_cost(Money::from_micros(0)).with_tool_calls(0);
     assert_eq!(budget.remaining(&spent), expected, "time is not inherited");
-    spent.cost_micros = None;
-    assert_eq!(budget.remaining(&spent).cost_micros, Some(0), "an unknown cost leaves no budget");
-    assert_eq!(Budget::default().remaining(&spent), Budget::default());
+    spent.cost = None;
+    assert_eq!(budget.remaining(&spent).cost, Some(Money::ZERO), "an unknown cost leaves no budget");
+    assert_eq!(Limits::default().remaining(&spent), Limits::default());
 }
 
 #[test]
 fn budget_takes_precedence_over_a_question() {
-    let mut harness = harness(Budget::default().with_tool_calls(1));
+    let mut harness = harness(Limits::default().with_tool_calls(1));
     harness.submit("go");
     harness.call(&["ask_user", "is held"]);
     harness.prepared(0, Effect::Read, &[]);
@@ -308,7 +321,7 @@ fn budget_takes_precedence_over_a_question() {
 
 #[test]
 fn interrupt_takes_precedence_over_wall_time() {
-    let mut harness = harness(Budget::default().with_wall_time(Duration::from_secs(60)));
+    let mut harness = harness(Limits::default().with_wall_time(Duration::from_secs(60)));
     harness.submit("go");
     harness.tell(InputKind::Interrupt);
     harness.tell(InputKind::TimerFired { timer: Timer::Run(RunId(1)) });

@@ -103,7 +103,7 @@ struct Tree {
 
 impl Tree {
     fn new(limit: u64) -> Self {
-        let budget = Budget::default().with_tokens(limit);
+        let budget = Limits::default().with_tokens(limit);
         let root = Harness::with(TurnLimits { budget, ..TurnLimits::default() });
         let mut tree = Self { members: vec![Member::new(root)], truth: 0 };
         for agent in AGENTS {

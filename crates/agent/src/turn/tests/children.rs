@@ -1,5 +1,7 @@
 //! Subagents: their spending and their end.
 
+use pintle_llm::Money;
+
 use super::*;
 use crate::protocol::{BudgetScope, SubagentSettings};
 use crate::protocol::{SessionId, SubagentStatus};
@@ -16,7 +18,8 @@ fn spawn(harness: &mut Harness, agent: &str) {
 }
 
 fn spend(harness: &mut Harness, agent: &str, tokens: u64) {
-    let spent = BudgetUsage { input_tokens: tokens, output_tokens: 0, cost_micros: Some(0), tool_calls: 1 };
+    let spent =
+        BudgetUsage { input_tokens: tokens, output_tokens: 0, cost: Some(Money::ZERO), tool_calls: 1 };
     harness.tell(InputKind::ChildSpent { agent: agent.into(), spent });
 }
 
@@ -32,7 +35,7 @@ fn end(harness: &mut Harness, agent: &str) {
     });
 }
 
-fn harness(budget: Budget) -> Harness {
+fn harness(budget: Limits) -> Harness {
     let mut harness = Harness::with(TurnLimits { budget, ..TurnLimits::default() });
     harness.submit("go");
     harness.call(&["spawn_agent", "wait"]);
@@ -45,7 +48,7 @@ fn harness(budget: Budget) -> Harness {
 
 #[test]
 fn subagent_spending_stops_the_tree_at_the_limit() {
-    let mut harness = harness(Budget::default().with_tokens(100));
+    let mut harness = harness(Limits::default().with_tokens(100));
     harness.prepared(1, Effect::Read, &[]);
     harness.tell(InputKind::ToolStarted { call: harness.key(1) });
     spend(&mut harness, "one", 40);
@@ -68,7 +71,7 @@ fn subagent_spending_stops_the_tree_at_the_limit() {
 
 #[test]
 fn waiting_calls_are_answered_when_subagents_spent_the_budget() {
-    let mut harness = harness(Budget::default().with_tokens(50));
+    let mut harness = harness(Limits::default().with_tokens(50));
     harness.asks(1);
     harness.wanted();
     spend(&mut harness, "one", 60);
@@ -78,7 +81,7 @@ fn waiting_calls_are_answered_when_subagents_spent_the_budget() {
 
 #[test]
 fn unknown_or_ended_subagents_spend_nothing() {
-    let mut harness = harness(Budget::default());
+    let mut harness = harness(Limits::default());
     end(&mut harness, "one");
     let before = harness.machine.spent();
     spend(&mut harness, "one", 40);
@@ -92,7 +95,7 @@ fn unknown_or_ended_subagents_spend_nothing() {
 #[test]
 fn shutdown_has_the_order_of_appendix_b() {
     for stop in [InputKind::Abort, InputKind::Close] {
-        let mut harness = harness(Budget::default());
+        let mut harness = harness(Limits::default());
         harness.prepared(1, Effect::Read, &[]);
         harness.finish(1, "ok");
         harness.wanted();
@@ -116,7 +119,7 @@ fn shutdown_has_the_order_of_appendix_b() {
 /// A fatal error has the same order.
 #[test]
 fn fatal_error_ends_subagents_first() {
-    let mut harness = harness(Budget::default());
+    let mut harness = harness(Limits::default());
     harness.prepared(1, Effect::Read, &[]);
     harness.finish(1, "ok");
     harness.failed(ErrorKind::Authentication, "");
@@ -133,7 +136,7 @@ fn subagent_inherits_limits_with_an_empty_slice() {
     let limits = TurnLimits {
         max_turns: 7,
         max_tool_rounds_per_input: 5,
-        budget: Budget::default().with_tokens(100),
+        budget: Limits::default().with_tokens(100),
         ..TurnLimits::default()
     };
     let mut harness = Harness::with(limits.clone());
@@ -141,7 +144,7 @@ fn subagent_inherits_limits_with_an_empty_slice() {
     harness.tell(InputKind::Configure { change: Change::ReasoningEffort(effort.clone()) });
     harness.submit("go");
     harness.round("a");
-    let budget = Budget::default().with_tokens(0);
+    let budget = Limits::default().with_tokens(0);
     assert_eq!(harness.machine.subagent_limits(), TurnLimits { max_turns: 0, budget, ..limits });
     assert_eq!(harness.machine.reasoning_effort(), effort.as_ref());
 }

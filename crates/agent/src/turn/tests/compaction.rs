@@ -372,7 +372,7 @@ fn a_session_that_ends_during_a_compaction_between_runs_is_idle_until_it_is_clos
 #[test]
 fn a_compaction_between_runs_without_budget_for_a_retry_is_said_and_ends_no_run() {
     for last in ["fails", "is gone"] {
-        let budget = Budget::default().with_tokens(2_000);
+        let budget = Limits::default().with_tokens(2_000);
         let mut harness = compacting_between_runs(TurnLimits { budget, ..TurnLimits::default() });
         harness.tell(InputKind::ModelRetrying {
             model_call: harness.model_call(),

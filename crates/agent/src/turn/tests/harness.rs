@@ -25,9 +25,9 @@ pub(super) struct Harness {
     /// All inputs, and what followed from each.
     pub(super) log: Vec<(Input, InputConsequences)>,
     /// Newest request for more of the budget: its number, what there is, and what is needed.
-    pub(super) asked: Option<(u64, Budget, Budget)>,
+    pub(super) asked: Option<(u64, Limits, Limits)>,
     /// Budgets of subagents.
-    pub(super) granted: BTreeMap<String, Budget>,
+    pub(super) granted: BTreeMap<String, Limits>,
     /// Amounts that they spent.
     pub(super) spent_by: BTreeMap<String, BudgetUsage>,
     /// Indices of the calls that were run.
@@ -47,10 +47,7 @@ impl Harness {
 
     /// A subagent with these limits, which can ask for more.
     pub(super) fn subagent(limits: TurnLimits) -> Self {
-        Self::of(Machine::starting(Start {
-            asks: Some(OnDemandBudget::default()),
-            ..Start::new(limits, None)
-        }))
+        Self::of(Machine::starting(Start { asks: Some(Limits::default()), ..Start::new(limits, None) }))
     }
 
     fn of(machine: Machine) -> Self {
@@ -105,6 +102,7 @@ impl Harness {
                 self.finished.push(run);
                 self.outcomes.push(*outcome);
             }
+            Action::FinishInput { .. } => {}
             Action::LoadContext { .. } => self.wanted.push("load".into()),
             Action::CancelModel => self.wanted.push("cancel model".into()),
             Action::SetTimer { after, .. } => self.wanted.push(format!("timer {}", after.as_secs())),

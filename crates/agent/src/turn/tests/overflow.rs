@@ -252,7 +252,7 @@ fn an_interrupt_ends_a_compaction_between_two_pieces() {
 
 #[test]
 fn a_compaction_in_pieces_is_held_to_the_budget() {
-    let budget = |tokens| TurnLimits { budget: Budget::default().with_tokens(tokens), ..limits() };
+    let budget = |tokens| TurnLimits { budget: Limits::default().with_tokens(tokens), ..limits() };
     for is_lowered in [false, true] {
         let mut harness = Harness::with(budget(1_000_000));
         submit(&mut harness, "read it all", 1_000_000);

@@ -4,6 +4,7 @@
 mod judge;
 mod steps;
 
+use pintle_llm::Money;
 use pintle_test_conditions::cases;
 use proptest::prelude::*;
 
@@ -30,9 +31,9 @@ pub(super) fn limits() -> impl Strategy<Value = TurnLimits> {
             max_queued: queued,
             loop_detection_window: window,
             approval_timeout: Some(Duration::from_secs(1)),
-            budget: Budget {
+            budget: Limits {
                 tokens,
-                cost_micros: cost,
+                cost: cost.map(Money::from_micros),
                 wall_time: time.map(Duration::from_millis),
                 tool_calls: calls,
             },

@@ -1,6 +1,6 @@
 //! Reservations before model calls, and slices of subagents.
 
-use pintle_llm::ModelInfo;
+use pintle_llm::{ModelInfo, Money};
 
 use super::*;
 use crate::protocol::{Account, BudgetScope, ReachedBudget, SessionId, SubagentSettings, TokenBounds};
@@ -8,12 +8,12 @@ use crate::protocol::{Account, BudgetScope, ReachedBudget, SessionId, SubagentSe
 /// The prompt `system` and the input `go` have at most 20 tokens: eight each for the message, and half of their bytes.
 const FIRST: u64 = 20;
 
-fn harness(budget: Budget) -> Harness {
+fn harness(budget: Limits) -> Harness {
     Harness::with(TurnLimits { budget, ..TurnLimits::default() })
 }
 
 fn tokens(limit: u64) -> Harness {
-    harness(Budget::default().with_tokens(limit))
+    harness(Limits::default().with_tokens(limit))
 }
 
 /// A context whose model costs one dollar per token.
@@ -48,16 +48,21 @@ fn needed(harness: &Harness) -> Option<u64> {
 fn output_is_limited_to_what_is_left() {
     let million = 1_000_000;
     let cases = [
-        (Budget::default(), Some(100), Some(100), 0),
-        (Budget::default(), None, None, 0),
-        (Budget::default().with_tokens(500), Some(100), Some(100), FIRST + 100),
-        (Budget::default().with_tokens(70), Some(100), Some(50), 70),
-        (Budget::default().with_tokens(70), None, Some(50), 70),
+        (Limits::default(), Some(100), Some(100), 0),
+        (Limits::default(), None, None, 0),
+        (Limits::default().with_tokens(500), Some(100), Some(100), FIRST + 100),
+        (Limits::default().with_tokens(70), Some(100), Some(50), 70),
+        (Limits::default().with_tokens(70), None, Some(50), 70),
         // Without a limit of the model, the window is one.
-        (Budget::default().with_tokens(5_000), None, None, 1_000),
-        (Budget::default().with_cost_micros(50 * million + 1), Some(100), Some(30), FIRST + 30),
-        (Budget::default().with_cost_micros(500 * million), Some(100), Some(100), FIRST + 100),
-        (Budget::default().with_tokens(60).with_cost_micros(50 * million + 1), None, Some(30), FIRST + 30),
+        (Limits::default().with_tokens(5_000), None, None, 1_000),
+        (Limits::default().with_cost(Money::from_micros(50 * million + 1)), Some(100), Some(30), FIRST + 30),
+        (Limits::default().with_cost(Money::from_micros(500 * million)), Some(100), Some(100), FIRST + 100),
+        (
+            Limits::default().with_tokens(60).with_cost(Money::from_micros(50 * million + 1)),
+            None,
+            Some(30),
+            FIRST + 30,
+        ),
     ];
     for (budget, wanted, expected, reserved) in cases {
         let mut harness = harness(budget);
@@ -232,7 +237,7 @@ fn spawn(harness: &mut Harness, agent: &str) {
 }
 
 fn ask(harness: &mut Harness, agent: &str, has: u64, wants: u64) -> Option<u64> {
-    let (has, wants) = (Budget::default().with_tokens(has), Budget::default().with_tokens(wants));
+    let (has, wants) = (Limits::default().with_tokens(has), Limits::default().with_tokens(wants));
     harness.tell(InputKind::ChildAsked { agent: agent.into(), ask: 1, has, wants, unpriced: None });
     harness.granted.get(agent).and_then(|slice| slice.tokens)
 }
@@ -284,13 +289,13 @@ fn slice_of_a_lost_subagent_counts_as_spent() {
 
 /// A subagent with an empty slice.
 fn subagent() -> Harness {
-    let budget = Budget::default().with_tokens(0).with_tool_calls(0);
+    let budget = Limits::default().with_tokens(0).with_tool_calls(0);
     Harness::subagent(TurnLimits { budget, ..TurnLimits::default() })
 }
 
 fn grant(harness: &mut Harness, tokens: u64, calls: u64) {
     let (ask, ..) = harness.asked.expect("it asked");
-    let slice = Budget::default().with_tokens(tokens).with_tool_calls(calls);
+    let slice = Limits::default().with_tokens(tokens).with_tool_calls(calls);
     harness.tell(InputKind::BudgetGranted { ask, slice, short: None, failure: None });
 }
 
@@ -301,7 +306,7 @@ fn subagent_asks_before_its_first_call_and_at_the_end_of_its_slice() {
     assert_eq!((harness.wanted().last().unwrap().as_str(), harness.requests.len()), ("ask budget", 0));
     let (_, has, wants) = harness.asked.unwrap();
     assert_eq!((has.tokens, wants.tokens), (Some(0), Some(1_000)), "enough for a comfortable output");
-    let stale = InputKind::BudgetGranted { ask: 7, slice: Budget::default(), short: None, failure: None };
+    let stale = InputKind::BudgetGranted { ask: 7, slice: Limits::default(), short: None, failure: None };
     harness.tell(stale);
     assert_eq!(harness.requests.len(), 0);
     grant(&mut harness, 2_000, 0);
@@ -345,8 +350,8 @@ fn request_of_a_subagent_goes_up_the_tree() {
     let missing = InputKind::ChildAsked {
         agent: "one".into(),
         ask: 3,
-        has: Budget::default().with_tokens(0).with_tool_calls(0),
-        wants: Budget::default().with_tokens(5_000).with_tool_calls(0),
+        has: Limits::default().with_tokens(0).with_tool_calls(0),
+        wants: Limits::default().with_tokens(5_000).with_tool_calls(0),
         unpriced: None,
     };
     harness.tell(missing);
@@ -363,7 +368,7 @@ fn limit_of_a_wider_scope_is_reported_as_what_stopped_the_session() {
     let mut harness = subagent();
     harness.submit("go");
     let (ask, ..) = harness.asked.unwrap();
-    let slice = Budget::default().with_tokens(5).with_tool_calls(0);
+    let slice = Limits::default().with_tokens(5).with_tool_calls(0);
     let day = ReachedBudget::new(BudgetScope::Day, BudgetKind::Tokens, 100, 95);
     harness.tell(InputKind::BudgetGranted { ask, slice, short: Some(Box::new(day)), failure: None });
     assert_eq!(harness.last_outcome().0, OutcomeStatus::Budget);
@@ -378,26 +383,26 @@ fn limit_of_a_wider_scope_is_reported_as_what_stopped_the_session() {
 
 #[test]
 fn unknown_price_is_asked_about_and_only_the_limit_on_cost_is_lifted() {
-    let budget = Budget::default().with_tokens(0).with_cost_micros(0);
+    let budget = Limits::default().with_tokens(0).with_cost(Money::from_micros(0));
     let mut harness = Harness::subagent(TurnLimits { budget, ..TurnLimits::default() });
     harness.submit("go");
     assert_eq!(harness.wanted().last().unwrap(), "ask price of m");
     let (ask, ..) = harness.asked.unwrap();
-    let slice = Budget::default().with_tokens(0);
+    let slice = Limits::default().with_tokens(0);
     harness.tell(InputKind::BudgetGranted { ask, slice, short: None, failure: None });
     assert_eq!(harness.wanted(), ["ask budget"], "tokens are another need");
     let (ask, ..) = harness.asked.unwrap();
-    let slice = Budget::default().with_tokens(5_000);
+    let slice = Limits::default().with_tokens(5_000);
     harness.tell(InputKind::BudgetGranted { ask, slice, short: None, failure: None });
     assert_eq!(harness.requests.len(), 1);
     harness.say("done");
-    assert_eq!(harness.machine.spent().cost_micros, None);
-    assert_eq!(harness.machine.budget().cost_micros, None, "it was said once for the session");
+    assert_eq!(harness.machine.spent().cost, None);
+    assert_eq!(harness.machine.budget().cost, None, "it was said once for the session");
 }
 
 #[test]
 fn model_without_a_price_is_not_called_if_nobody_agrees() {
-    let budget = Budget::default().with_cost_micros(0);
+    let budget = Limits::default().with_cost(Money::from_micros(0));
     let mut harness = Harness::subagent(TurnLimits { budget, ..TurnLimits::default() });
     harness.submit("go");
     let (ask, has, _) = harness.asked.unwrap();
@@ -408,12 +413,12 @@ fn model_without_a_price_is_not_called_if_nobody_agrees() {
 #[test]
 fn price_is_asked_about_up_the_tree() {
     let mut harness = Harness::subagent(TurnLimits {
-        budget: Budget::default().with_cost_micros(0),
+        budget: Limits::default().with_cost(Money::from_micros(0)),
         ..TurnLimits::default()
     });
     start(&mut harness, priced());
     let (ask, ..) = harness.asked.unwrap();
-    let slice = Budget::default().with_cost_micros(5_000_000_000);
+    let slice = Limits::default().with_cost(Money::from_micros(5_000_000_000));
     harness.tell(InputKind::BudgetGranted { ask, slice, short: None, failure: None });
     spawn(&mut harness, "one");
     harness.wanted();
@@ -421,13 +426,32 @@ fn price_is_asked_about_up_the_tree() {
         agent: "one".into(),
         ask: 1,
         has,
-        wants: Budget::default(),
+        wants: Limits::default(),
         unpriced: Some("other".into()),
     };
-    harness.tell(asked(Budget::default().with_cost_micros(0)));
+    harness.tell(asked(Limits::default().with_cost(Money::from_micros(0))));
     assert_eq!(harness.wanted(), ["ask price of other"]);
     let (ask, ..) = harness.asked.unwrap();
-    harness.tell(InputKind::BudgetGranted { ask, slice: Budget::default(), short: None, failure: None });
+    harness.tell(InputKind::BudgetGranted { ask, slice: Limits::default(), short: None, failure: None });
     assert_eq!(harness.wanted(), ["grant one"]);
-    assert_eq!(harness.granted["one"].cost_micros, None);
+    assert_eq!(harness.granted["one"].cost, None);
+}
+
+#[test]
+fn a_subagent_gets_no_more_than_its_own_limit() {
+    let mut harness = harness(Limits::default());
+    harness.submit("go");
+    harness.tell(InputKind::ChildSpawned {
+        agent: "one".into(),
+        session: SessionId::new("one"),
+        task: "look".into(),
+        call_id: None,
+        settings: SubagentSettings {
+            limits: Limits::default().with_tokens(100),
+            ..SubagentSettings::default()
+        },
+    });
+    assert_eq!(ask(&mut harness, "one", 0, 60), Some(100));
+    assert_eq!(ask(&mut harness, "one", 100, 60), Some(100));
+    assert!(harness.asked.is_none(), "more of the session's own budget would not help");
 }

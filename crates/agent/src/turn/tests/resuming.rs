@@ -5,7 +5,7 @@ use super::*;
 /// A round whose only call is starting. [`running`] has started it.
 fn starting(effect: Effect) -> Harness {
     let mut harness =
-        Harness::with(TurnLimits { budget: Budget::default().with_tool_calls(1), ..TurnLimits::default() });
+        Harness::with(TurnLimits { budget: Limits::default().with_tool_calls(1), ..TurnLimits::default() });
     harness.submit("go");
     harness.call(&["a"]);
     harness.prepared(0, effect, &[]);
@@ -55,7 +55,7 @@ fn abandoned_repeat_is_answered_as_interrupted() {
             harness.tell(InputKind::Interrupt);
         }),
         ("at a limit", |harness| {
-            let budget = Budget::default().with_tokens(1);
+            let budget = Limits::default().with_tokens(1);
             let limits = TurnLimits { budget, ..TurnLimits::default() };
             harness.tell(InputKind::Configure { change: Change::Limits(limits) });
             harness.prepared(0, Effect::Read, &[]);
@@ -115,7 +115,7 @@ fn model_call_is_repeated_unless_the_turn_was_stopping() {
 
 #[test]
 fn downtime_does_not_count_as_run_time() {
-    let budget = Budget::default().with_wall_time(Duration::from_millis(50));
+    let budget = Limits::default().with_wall_time(Duration::from_millis(50));
     let mut harness = Harness::with(TurnLimits { budget, ..TurnLimits::default() });
     harness.submit("go");
     harness.clock += 10_000;

@@ -276,7 +276,7 @@ fn journal_failure_during_shutdown_is_ignored() {
 /// A limit that held calls back in a stopped turn does not affect the next one.
 #[test]
 fn limit_of_a_stopped_turn_is_checked_again() {
-    let one_call = TurnLimits { budget: Budget::default().with_tool_calls(1), ..TurnLimits::default() };
+    let one_call = TurnLimits { budget: Limits::default().with_tool_calls(1), ..TurnLimits::default() };
     for is_lost in [false, true] {
         let mut harness = Harness::with(one_call.clone());
         harness.submit("go");

@@ -1,4 +1,4 @@
-use pintle_agent::Budget;
+use pintle_agent::{Limits, Money};
 use pintle_governance::{AtLimit, Mode, UnknownPrice};
 use pintle_host::env_spec::EnvironmentChoice;
 use pintle_host::policy::PolicyChoice;
@@ -98,9 +98,9 @@ fn values_are_those_of_the_flags() {
     assert_eq!((spec.policy.mode, spec.policy.after_plan), (Some(Mode::Edit), Some(Mode::Auto)));
     assert_eq!(spec.limits.max_turns, Some(CountLimit(3)));
     let budget = spec.limits.budget.unwrap();
-    assert_eq!(budget.session, Budget::default().with_tokens(5));
-    assert_eq!(budget.run, Budget::default().with_wall_time(std::time::Duration::from_secs(90)));
-    assert_eq!(budget.day, Budget::default().with_cost_micros(3_000_000));
+    assert_eq!(budget.session, Limits::default().with_tokens(5));
+    assert_eq!(budget.run, Limits::default().with_wall_time(std::time::Duration::from_secs(90)));
+    assert_eq!(budget.day, Limits::default().with_cost(Money::from_micros(3_000_000)));
     assert_eq!(
         (spec.limits.at_limit, spec.limits.unknown_price),
         (Some(AtLimit::Ask), Some(UnknownPrice::Ask))

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use pintle_agent::{Outcome, OutcomeStatus, Run, SessionEvent};
+use pintle_agent::{Outcome, OutcomeStatus, Run, RunError, SessionEvent};
 use pintle_compat::claude::{
     ControlEvent, HostRequest, InitializeAnswer, InitializeRequest, McpServerStatus, RewindAnswer,
     RuleBehavior, StreamOptions, ToolRule, UserLine,
@@ -116,7 +116,7 @@ impl<'a> ClaudeConversation<'a> {
         let Some(live) = self.live.take() else { return Ok(()) };
         if has_failed {
             // Fails only if the session has ended.
-            let _ = live.session.handle().abort();
+            let _ = live.session.handle().close();
         }
         live.close().await
     }
@@ -208,7 +208,7 @@ impl<'a> ClaudeConversation<'a> {
             }
         };
         live.show_all(&channel);
-        outcome.or_failed("the session ended unexpectedly")
+        outcome.or_else(RunError::into_outcome).or_failed("the session ended unexpectedly")
     }
 
     /// Handles an event of the host.
@@ -249,7 +249,7 @@ impl<'a> ClaudeConversation<'a> {
             HostRequest::Initialize(initialize) => self.initialize(*initialize, live.is_some()),
             HostRequest::Interrupt => {
                 if let Some(live) = live {
-                    live.session.handle().interrupt().map_err(|error| error.to_string())?;
+                    live.session.handle().stop_turn().map_err(|error| error.to_string())?;
                 }
                 Ok(json!({"still_queued": []}))
             }

@@ -124,7 +124,7 @@ impl<'a> OpenConversation<'a> {
     /// Returns the end of a run, with the cost of the session so far in this process.
     pub(super) fn end<'o>(&self, outcome: &'o Outcome) -> RunEnd<'o> {
         let mut end = RunEnd::new(outcome);
-        end.cost_usd = self.cost.total();
+        end.cost = self.cost.total();
         if let Some(known) = self.model.find(&self.info.model) {
             end.context_window = Some(known.context_window);
             end.max_output_tokens = known.max_output;
@@ -135,7 +135,9 @@ impl<'a> OpenConversation<'a> {
     /// Ends the session in this process, its servers and its environment.
     pub(super) async fn close(self) -> Result<(), Failure> {
         if self.is_stored {
-            self.session.suspend().await;
+            // Fails only if the session has ended.
+            let _ = self.session.handle().stop_turn();
+            self.session.detach().await;
         } else {
             self.session.close().await;
         }

@@ -150,7 +150,7 @@ impl Approver for HostPermissions {
             (&answer, self.session.get())
         {
             // Fails only if the session has ended.
-            let _ = handle.interrupt();
+            let _ = handle.stop_turn();
         }
         answer.decision()
     }

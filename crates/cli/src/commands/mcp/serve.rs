@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pintle_agent::{SessionId, SystemClock, Toolset, ToolsetOptions};
 use pintle_env::{ExecutionEnvironment, WriteSwitch};
 use pintle_governance::{
-    GateChain, GatePosition, Grant, GrantBudget, GrantGate, HookCommand, Mode, Policy, WorkspacePolicy,
+    GateChain, GatePosition, Grant, GrantGate, HookCommand, Mode, Policy, WorkspacePolicy,
 };
 use pintle_host::environment::{EnvSession, EnvTarget, SandboxRequirements, SandboxState};
 use pintle_host::failure::{Failure, OrFailure as _};
@@ -69,7 +69,7 @@ async fn answer(
     let workspace = grant_workspace::workspace_policy(env_session, grant.is_some(), process_env)?;
     let mut chain = chain(args, env_session, &policy);
     if let Some(grant) = grant {
-        if grant.budget != GrantBudget::default() {
+        if grant.budget != pintle_agent::Limits::default() {
             return Err(Failure::usage(
                 "a grant with a budget is not supported here, because the costs of a client's model are unknown",
             ));

@@ -167,7 +167,7 @@ fn render_bill(spent: &WorkCost, budget: &TaskBudget) -> String {
     format!(
         "{}{}, {} tokens{}, {} min{}\n",
         spent.dollars(),
-        of(budget.usd.map(|usd| format!("${usd:.2}"))),
+        of(budget.cost.map(|cost| format!("{cost:.2}"))),
         spent.tokens,
         of(budget.tokens.map(|tokens| tokens.to_string())),
         spent.millis / 60_000,
@@ -181,12 +181,18 @@ mod tests {
 
     #[test]
     fn costs_with_an_unknown_price_are_a_lower_bound() {
-        for (usd, is_price_unknown, expected) in [
+        for (dollars, is_price_unknown, expected) in [
             (0.25, false, "$0.25, 7 tokens, 1 min\n"),
             (0.25, true, "≥ $0.25, 7 tokens, 1 min\n"),
             (0.0, true, "unknown cost, 7 tokens, 1 min\n"),
         ] {
-            let spent = WorkCost { usd, is_price_unknown, tokens: 7, millis: 60_000, ..WorkCost::default() };
+            let spent = WorkCost {
+                cost: pintle_agent::Money::from_dollars(dollars),
+                is_price_unknown,
+                tokens: 7,
+                millis: 60_000,
+                ..WorkCost::default()
+            };
             assert_eq!(render_bill(&spent, &TaskBudget::default()), expected);
         }
     }

@@ -29,13 +29,9 @@ fn success(id: &str, response: &Value) -> Value {
 }
 
 fn question(input: Value) -> PermissionRequest {
-    let mut question = PermissionRequest::new(&pintle_agent::ApprovalRequest::new(
-        "call_1",
-        "shell",
-        pintle_tools::Effect::Execute,
-        input,
-        pintle_llm::Fingerprint::from_bytes(b""),
-    ));
+    let fingerprint = pintle_llm::Fingerprint::from_bytes(b"");
+    let request = pintle_agent::ApprovalRequest::new("call_1", "shell", fingerprint).with_arguments(input);
+    let mut question = PermissionRequest::new(&request);
     question.reason = Some("it runs a command".to_owned());
     question
 }

@@ -1,6 +1,6 @@
 //! Ends of runs, and lines of subagents.
 
-use pintle_agent::{Outcome, OutcomeStatus, SessionEvent, SessionId};
+use pintle_agent::{Money, Outcome, OutcomeStatus, SessionEvent, SessionId};
 use serde_json::{Value, json};
 
 use crate::claude::{Formatter, FormatterSettings, RunEnd};
@@ -60,7 +60,9 @@ fn unknown_price_is_zero_and_says_so() {
         let mut formatter = formatter();
         formatter.event(&event("root", 1, "USER_INPUT", &json!({"content": "x"})));
         formatter.event(&event("root", 3, "MODEL_RESPONSE", &response));
-        let line = formatter.end(&RunEnd { cost_usd: cost, ..RunEnd::new(&outcome) })[0].value().clone();
+        let line = formatter.end(&RunEnd { cost: cost.map(Money::from_dollars), ..RunEnd::new(&outcome) })[0]
+            .value()
+            .clone();
         assert_eq!(line["total_cost_usd"], shown);
         assert_eq!(line["pintle_cost_is_known"], cost.is_some());
         let model = &line["modelUsage"]["m"];

@@ -141,7 +141,7 @@ pub(crate) async fn walks_find_the_same(remote: &dyn ExecutionEnvironment, root:
         if path.is_empty() {
             continue;
         }
-        let portable = crate::environment::walk::walk(remote, &request).await.unwrap();
+        let portable = crate::environment::search::walk_tree(remote, &request).await.unwrap();
         assert_eq!(ignored, portable.ignored, "{path}");
         let mut portable = comparable(portable);
         for (portable, known) in

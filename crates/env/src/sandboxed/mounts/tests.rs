@@ -28,6 +28,7 @@ fn rules(directory: &Path) -> Rules {
         shared: Vec::new(),
         working_directory: directory.to_path_buf(),
         network: false,
+        gateway: None,
         unix_sockets: false,
         accepted: std::collections::BTreeSet::new(),
         filters: std::sync::Arc::default(),

@@ -1,7 +1,7 @@
 //! Histories of single calls.
 
 use pintle_agent::protocol::ApprovalEnding;
-use pintle_agent::{Budget, CallAnswer, EndAnswer, HookSession, Hooks, TurnLimits};
+use pintle_agent::{CallAnswer, EndAnswer, HookSession, Hooks, Limits, TurnLimits};
 use pintle_tools::ToolErrorKind;
 use pintle_tools::gate::{Judgement, Permission};
 use pintle_tools::pipeline::PreparedCall;
@@ -55,7 +55,7 @@ async fn decisions_of_people_are_part_of_the_call() {
         handle.decide(id, Decision::Deny { reason: Some("not now".to_owned()) }).unwrap();
     };
     let denied = one_call("run", deny).await;
-    let interrupt = |handle: &SessionHandle, _: &str| handle.interrupt().unwrap();
+    let interrupt = |handle: &SessionHandle, _: &str| handle.stop_turn().unwrap();
     let cancelled = one_call("run", interrupt).await;
     let cases = [
         (approved, CallOutcome::Succeeded, ApprovalEnding::Allowed, Some("jan"), None),
@@ -176,7 +176,7 @@ async fn failures_and_time_outs_have_their_kind() {
 
 #[tokio::test]
 async fn call_beyond_the_budget_did_not_run() {
-    let config = SessionConfig::default().with_budget(Budget::default().with_tool_calls(1));
+    let config = SessionConfig::default().with_budget(Limits::default().with_tool_calls(1));
     let calls = calling(&[("c1", "look", json!({})), ("c2", "look", json!({}))]);
     let record = record(builder(vec![calls]).config(config), nobody).await;
     let audit = audit_of(&record);

@@ -46,7 +46,7 @@ proptest! {
 
     #[test]
     fn no_day_is_exceeded(steps in proptest::collection::vec((0_usize..4, step()), 1..80)) {
-        let day = Budget::default().with_tokens(LIMIT);
+        let day = Limits::default().with_tokens(LIMIT);
         let mut ledger = DayLedger::default();
         let mut sessions = [Total::default(); 4];
         for (index, step) in steps {

@@ -32,10 +32,8 @@ fn is_allowed(tree: &Tree, registry: &ToolRegistry, grant: &Grant, used: &Use) -
     let prepared = runtime.block_on(async {
         let env: Arc<dyn ExecutionEnvironment> =
             Arc::new(LocalEnvironment::with_host_env(tree.root.join("w"), []).unwrap());
-        let (clock, session): (Arc<dyn Clock>, _) =
-            (Arc::new(pintle_agent::SystemClock), SessionId::new("s"));
         let grant = Arc::new(grant.clone());
-        let gate = GrantGate::new(grant, session, Arc::clone(&env), "local", clock, Revocations::new());
+        let gate = GrantGate::new(grant, SessionId::new("s"), Arc::clone(&env), "local");
         let call = ToolCall::new("c", used.tool, used.arguments.as_object().unwrap().clone());
         prepare(registry, &[Arc::new(gate) as Arc<dyn Gate>], env.as_ref(), &call).await
     });

@@ -100,7 +100,7 @@ async fn run_without(
     }
     builder.without = without;
     let session = builder.start().await.unwrap();
-    let outcome = session.submit("go").await.unwrap();
+    let outcome = session.submit("go").await.or_else(pintle_agent::RunError::into_outcome).unwrap();
     let mut text = results(&session);
     let mut denied = Vec::new();
     if outcome.error.is_some_and(|error| error.message.contains("changed the protected file")) {

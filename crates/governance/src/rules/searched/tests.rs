@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::grant::{Grant, GrantId};
-use crate::revocation::Revocations;
 use crate::{GrantGate, HiddenPathGate, Mode, PathScope, Policy, PolicyGate};
 
 /// A tool of an application that calls itself a listing, and reads everything below the working directory.
@@ -168,9 +167,7 @@ async fn kind_of_a_listing_exempts_from_nothing() {
         let mut grant = Grant::all(GrantId::new("g"));
         grant.reads = PathScope::all().except(["/w/keys"]);
         let session = pintle_agent::SessionId::new("s");
-        let clock = Arc::new(pintle_agent::SystemClock);
-        let grant =
-            GrantGate::new(Arc::new(grant), session, Arc::clone(&env), "local", clock, Revocations::new());
+        let grant = GrantGate::new(Arc::new(grant), session, Arc::clone(&env), "local");
         let hidden = HiddenPathGate::new(Arc::clone(&env), ["/w/keys"]);
         for judgement in [
             judge(policy_gate("@read(keys/**)", &env), &env, tool, json!({})).await,

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use pintle_agent::Budget;
-use pintle_governance::{EffectCeiling, Grant, GrantId, Mode, Pattern};
+use pintle_agent::Limits;
+use pintle_governance::{EffectCeiling, Grant, GrantId, Mode, Pattern, ScopedLimits};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
 use super::{REMEMBERED, layer};
 use crate::layers::{Layer, LayerSpec, RequestClient, StoredSpec, merge};
-use crate::spec::{Breadth, BudgetSpec, CountLimit, NetworkAccess, PartialSpec, SandboxLevel, SessionSpec};
+use crate::spec::{Breadth, CountLimit, NetworkAccess, PartialSpec, SandboxLevel, SessionSpec};
 
 /// Number of grants that [`grant`] returns.
 const GRANTS: u64 = 4;
@@ -31,15 +31,17 @@ fn levels() -> impl Strategy<Value = SandboxLevel> {
     select(vec![SandboxLevel::Full, SandboxLevel::Auto, SandboxLevel::Writes, SandboxLevel::Off])
 }
 
-fn budgets() -> impl Strategy<Value = BudgetSpec> {
+fn budgets() -> impl Strategy<Value = ScopedLimits> {
     let budget = || {
         (option::of(1..5_u64), option::of(1..5_u64)).prop_map(|(tokens, calls)| {
-            let mut budget = Budget::default();
+            let mut budget = Limits::default();
             (budget.tokens, budget.tool_calls) = (tokens, calls);
             budget
         })
     };
-    (budget(), budget(), budget()).prop_map(|(run, session, day)| BudgetSpec { run, session, day })
+    (budget(), budget(), budget()).prop_map(|(run, session, day)| {
+        ScopedLimits::default().with_run(run).with_session(session).with_day(day)
+    })
 }
 
 fn rules() -> impl Strategy<Value = Vec<String>> {

@@ -70,10 +70,10 @@ fn hanging(after_text: bool) -> (Client, Arc<AtomicBool>) {
 }
 
 /// Returns a tool that never ends, a flag that is set while it runs, and its abort signal.
-fn endless() -> (Tool, Arc<AtomicBool>, Arc<std::sync::OnceLock<CancellationToken>>) {
+fn endless() -> (ClientTool, Arc<AtomicBool>, Arc<std::sync::OnceLock<CancellationToken>>) {
     let (running, signal) = (Arc::<AtomicBool>::default(), Arc::<std::sync::OnceLock<_>>::default());
     let (flag, slot) = (Arc::clone(&running), Arc::clone(&signal));
-    let tool = Tool::active(definition("endless"), move |_, context: CallContext| {
+    let tool = ClientTool::active(definition("endless"), move |_, context: CallContext| {
         slot.set(context.abort_signal).unwrap();
         let guard = FlagGuard::set(&flag);
         async move {
@@ -273,7 +273,7 @@ async fn the_step_limit_covers_model_calls_only() {
         assert!(!in_flight.load(Ordering::SeqCst));
     }
     // Neither tools nor waits between attempts count.
-    let slow = Tool::active(definition("slow"), |_, _| async {
+    let slow = ClientTool::active(definition("slow"), |_, _| async {
         tokio::time::sleep(Duration::from_secs(60)).await;
         Ok::<_, Error>("done")
     });

@@ -72,7 +72,8 @@ async fn streamed_and_complete_generations_have_equal_results() {
     };
     let (complete, _) = client(script());
     let (streamed, _) = client(script());
-    let tools = |client| options(client).with_tool(echo("echo")).with_tool(Tool::passive(definition("ask")));
+    let tools =
+        |client| options(client).with_tool(echo("echo")).with_tool(ClientTool::passive(definition("ask")));
     let expected = generate(tools(&complete).with_max_tool_rounds(4)).await.unwrap();
     let found = stream(tools(&streamed).with_max_tool_rounds(4)).unwrap().result().await.unwrap();
     assert_eq!(found, expected);

@@ -21,7 +21,7 @@ async fn calls_run_concurrently_and_results_keep_their_order() {
     let barrier = Arc::new(Barrier::new(3));
     let order = Arc::new(Mutex::new(Vec::new()));
     let (meeting, finished) = (Arc::clone(&barrier), Arc::clone(&order));
-    let tool = Tool::active(definition("meet"), move |arguments, _| {
+    let tool = ClientTool::active(definition("meet"), move |arguments, _| {
         let (meeting, finished) = (Arc::clone(&meeting), Arc::clone(&finished));
         async move {
             meeting.wait().await;
@@ -66,11 +66,11 @@ async fn a_step_holds_its_calls_results_and_usage() {
 async fn mistakes_become_error_results() {
     let runs = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&runs);
-    let picky = Tool::active(definition("picky"), move |_, _| {
+    let picky = ClientTool::active(definition("picky"), move |_, _| {
         counted.fetch_add(1, Ordering::SeqCst);
         async { Ok::<_, Error>("never") }
     });
-    let failing = Tool::active(definition("failing"), |_, _| async {
+    let failing = ClientTool::active(definition("failing"), |_, _| async {
         let cause = std::io::Error::other("the disk is full");
         Err::<String, _>(Error::new(ErrorKind::Server, "no forecast").with_source(cause))
     });
@@ -107,10 +107,11 @@ async fn mistakes_become_error_results() {
 
 #[tokio::test]
 async fn a_panicking_handler_becomes_an_error_result() {
-    let at_once = Tool::active(definition("at_once"), |_, _| -> std::future::Ready<Result<String, Error>> {
-        panic!("no handler")
-    });
-    let later = Tool::active(definition("later"), |arguments, _| async move {
+    let at_once =
+        ClientTool::active(definition("at_once"), |_, _| -> std::future::Ready<Result<String, Error>> {
+            panic!("no handler")
+        });
+    let later = ClientTool::active(definition("later"), |arguments, _| async move {
         tokio::task::yield_now().await;
         assert!(arguments.is_null(), "panics in the second poll");
         Ok::<_, Error>("never")
@@ -141,7 +142,7 @@ async fn a_panicking_handler_becomes_an_error_result() {
 #[tokio::test]
 async fn calls_of_passive_tools_are_returned() {
     let (client, adapter) = client(fake().message(calling(&[("ask", r#"{"x": 1}"#)])));
-    let passive = options(&client).with_tool(Tool::passive(definition("ask"))).with_max_tool_rounds(5);
+    let passive = options(&client).with_tool(ClientTool::passive(definition("ask"))).with_max_tool_rounds(5);
     let result = generate(passive).await.unwrap();
     assert_eq!((adapter.requests().len(), result.tool_results.len()), (1, 0));
     assert_eq!(result.finish_reason().reason, Finish::ToolCalls);
@@ -153,7 +154,7 @@ async fn calls_of_passive_tools_are_returned() {
 async fn active_tools_run_beside_passive_ones_and_the_loop_ends() {
     let calls = calling(&[("ask", r#"{"x": 1}"#), ("echo", r#"{"x": 2}"#)]);
     let (client, adapter) = client(fake().message(calls));
-    let both = options(&client).with_tool(Tool::passive(definition("ask"))).with_tool(echo("echo"));
+    let both = options(&client).with_tool(ClientTool::passive(definition("ask"))).with_tool(echo("echo"));
     let result = generate(both).await.unwrap();
     assert_eq!(adapter.requests().len(), 1);
     assert_eq!(result.tool_results.iter().map(|r| r.tool_call_id.as_str()).collect::<Vec<_>>(), ["c1"]);
@@ -247,7 +248,7 @@ async fn a_typed_tool_describes_and_parses_its_input() {
         days: Option<u8>,
         address: Option<std::net::Ipv4Addr>,
     }
-    let tool = Tool::typed("weather", "The weather.", |location: Location, _| async move {
+    let tool = ClientTool::typed("weather", "The weather.", |location: Location, _| async move {
         Ok::<_, Error>(
             json!({"city": location.city, "days": location.days.unwrap_or(1), "at": location.address}),
         )
@@ -275,14 +276,14 @@ async fn a_typed_tool_describes_and_parses_its_input() {
         "{results:?}"
     );
     assert!(results[2].2 && results[2].1.contains("IPv4"), "{results:?}");
-    assert!(Tool::typed("no name", "", |(): (), _| async { Ok::<_, Error>("") }).is_err());
+    assert!(ClientTool::typed("no name", "", |(): (), _| async { Ok::<_, Error>("") }).is_err());
 }
 
 #[tokio::test]
 async fn a_handler_gets_its_call_and_the_conversation() {
     let (sender, receiver) = oneshot::channel();
     let sender = Mutex::new(Some(sender));
-    let tool = Tool::active(definition("look"), move |_, context: CallContext| {
+    let tool = ClientTool::active(definition("look"), move |_, context: CallContext| {
         sender.lock().unwrap().take().unwrap().send(context).unwrap();
         async { Ok::<_, Error>("seen") }
     });
@@ -299,10 +300,10 @@ async fn a_handler_gets_its_call_and_the_conversation() {
 async fn free_text_is_the_only_property_of_a_custom_tool() {
     let parameters =
         json!({"type": "object", "properties": {"patch": {"type": "string"}}, "required": ["patch"]});
-    let tool =
-        Tool::active(ToolDefinition::new("apply", "", parameters).unwrap(), |arguments, _| async move {
-            Ok::<_, Error>(arguments["patch"].as_str().unwrap().to_uppercase())
-        });
+    let tool = ClientTool::active(
+        ToolDefinition::new("apply", "", parameters).unwrap(),
+        |arguments, _| async move { Ok::<_, Error>(arguments["patch"].as_str().unwrap().to_uppercase()) },
+    );
     let calls = Message::new(Role::Assistant, vec![ToolCall::custom("c0", "apply", "free text").into()]);
     let (client, adapter) = client(fake().message(calls).answer("done"));
     generate(options(&client).with_tool(tool)).await.unwrap();

@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::content::ToolCall;
 use crate::error::ErrorKind;
 use crate::generate::tests::ChunkedAdapter;
-use crate::generate::{GenerateOptions, Tool};
+use crate::generate::{ClientTool, GenerateOptions};
 use crate::message::{Message, Role};
 use crate::object::stream_object;
 use crate::testing::FakeAdapter;
@@ -85,7 +85,7 @@ async fn each_step_starts_a_new_object() {
     let adapter = Arc::new(FakeAdapter::new("fake").message(first).answer(r#"{"recipes": []}"#));
     let client = Client::builder().shared_provider(adapter).default_provider("fake").build().unwrap();
     let definition = ToolDefinition::new("look", "", json!({"type": "object"})).unwrap();
-    let look = Tool::active(definition, |_, _| async { Ok::<_, Error>("nothing") });
+    let look = ClientTool::active(definition, |_, _| async { Ok::<_, Error>("nothing") });
     let options = GenerateOptions::new("m").with_client(client).with_prompt("Recipes.").with_tool(look);
     let stream = stream_object(options, schema()).unwrap();
     let items: Vec<Value> = stream.map(Result::unwrap).collect().await;

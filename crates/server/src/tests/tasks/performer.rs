@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use pintle_agent::SessionId;
+use pintle_agent::{Money, SessionId};
 use pintle_store::{Fence, FileStore, SessionStore as _};
 use pintle_workflow::contract::{AnchorPlan, CandidatePlan, Contract, DecisionGate, TaskCheck};
 use pintle_workflow::evidence::{Baseline, CandidateFacts};
@@ -90,7 +90,8 @@ impl Performer for Scripted {
         _: &Fence,
         cancel: &CancellationToken,
     ) -> (StepOutput, WorkCost) {
-        let spent = WorkCost { usd: 0.25, tokens: 100, millis: 10, ..WorkCost::default() };
+        let spent =
+            WorkCost { cost: Money::from_dollars(0.25), tokens: 100, millis: 10, ..WorkCost::default() };
         if step.id.kind == StepKind::Work {
             tokio::select! {
                 permit = self.may_end.acquire() => permit.unwrap().forget(),

@@ -3,7 +3,7 @@ mod resizing;
 
 use std::num::NonZeroU16;
 
-use pintle_agent::{Outcome, OutcomeStatus, SessionId};
+use pintle_agent::{Money, Outcome, OutcomeStatus, SessionId};
 use pintle_llm::Usage;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -164,7 +164,7 @@ impl Harness {
             failure: None,
             error: None,
             duration: Duration::from_millis(4_250),
-            cost: Some(0.0123),
+            cost: Some(Money::from_micros(12_300)),
             subagents: None,
             demo: None,
         };

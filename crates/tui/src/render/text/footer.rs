@@ -1,6 +1,6 @@
 //! Footer of a transcript.
 
-use pintle_agent::OutcomeStatus;
+use pintle_agent::{Money, OutcomeStatus};
 
 use super::super::call::MAX_LINE_CHARS;
 use super::super::line::{Face, StyledLine};
@@ -54,8 +54,8 @@ fn totals(footer: &Footer<'_>) -> String {
         summary::tokens(&outcome.usage),
         summary::duration(footer.duration),
     ];
-    if let Some(cost) = footer.cost.filter(|cost| *cost > 0.0) {
-        totals.push(format!("${cost:.4}"));
+    if let Some(cost) = footer.cost.filter(|cost| *cost > Money::ZERO) {
+        totals.push(format!("{cost:.4}"));
     }
     if footer.is_stored {
         totals.push(format!("session {}", footer.session_id));

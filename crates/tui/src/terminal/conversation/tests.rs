@@ -5,7 +5,6 @@ mod rendering;
 use std::num::NonZero;
 
 use pintle_llm::ImageData;
-use pintle_tools::Effect as ToolEffect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -126,7 +125,7 @@ impl Harness {
 fn request(call_id: &str, command: &str) -> Arc<ApprovalRequest> {
     let arguments = json!({ "command": command });
     let fingerprint = pintle_llm::Fingerprint::from_bytes(call_id.as_bytes());
-    let mut request = ApprovalRequest::new(call_id, "shell", ToolEffect::Execute, arguments, fingerprint);
+    let mut request = ApprovalRequest::new(call_id, "shell", fingerprint).with_arguments(arguments);
     request.reason = "mode ask".into();
     request.suggested_rules = vec![format!("shell({command})")];
     Arc::new(request)

@@ -166,7 +166,7 @@ fn process_env() -> ProcessEnv {
 fn call() -> Arc<ApprovalRequest> {
     let arguments = json!({"command": "touch a"});
     let fingerprint = Fingerprint::from_bytes(b"touch a");
-    Arc::new(ApprovalRequest::new("c1", "shell", pintle_tools::Effect::Execute, arguments, fingerprint))
+    Arc::new(ApprovalRequest::new("c1", "shell", fingerprint).with_arguments(arguments))
 }
 
 #[tokio::test]

@@ -317,7 +317,7 @@ impl SessionPort for LocalPort<'_> {
                     Ok(PortReply::Done)
                 })
             }
-            PortCommand::Interrupt => carried_out(into_port_result(self.handle.interrupt())),
+            PortCommand::Interrupt => carried_out(into_port_result(self.handle.stop_turn())),
             PortCommand::Compact => carried_out(into_port_result(self.handle.compact())),
             PortCommand::SetModel(name) => carried_out(self.set_model(&name)),
             PortCommand::SetMode(mode) => self.set_mode(&mode),
@@ -348,7 +348,9 @@ impl SessionPort for LocalPort<'_> {
         drop((handle, resources, outbox, events));
         let failure = failure.filter(|_| session.state() == SessionState::Closed);
         if is_stored {
-            session.suspend().await;
+            // Fails only if the session has ended.
+            let _ = session.handle().stop_turn();
+            session.detach().await;
         } else {
             session.close().await;
         }

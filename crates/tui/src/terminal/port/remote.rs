@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use futures_util::stream::Fuse;
 use futures_util::{FutureExt as _, Stream, StreamExt as _};
-use pintle_agent::{EventKind, SessionEvent, SessionId, SessionState, UserMessage};
+use pintle_agent::{EventKind, Money, SessionEvent, SessionId, SessionState, UserMessage};
 use pintle_client::{
     Approval, Change, Changes, Client, ClientError, SessionEvents, SessionInfo, SessionItem, SettingsChange,
 };
@@ -171,7 +171,7 @@ impl RemotePort {
     /// Applies the information of the server about the session.
     fn apply_info(&mut self, session: &SessionInfo) {
         let state = &mut self.state;
-        state.cost = session.cost_usd;
+        state.cost = session.cost_usd.map(Money::from_dollars);
         state.effort.clone_from(&session.effort);
         state.is_processing = session.state == SessionState::Processing;
         if let Some(model) = &session.model {

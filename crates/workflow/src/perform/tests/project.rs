@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use pintle_agent::SessionId;
+use pintle_agent::{Money, SessionId};
 use pintle_env::{
     ExecRequest, ExecutionEnvironment, LocalEnvironment, SandboxLevel, SandboxSupport, SandboxedEnvironment,
 };
@@ -243,7 +243,7 @@ impl SessionRunner for ScriptedRunner {
             () = cancel.cancelled() => {}
         }
         open.environment().cleanup().await.map_err(|error| WorkError(error.to_string()))?;
-        let spent = WorkCost { usd: 0.01, tokens: 10, ..WorkCost::default() };
+        let spent = WorkCost { cost: Money::from_dollars(0.01), tokens: 10, ..WorkCost::default() };
         let error = scripted.failing.contains(&name).then(|| "overloaded".to_owned());
         let end = if scripted.at_limit.contains(&name) { WorkEnd::Limit } else { WorkEnd::Finished };
         Ok(WorkResult::new(end, spent).with_answer(answer).with_error(error))

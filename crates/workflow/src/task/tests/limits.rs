@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_budget_ends_what_costs_and_not_what_proves() {
-    let budget = TaskBudget { usd: Some(1.0), ..TaskBudget::default() };
+    let budget = TaskBudget { cost: Some(Money::from_dollars(1.0)), ..TaskBudget::default() };
     let with = |rounds: u32, costs: fn(&TaskStep) -> f64| {
         let review = ReviewPlan { rounds, ..ReviewPlan::default() };
         let mut played = PlayedTask::new(
@@ -48,13 +48,13 @@ fn a_budget_ends_what_costs_and_not_what_proves() {
     }
     let [one, other] = &task.pending().steps[..] else { unreachable!() };
     let StepOrder::Work { limits, .. } = &one.order else { unreachable!() };
-    assert_eq!(limits.usd, Some(0.5), "each has its share");
+    assert_eq!(limits.cost, Some(Money::from_dollars(0.5)), "each has its share");
     let (one, other) = (one.id.clone(), other.id.clone());
     assert!(
         task.apply(TaskInput::StepStarted(one.clone())) && task.apply(TaskInput::StepStarted(other.clone()))
     );
     assert!(!task.apply(TaskInput::StepStarted(one.clone())), "it has begun");
-    let spent = WorkCost { usd: 5.0, ..WorkCost::default() };
+    let spent = WorkCost { cost: Money::from_dollars(5.0), ..WorkCost::default() };
     task.apply(TaskInput::StepFinished(Box::new(StepResult {
         step: one,
         output: worked(WorkEnd::Limit),
@@ -65,32 +65,37 @@ fn a_budget_ends_what_costs_and_not_what_proves() {
 
 #[test]
 fn a_share_that_a_step_under_way_holds_is_given_to_no_other() {
-    let budget = TaskBudget { usd: Some(10.0), tokens: Some(1_000), minutes: None };
+    let budget = TaskBudget { cost: Some(Money::from_dollars(10.0)), tokens: Some(1_000), minutes: None };
     let contract =
         contract().with_budget(budget).with_candidates(vec![CandidatePlan::default(); 2]).with_attempts(3);
     let mut played = PlayedTask::new(contract);
     let StepOrder::Baseline = played.task.pending().steps[0].order else { unreachable!() };
     played.finish(played.task.pending().steps[0].id.clone(), baseline(), 0.0);
     let [anchoring] = &played.task.pending().steps[..] else { unreachable!() };
-    assert_eq!(anchoring.order.limits().unwrap().usd, Some(10.0), "a session that proposes has a limit, too");
+    assert_eq!(
+        anchoring.order.limits().unwrap().cost,
+        Some(Money::from_dollars(10.0)),
+        "a session that proposes has a limit, too"
+    );
     played.finish(anchoring.id.clone(), anchor(1), 0.0);
     let ids: Vec<StepId> = played.task.pending().steps.into_iter().map(|step| step.id).collect();
     for id in &ids {
         assert!(played.task.apply(TaskInput::StepStarted(id.clone())));
     }
-    let spent = WorkCost { usd: 4.9, tokens: 400, ..WorkCost::default() };
+    let spent = WorkCost { cost: Money::from_dollars(4.9), tokens: 400, ..WorkCost::default() };
     let (step, output) = (ids[0].clone(), StepOutput::failed("no"));
     played.task.apply(TaskInput::StepFinished(Box::new(StepResult { step, output, spent })));
     let limits: Vec<_> =
         played.task.pending().steps.iter().map(|step| step.order.limits().unwrap()).collect();
-    let usd: Vec<f64> = limits.iter().map(|limits| limits.usd.unwrap()).collect();
-    assert!((usd[0] - 0.1).abs() < 1e-9 && (usd[1] - 5.0).abs() < 1e-9, "{usd:?}");
+    let costs: Vec<Money> = limits.iter().map(|limits| limits.cost.unwrap()).collect();
+    assert_eq!(costs, [0.1, 5.0].map(Money::from_dollars));
     assert_eq!(limits.iter().map(|limits| limits.tokens.unwrap()).collect::<Vec<_>>(), [90, 490]);
 }
 
 #[test]
 fn a_task_whose_candidates_stop_at_their_limits_is_at_its_limit() {
-    let budget = TaskBudget { usd: Some(1.0), minutes: Some(60), ..TaskBudget::default() };
+    let budget =
+        TaskBudget { cost: Some(Money::from_dollars(1.0)), minutes: Some(60), ..TaskBudget::default() };
     let mut played = PlayedTask::new(contract().with_budget(budget));
     played.play(|step| match step.id.kind {
         StepKind::Work => (worked(WorkEnd::Limit), 0.9),
@@ -102,7 +107,8 @@ fn a_task_whose_candidates_stop_at_their_limits_is_at_its_limit() {
 
 #[test]
 fn a_session_at_its_budget_without_an_answer_ends_the_task_at_its_limit() {
-    let of_contract = TaskBudget { usd: Some(1.0), minutes: Some(60), ..TaskBudget::default() };
+    let of_contract =
+        TaskBudget { cost: Some(Money::from_dollars(1.0)), minutes: Some(60), ..TaskBudget::default() };
     for (kind, steps, best) in [
         (StepKind::Anchor, "baseline-1 anchor-1", "None"),
         (StepKind::Review, "baseline-1 anchor-1 work-0-1 evidence-0-1 review-0-1", "Some(0)"),

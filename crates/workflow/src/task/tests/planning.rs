@@ -98,13 +98,9 @@ fn steps_follow_each_other_and_the_whole_change_is_judged_once() {
     assert_eq!(played.end(), "done by 0");
     let first = &played.task.candidates()[0];
     assert_eq!(first.diff().unwrap().patch.hash, "r2-work-0-1", "the newest snapshot is the change");
-    assert!(
-        (first.spent().usd - 0.9).abs() < 1e-9,
-        "the steps of the plan are its work: {:?}",
-        first.spent()
-    );
-    assert!((task_plan(&played).spent().usd - 0.3).abs() < 1e-9);
-    assert!((task_plan(&played).rounds()[1].spent().usd - 0.2).abs() < 1e-9);
+    assert_eq!(first.spent().cost, Money::from_dollars(0.9), "the steps of the plan are its work");
+    assert_eq!(task_plan(&played).spent().cost, Money::from_dollars(0.3));
+    assert_eq!(task_plan(&played).rounds()[1].spent().cost, Money::from_dollars(0.2));
     assert_eq!(states(&played), ["holds", "holds"]);
 }
 
@@ -436,7 +432,7 @@ fn failures_of_a_provider_end_a_planned_task_as_failed() {
         assert_eq!(played.steps.last().unwrap(), name);
     }
     // The budget ends it, too.
-    let budget = TaskBudget { usd: Some(0.35), ..TaskBudget::default() };
+    let budget = TaskBudget { cost: Some(Money::from_dollars(0.35)), ..TaskBudget::default() };
     let played =
         play(planned(3).with_budget(budget), BTreeMap::from([("r1-plan-1", vec![plan(&["one", "two"])])]));
     assert_eq!(played.end(), "Limit { limit: Usd, best: None }");
@@ -507,11 +503,11 @@ proptest! {
         outputs in proptest::collection::vec((0..=u8::MAX, 0..8_u8), 500),
         candidates in 1..4_usize,
         rounds in 1..6_u32,
-        usd in proptest::option::of(0.5..5.0_f64),
+        dollars in proptest::option::of(0.5..5.0_f64),
     ) {
         let contract = planned(rounds)
             .with_candidates(vec![CandidatePlan::default(); candidates])
-            .with_budget(TaskBudget { usd, ..TaskBudget::default() });
+            .with_budget(TaskBudget { cost: dollars.map(Money::from_dollars), ..TaskBudget::default() });
         let mut task = Task::new(contract).unwrap();
         let mut inputs = Vec::new();
         for (number, chance) in outputs {
@@ -539,7 +535,7 @@ proptest! {
                 prop_assert_eq!(message(&before), message(&task.pending().steps), "a started message stays");
             }
             let output = anything_planned(&step.id, number);
-            let spent = WorkCost { usd: 0.02, ..WorkCost::default() };
+            let spent = WorkCost { cost: Money::from_dollars(0.02), ..WorkCost::default() };
             let finished = TaskInput::StepFinished(Box::new(StepResult { step: step.id.clone(), output, spent }));
             prop_assert!(task.apply(finished.clone()));
             prop_assert!(!task.pending().steps.iter().any(|wanted| wanted.id == step.id), "{:?}", step.id);

@@ -92,10 +92,7 @@ fn may_call_the_model(machine: &Machine) -> Result<(), String> {
         ("turns", below(limits.max_turns, machine.turns)),
         ("rounds", below(limits.max_tool_rounds_per_input, rounds)),
         ("tokens", within(budget.tokens, committed.tokens())),
-        (
-            "cost",
-            budget.cost_micros.is_none_or(|limit| committed.cost_micros.is_some_and(|cost| cost <= limit)),
-        ),
+        ("cost", budget.cost.is_none_or(|limit| committed.cost.is_some_and(|cost| cost <= limit))),
     ];
     match checks.iter().find(|(_, holds)| !holds) {
         Some((what, _)) => Err(format!("the model is called beyond the limit of {what}")),

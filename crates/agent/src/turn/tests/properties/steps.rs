@@ -1,6 +1,6 @@
 //! Steps of random interleavings.
 
-use pintle_llm::ModelInfo;
+use pintle_llm::{ModelInfo, Money};
 use proptest::prelude::*;
 
 use super::super::*;
@@ -213,9 +213,10 @@ pub(in super::super) fn take(harness: &mut Harness, step: &Step) {
             let more = |has: Option<u64>, wants: Option<u64>| {
                 has.map(|has| has.saturating_add(wants.unwrap_or(0).min(*amount)))
             };
-            let slice = Budget {
+            let slice = Limits {
                 tokens: more(has.tokens, wants.tokens),
-                cost_micros: more(has.cost_micros, wants.cost_micros.map(|micros| micros * 1_000_000)),
+                cost: more(has.cost_micros(), wants.cost_micros().map(|micros| micros * 1_000_000))
+                    .map(Money::from_micros),
                 wall_time: None,
                 tool_calls: more(has.tool_calls, wants.tool_calls),
             };
@@ -377,7 +378,10 @@ fn child(harness: &mut Harness, step: &Step) {
             // It asks before it spends, and spends no more than it gets.
             let limited = harness.granted.get(&agent).copied().unwrap_or_default();
             let spent = harness.spent_by.get(&agent).copied().unwrap_or_default();
-            let wants = Budget::default().with_tokens(*tokens).with_cost_micros(*tokens).with_tool_calls(1);
+            let wants = Limits::default()
+                .with_tokens(*tokens)
+                .with_cost(Money::from_micros(*tokens))
+                .with_tool_calls(1);
             let has = limited;
             harness.tell(InputKind::ChildAsked { agent: agent.clone(), ask: 1, has, wants, unpriced: None });
             let Some(slice) = harness.granted.get(&agent).copied() else { return };
@@ -386,7 +390,7 @@ fn child(harness: &mut Harness, step: &Step) {
             let now = BudgetUsage {
                 input_tokens: tokens,
                 output_tokens: 0,
-                cost_micros: Some(left.cost_micros.unwrap_or(tokens).min(tokens)),
+                cost: Some(left.cost.unwrap_or(Money::from_micros(tokens)).min(Money::from_micros(tokens))),
                 tool_calls: left.tool_calls.unwrap_or(1).min(1),
             };
             let spent = spent.and(now);

@@ -47,7 +47,7 @@ impl Outbox {
     pub(super) async fn follow_up(self, said: OutgoingMessage, blind: Option<String>) -> PortResult {
         let _turn = self.turnstile.lock().await;
         let (message, left_out) = self.message(&said, blind).await;
-        sent(self.handle.follow_up(message).await, left_out)
+        sent(self.handle.follow_up(message).await.map(drop), left_out)
     }
 
     /// Returns the message, and reports for the user about images that are not in it.

@@ -12,7 +12,9 @@ use crate::terminal::approvals::RequestDecision;
 pub(super) fn request(approval: Approval, session: &SessionId) -> ApprovalRequest {
     let effect = effect(&approval.arguments);
     let Approval { call_id, tool_name, arguments, fingerprint, .. } = approval;
-    let mut request = ApprovalRequest::new(call_id, tool_name, effect, arguments, fingerprint)
+    let mut request = ApprovalRequest::new(call_id, tool_name, fingerprint)
+        .with_effect(effect)
+        .with_arguments(arguments)
         .with_reason(approval.reason)
         .with_origin((approval.session != *session).then(|| origin(&approval.session, session)).flatten());
     request.sandbox = approval.sandbox.and_then(|side| side_of(&side));
