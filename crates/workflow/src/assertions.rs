@@ -122,6 +122,12 @@ pub(crate) fn find_assertions(
     edits
 }
 
+/// Returns a file in which all known assertions are negated, or `None` for one without them.
+pub(crate) fn negate_assertions(language: SourceLanguage, source: &str) -> Option<String> {
+    let negated = edits_of_file(language, source).negated;
+    (!negated.is_empty()).then(|| apply_edits(source, &negated))
+}
+
 /// Applies edits to a text. Edits that overlap an earlier edit are left out.
 pub(crate) fn apply_edits(source: &str, edits: &[TextEdit]) -> String {
     let mut sorted: Vec<&TextEdit> = edits.iter().collect();

@@ -81,6 +81,8 @@ impl ChangeAssessment<'_> {
                 FileRole::Test | FileRole::Fixture | FileRole::Snapshot => {
                     if file.kind == ChangeKind::Added && !self.collides(path) {
                         facts.apart.push(path.clone());
+                    } else if file.kind == ChangeKind::Modified {
+                        facts.restorable.push(path.clone());
                     }
                 }
                 FileRole::Lock if file.kind == ChangeKind::Added => facts.apart.push(path.clone()),
@@ -96,6 +98,9 @@ impl ChangeAssessment<'_> {
                 | FileRole::Source => {
                     let parts = self.changed_parts(file, role, text);
                     if !parts.is_empty() {
+                        if matches!(role, FileRole::Manifest(_)) && file.kind == ChangeKind::Modified {
+                            facts.restorable.push(path.clone());
+                        }
                         facts.parts.push(JudgingPart { path: path.clone(), parts });
                     } else if role != FileRole::Source {
                         facts.unaffected.push(path.clone());
