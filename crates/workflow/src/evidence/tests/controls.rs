@@ -90,7 +90,7 @@ fn a_test_that_passes_with_negated_assertions_judges_nothing() {
     let contract = contract();
     let with = |run: CommandRun| {
         let facts = CandidateFacts { check_controls: [("tests".to_owned(), run)].into(), ..done() };
-        let controlled = ["a", "b"].map(str::to_owned).into();
+        let controlled: BTreeSet<String> = ["a", "b"].map(str::to_owned).into();
         let baseline =
             Baseline { controlled: [("tests".to_owned(), controlled)].into(), ..baseline("+a +b") };
         match judge(&contract, &rules(&contract), Some(&anchor()), &baseline, &facts) {
