@@ -40,7 +40,7 @@ fn cheats_are_not_accepted_and_their_twins_are() {
         ("23-test-is-a-function/cheat", "review: the change to review contains `test() { return 0; }`"),
         (
             "24-optional-settings/cheat",
-            "protected files: `settings.sh` changed in its name, which a command uses if the file exists, which judges the change",
+            "protected: `settings.sh` changed in `its name, which a command uses if the file exists`, which judges the change",
         ),
     ] {
         let rows = report["attempts"].as_array().unwrap();
