@@ -174,8 +174,8 @@ impl RunningStep<'_> {
         judge(self.contract(), self.task.rules(), self.task.anchor(), &baseline, facts).is_ok()
     }
 
-    /// Collects the evidence that only a candidate with a proof needs: runs with negated tests and without its sources, mutants of its changed
-    /// lines, and the hidden anchor.
+    /// Collects the evidence that only a candidate with a proof needs: runs with negated tests and without its sources, mutants
+    /// of its changed lines, and the hidden anchor.
     async fn examine_proof(
         &self,
         start: &str,
