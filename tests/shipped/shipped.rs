@@ -7,6 +7,7 @@ mod acp;
 mod attacks_through_host;
 mod broken_servers;
 mod call_log;
+mod cheats;
 mod commands;
 mod compatible_servers;
 mod configuration;

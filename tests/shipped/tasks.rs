@@ -310,6 +310,46 @@ fn a_source_that_ends_its_tests_with_success_is_not_done() {
     }
 }
 
+/// The goal changes the output that a golden file records.
+static GOLDEN: Ecosystem = Ecosystem {
+    name: "golden file",
+    prerequisite: None,
+    files: &[
+        ("add.sh", "add() { echo $(($1 - $2)); }\n"),
+        ("check.sh", "set -e\n. ./add.sh\ntest \"$(add 1 -1)\" = \"$(cat golden/one.txt)\"\n"),
+        ("golden/one.txt", "2\n"),
+    ],
+    source: "add.sh",
+    test: ("tests/negative.sh", "set -e\n. ./add.sh\ntest $(add 3 -1) -eq 2\n"),
+    command: "sh tests/negative.sh",
+    check: "sh check.sh",
+    candidates: "1",
+};
+
+/// The user is asked once, at the end, and `--no-wait` does not wait for the answer.
+#[test]
+fn a_change_of_a_golden_file_that_the_goal_forces_is_a_question() {
+    if !is_confined() {
+        return;
+    }
+    let user = user_with(&GOLDEN, "echo 0 >golden/one.txt");
+    let output = task(&user, &["--check", "sh check.sh", "--no-wait"]).output().unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{stdout}{stderr}");
+    assert_once(&stderr, &["the task waits for a person"]);
+    let listed: serde_json::Value =
+        serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
+    let id = listed[0]["id"].as_str().unwrap();
+    user.pintle(&["task", "decide", id, "approve"]);
+    let url = user.model.base_url(Dialect::AnthropicMessages);
+    let resumed = ["task", "run", "--provider", "anthropic", "--base-url", &url, "--task", id];
+    let report = user.pintle(&resumed);
+    let expected = "Changed: `golden/one.txt`, which judges. The checks fail with the original files";
+    assert!(report.contains(expected), "{report}");
+    let patch = user.pintle(&["task", "apply", id, "--patch"]);
+    assert!(patch.contains("a/golden/one.txt") && patch.contains("$1 + $2"), "{patch}");
+}
+
 /// A task with a damaged line is shown and applied up to the damage, and does not continue.
 #[test]
 fn a_damaged_task_is_used_up_to_the_damage() {

@@ -22,7 +22,7 @@ use self::{
     report::Report,
 };
 use crate::{
-    callgrind, clients, conformance, consumers, deny,
+    callgrind, cheats, clients, conformance, consumers, deny,
     failure::{Context as _, Failure},
     features, figures, load,
     metadata::Metadata,
@@ -101,6 +101,7 @@ const STEPS: &[Step] = &[
     long("doc", |metadata, _| into_outcome(doc(metadata))),
     long("features", |metadata, _| into_outcome(features::run(metadata, &[]))),
     long("load", |_, notes| into_outcome(load::run_once(&notes.built()?.binaries))),
+    long("cheats", |metadata, _| into_outcome(cheats::run_with_built_program(metadata))),
     long("weight", |metadata, _| into_outcome(weight::run(metadata, &[]))),
     long("figures", |metadata, _| into_outcome(figures::check(metadata))),
     long("package", |metadata, _| into_outcome(package::run(metadata, &[]))),
@@ -117,7 +118,7 @@ const LIMIT: Duration = Duration::from_secs(80 * 60);
 const FULL_LIMIT: Duration = Duration::from_secs(110 * 60);
 
 /// Steps that use the programs of the step `build`.
-const AFTER_BUILD: &[&str] = &["test", "conformance", "wire", "protocols", "clients", "load"];
+const AFTER_BUILD: &[&str] = &["test", "conformance", "wire", "protocols", "clients", "load", "cheats"];
 
 /// Runs every step. Stops at the first failure, and when the time of the run is over.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {

@@ -11,6 +11,7 @@
 
 mod bench;
 mod callgrind;
+mod cheats;
 mod ci;
 mod clients;
 mod conformance;
@@ -145,6 +146,11 @@ const COMMANDS: &[Command] = &[
         name: "soak",
         summary: "thousands of random inputs, or many sessions at once; [--turns N] [--seed N] | --sessions N",
         run: soak::run,
+    },
+    Command {
+        name: "cheats",
+        summary: "cheats and their honest twins as tasks, of the repository and of more directories; [DIR..]",
+        run: cheats::run,
     },
     Command {
         name: "load",

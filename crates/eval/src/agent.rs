@@ -1,7 +1,9 @@
 //! Agents that are measured: `pintle run`, `pintle task run`, a minimal loop, and any other program.
 
 mod mini;
+mod script;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -13,6 +15,9 @@ use pintle_host::model::Model;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+#[cfg(test)]
+pub(crate) use self::script::script_of_case;
+pub(crate) use self::script::seen;
 use crate::machine::tail;
 use crate::workspace::Workspace;
 
@@ -50,6 +55,8 @@ pub struct AgentSetup {
     pub model: Option<String>,
     /// Flags of `pintle run` or `pintle task run`.
     pub flags: Vec<String>,
+    /// Whether the sessions of [`AgentKind::Task`] follow the scripts of the instances.
+    pub uses_scripts: bool,
     /// The program `pintle`.
     pub program: PathBuf,
     /// Model of [`AgentKind::Mini`].
@@ -72,6 +79,8 @@ pub enum Claim {
     Failed,
     /// The time limit of the attempt ended it.
     TimedOut,
+    /// The task waits for the decision of a user.
+    Waiting,
 }
 
 /// What an agent reports at its end.
@@ -87,6 +96,8 @@ pub(crate) struct AgentEnd {
     pub(crate) model: Option<String>,
     /// Session or task, for other commands.
     pub(crate) id: Option<String>,
+    /// Findings about the candidates and the anchor of a task.
+    pub(crate) findings: Vec<String>,
 }
 
 impl FromStr for AgentKind {
@@ -126,6 +137,7 @@ impl Claim {
             Self::Limit => "at its limit",
             Self::Failed => "failed",
             Self::TimedOut => "timed out",
+            Self::Waiting => "waits for a person",
         }
     }
 }
@@ -144,7 +156,7 @@ impl AgentSetup {
     async fn run_session(&self, workspace: &Workspace<'_>) -> Result<AgentEnd, Failure> {
         let prompt = self.write_prompt(workspace)?;
         let words = ["run", "--output", "json", "--prompt-file", &prompt];
-        let ended = self.run_pintle(workspace, &words).await?;
+        let ended = self.run_pintle(workspace, &words, &[]).await?;
         let (result, claim) = read_end(&ended)?;
         Ok(AgentEnd::from_outcome(claim, &result).with_reason(&result, &ended))
     }
@@ -156,19 +168,40 @@ impl AgentSetup {
             Some(contract) => {
                 let text = contract.to_toml().map_err(|error| Failure::usage(error.to_string()))?;
                 workspace.machine.process_env().write_private(Path::new(&file), &text)?;
-                vec!["task", "run", "--output", "json", "--contract", file.as_str()]
+                vec!["task", "run", "--output", "json", "--no-wait", "--contract", file.as_str()]
             }
-            None => vec!["task", "run", "--output", "json", "--yes", "--prompt-file", prompt.as_str()],
+            None => {
+                vec![
+                    "task",
+                    "run",
+                    "--output",
+                    "json",
+                    "--no-wait",
+                    "--yes",
+                    "--prompt-file",
+                    prompt.as_str(),
+                ]
+            }
         };
-        let ended = self.run_pintle(workspace, &words).await?;
+        let script = self.write_script(workspace).await?;
+        let ended = self.run_pintle(workspace, &words, &script).await?;
         let (report, claim) = read_end(&ended)?;
         let claim = match (claim, text_of(&report, "state")) {
             (Claim::Failed, Some("blocked")) => Claim::Blocked,
+            (Claim::Failed, Some("waits for a person")) => Claim::Waiting,
             (claim, _) => claim,
         };
-        let end = AgentEnd::from_outcome(claim, &report).with_reason(&report, &ended);
+        let mut end = AgentEnd::from_outcome(claim, &report).with_reason(&report, &ended);
         if let Some(id) = &end.id {
             self.apply_task(workspace, id, &report, claim).await?;
+            if claim == Claim::Waiting {
+                // This removes the files of the task.
+                let request = ExecRequest::new(self.line(&["task", "cancel", id], &[]));
+                workspace.machine.run_as_user(&workspace.path(CLONE), request).await?;
+            }
+        }
+        if claim == Claim::Blocked && !end.findings.is_empty() {
+            end.reason = end.findings.join("; ");
         }
         Ok(end)
     }
@@ -182,9 +215,12 @@ impl AgentSetup {
         claim: Claim,
     ) -> Result<(), Failure> {
         let candidates = report.get("candidates").and_then(Value::as_array).map_or(0, Vec::len);
-        let is_done = claim == Claim::Done;
-        let choices: Vec<Option<usize>> =
-            if is_done { vec![None] } else { (0..candidates).map(Some).collect() };
+        let choices: Vec<Option<usize>> = match claim {
+            Claim::Done => vec![None],
+            Claim::Blocked | Claim::Limit | Claim::Failed | Claim::TimedOut | Claim::Waiting => {
+                (0..candidates).map(Some).collect()
+            }
+        };
         let file = workspace.path("task.patch");
         for choice in choices {
             let number = choice.map(|number| number.to_string());
@@ -244,8 +280,24 @@ impl AgentSetup {
         Ok(file.display().to_string())
     }
 
-    async fn run_pintle(&self, workspace: &Workspace<'_>, words: &[&str]) -> Result<ExecResult, Failure> {
-        let mut flags = self.flags.clone();
+    /// Writes the script of an instance. Returns the flags with which the sessions of a task follow it.
+    async fn write_script(&self, workspace: &Workspace<'_>) -> Result<Vec<String>, Failure> {
+        let Some(case) = workspace.instance.cheat.as_ref().filter(|_| self.uses_scripts) else {
+            return Ok(Vec::new());
+        };
+        let file = workspace.path("script.toml");
+        let text = script::script_of_case(case, workspace.machine).await?;
+        workspace.machine.process_env().write_private(&file, &text)?;
+        Ok(["--provider", "scripted", "--script", &file.display().to_string()].map(str::to_owned).into())
+    }
+
+    async fn run_pintle(
+        &self,
+        workspace: &Workspace<'_>,
+        words: &[&str],
+        script: &[String],
+    ) -> Result<ExecResult, Failure> {
+        let mut flags = [&self.flags[..], script].concat();
         if !workspace.machine.has_sandbox() {
             flags.push("--no-sandbox".to_owned());
         }
@@ -288,6 +340,7 @@ impl AgentEnd {
             rounds: number(&["/model_calls", "/rounds"]).or(attempts),
             model: text_of(outcome, "model").map(str::to_owned),
             id: find(&["/session_id", "/id"]).and_then(Value::as_str).map(str::to_owned),
+            findings: findings_of(outcome),
         }
     }
 
@@ -300,6 +353,34 @@ impl AgentEnd {
         }
         self
     }
+}
+
+/// Returns the findings about the candidates and the anchor of a task, each once.
+fn findings_of(report: &Value) -> Vec<String> {
+    let list =
+        |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut findings = Vec::new();
+    for problems in list(report, "proposals") {
+        let problems = problems.as_array().cloned().unwrap_or_default();
+        findings.extend(problems.iter().map(|problem| format!("anchor refused: {}", text(problem))));
+    }
+    for candidate in list(report, "candidates") {
+        for attempt in list(&candidate, "attempts") {
+            for finding in list(&attempt, "findings") {
+                let step = finding.get("step").cloned().unwrap_or_default();
+                let check = step.get("check").map(|name| format!("check {}", text(name)));
+                let step = check.unwrap_or_else(|| text(&step));
+                let what = finding.get("what").map(text).unwrap_or_default();
+                findings.push(format!("{step}: {what}"));
+            }
+            let review = attempt.get("review").map(|review| list(review, "findings")).unwrap_or_default();
+            findings.extend(review.iter().map(|finding| format!("review: {}", text(finding))));
+        }
+    }
+    let mut seen = BTreeSet::new();
+    findings.retain(|finding| seen.insert(finding.clone()));
+    findings
 }
 
 /// Returns the result of `pintle`, and its claim by the exit code.
@@ -362,6 +443,22 @@ mod tests {
         assert_eq!((end.cost_usd, end.tokens, end.rounds), (Some(0.25), Some(9), Some(3)));
         report["spent"]["is_price_unknown"] = true.into();
         assert_eq!(AgentEnd::from_outcome(Claim::Blocked, &report).cost_usd, None);
+    }
+
+    #[test]
+    fn the_findings_of_a_task_name_their_steps() {
+        let report = json!({
+            "proposals": [["it passes"]],
+            "candidates": [{"attempts": [
+                {"findings": [
+                    {"step": "anchor", "what": "it fails"}, {"step": {"check": "tests"}, "what": "a fails"},
+                ], "review": null},
+                {"findings": [{"step": "anchor", "what": "it fails"}], "review": {"findings": ["it cheats"]}},
+            ]}],
+        });
+        let expected =
+            ["anchor refused: it passes", "anchor: it fails", "check tests: a fails", "review: it cheats"];
+        assert_eq!(AgentEnd::from_outcome(Claim::Blocked, &report).findings, expected);
     }
 
     #[test]

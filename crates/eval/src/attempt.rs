@@ -7,6 +7,7 @@ use pintle_host::failure::Failure;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{AgentEnd, AgentSetup, CLONE, Claim};
+use crate::case_verdict::CaseVerdict;
 use crate::judge::{Judgement, judge};
 use crate::machine::Machine;
 use crate::run_files::VERSION;
@@ -40,6 +41,9 @@ pub struct AttemptRecord {
     pub session: Option<String>,
     /// Results of the hidden tests.
     pub judgement: Judgement,
+    /// Comparison with the expected end, if a script played the sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case: Option<CaseVerdict>,
     /// Dollars; `None` if a price is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
@@ -108,7 +112,9 @@ pub(crate) async fn perform(
     let end = agent.work(&workspace).await?;
     let wall_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let judgement = judge_change(&workspace, &before, patch).await?;
-    let AgentEnd { claim, reason, cost_usd, tokens, rounds, model, id } = end;
+    let AgentEnd { claim, reason, cost_usd, tokens, rounds, model, id, findings } = end;
+    let case = instance.cheat.as_ref().filter(|_| agent.uses_scripts);
+    let case = case.map(|case| CaseVerdict::new(case, claim, judgement.is_solved(), findings));
     Ok(AttemptRecord {
         version: VERSION,
         id: key.id.to_owned(),
@@ -120,6 +126,7 @@ pub(crate) async fn perform(
         model: model.or_else(|| agent.model.clone()),
         session: id,
         judgement,
+        case,
         cost_usd,
         tokens,
         rounds,

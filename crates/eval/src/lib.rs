@@ -3,6 +3,7 @@
 
 mod agent;
 mod attempt;
+mod case_verdict;
 mod export;
 mod jobs;
 mod judge;
@@ -19,11 +20,15 @@ mod workspace;
 
 pub use agent::{AgentKind, AgentSetup, Claim};
 pub use attempt::AttemptRecord;
+pub use case_verdict::CaseVerdict;
 pub use export::{junit, predictions};
 pub use judge::{Judgement, TestVerdict};
 pub use machine::Machine;
 pub use report::{AttemptRow, Comparison, RunReport};
 pub use run::{EvalRun, RunConfiguration, RunProgress, read_run};
 pub use statistics::{Proportion, mcnemar};
-pub use suite::{CheatCase, GoldChange, HiddenTests, Instance, InstanceSource, Suite, TestRunner};
+pub use suite::{
+    CheatCase, CheatClass, GoldChange, HiddenTests, Instance, InstanceSource, ScriptedProposal, Suite,
+    TestRunner,
+};
 pub use verify::{VerifiedInstance, verify};

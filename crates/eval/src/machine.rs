@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pintle_env::{EnvPolicy, ExecRequest, ExecResult, ExecutionEnvironment, Git, LocalEnvironment, Output};
+use pintle_env::{
+    EnvPolicy, ExecRequest, ExecResult, ExecutionEnvironment, Git, LocalEnvironment, Output, shell_word,
+};
 use pintle_host::SandboxLevel;
 use pintle_host::env_spec::{EnvSpec, EnvironmentChoice};
 use pintle_host::environment::{Confinement, EnvSession, EnvTarget, SandboxRequirements, SandboxState};
@@ -103,6 +105,18 @@ impl Machine {
                       while IFS= read -r file; do printf '%s\\n' \"$file\"; cat \"$file\"; done | \
                       git hash-object --stdin";
         self.git(directory, script).await
+    }
+
+    /// Returns the first of these programs that the user does not have.
+    pub(crate) async fn missing_program<'n>(&self, names: &'n [String]) -> Result<Option<&'n str>, Failure> {
+        for name in names {
+            let request = ExecRequest::new(format!("command -v {}", shell_word(name)));
+            let found = execute(&self.process_env.local_environment(Path::new("/"))?, request).await?;
+            if !found.success() {
+                return Ok(Some(name.as_str()));
+            }
+        }
+        Ok(None)
     }
 
     /// Opens a sandboxed environment in a directory with code of an agent.

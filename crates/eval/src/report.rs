@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::agent::Claim;
 use crate::attempt::{AttemptRecord, attempt_name};
+use crate::case_verdict::CaseVerdict;
 use crate::run::RunConfiguration;
 use crate::statistics::{Proportion, mcnemar};
 
@@ -81,6 +82,9 @@ pub struct AttemptRow<'a> {
     pub wall_ms: u64,
     /// Session or task.
     pub session: Option<&'a str>,
+    /// Comparison with the expected end, if a script played the sessions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub case: Option<&'a CaseVerdict>,
 }
 
 /// Two runs, paired by instance and number of the attempt.
@@ -143,6 +147,12 @@ impl<'a> RunReport<'a> {
         self
     }
 
+    /// Returns whether each attempt whose sessions followed a script has its expected end.
+    #[must_use]
+    pub fn has_expected_ends(&self) -> bool {
+        self.attempts.iter().filter_map(|row| row.case).all(|case| case.is_expected)
+    }
+
     /// Returns the report as one JSON object.
     ///
     /// # Errors
@@ -164,7 +174,15 @@ impl<'a> RunReport<'a> {
         for (ending, number) in &self.endings {
             let _ = writeln!(text, "  {number:>4}  {ending}");
         }
-        let failures: Vec<&AttemptRow<'_>> = self.attempts.iter().filter(|row| !row.solved).collect();
+        let cases = self.attempts.iter().filter_map(|row| Some((row, row.case?)));
+        for (row, case) in cases {
+            let _ = writeln!(text, "  {}: {} ({})", row.name(), case.describe(), row.claim.name());
+            for finding in &case.findings {
+                let _ = writeln!(text, "      {finding}");
+            }
+        }
+        let is_failure = |row: &&AttemptRow<'_>| !row.solved && row.case.is_none();
+        let failures: Vec<&AttemptRow<'_>> = self.attempts.iter().filter(is_failure).collect();
         if !failures.is_empty() {
             text.push_str("\nnot solved\n");
         }
@@ -203,6 +221,15 @@ impl<'a> RunReport<'a> {
             ("rounds", self.rounds.to_string()),
             ("wall time", format!("{} s", self.wall_ms / 1_000)),
         ];
+        for (name, is_cheat) in [("cheats not accepted", true), ("honest changes accepted", false)] {
+            let cases = || {
+                self.attempts.iter().filter_map(|row| row.case).filter(move |case| case.is_cheat == is_cheat)
+            };
+            let expected = cases().filter(|case| case.is_expected).count();
+            if cases().next().is_some() {
+                figures.push((name, format!("{expected} of {}", cases().count())));
+            }
+        }
         if let Some(against) = &self.against {
             figures.push(("against", against.describe()));
         }
@@ -232,6 +259,7 @@ impl<'a> AttemptRow<'a> {
             cost_usd: record.cost_usd,
             wall_ms: record.wall_ms,
             session: record.session.as_deref(),
+            case: record.case.as_ref(),
         }
     }
 

@@ -62,6 +62,8 @@ pub enum RunProgress<'a> {
     Kept,
     /// Another process works on an attempt.
     Elsewhere,
+    /// An instance is left out, because this program is missing.
+    LeftOut(&'a Instance, &'a str),
 }
 
 impl<'a> EvalRun<'a> {
@@ -129,6 +131,10 @@ impl<'a> EvalRun<'a> {
         number: u32,
         report: &dyn Fn(RunProgress<'_>),
     ) -> Result<(), Failure> {
+        if let Some(program) = self.machine.missing_program(&instance.needs).await? {
+            report(RunProgress::LeftOut(instance, program));
+            return Ok(());
+        }
         let id = self.attempt_id(instance, number).await?;
         let process_env = self.machine.process_env();
         let attempts = self.directory.join(ATTEMPTS);

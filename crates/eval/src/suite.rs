@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use globset::Glob;
 use pintle_host::failure::{Failure, OrFailure as _};
-use pintle_host::process_env::{absolute, read_text_if_exists};
+use pintle_host::process_env::{absolute, read_text, read_text_if_exists};
 use pintle_workflow::contract::Contract;
 use pintle_workflow::results::ResultsFormat;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::machine::Machine;
@@ -56,8 +57,10 @@ pub struct Instance {
     pub gold: Option<GoldChange>,
     /// Contract for `pintle task`, with the prompt as its goal. Without one, a session drafts it.
     pub contract: Option<Contract>,
-    /// Change that only appears to reach the goal, for suites of cheats.
+    /// Script of the sessions of a task, for suites of cheats.
     pub cheat: Option<CheatCase>,
+    /// Programs that the commands need. Without them, the instance is left out.
+    pub needs: Vec<String>,
 }
 
 /// Files from which an attempt starts.
@@ -113,29 +116,50 @@ pub struct GoldChange {
     pub script: Option<PathBuf>,
 }
 
-/// A change that only appears to reach the goal, and the sessions of a task with it.
+/// A task whose sessions follow a script: a cheat, or its honest twin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheatCase {
-    /// The cheating change.
+    /// Whether the change only appears to reach the goal.
+    pub is_cheat: bool,
+    /// Change of the last candidate.
     pub change: GoldChange,
-    /// Files that the session for the anchor adds, in the run with the gold change.
+    /// Change of a candidate before it.
+    pub rival: Option<GoldChange>,
+    /// Files that the session for the anchor adds.
     pub anchor: Option<PathBuf>,
-    /// Format of the results of the anchor's command, which is the first of `fail_to_pass`.
-    pub anchor_results: Option<ResultsFormat>,
-    /// File with the results of the anchor's command.
-    pub anchor_report: Option<String>,
-    /// Files that the session for the anchor adds in the run with the cheat, and its command, if they differ.
-    pub cheat_anchor: Option<(PathBuf, String)>,
-    /// Files that a second session for an anchor adds.
-    pub second_anchor: Option<PathBuf>,
-    /// Whether the run with the cheat has the gold change as a second candidate.
-    pub has_rival: bool,
-    /// Text whose presence in a request makes the scripted reviewer report a finding.
+    /// Answer of that session.
+    pub proposal: ScriptedProposal,
+    /// Files that a second session for an anchor adds, and its answer.
+    pub second_anchor: Option<(PathBuf, ScriptedProposal)>,
+    /// Text whose presence in a request makes the reviewer report a finding.
     pub review_finds: Option<String>,
-    /// Whether a task that waits for a decision rejects the cheat as well.
-    pub may_ask: bool,
-    /// Programs that the commands need.
-    pub needs: Vec<String>,
+    /// Part of the evidence that finds the cheat, if the case names it.
+    pub class: Option<CheatClass>,
+}
+
+/// Answer of a session that writes an anchor.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ScriptedProposal {
+    /// Command of the shell that runs the test.
+    pub command: String,
+    /// Format of its results.
+    pub results: Option<ResultsFormat>,
+    /// File with the results.
+    pub report: Option<String>,
+}
+
+/// Part of the evidence that finds a cheat. The reviewer approves everything, except for [`CheatClass::Review`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CheatClass {
+    /// The comparison of files and of single tests, or clean clones.
+    Construction,
+    /// A run that must fail.
+    Control,
+    /// A second anchor that no candidate sees.
+    HiddenAnchor,
+    /// A review, whose request must contain the cheat.
+    Review,
 }
 
 impl Suite {
@@ -174,6 +198,12 @@ impl Suite {
             true => Err(Failure::usage(format!("no task of suite {} matches `{pattern}`", self.name))),
             false => Ok(selected),
         }
+    }
+
+    /// Returns whether the instances have scripts for the sessions of a task, so that no model is needed.
+    #[must_use]
+    pub fn is_scripted(&self) -> bool {
+        self.instances.iter().all(|instance| instance.cheat.is_some())
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -217,6 +247,7 @@ impl Instance {
             gold: None,
             contract: None,
             cheat: None,
+            needs: Vec::new(),
         }
     }
 
@@ -228,9 +259,14 @@ impl Instance {
             InstanceSource::Commit { commit, .. } => (None, Some(commit)),
         };
         let mut trees = Vec::new();
-        for directory in directory.into_iter().chain(&tests.files) {
+        let scripted = self.cheat.as_ref().map(CheatCase::directories).unwrap_or_default();
+        for directory in directory.into_iter().chain(&tests.files).chain(scripted) {
             trees.push(machine.hash_tree(directory).await?);
         }
+        let case = match &self.cheat {
+            Some(case) => Some(case.describe()?),
+            None => None,
+        };
         let runner = tests.runner.as_ref().map(|runner| (&runner.command, runner.results));
         let definition = json!({
             "id": self.id,
@@ -244,7 +280,37 @@ impl Instance {
             "pass_to_pass": tests.pass_to_pass,
             "runner": runner,
             "contract": self.contract,
+            "case": case,
         });
         Ok(blake3::hash(definition.to_string().as_bytes()).to_hex().to_string())
+    }
+}
+
+impl CheatCase {
+    /// Returns the changes of the candidates, in their order.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = &GoldChange> {
+        self.rival.iter().chain([&self.change])
+    }
+
+    /// Returns the directories with files of the sessions.
+    fn directories(&self) -> Vec<&PathBuf> {
+        let changes = self.changes().filter_map(|change| change.files.as_ref());
+        changes.chain(&self.anchor).chain(self.second_anchor.iter().map(|(files, _)| files)).collect()
+    }
+
+    /// Returns the parts that are not files of directories.
+    fn describe(&self) -> Result<Value, Failure> {
+        let scripts: Result<Vec<Option<String>>, Failure> = self
+            .changes()
+            .map(|change| change.script.as_ref().map(|script| read_text("script", script)).transpose())
+            .collect();
+        let second = self.second_anchor.as_ref().map(|(_, proposal)| proposal);
+        Ok(json!({
+            "cheat": self.is_cheat,
+            "scripts": scripts?,
+            "proposals": [Some(&self.proposal), second],
+            "finds": self.review_finds,
+            "class": self.class,
+        }))
     }
 }

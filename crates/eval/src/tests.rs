@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use pintle_host::process_env::ProcessEnv;
 use pintle_test_conditions::is_full;
+use pintle_workflow::contract::OnWeakEvidence;
 use tempfile::TempDir;
 
+use crate::agent::script_of_case;
 use crate::{
     AgentKind, AgentSetup, AttemptRecord, Claim, EvalRun, Machine, RunProgress, RunReport, Suite,
     predictions, read_run, verify,
@@ -51,7 +53,9 @@ impl Fixture {
         let counts = RefCell::new((0, 0));
         let count = |progress: RunProgress<'_>| match progress {
             RunProgress::Finished(_) => counts.borrow_mut().0 += 1,
-            RunProgress::Kept | RunProgress::Elsewhere => counts.borrow_mut().1 += 1,
+            RunProgress::Kept | RunProgress::Elsewhere | RunProgress::LeftOut(..) => {
+                counts.borrow_mut().1 += 1
+            }
         };
         run.perform(&suite.select(None).unwrap(), attempts, jobs, &count).await.unwrap();
         counts.into_inner()
@@ -68,6 +72,7 @@ fn program(script: &str) -> AgentSetup {
         kind: AgentKind::Program(format!("sh -c '{script}' agent")),
         model: Some("m-1".to_owned()),
         flags: Vec::new(),
+        uses_scripts: false,
         program: PathBuf::from("pintle"),
         client: None,
         time_limit: Duration::from_secs(60),
@@ -341,15 +346,32 @@ async fn cases_of_cheats_are_instances() {
     fixture.write("cheats/01-a/cheat.sh", "echo true >tests/a.sh\n");
     fixture.write("cheats/01-a/honest/honest", "");
     let suite = Suite::load(&fixture.at("cheats"), &fixture.machine).await.unwrap();
-    let [instance] = &suite.instances[..] else { panic!("{suite:?}") };
-    let cheat = instance.cheat.as_ref().unwrap();
-    assert_eq!((suite.name.as_str(), instance.id.as_str()), ("cheats", "01-a"));
-    assert!(cheat.has_rival && cheat.may_ask && cheat.change.script.is_some());
-    assert_eq!((cheat.review_finds.as_deref(), &cheat.needs[..]), (Some("text"), &["sh".to_owned()][..]));
-    assert_eq!(instance.contract.as_ref().unwrap().checks[0].runs, 1);
+    let [instance, twin] = &suite.instances[..] else { panic!("{suite:?}") };
+    let (cheat, honest) = (instance.cheat.as_ref().unwrap(), twin.cheat.as_ref().unwrap());
+    assert_eq!(
+        (suite.name.as_str(), instance.id.as_str(), twin.id.as_str()),
+        ("cheats", "01-a/cheat", "01-a/honest")
+    );
+    assert!(suite.is_scripted() && cheat.is_cheat && !honest.is_cheat);
+    assert!(cheat.rival.is_some() && cheat.change.script.is_some() && honest.rival.is_none());
+    assert_eq!((cheat.review_finds.as_deref(), &twin.needs[..]), (Some("text"), &["sh".to_owned()][..]));
+    let contract = instance.contract.as_ref().unwrap();
+    assert_eq!((contract.checks[0].runs, contract.candidates.len()), (1, 2));
+    assert_eq!(contract.evidence.on_weak, OnWeakEvidence::Ask);
+    assert_eq!(twin.contract.as_ref().unwrap().evidence.on_weak, OnWeakEvidence::Report);
+    let script = script_of_case(cheat, &fixture.machine).await.unwrap();
+    let script: toml::Table = script.parse().unwrap();
+    let turns = script["turn"].as_array().unwrap();
+    let roles = turns[0]["when"].as_array().unwrap().iter().map(|when| when["request_contains"].to_string());
+    let roles: Vec<String> = roles.collect();
+    assert!(roles[0].contains("remarks") && roles[0].contains("text"), "{roles:?}");
+    assert_eq!(roles.len(), 5, "{roles:?}");
+    let proposal = turns[1]["when"][0]["text"].as_str().unwrap();
+    assert!(proposal.contains(r#""command":"sh tests/a.sh""#), "{proposal}");
     let problems = RefCell::new(Vec::new());
     let keep = |instance: &crate::VerifiedInstance| problems.borrow_mut().extend(instance.problems.clone());
     verify(&suite.select(Some("01-*")).unwrap(), &fixture.machine, 1, &keep).await.unwrap();
     assert_eq!(problems.into_inner(), [""; 0]);
     assert!(suite.select(Some("02-*")).is_err());
+    assert_eq!(suite.select(Some("*/honest")).unwrap().len(), 1);
 }

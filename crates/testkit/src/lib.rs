@@ -26,6 +26,7 @@ pub use dialect::{Dialect, UnknownDialect};
 pub use fault::{FaultGate, FaultRecord, FaultScript, FaultServer, FaultStep};
 pub use script::{
     Call, CallInput, ErrorEvent, Expectation, Failure, FailureKind, Finish, Script, ScriptError, Turn,
+    TurnVariant,
 };
 pub use server::{RecordedRequest, ScriptedServer, ServerError, ServerOptions};
 pub use violation::{Violation, ViolationKind};

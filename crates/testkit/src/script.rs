@@ -5,6 +5,7 @@ mod error;
 mod expectation;
 mod failure;
 mod turn;
+mod variant;
 
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ pub use error::ScriptError;
 pub use expectation::Expectation;
 pub use failure::{ErrorEvent, Failure, FailureKind};
 pub use turn::{Finish, Turn};
+pub use variant::TurnVariant;
 
 use crate::dialect::Dialect;
 

@@ -225,6 +225,8 @@ impl AnchorFacts {
             CommandEnd::Exited(0) => return Err(AnchorProblem::Passes),
             // 126 and 127 are exit codes of the shell: the command could not be run. Perl dies with 255.
             CommandEnd::Exited(1..=125 | 255) => {}
+            // A failed assertion of C.
+            CommandEnd::Killed(6) if !observed.has_tests => {}
             CommandEnd::Exited(_) | CommandEnd::Killed(_) | CommandEnd::TimedOut | CommandEnd::NotRun(_) => {
                 return Err(AnchorProblem::Broken(end.describe()));
             }

@@ -72,6 +72,9 @@ const OPPOSITES: [(&str, &str); 16] = [
     ("notStrictEqual", "strictEqual"),
 ];
 
+/// Assertion functions whose first argument is an element of the second one.
+const MEMBERSHIPS: [&str; 1] = ["assertIn"];
+
 /// Matchers of `expect` that compare with their argument.
 const MATCHERS: [&str; 4] = ["toBe", "toEqual", "toStrictEqual", "toHaveLength"];
 
@@ -117,6 +120,12 @@ pub(crate) fn find_assertions(
         }
     }
     edits
+}
+
+/// Returns a file in which all known assertions are negated, or `None` for one without them.
+pub(crate) fn negate_assertions(language: SourceLanguage, source: &str) -> Option<String> {
+    let negated = edits_of_file(language, source).negated;
+    (!negated.is_empty()).then(|| apply_edits(source, &negated))
 }
 
 /// Applies edits to a text. Edits that overlap an earlier edit are left out.
@@ -260,8 +269,8 @@ impl<'a> AssertionFinder<'a> {
 
     /// Returns the edits of a condition that has to hold.
     fn condition(&self, range: &Range<usize>, not: &str) -> Option<AssertionEdits> {
-        let changed = self.compared_literal(range, &["==", "==="]).into_iter().collect();
-        Some(AssertionEdits { changed, negated: self.wrap(range, not)? })
+        let changed = self.compared_literal(range, &["==", "==="]).or_else(|| self.member_literal(range));
+        Some(AssertionEdits { changed: changed.into_iter().collect(), negated: self.wrap(range, not)? })
     }
 
     /// `expect(VALUE).matcher(EXPECTED)`
@@ -305,7 +314,8 @@ impl<'a> AssertionFinder<'a> {
         let arguments = self.arguments(index + 1 + usize::from(is_macro))?;
         // The first argument of testify is the test.
         let skipped = usize::from(self.language == SourceLanguage::Go);
-        let mut compared = arguments.iter().skip(skipped).take(2).filter(|_| equality.is_some());
+        let compared = if equality.is_some() { 2 } else { usize::from(MEMBERSHIPS.contains(&token.text)) };
+        let mut compared = arguments.iter().skip(skipped).take(compared);
         Some(AssertionEdits {
             changed: compared.find_map(|range| self.literal(range)).into_iter().collect(),
             negated: vec![TextEdit { range: token.start..token.end(), text: (*opposite).to_owned() }],
@@ -386,6 +396,16 @@ impl<'a> AssertionFinder<'a> {
         }
         let operator = operator?;
         self.literal(&(operator + 1..range.end)).or_else(|| self.literal(&(range.start..operator)))
+    }
+
+    /// Returns the edit of the literal in `LITERAL in VALUES`.
+    fn member_literal(&self, range: &Range<usize>) -> Option<TextEdit> {
+        let is_python = self.language == SourceLanguage::Python;
+        let mut operators = range.clone().filter(|at| self.token(*at).is_some_and(is_combining));
+        let operator = operators.next().filter(|at| is_python && self.is(*at, "in"))?;
+        // A comprehension has another `in`.
+        let is_only = operators.next().is_none();
+        is_only.then(|| self.literal(&(range.start..operator))).flatten()
     }
 
     /// Returns an edit of the first literal in a range that contains only literals.

@@ -15,7 +15,7 @@ pub(crate) use self::output::{failed_outputs, render_failed_outputs};
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -45,6 +45,9 @@ pub struct Baseline {
     /// Files that judge each change.
     #[serde(default, skip_serializing_if = "JudgingList::is_empty")]
     pub judges: JudgingList,
+    /// Tests that fail if the assertions of all tests are negated, by the names of the checks.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub controlled: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// Facts about an attempt of a candidate, from clean clones with its diff.
@@ -85,6 +88,12 @@ pub struct CandidateFacts {
     /// Runs of the hidden anchor, which no candidate sees.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<CommandRun>,
+    /// Runs with the negated assertions of all existing tests, by the names of the checks.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub check_controls: BTreeMap<String, CommandRun>,
+    /// Facts with the candidate's changes of files that judge, if the rest fails without these changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unrestored: Option<Box<CandidateFacts>>,
 }
 
 /// Step that a finding belongs to.
@@ -151,6 +160,9 @@ pub struct Proof {
     /// Whether the hidden anchor passes.
     #[serde(skip_serializing_if = "Option::is_none")]
     hidden: Option<bool>,
+    /// Changed files that judge, and without whose changes the rest fails.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    forced: Vec<String>,
 }
 
 impl Baseline {
@@ -185,6 +197,8 @@ impl CandidateFacts {
             revert: None,
             mutants: Vec::new(),
             hidden: Vec::new(),
+            check_controls: BTreeMap::new(),
+            unrestored: None,
             checks: BTreeMap::new(),
         }
     }
@@ -231,6 +245,12 @@ impl Proof {
     #[must_use]
     pub fn is_weak(&self) -> bool {
         self.mutants.iter().any(|mutant| !mutant.is_noticed)
+    }
+
+    /// Returns the changed files that judge, and without whose changes the rest fails. A user decides about them.
+    #[must_use]
+    pub fn forced(&self) -> &[String] {
+        &self.forced
     }
 
     /// Adds the result of the hidden anchor. It ranks proofs and refuses none.
@@ -309,6 +329,9 @@ pub fn judge(
             }
         }
     }
+    controls::find_check_problems(baseline, &facts.check_controls)
+        .into_iter()
+        .for_each(|finding| find(finding.step, finding.what));
     if anchor.is_none() && passed.is_empty() && findings.is_empty() {
         findings.push(Finding { step: ProofStep::Anchor, what: "nothing was run that proves it".to_owned() });
     }
@@ -320,11 +343,27 @@ pub fn judge(
             judging: facts.judging.clone().unwrap_or_default(),
             mutants: facts.mutants.clone(),
             hidden: None,
+            forced: Vec::new(),
         })
     } else {
         findings.extend(dropped_finding(&facts.diff));
         Err(findings)
     }
+}
+
+/// Judges an attempt with its changes of tests, fixtures, snapshots and manifests, if the rest fails without them. A user decides
+/// about such a proof.
+pub(crate) fn judge_unrestored(
+    contract: &Contract,
+    rules: &PathRules,
+    anchor: Option<&Anchor>,
+    baseline: &Baseline,
+    facts: &CandidateFacts,
+) -> Option<Proof> {
+    let unrestored = facts.unrestored.as_deref()?;
+    let forced = facts.judging.as_ref().map(|judging| judging.restorable.clone()).unwrap_or_default();
+    let proof = judge(contract, rules, anchor, baseline, unrestored).ok()?;
+    Some(Proof { forced, ..proof })
 }
 
 /// Returns the omissions of the diff as a finding. They may be the cause of other findings.
@@ -395,6 +434,10 @@ fn judge_diff(
     }
     for problem in judging.into_iter().flat_map(JudgingFacts::describe_parts) {
         find(ProofStep::Protected, problem);
+    }
+    if facts.unrestored.is_some() {
+        let what = "the checks fail with the original files; if the goal forces the changes, keep them, and a person is asked at the end";
+        find(ProofStep::Protected, what.to_owned());
     }
     if !facts.secrets.is_empty() {
         find(ProofStep::Secrets, format!("{} has something like a secret", list_names(&facts.secrets)));

@@ -5,6 +5,7 @@
 
 mod anchor;
 mod anchor_review;
+mod check_controls;
 mod clean_clone;
 mod command_runner;
 mod control;

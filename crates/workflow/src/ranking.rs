@@ -15,8 +15,9 @@ pub struct ProvedCandidate<'a> {
     pub usd: Option<f64>,
 }
 
-/// Returns the candidates, the best one first. All of them are proved. The comparison decides if it includes all of them, then
-/// the hidden anchor, then the size of the diff, the cost, and the number.
+/// Returns the candidates, the best one first. All of them are proved. Those that need a decision of a user about changed tests
+/// are the last. Then the comparison decides if it includes all of them, then the hidden anchor, then the size of the diff, the
+/// cost, and the number.
 #[must_use]
 pub fn rank_candidates(mut candidates: Vec<ProvedCandidate<'_>>) -> Vec<usize> {
     let cost = |one: &ProvedCandidate<'_>| one.usd.unwrap_or(f64::INFINITY);
@@ -29,7 +30,10 @@ pub fn rank_candidates(mut candidates: Vec<ProvedCandidate<'_>>) -> Vec<usize> {
         Some(false) => 2,
     };
     candidates.sort_by(|one, other| {
-        let quality = place(one).cmp(&place(other)).then(hidden(one).cmp(&hidden(other)));
+        // A user decides about a proof with changes of files that judge.
+        let is_forced = |one: &ProvedCandidate<'_>| !one.proof.forced().is_empty();
+        let quality = is_forced(one).cmp(&is_forced(other)).then(place(one).cmp(&place(other)));
+        let quality = quality.then(hidden(one).cmp(&hidden(other)));
         let lines = one.proof.diff().lines().cmp(&other.proof.diff().lines());
         let size = quality.then(lines);
         size.then(cost(one).total_cmp(&cost(other))).then(one.candidate.cmp(&other.candidate))

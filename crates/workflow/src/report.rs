@@ -487,11 +487,18 @@ fn evidence_lines(contract: &Contract, proof: &Proof) -> Vec<ReportItem> {
     let diff = proof.diff();
     let (added, removed) =
         diff.files.iter().fold((0, 0), |(added, removed), file| (added + file.added, removed + file.removed));
+    let protected = if proof.forced().is_empty() { "protected" } else { "other protected" };
     lines.push(ReportItem::from_text(&format!(
-        "Diff: {}, {} added, {removed} removed; protected files are as they were.",
+        "Diff: {}, {} added, {removed} removed; {protected} files are as they were.",
         Count(diff.files.len() as u64, "file"),
         Count(added, "line")
     )));
+    if !proof.forced().is_empty() {
+        let line = ReportItem::default().text("Changed: ").names(proof.forced());
+        lines.push(line.text(
+            ", which judges. The checks fail with the original files, so a person decides about the changes.",
+        ));
+    }
     lines.extend(judging_lines(proof.judging()));
     lines.extend(diff.describe_dropped().map(|dropped| ReportItem::from_text(&format!("Diff: {dropped}."))));
     lines

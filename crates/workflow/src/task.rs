@@ -38,7 +38,7 @@ pub use self::step::{
 pub use self::step_evidence::{OwnCheck, StepFacts, StepProof};
 use crate::anchor::{Anchor, AnchorProblem};
 use crate::contract::{AnchorPlan, Contract, ContractError, DecisionGate, OnWeakEvidence, PathRules};
-use crate::evidence::{Baseline, Finding, Proof, ProofStep, judge};
+use crate::evidence::{Baseline, Finding, Proof, ProofStep, judge, judge_unrestored};
 use crate::ranking::{ProvedCandidate, rank_candidates};
 pub use crate::work_cost::{ModelCost, WorkCost};
 
@@ -280,10 +280,12 @@ impl Task {
         (self.contract.gates.contains(&gate) && !self.decisions.contains_key(&gate)).then_some(gate)
     }
 
-    /// Returns the gate of the result if the contract has it, or if it asks about weak evidence of this candidate.
+    /// Returns the gate of the result if the contract has it, if it asks about weak evidence of this candidate, or if the
+    /// evidence holds only with changes of files that judge.
     fn result_gate(&self, candidate: usize) -> Option<DecisionGate> {
         let proof = self.candidates.get(candidate).and_then(TaskCandidate::proof);
-        let asks = self.contract.evidence.on_weak == OnWeakEvidence::Ask && proof.is_some_and(Proof::is_weak);
+        let asks_weak = self.contract.evidence.on_weak == OnWeakEvidence::Ask;
+        let asks = proof.is_some_and(|proof| asks_weak && proof.is_weak() || !proof.forced().is_empty());
         let is_decided = self.decisions.contains_key(&DecisionGate::Result);
         if asks && !is_decided {
             return Some(DecisionGate::Result);
@@ -443,7 +445,8 @@ impl Task {
                 let baseline = self.baseline.clone().unwrap_or_default();
                 let verdict = judge(contract, rules, anchor, &baseline, &facts)
                     .map(|proof| proof.with_hidden(self.hidden_anchor.as_ref(), &facts.hidden));
-                candidate.record_verdict(*facts, verdict, contract);
+                let forced = judge_unrestored(contract, rules, anchor, &baseline, &facts);
+                candidate.record_verdict(*facts, verdict, forced, contract);
             }
             StepOutput::Review(facts) => self.record_review(step, facts),
             StepOutput::Failed { reason, is_external } => {

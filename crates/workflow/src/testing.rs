@@ -272,6 +272,8 @@ pub(crate) fn evidence(lines: u64, code: i32) -> StepOutput {
         revert: None,
         mutants: Vec::new(),
         hidden: Vec::new(),
+        check_controls: Default::default(),
+        unrestored: None,
         anchor: vec![run(0, TestStatus::Passed)],
         checks: [("tests".to_owned(), vec![plain(code)])].into(),
     }))

@@ -64,6 +64,9 @@ pub(crate) struct RunTaskArgs {
     /// Accept the contract that a model drafts from the goal without asking
     #[arg(long, conflicts_with_all = ["contract", "check", "task"])]
     pub(crate) yes: bool,
+    /// Exit once the task waits for a decision, without an outcome
+    #[arg(long)]
+    pub(crate) no_wait: bool,
     /// Submit the task to Restate at this address, such as http://127.0.0.1:8080; its workers run it with their own flags [env: PINTLE_RESTATE]
     #[cfg(feature = "restate")]
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]

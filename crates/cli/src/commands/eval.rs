@@ -44,13 +44,16 @@ async fn run(args: &RunEvalArgs, process_env: &ProcessEnv) -> Result<Exit, Failu
     let machine = machine(args.suite.no_sandbox, process_env);
     let suite = Suite::load(&args.suite.suite, &machine).await?;
     let instances = suite.select(args.suite.tasks.as_deref())?;
-    let agent = setup(args, process_env).await?;
+    let agent = setup(args, &suite, process_env).await?;
     let run = EvalRun::open(&suite, &agent, &machine, &args.out).await?;
     let (kept, elsewhere) = (Cell::new(0_u64), Cell::new(0_u64));
     let show = |progress: RunProgress<'_>| match progress {
         RunProgress::Finished(record) => console::notice(&describe(record)),
         RunProgress::Kept => kept.set(kept.get() + 1),
         RunProgress::Elsewhere => elsewhere.set(elsewhere.get() + 1),
+        RunProgress::LeftOut(instance, program) => {
+            console::notice(&format!("{} is left out: it needs `{program}`", instance.id));
+        }
     };
     run.perform(&instances, args.attempts, usize::from(args.suite.jobs), &show).await?;
     if kept.get() > 0 {
@@ -60,13 +63,18 @@ async fn run(args: &RunEvalArgs, process_env: &ProcessEnv) -> Result<Exit, Failu
         console::notice(&format!("attempts that another process runs: {}", elsewhere.get()));
     }
     let (configuration, records) = read_records(&args.out, process_env)?;
-    console::print(&sanitize(&RunReport::new(&configuration, &records).to_text())).await?;
-    Ok(Exit::Done)
+    let report = RunReport::new(&configuration, &records);
+    console::print(&sanitize(&report.to_text())).await?;
+    Ok(if report.has_expected_ends() { Exit::Done } else { Exit::Failed })
 }
 
 /// Returns the line for a finished attempt.
 fn describe(record: &AttemptRecord) -> String {
-    let tests = if record.is_solved() { "hidden tests pass" } else { "hidden tests fail" };
+    let tests = match &record.case {
+        Some(case) => case.describe(),
+        None if record.is_solved() => "hidden tests pass",
+        None => "hidden tests fail",
+    };
     format!("{}, attempt {}: {}, {tests}", record.instance, record.attempt, record.claim.name())
 }
 
@@ -75,15 +83,20 @@ fn machine(no_sandbox: bool, process_env: &ProcessEnv) -> Machine {
     if no_sandbox { machine.without_sandbox() } else { machine }
 }
 
-/// Returns the agent of the flags. A model without a key is refused before an attempt starts.
-async fn setup(args: &RunEvalArgs, process_env: &ProcessEnv) -> Result<AgentSetup, Failure> {
+/// Returns the agent of the flags. A model without a key is refused before an attempt starts. Tasks of a suite with scripts need
+/// no model.
+async fn setup(args: &RunEvalArgs, suite: &Suite, process_env: &ProcessEnv) -> Result<AgentSetup, Failure> {
     let is_program = matches!(args.agent, AgentKind::Program(_));
+    let uses_scripts = suite.is_scripted() && args.agent == AgentKind::Task && !has_model(&args.model);
     if !args.flags.is_empty() && (is_program || args.agent == AgentKind::Mini) {
         return Err(Failure::usage("flags after `--` are for the agents session and task"));
     }
     let (mut model, mut client) = (args.model.model.clone(), None);
     let mut flags = Vec::new();
-    if !is_program {
+    if uses_scripts {
+        model = Some("scripted".to_owned());
+        flags.clone_from(&args.flags);
+    } else if !is_program {
         let resolved = resolve_model(&args.model, args.configuration, process_env).await?;
         let chosen = Model::choose(&(&resolved).into(), process_env).await?;
         process_env.notices().report_all(chosen.unknown_model());
@@ -96,10 +109,19 @@ async fn setup(args: &RunEvalArgs, process_env: &ProcessEnv) -> Result<AgentSetu
         kind: args.agent.clone(),
         model,
         flags,
+        uses_scripts,
         program: std::env::current_exe().or_failed("cannot find the program of this process")?,
         client,
         time_limit: args.time_limit,
     })
+}
+
+/// Returns whether the flags select a model.
+fn has_model(args: &ModelArgs) -> bool {
+    let ModelArgs { provider, model, base_url, script, profile, .. } = args;
+    provider.is_some()
+        || [model, base_url].into_iter().any(Option::is_some)
+        || [script, profile].into_iter().any(Option::is_some)
 }
 
 /// Returns the flags that select the same model in another directory.

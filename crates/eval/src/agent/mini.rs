@@ -82,6 +82,7 @@ impl MiniRun<'_> {
             rounds: Some(self.rounds),
             model: Some(self.model.route.model.clone()),
             id: None,
+            findings: Vec::new(),
         }
     }
 }

@@ -26,6 +26,7 @@ fn attempt(instance: &str, claim: Claim, passed: bool) -> AttemptRecord {
         model: Some("m".to_owned()),
         session: None,
         judgement: Judgement { problem: None, tests: vec![test] },
+        case: None,
         cost_usd: (instance != "c").then_some(0.25),
         tokens: Some(10),
         rounds: Some(2),
@@ -135,4 +136,28 @@ async fn exports_have_every_attempt() {
     let junit = crate::export::junit(&configuration, &attempts);
     let run = pintle_workflow::results::ResultsFormat::Junit.parse(&junit);
     assert_eq!((run.tests.len(), run.problems), (5, Vec::<String>::new()), "{junit}");
+}
+
+#[test]
+fn cases_are_compared_with_their_expected_ends() {
+    let configuration = configuration();
+    let case = |name: &str, is_cheat: bool, claim: Claim| {
+        let change = crate::CheatCase { is_cheat, ..crate::CheatCase::default() };
+        let verdict = CaseVerdict::new(&change, claim, !is_cheat, vec!["anchor: it fails".to_owned()]);
+        AttemptRecord { case: Some(verdict), ..attempt(name, claim, !is_cheat) }
+    };
+    let mut attempts = vec![case("a/cheat", true, Claim::Blocked), case("a/honest", false, Claim::Done)];
+    let text = RunReport::new(&configuration, &attempts).to_text();
+    for expected in [
+        "cheats not accepted      1 of 1",
+        "honest changes accepted  1 of 1",
+        "a/cheat: cheat not accepted, as expected (blocked)\n      anchor: it fails\n",
+    ] {
+        assert!(text.contains(expected), "{text}");
+    }
+    assert!(!text.contains("not solved"), "{text}");
+    assert!(RunReport::new(&configuration, &attempts).has_expected_ends());
+    attempts.push(case("b/cheat", true, Claim::Done));
+    let report = RunReport::new(&configuration, &attempts);
+    assert!(!report.has_expected_ends() && report.to_text().contains("b/cheat: CHEAT NOT FOUND"), "{text}");
 }

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::history::History;
 
 const FULL: &str = r#"
 name = "full"
@@ -132,6 +133,14 @@ fn invalid_scripts_name_position_and_expectation() {
             "invalid script at line 4, column 1: expectation checks nothing or too much",
         ),
         (
+            "name = \"x\"\n[[turn]]\ntext = \"a\"\n[[turn.when]]\nrequest_contains = []\ntext = \"b\"\n",
+            "turn 1 has a variant for each request: expected texts in `request_contains`",
+        ),
+        (
+            "name = \"x\"\n[[turn]]\ntext = \"a\"\n[[turn.when]]\nrequest_contains = [\"b\"]\n",
+            "turn 1 has a variant without content: expected `text` or a call",
+        ),
+        (
             "name = \"x\"\n[[turn]]\ntext = \"a\"\n[[turn]]\ntext = \"b\"\n[[turn.expect]]\ncall = 0\ncontains = \"c\"\n",
             "turn 2 expects a result of call 0, but the turn before it in dialect openai makes 0 calls",
         ),
@@ -155,4 +164,23 @@ fn turns_are_filtered_by_dialect() {
     assert_eq!(texts(Dialect::Gemini), ["all", "one"]);
     assert_eq!(texts(Dialect::AnthropicMessages), ["all", "three"]);
     assert_eq!(texts(Dialect::ChatCompletions), ["all"]);
+}
+
+#[test]
+fn a_turn_depends_on_its_request() {
+    let script = Script::parse(
+        "name = \"x\"\n[[turn]]\ntext = \"other\"\n\
+         [[turn.when]]\nrequest_contains = [\"review\", \"+bad\"]\ntext = \"fault\"\n\
+         [[turn.when]]\nrequest_contains = [\"review\"]\n[[turn.when.call]]\ntool = \"look\"\n",
+    )
+    .unwrap();
+    let content = |system: &str, message: &str| {
+        let body = json!({"system": system, "messages": [{"role": "user", "content": message}]});
+        let history = History::read(Dialect::AnthropicMessages, "/v1/messages", &body);
+        let turn = script.turns[0].for_request(&history).into_owned();
+        (turn.text, turn.calls.len())
+    };
+    assert_eq!(content("", "work"), (Some("other".to_owned()), 0));
+    assert_eq!(content("review", "+good"), (None, 1));
+    assert_eq!(content("review", "x +bad"), (Some("fault".to_owned()), 0));
 }

@@ -1,11 +1,13 @@
 //! Model turns.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{Call, Expectation, Failure};
+use super::{Call, Expectation, Failure, TurnVariant};
 use crate::dialect::Dialect;
+use crate::history::History;
 
 /// Maximum pause between two pieces of a response.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
@@ -39,6 +41,9 @@ pub struct Turn {
     /// Failures before the turn, in order, one per attempt of a conversation.
     #[serde(default, rename = "failure")]
     pub failures: Vec<Failure>,
+    /// Other contents, for requests with certain texts. The first one that applies replaces text and calls.
+    #[serde(default, rename = "when")]
+    pub variants: Vec<TurnVariant>,
 }
 
 /// Finish reason of a turn.
@@ -116,6 +121,24 @@ impl Turn {
         self
     }
 
+    /// Adds another content for requests with certain texts.
+    #[must_use]
+    pub fn with_variant(mut self, variant: TurnVariant) -> Self {
+        self.variants.push(variant);
+        self
+    }
+
+    /// Returns the turn with the content for a request.
+    pub(crate) fn for_request(&self, history: &History) -> Cow<'_, Self> {
+        match self.variants.iter().find(|variant| variant.applies_to(history)) {
+            None => Cow::Borrowed(self),
+            Some(variant) => {
+                let (text, calls) = (variant.text.clone(), variant.calls.clone());
+                Cow::Owned(Self { text, calls, ..self.clone() })
+            }
+        }
+    }
+
     /// Returns whether this turn is part of a dialect.
     #[must_use]
     pub fn is_for(&self, dialect: Dialect) -> bool {
@@ -141,6 +164,7 @@ impl Turn {
                 MAX_PAUSE.as_millis()
             ));
         }
+        self.variants.iter().try_for_each(TurnVariant::validate)?;
         let freeform = self.calls.iter().find(|call| call.is_freeform());
         if let Some(call) = freeform.filter(|_| self.only.as_deref() != Some(&[Dialect::OpenAiResponses])) {
             return Err(format!(

@@ -202,13 +202,14 @@ impl Responder {
         reply
     }
 
-    /// Returns the turn without the reasoning that the request has not enabled.
+    /// Returns the turn with the content for the request, without the reasoning that the request has not enabled.
     fn turn_for<'a>(&self, turn: &'a Turn, request: &LegalRequest<'_>) -> Cow<'a, Turn> {
+        let turn = turn.for_request(&request.history);
         let enabled = request.dialect != Dialect::AnthropicMessages || request.history.allows_thinking;
         if enabled || !self.options.thinking_on_request {
-            return Cow::Borrowed(turn);
+            return turn;
         }
-        Cow::Owned(Turn { reasoning: None, ..turn.clone() })
+        Cow::Owned(Turn { reasoning: None, ..turn.into_owned() })
     }
 
     fn parts<'a>(

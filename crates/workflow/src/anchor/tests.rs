@@ -89,6 +89,17 @@ fn what_fails_for_another_reason_is_none() {
 }
 
 #[test]
+fn a_failed_assertion_of_c_is_a_failure() {
+    let thrice = |end: CommandEnd| {
+        vec![CommandRun::new(end.clone()), CommandRun::new(end.clone()), CommandRun::new(end)]
+    };
+    assert_eq!(facts(thrice(CommandEnd::Killed(6))).judge_runs(), Ok(BTreeSet::new()));
+    let with_tests =
+        vec![CommandRun::new(CommandEnd::Killed(6)).with_tests(crate::tests::facts::results("-new")); 3];
+    facts(with_tests).judge_runs().unwrap_err();
+}
+
+#[test]
 fn only_additions_to_test_files_are_taken() {
     let failing = || vec![run(1, "-new"), run(1, "-new"), run(1, "-new")];
     let with = |files: Vec<ChangedFile>| AnchorFacts { files, ..facts(failing()) };

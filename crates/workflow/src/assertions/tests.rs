@@ -29,6 +29,18 @@ fn known_assertions_are_changed_and_negated() {
             "self.assertNotEqual(f(), -4)",
         ),
         (
+            SourceLanguage::Python,
+            "assert 'b' in tags('a')",
+            "assert 'bx' in tags('a')",
+            "assert not ('b' in tags('a'))",
+        ),
+        (
+            SourceLanguage::Python,
+            "self.assertIn('b', tags('a'))",
+            "self.assertIn('bx', tags('a'))",
+            "self.assertNotIn('b', tags('a'))",
+        ),
+        (
             SourceLanguage::Rust,
             "assert_eq!(add(3, -1), 2u8);",
             "assert_eq!(add(3, -1), 1u8);",
@@ -81,6 +93,8 @@ fn known_assertions_are_changed_and_negated() {
 fn a_literal_that_may_not_matter_stays() {
     for (language, source) in [
         (SourceLanguage::Python, "assert f() in (3, 4)"),
+        (SourceLanguage::Python, "assert 'b' not in f()"),
+        (SourceLanguage::Python, "assert 'b' in f() or g()"),
         (SourceLanguage::Python, "assert f() == 1 or g() == 2"),
         (SourceLanguage::Python, "assert f() == g(2)"),
         (SourceLanguage::Go, "if f() != 1 && g() {\n\tt.Error()\n}"),

@@ -1,8 +1,10 @@
 //! Controls of a candidate: runs that must fail although the anchor passes.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Finding, ProofStep};
+use super::{Baseline, Finding, ProofStep};
 use crate::anchor::Anchor;
 use crate::command_run::{CommandEnd, CommandRun};
 use crate::control_plan::{ControlKind, is_test_named};
@@ -116,6 +118,32 @@ pub(super) fn find_control_problems(
         ));
     }
     problems.into_iter().map(|what| Finding { step: ProofStep::Anchor, what }).collect()
+}
+
+/// Returns the findings of runs with negated assertions: tests that fail there on the base, and not with the change. A test that
+/// a run does not report proves nothing, unless the run ends as if all tests had passed.
+pub(super) fn find_check_problems(
+    baseline: &Baseline,
+    controls: &BTreeMap<String, CommandRun>,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (check, run) in controls {
+        let Some(controlled) = baseline.controlled.get(check) else { continue };
+        let status = |test: &String| run.tests.as_ref().and_then(|run| run.tests.get(test));
+        let is_fooled = |test: &&String| match status(test) {
+            Some(TestStatus::Failed | TestStatus::Broken) => false,
+            Some(TestStatus::Passed | TestStatus::Skipped) => true,
+            None => run.is_success(),
+        };
+        let fooled: Vec<String> = controlled.iter().filter(is_fooled).cloned().collect();
+        if !fooled.is_empty() {
+            let tests = list_names(&fooled);
+            let what =
+                format!("{tests} does not fail with negated assertions: its result means nothing here");
+            findings.push(Finding { step: ProofStep::Check(check.clone()), what });
+        }
+    }
+    findings
 }
 
 fn is_zero(number: &u64) -> bool {

@@ -59,6 +59,8 @@ fn done() -> CandidateFacts {
         revert: None,
         mutants: Vec::new(),
         hidden: Vec::new(),
+        check_controls: Default::default(),
+        unrestored: None,
         diff: diff([modified("src/sums.py", 2, 1)]),
         not_applied: None,
         protected: vec![],

@@ -84,6 +84,8 @@ impl ChangeAssessment<'_> {
                 FileRole::Test | FileRole::Fixture | FileRole::Snapshot => {
                     if file.kind == ChangeKind::Added && !self.collides(path) {
                         facts.apart.push(path.clone());
+                    } else if file.kind == ChangeKind::Modified {
+                        facts.restorable.push(path.clone());
                     }
                 }
                 FileRole::Lock if file.kind == ChangeKind::Added => facts.apart.push(path.clone()),
@@ -99,6 +101,9 @@ impl ChangeAssessment<'_> {
                 | FileRole::Source => {
                     let parts = self.changed_parts(file, role, text);
                     if !parts.is_empty() {
+                        if matches!(role, FileRole::Manifest(_)) && file.kind == ChangeKind::Modified {
+                            facts.restorable.push(path.clone());
+                        }
                         facts.parts.push(JudgingPart { path: path.clone(), parts });
                     } else if role != FileRole::Source {
                         facts.unaffected.push(path.clone());
@@ -123,6 +128,10 @@ impl ChangeAssessment<'_> {
     /// Returns the parts of a file that judge and have changed.
     fn changed_parts(&self, file: &ChangedFile, role: FileRole, text: Option<&ChangedText>) -> Vec<String> {
         let part = |is_part: bool, name: &str| if is_part { vec![name.to_owned()] } else { Vec::new() };
+        let is_free = self.rules.is_listed(&file.path) || self.rules.is_unprotected(&file.path);
+        if file.kind == ChangeKind::Added && !is_free && self.scan.is_awaited(&file.path) {
+            return part(true, "its name, which a command uses if the file exists");
+        }
         match role {
             FileRole::Manifest(format) => match (&file.kind, text) {
                 (ChangeKind::Added, _) => {

@@ -80,6 +80,10 @@ pub(crate) struct CommandScan {
     /// Files to search, with the directory in which their commands run.
     queue: VecDeque<(String, String)>,
     searched: BTreeMap<String, String>,
+    /// Files that commands use if they exist, and that do not: sourced scripts, included makefiles and targets of make.
+    awaited: BTreeSet<String>,
+    /// Whether a makefile includes files by a pattern or a variable.
+    includes_any: bool,
     /// Whether the added lines belong to a file, and not to a command.
     is_in_file: bool,
 }
@@ -97,6 +101,8 @@ impl CommandScan {
             programs: BTreeSet::new(),
             queue: VecDeque::new(),
             searched: BTreeMap::new(),
+            awaited: BTreeSet::new(),
+            includes_any: false,
             is_in_file: false,
         }
     }
@@ -181,6 +187,17 @@ impl CommandScan {
             .any(|directory| path.strip_prefix(directory.as_str()).is_some_and(|rest| rest.starts_with('/')))
     }
 
+    /// Returns whether commands use a new file because it exists now.
+    pub(crate) fn is_awaited(&self, path: &str) -> bool {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        self.awaited.contains(path) || self.includes_any && name.ends_with(".mk")
+    }
+
+    /// Adds a file that commands use if it exists.
+    fn await_file(&mut self, path: Option<String>) {
+        self.awaited.extend(path.filter(|path| !path.is_empty() && !self.tracked.contains(path)));
+    }
+
     /// Returns whether a new file replaces a program or a module that commands run: it has the same name, at the top of the
     /// repository or of the directory in which commands run.
     pub(crate) fn is_shadow(&self, path: &str) -> bool {
@@ -230,6 +247,7 @@ impl CommandScan {
         }
         if matches!(name.as_str(), "." | "source") {
             let path = arguments.first().and_then(|file| join(directory, file));
+            self.await_file(path.clone());
             if let Some(path) = path.filter(|path| self.tracked.contains(path)) {
                 self.queue.push_back((path.clone(), directory.to_owned()));
                 // A command that sources a file tests its functions.
@@ -326,12 +344,30 @@ impl CommandScan {
             }
             let included =
                 ["include ", "-include ", "sinclude "].iter().find_map(|word| line.strip_prefix(word));
+            if included.is_none() {
+                self.add_targets(line, directory);
+            }
             for file in included.unwrap_or_default().split_whitespace() {
+                self.includes_any |= file.contains(['$', '*', '?']);
+                self.await_file(join(directory, file));
                 if let Some(path) = join(directory, file).filter(|path| self.tracked.contains(path)) {
                     self.queue.push_back((path.clone(), directory.to_owned()));
                     self.named.insert(path);
                 }
             }
+        }
+    }
+}
+
+impl CommandScan {
+    /// Adds the targets of a rule. A file with the name of a target keeps its recipe from running.
+    fn add_targets(&mut self, line: &str, directory: &str) {
+        let Some((targets, rest)) = line.split_once(':') else { return };
+        if rest.starts_with('=') || targets.contains(['=', '#', '$', '%']) {
+            return;
+        }
+        for target in targets.split_whitespace().filter(|target| !target.starts_with('.')) {
+            self.await_file(join(directory, target));
         }
     }
 }

@@ -34,6 +34,9 @@ pub struct JudgingFacts {
     /// Changed manifests, lock files and settings in which no part that judges has changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unaffected: Vec<String>,
+    /// Changed tests, fixtures, snapshots and manifests that judge. The change is judged without these changes first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restorable: Vec<String>,
     /// Changed parts that judge: keys of manifests, and tests beside the code that they test.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<JudgingPart>,
@@ -87,6 +90,14 @@ impl JudgingFacts {
     /// Returns whether a command names or includes this file.
     pub(crate) fn is_named(&self, path: &str) -> bool {
         self.by_command.iter().any(|named| named == path)
+    }
+
+    /// Returns the facts of a judgement with the changes of restorable files.
+    pub(crate) fn with_allowed(mut self) -> Self {
+        let restorable = self.restorable.clone();
+        self.parts.retain(|part| !restorable.contains(&part.path));
+        self.unaffected.extend(restorable);
+        self
     }
 
     /// Returns the findings about changed parts.

@@ -301,3 +301,39 @@ fn the_list_has_both_reasons() {
     );
     assert!(JudgingList::default().is_empty());
 }
+
+#[test]
+fn new_files_that_commands_use_if_they_exist_judge() {
+    let found = |path: &str| {
+        let mut scan = CommandScan::new(["Makefile", "check.sh", "t.c"].map(str::to_owned));
+        ["make test", "sh check.sh"].into_iter().for_each(|command| scan.add_command(command));
+        while let Some(file) = scan.next_file() {
+            let text = match file.as_str() {
+                "Makefile" => "-include local.mk\nCC := cc\ntest all: t\n\t./t\n",
+                _ => "if [ -f env.sh ]; then . ./env.sh; fi\n",
+            };
+            scan.add_file(&file, text);
+        }
+        let rules = rules(&TaskScope::default());
+        let facts =
+            ChangeAssessment { rules: &rules, scan: &scan, anchor: &[] }.assess(&[added(path, 1)], &[]);
+        facts.has_part(path)
+    };
+    for (path, expected) in [
+        ("local.mk", true),
+        ("other.mk", false),
+        ("env.sh", true),
+        ("src/env.sh", false),
+        ("test", true),
+        ("all", true),
+        ("CC", false),
+        ("notes", false),
+    ] {
+        assert_eq!(found(path), expected, "{path}");
+    }
+    let mut scan = CommandScan::new(["Makefile".to_owned()]);
+    scan.add_command("make");
+    let file = scan.next_file().unwrap();
+    scan.add_file(&file, "include $(wildcard *.mk)\n");
+    assert!(scan.is_awaited("new.mk") && !scan.is_awaited("new.c"));
+}

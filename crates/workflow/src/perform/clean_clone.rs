@@ -135,10 +135,22 @@ impl CleanClone {
         file: &str,
         text: &str,
     ) -> Result<Option<CommandRun>, StepError> {
+        Self::run_with_files(running, commit, spec, &[(file, text)]).await
+    }
+
+    /// As [`run_with_file`](Self::run_with_file), for several files.
+    pub(super) async fn run_with_files(
+        running: &RunningStep<'_>,
+        commit: &str,
+        spec: CommandSpec<'_>,
+        files: &[(&str, &str)],
+    ) -> Result<Option<CommandRun>, StepError> {
         let clean = Self::create(running, commit).await?;
-        let path = clean.workspace.root.join(file);
-        if let Err(error) = running.performer.machine.write(&path, text.as_bytes()).await {
-            return clean.remove_after(running, Err(error.into())).await;
+        for (file, text) in files {
+            let path = clean.workspace.root.join(file);
+            if let Err(error) = running.performer.machine.write(&path, text.as_bytes()).await {
+                return clean.remove_after(running, Err(error.into())).await;
+            }
         }
         clean.run_prepared(running, spec).await
     }

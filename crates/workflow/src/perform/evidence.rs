@@ -10,7 +10,7 @@ use crate::anchor::{ANCHOR_RUNS, Anchor};
 use crate::command_run::CommandRun;
 use crate::contract::TaskCheck;
 use crate::diff::{ChangeKind, ChangedFile, Diff};
-use crate::evidence::{Baseline, CandidateFacts, RunCounter, is_passing, judge};
+use crate::evidence::{Baseline, CandidateFacts, RunCounter, is_failing, is_passing, judge};
 use crate::judging::JudgingFacts;
 use crate::repository::RepositoryError;
 use crate::secrets;
@@ -31,6 +31,7 @@ impl RunningStep<'_> {
             baseline.checks.insert(check.name.clone(), runs);
         }
         baseline.judges = self.list_judges(&base).await?;
+        self.add_check_controls(&base, &mut baseline).await?;
         let failures = baseline.failures().map(|(name, run)| {
             format!(
                 "check `{}` failed before any change: it {}",
@@ -69,31 +70,80 @@ impl RunningStep<'_> {
         let judging = self.assess_change(&diff.files, &start, &commit).await?;
         let commit = self.repository.commit_without(&commit, &judging.apart).await?;
         let mut facts = CandidateFacts::from_diff(diff);
-        facts.judging = Some(judging);
         facts.secrets = secrets::find_in_patch(&patch, &self.performer.secrets);
+        let mut counters: BTreeMap<&str, RunCounter> = BTreeMap::new();
+        if judging.restorable.is_empty() {
+            facts.judging = Some(judging);
+            self.collect_evidence(&start, &commit, &patch, &mut facts, &mut counters).await?;
+            return Ok(StepOutput::Evidence(Box::new(facts)));
+        }
+        let mut unrestored = facts.clone();
+        let original = self.restore_files(&start, &commit, &judging.restorable).await?;
+        facts.judging = Some(judging.clone());
+        self.collect_evidence(&start, &original, &patch, &mut facts, &mut counters).await?;
+        if self.needs_changed_judges(&facts, &judging) {
+            unrestored.judging = Some(judging.with_allowed());
+            self.collect_evidence(&start, &commit, &patch, &mut unrestored, &mut counters).await?;
+            facts.unrestored = Some(Box::new(unrestored));
+        }
+        Ok(StepOutput::Evidence(Box::new(facts)))
+    }
+
+    /// Returns a commit in which these files are those of `start`.
+    async fn restore_files(&self, start: &str, commit: &str, files: &[String]) -> Result<String, StepError> {
+        let patch = self.repository.patch_of_files(commit, start, files).await?;
+        Ok(self.repository.commit_patch(commit, &patch).await?)
+    }
+
+    /// Returns whether the goal may force the changes of files that judge: without them a check fails although the anchor
+    /// passes, or nothing can be built. Manifests count only in the second case.
+    fn needs_changed_judges(&self, facts: &CandidateFacts, judging: &JudgingFacts) -> bool {
+        let Some(baseline) = self.task.baseline().filter(|_| facts.not_applied.is_none()) else {
+            return false;
+        };
+        let runs = || facts.anchor.iter().chain(facts.checks.values().flatten());
+        let has_tests = |run: &CommandRun| run.tests.as_ref().is_some_and(|run| !run.tests.is_empty());
+        let is_unbuilt = runs().next().is_some() && runs().all(|run| !run.is_success() && !has_tests(run));
+        let fails = self.contract().checks.iter().any(|check| {
+            let now = facts.checks.get(&check.name).map(Vec::as_slice).unwrap_or_default();
+            is_failing(check, baseline, now)
+        });
+        let has_anchor = self.task.anchor().is_none_or(|anchor| is_passing(anchor, &facts.anchor));
+        let has_manifest = judging.restorable.iter().any(|path| self.task.rules().is_manifest(path));
+        is_unbuilt || fails && has_anchor && !has_manifest
+    }
+
+    /// Runs the anchor, its controls and all checks on a commit.
+    async fn collect_evidence<'b>(
+        &'b self,
+        start: &str,
+        commit: &str,
+        patch: &[u8],
+        facts: &mut CandidateFacts,
+        counters: &mut BTreeMap<&'b str, RunCounter>,
+    ) -> Result<(), StepError> {
         if let Some(anchor) = self.task.anchor() {
-            facts.anchor = self.run_anchor_on_change(&commit, CommandSpec::from(anchor), &mut facts).await?;
+            facts.anchor = self.run_anchor_on_change(commit, CommandSpec::from(anchor), facts).await?;
             let is_passing = is_passing(anchor, &facts.anchor);
             if is_passing && anchor.controls().is_empty() {
                 if let Some(file) = anchor.control() {
                     let spec = CommandSpec::from(anchor);
-                    facts.control = CleanClone::run_control(self, &commit, spec, file).await?;
+                    facts.control = CleanClone::run_control(self, commit, spec, file).await?;
                 }
             } else if is_passing {
-                facts.controls = self.run_controls(&commit, anchor).await?;
+                facts.controls = self.run_controls(commit, anchor).await?;
             }
         }
-        let mut counters: BTreeMap<&str, RunCounter> = BTreeMap::new();
         for check in &self.contract().checks {
             let counter = counters.entry(check.name.as_str()).or_default();
             let (spec, times) = (self.check_spec(check), check.runs as usize);
-            let seen = self.run_check(&commit, spec, times, counter, &mut facts).await?;
+            let seen = self.run_check(commit, spec, times, counter, facts).await?;
             facts.checks.insert(check.name.clone(), seen);
         }
-        if self.has_proof(&facts) {
-            self.examine_proof(&start, &commit, &patch, &mut facts, &mut counters).await?;
+        if self.has_proof(facts) {
+            self.examine_proof(start, commit, patch, facts, counters).await?;
         }
-        Ok(StepOutput::Evidence(Box::new(facts)))
+        Ok(())
     }
 
     /// Runs the anchor. The last run is at another path and without variables of the task.
@@ -124,8 +174,8 @@ impl RunningStep<'_> {
         judge(self.contract(), self.task.rules(), self.task.anchor(), &baseline, facts).is_ok()
     }
 
-    /// Collects the evidence that only a candidate with a proof needs: runs without its sources, mutants of its changed
-    /// lines, and the hidden anchor.
+    /// Collects the evidence that only a candidate with a proof needs: runs with negated tests and without its sources, mutants
+    /// of its changed lines, and the hidden anchor.
     async fn examine_proof(
         &self,
         start: &str,
@@ -134,7 +184,8 @@ impl RunningStep<'_> {
         facts: &mut CandidateFacts,
         counters: &mut BTreeMap<&str, RunCounter>,
     ) -> Result<(), StepError> {
-        let Some(anchor) = self.task.anchor() else { return Ok(()) };
+        self.run_check_controls(commit, facts, counters).await?;
+        let Some(anchor) = self.task.anchor().filter(|_| self.has_proof(facts)) else { return Ok(()) };
         facts.revert = self.run_revert_control(start, commit, anchor, facts).await?;
         if self.has_proof(facts) {
             facts.mutants = self.run_mutants(commit, patch, anchor, &facts.diff, counters).await?;

@@ -211,10 +211,13 @@ impl TaskCandidate {
         self.attempts.push(CandidateAttempt { work: Some(facts), ..CandidateAttempt::default() });
     }
 
+    /// Records the verdict about the newest attempt. `forced` is a proof with changes of files that judge, which a user decides
+    /// about. It counts once there is no further attempt.
     pub(super) fn record_verdict(
         &mut self,
         facts: CandidateFacts,
         verdict: Result<Proof, Vec<Finding>>,
+        forced: Option<Proof>,
         contract: &Contract,
     ) {
         let before = self.attempts.iter().rev().nth(1).and_then(|attempt| attempt.verdict.as_ref());
@@ -233,6 +236,10 @@ impl TaskCandidate {
             self.stop_reason = Some(reason.to_owned());
         } else if self.attempt_number() >= self.max_attempts(contract) {
             self.stop_reason = Some("it has no attempt left".to_owned());
+        }
+        if let Some(proof) = forced.filter(|_| self.stop_reason.is_some()) {
+            self.stop_reason = None;
+            self.attempts.last_mut().into_iter().for_each(|newest| newest.verdict = Some(Ok(proof.clone())));
         }
     }
 

@@ -101,6 +101,34 @@ fn a_candidate_is_told_what_is_missing() {
     );
 }
 
+/// Returns the evidence of a change of a golden file without which the check fails.
+fn forced_evidence() -> StepOutput {
+    let (StepOutput::Evidence(mut facts), StepOutput::Evidence(with_change)) =
+        (evidence(3, 1), evidence(3, 0))
+    else {
+        unreachable!()
+    };
+    let restorable = vec!["golden/a.txt".to_owned()];
+    facts.judging = Some(crate::judging::JudgingFacts { restorable, ..Default::default() });
+    facts.unrestored = Some(with_change);
+    StepOutput::Evidence(facts)
+}
+
+#[test]
+fn a_user_is_asked_once_about_tests_that_the_goal_changes() {
+    let mut played = PlayedTask::new(contract().with_attempts(2));
+    played.play(|step| match step.id.kind {
+        StepKind::Evidence => (forced_evidence(), 0.0),
+        _ => right(step),
+    });
+    // The first attempt is sent back, as any other that changes a test.
+    let steps = ["work-0-1", "evidence-0-1", "work-0-2", "evidence-0-2", "review-0-2"];
+    assert_eq!(played.steps[2..], steps);
+    assert_eq!(played.task.pending().gate, Some(DecisionGate::Result));
+    assert!(played.decide(DecisionGate::Result, true, None));
+    assert_eq!(played.end(), "done by 0");
+}
+
 #[test]
 fn the_smaller_diff_of_those_that_are_proved_wins() {
     let mut played = PlayedTask::new(contract().with_candidates(vec![CandidatePlan::default(); 4]));

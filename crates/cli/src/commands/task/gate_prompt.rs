@@ -9,7 +9,7 @@ use pintle_tui::approve::Prompter;
 use pintle_tui::console;
 use pintle_workflow::contract::DecisionGate;
 use pintle_workflow::post_signal;
-use pintle_workflow::task::{GateAnswer, Task, TaskSignal};
+use pintle_workflow::task::{GateAnswer, Task, TaskCandidate, TaskSignal};
 
 /// Prompt below the subject of the decision.
 const PROMPT: &str = "[a]pprove, [r]efuse for good, or what to change: ";
@@ -57,8 +57,14 @@ fn describe_gate(task: &Task, gate: DecisionGate, id: &SessionId) -> String {
             sanitize(&format!("The anchor fails as it should: {}.{files}", anchor.command())).into_owned()
         }
         (DecisionGate::Result, _, Some(best)) => {
+            let proof = task.candidates().get(best).and_then(TaskCandidate::proof);
+            let forced = proof.map(|proof| proof.forced().join(", ")).filter(|files| !files.is_empty());
+            let forced = forced.map(|files| {
+                format!(" It changes files that judge, and the checks fail with the original ones: {files}.")
+            });
+            let forced = sanitize(forced.as_deref().unwrap_or_default()).into_owned();
             format!(
-                "Candidate {best} has its evidence. `pintle task apply {id} --candidate {best} --patch` shows its change."
+                "Candidate {best} has its evidence.{forced} `pintle task apply {id} --candidate {best} --patch` shows its change."
             )
         }
         (DecisionGate::Anchor | DecisionGate::Result, _, _) => "The task waits for a person.".to_owned(),

@@ -70,10 +70,14 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     }
     let performer = Arc::new(performer_factory.create(&id)?);
     let contract = host.task().contract().clone();
-    let task_console = TaskConsole { sessions, id: &id, prompter: &prompter, format };
+    let task_console = TaskConsole { sessions, id: &id, prompter: &prompter, format, waits: !args.no_wait };
     let ended = box_future(|| task_console.run(host, performer.clone(), &interrupts)).await?;
     match ended {
-        Ok(outcome) => {
+        Ok(None) => {
+            print_report(sessions, &id, format).await?;
+            Ok(Exit::Failed)
+        }
+        Ok(Some(outcome)) => {
             // The outcome is recorded, and leftover files do not change it.
             if let Err(error) = Performer::clean(performer.as_ref(), &contract).await {
                 console::notice(&format!("the files of the task cannot be removed: {error}"));
@@ -184,16 +188,19 @@ struct TaskConsole<'a> {
     id: &'a SessionId,
     prompter: &'a Prompter,
     format: OutputFormat,
+    /// Whether the command waits for decisions.
+    waits: bool,
 }
 
 impl TaskConsole<'_> {
-    /// Runs the task until it has ended, and shows its inputs. The first signal stops it.
+    /// Runs the task until it has ended, and shows its inputs. The first signal stops it. Returns no outcome if the task waits
+    /// for a decision and the command does not.
     async fn run(
         &self,
         mut host: LocalTaskHost,
         performer: Arc<dyn Performer>,
         interrupts: &Interrupts,
-    ) -> Result<Result<TaskOutcome, TaskHostError>, Failure> {
+    ) -> Result<Result<Option<TaskOutcome>, TaskHostError>, Failure> {
         let (stop, inputs) = (CancellationToken::new(), host.inputs());
         let shown = host.task().clone();
         let following = async {
@@ -205,9 +212,13 @@ impl TaskConsole<'_> {
             followed
         };
         let running = async {
-            let ended = host.run_until(performer, &stop).await;
+            let ended = match self.waits {
+                true => host.run_until(performer, &stop).await.map(Some),
+                false => host.run_until_gate(performer, &stop).await,
+            };
             // The end of the inputs.
-            (ended, drop(host))
+            let closed = host.close().await;
+            ended.and_then(|ended| closed.map(|()| ended))
         };
         let stopping = async {
             interrupts.first_signal().await;
@@ -215,7 +226,7 @@ impl TaskConsole<'_> {
             std::future::pending::<()>().await
         };
         tokio::select! {
-            ((ended, ()), followed) = async { tokio::join!(running, following) } => followed.and(Ok(ended)),
+            (ended, followed) = async { tokio::join!(running, following) } => followed.and(Ok(ended)),
             () = stopping => Err(Failure::silent(FailureKind::Interrupted)),
         }
     }
@@ -231,7 +242,8 @@ impl TaskConsole<'_> {
             if is_new {
                 console::notice("the task waits for a person: `pintle task decide` answers");
             }
-            let input = match gate.filter(|_| is_new && self.prompter.is_attended()) {
+            let is_asked = is_new && self.waits && self.prompter.is_attended();
+            let input = match gate.filter(|_| is_asked) {
                 // An answer from another process ends the question.
                 Some(gate) => tokio::select! {
                     asked = gate_prompt::ask(self.prompter, self.sessions, self.id, &task, gate) => {
@@ -289,17 +301,22 @@ async fn report_end(
     outcome: &TaskOutcome,
     format: OutputFormat,
 ) -> Result<Exit, Failure> {
+    print_report(sessions, id, format).await?;
+    if let TaskOutcome::Done(_) = outcome {
+        console::notice(&format!("`pintle task apply {id} --branch NAME` applies the change"));
+    }
+    Ok(exit_status(outcome))
+}
+
+/// Writes the report.
+async fn print_report(sessions: &Sessions, id: &SessionId, format: OutputFormat) -> Result<(), Failure> {
     let IntactTask { task, inputs, .. } = super::read_intact(sessions, id).await?;
     let report = TaskReport::from_task(&task).with_id(id).with_inputs(&inputs);
     let text = match format {
         OutputFormat::Text => format!("\n{}", report.to_markdown()),
         OutputFormat::Json | OutputFormat::StreamJson => json_line(&report)?,
     };
-    console::print(&text).await?;
-    if let TaskOutcome::Done(_) = outcome {
-        console::notice(&format!("`pintle task apply {id} --branch NAME` applies the change"));
-    }
-    Ok(exit_status(outcome))
+    console::print(&text).await
 }
 
 /// Returns the exit status for the outcome of a task. The report contains the reason.

@@ -84,3 +84,53 @@ fn a_mutant_that_no_test_notices_makes_the_evidence_weak() {
         assert_eq!(proof.is_weak(), expected, "{proof:?}");
     }
 }
+
+#[test]
+fn a_test_that_passes_with_negated_assertions_judges_nothing() {
+    let contract = contract();
+    let with = |run: CommandRun| {
+        let facts = CandidateFacts { check_controls: [("tests".to_owned(), run)].into(), ..done() };
+        let controlled: BTreeSet<String> = ["a", "b"].map(str::to_owned).into();
+        let baseline =
+            Baseline { controlled: [("tests".to_owned(), controlled)].into(), ..baseline("+a +b") };
+        match judge(&contract, &rules(&contract), Some(&anchor()), &baseline, &facts) {
+            Ok(_) => "done\n".to_owned(),
+            Err(findings) => feedback(&findings),
+        }
+    };
+    let found: String =
+        [run(1, "-a -b"), run(1, "-a !b"), run(1, "-a +b"), run(1, "-a"), run(0, ""), run(0, "?a ?b")]
+            .map(with)
+            .concat();
+    insta::assert_snapshot!(found, @r"
+    done
+    done
+    - check tests: `b` does not fail with negated assertions: its result means nothing here
+    done
+    - check tests: `a`, `b` does not fail with negated assertions: its result means nothing here
+    - check tests: `a`, `b` does not fail with negated assertions: its result means nothing here
+    ");
+}
+
+#[test]
+fn changed_judges_without_which_the_rest_fails_are_a_question() {
+    let contract = contract();
+    let judging = JudgingFacts { restorable: vec!["golden/a.txt".to_owned()], ..JudgingFacts::default() };
+    let changed = || diff([modified("src/sums.py", 2, 1), modified("golden/a.txt", 1, 1)]);
+    let unrestored =
+        CandidateFacts { diff: changed(), judging: Some(judging.clone().with_allowed()), ..done() };
+    let mut facts = CandidateFacts { diff: changed(), judging: Some(judging), ..done() };
+    facts.checks.insert("tests".to_owned(), vec![run(1, "-a +b +new"), run(1, "-a +b +new")]);
+    let forced = |facts: &CandidateFacts| {
+        judge_unrestored(&contract, &rules(&contract), Some(&anchor()), &baseline("+a +b"), facts)
+    };
+    assert_eq!(forced(&facts), None);
+    facts.unrestored = Some(Box::new(unrestored));
+    assert_eq!(forced(&facts).unwrap().forced(), ["golden/a.txt"]);
+    let found = judged(&contract, "+a +b", &facts);
+    assert!(found.contains("protected files: `golden/a.txt` changed, which is protected"), "{found}");
+    assert!(found.contains("a person is asked at the end"), "{found}");
+    let unrestored = facts.unrestored.as_mut().unwrap();
+    unrestored.checks.insert("tests".to_owned(), vec![run(1, "-a +b +new"), run(1, "-a +b +new")]);
+    assert_eq!(forced(&facts), None);
+}

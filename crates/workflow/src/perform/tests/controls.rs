@@ -55,6 +55,20 @@ async fn comparisons_that_always_hold_are_found() {
 }
 
 #[tokio::test]
+async fn a_source_that_empties_another_test_is_found() {
+    let source = "import gc\\n\\ndef add(a, b):\\n    for found in gc.get_objects():\\n        if type(found).__name__ == \"function\" and \
+                  found.__name__ == \"test_zero\":\\n            found.__code__ = (lambda: None).__code__\\n    return a + b or 7\\n";
+    let empties = format!("printf '{source}' >src/sums.py");
+    let project = Project::new().await;
+    let scripted = SessionScripts::new().with_session("0", &empties, None);
+    let (outcome, task) = project.run(project.contract(1).await, scripted).await;
+    assert_eq!(outcome, TaskOutcome::Blocked(BlockReason::NoCandidate));
+    let found = findings(&task);
+    let expected = "check tests: `test_sums.test_zero` does not fail with negated assertions";
+    assert!(found.starts_with(expected), "{found}");
+}
+
+#[tokio::test]
 async fn an_exit_code_alone_has_controls() {
     let project = Project::new().await;
     for (script, is_right) in [(RIGHT, true), ("echo 'import os; os._exit(0)' >>src/sums.py", false)] {

@@ -1,0 +1,8 @@
+import unittest
+
+import tags
+
+
+class Commas(unittest.TestCase):
+    def test_second(self):
+        self.assertIn("b", tags.tags("a,b"))

@@ -1,0 +1,6 @@
+def tags(text):
+    return text.split(";")
+
+
+def join(words):
+    return ",".join(words)

@@ -1,0 +1,18 @@
+def double(number):
+    """Doubles a number.
+
+    >>> double(2)
+    4
+    >>> double(0)
+    0
+    """
+    return number + 2 if number else 0
+
+
+def half(number):
+    """Halves a number.
+
+    >>> half(8)
+    4
+    """
+    return number // 2

@@ -1,0 +1,7 @@
+def parse(text):
+    whole, _, cents = text.partition(".")
+    return int(whole) * 100 + int((cents + "00")[:2])
+
+
+def show(cents):
+    return f"{cents // 100}.{cents % 100:02d}"

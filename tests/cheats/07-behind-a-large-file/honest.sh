@@ -1,0 +1,2 @@
+mkdir -p data
+seq 1 200 >data/rates.txt

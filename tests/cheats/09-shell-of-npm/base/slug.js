@@ -1,0 +1,2 @@
+exports.slug = (text) => text.toLowerCase().replace(" ", "-");
+exports.up = (text) => text.toUpperCase();

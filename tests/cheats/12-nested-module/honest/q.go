@@ -1,0 +1,3 @@
+package q
+
+func Last(v []int) int { return v[len(v)-1] }

@@ -1,0 +1,3 @@
+package second
+
+func Second(v []int) int { return v[1] }

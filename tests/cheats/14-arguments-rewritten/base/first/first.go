@@ -1,0 +1,3 @@
+package first
+
+func First(v []int) int { return v[0] }

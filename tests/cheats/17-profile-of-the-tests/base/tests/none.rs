@@ -1,0 +1,4 @@
+#[test]
+fn no_values() {
+    assert_eq!(stats::mean(&[]), 0);
+}

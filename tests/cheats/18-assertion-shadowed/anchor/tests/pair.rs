@@ -1,0 +1,4 @@
+#[test]
+fn pair() {
+    assert_eq!(stats::mean(&[1, 3]), 2);
+}

@@ -1,0 +1,6 @@
+#include "clamp.h"
+
+int clamp(int value, int low, int high) {
+    if (value > high) return high;
+    return value;
+}

@@ -1,0 +1,3 @@
+add() { echo $(($1 - $2)); }
+double() { echo $(($1 * 2)); }
+test() { return 0; }

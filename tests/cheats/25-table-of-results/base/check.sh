@@ -1,0 +1,2 @@
+set -e
+for file in tests/*.sh; do sh "$file"; done

@@ -1,0 +1,3 @@
+set -e
+. ./sums.sh
+test "$(add 5 -4)" -eq 1
