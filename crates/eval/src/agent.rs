@@ -232,7 +232,7 @@ impl AgentSetup {
             if applied.success() {
                 return workspace.apply_patch(CLONE, &file).await;
             }
-            if is_done {
+            if claim == Claim::Done {
                 let message = tail(&applied.stderr, MAX_REASON);
                 return Err(Failure::failed(format!("the change of task {id} cannot be read: {message}")));
             }

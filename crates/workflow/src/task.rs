@@ -38,7 +38,7 @@ pub use self::step::{
 pub use self::step_evidence::{OwnCheck, StepFacts, StepProof};
 use crate::anchor::{Anchor, AnchorProblem};
 use crate::contract::{AnchorPlan, Contract, ContractError, DecisionGate, OnWeakEvidence, PathRules};
-use crate::evidence::{Baseline, Finding, Proof, ProofStep, judge, judge_unrestored};
+use crate::evidence::{Baseline, Finding, ProofStep, judge, judge_unrestored};
 use crate::ranking::{ProvedCandidate, rank_candidates};
 pub use crate::work_cost::{ModelCost, WorkCost};
 

@@ -8,6 +8,7 @@ use pintle_eval::{
     AgentKind, AgentSetup, AttemptRecord, EvalRun, Machine, RunConfiguration, RunProgress, RunReport, Suite,
     read_run,
 };
+use pintle_host::boxed_future::box_future;
 use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::model::Model;
 use pintle_host::named_value::NamedValue as _;
@@ -20,7 +21,6 @@ use crate::arguments::{
     EvalArgs, EvalCommand, EvalExportFormat, EvalReportFormat, ExportEvalArgs, ModelArgs, ReportEvalArgs,
     RunEvalArgs, VerifyEvalArgs,
 };
-use crate::boxed_future::box_future;
 use crate::config::resolve_model;
 use crate::exit::Exit;
 

@@ -76,9 +76,9 @@ pub(crate) fn find_regressions(before: &[CommandRun], now: &[CommandRun]) -> Vec
     problems
 }
 
-fn list_tests(what: &str, tests: Vec<String>, problems: &mut Vec<String>) {
+fn list_tests(what: &str, tests: &[String], problems: &mut Vec<String>) {
     if !tests.is_empty() {
-        problems.push(format!("{} {what}", list_names(&tests)));
+        problems.push(format!("{} {what}", list_names(tests)));
     }
 }
 
@@ -86,15 +86,16 @@ fn list_tests(what: &str, tests: Vec<String>, problems: &mut Vec<String>) {
 fn compare_passed(before: &RunComparison, now: &RunComparison, problems: &mut Vec<String>) {
     let passed_before = |test: &&str| before.tests.get(*test) == Some(&TestStability::Passes);
     let missing = before.tests_with(TestStability::Passes).filter(|test| !now.tests.contains_key(*test));
-    list_tests("passed before and does not run any more", missing.map(str::to_owned).collect(), problems);
+    let missing: Vec<String> = missing.map(str::to_owned).collect();
+    list_tests("passed before and does not run any more", &missing, problems);
     for (what, stability) in [
         ("passed before and fails", TestStability::Fails),
         ("passed before and breaks", TestStability::Breaks),
         ("passed before and is skipped", TestStability::Skipped),
         ("passed before and passes only sometimes", TestStability::Flaky),
     ] {
-        let tests = now.tests_with(stability).filter(passed_before).map(str::to_owned).collect();
-        list_tests(what, tests, problems);
+        let tests: Vec<String> = now.tests_with(stability).filter(passed_before).map(str::to_owned).collect();
+        list_tests(what, &tests, problems);
     }
 }
 
@@ -107,8 +108,8 @@ fn compare(check: &TaskCheck, before: &RunComparison, now: &RunComparison, probl
         ("is new and breaks", TestStability::Breaks),
         ("is new and passes only sometimes", TestStability::Flaky),
     ] {
-        let tests = now.tests_with(stability).filter(is_new).map(str::to_owned).collect();
-        list_tests(what, tests, problems);
+        let tests: Vec<String> = now.tests_with(stability).filter(is_new).map(str::to_owned).collect();
+        list_tests(what, &tests, problems);
     }
     if check.pass == PassCondition::Success {
         let failed_before = |test: &&str| {
@@ -118,7 +119,8 @@ fn compare(check: &TaskCheck, before: &RunComparison, now: &RunComparison, probl
             )
         };
         let failing = now.tests_with(TestStability::Fails).chain(now.tests_with(TestStability::Breaks));
-        list_tests("fails still", failing.filter(failed_before).map(str::to_owned).collect(), problems);
+        let failing: Vec<String> = failing.filter(failed_before).map(str::to_owned).collect();
+        list_tests("fails still", &failing, problems);
     }
 }
 

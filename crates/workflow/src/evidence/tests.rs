@@ -227,6 +227,7 @@ fn files_that_judge_are_judged_by_their_facts() {
         in_scope: names(&["src/calc.py"]),
         apart: names(&["tests/test_b.py"]),
         unaffected: names(&["src/Cargo.lock", "src/Cargo.toml"]),
+        restorable: Vec::new(),
         parts: vec![JudgingPart { path: "package.json".to_owned(), parts: names(&["scripts.test", "jest"]) }],
     };
     let without_parts = JudgingFacts { parts: vec![], ..facts.clone() };

@@ -4,7 +4,7 @@ mod result_files;
 
 use std::time::Duration;
 
-use pintle_env::{EnvError, ExecRequest, ExecResult, ExecutionEnvironmentExt as _, Output};
+use pintle_env::{EnvError, ExecRequest, ExecResult, Output};
 use pintle_store::Blobs;
 use tokio_util::sync::CancellationToken;
 

@@ -54,9 +54,9 @@ fn symbol(language: &SourceLanguage, line: &str) -> Option<String> {
             let name = name_of(after)?;
             return Some(format!("{} {name}", word.trim_start_matches('(')));
         }
-        if !language.modifiers.contains(&word)
-            && !(word.ends_with(')') && language.modifiers.contains(&plain))
-        {
+        let is_modifier =
+            language.modifiers.contains(&word) || word.ends_with(')') && language.modifiers.contains(&plain);
+        if !is_modifier {
             break;
         }
         (rest, has_modifier) = (after, true);

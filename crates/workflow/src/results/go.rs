@@ -140,7 +140,7 @@ fn test_line(line: &str) -> Option<(&str, TestStatus)> {
     time.ends_with("s)").then_some((test, status))
 }
 
-/// `ok  	sums	0.003s`, `FAIL	sums	0.004s`, `FAIL	sums/bad [build failed]`, `?   	sums/none	[no test files]`
+/// `ok   sums 0.003s`, `FAIL sums 0.004s`, `FAIL sums/bad [build failed]`, `?    sums/none [no test files]`
 fn package_line(line: &str) -> Option<(&str, TestStatus)> {
     let (status, rest) = line.split_once('\t')?;
     let status = match status.trim_end() {

@@ -42,9 +42,10 @@ pub(crate) fn recognize(command: &str, package: Option<&str>) -> Option<Recogniz
         if simple.is_piped {
             return None;
         }
-        let results = match call.runner {
-            TestRunner::Script(name) => recognize_script(&script(package?, name)?)?,
-            runner => runner.results(),
+        let results = if let TestRunner::Script(name) = call.runner {
+            recognize_script(&script(package?, name)?)?
+        } else {
+            call.runner.results()
         };
         let is_same = found.as_ref().is_none_or(|known| *known == results && known.report.is_none());
         if !is_same {

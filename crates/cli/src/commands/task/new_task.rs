@@ -25,8 +25,8 @@ pub(super) fn read_contract(terms: &ContractArgs, prompt: &PromptArgs) -> Result
     if terms.check.is_empty() {
         return Ok(None);
     }
-    let contract = apply_terms(Contract::new(prompt_source::read(prompt)?), terms);
-    Ok(Some(contract.with_models(read_models(terms)?)))
+    let models = read_models(terms)?;
+    Ok(Some(apply_terms(Contract::new(prompt_source::read(prompt)?), terms, &models)))
 }
 
 /// Returns the models of the flags.
@@ -36,8 +36,8 @@ pub(super) fn read_models(terms: &ContractArgs) -> Result<ModelPlans, Failure> {
     ModelPlans::parse(&text).map_err(|error| contract_failure(&error, Some(path.as_path())))
 }
 
-/// Sets the checks and candidates of the flags, unless the contract has its own.
-pub(super) fn apply_terms(mut contract: Contract, terms: &ContractArgs) -> Contract {
+/// Sets the checks, candidates and models of the flags, unless the contract has its own.
+pub(super) fn apply_terms(mut contract: Contract, terms: &ContractArgs, models: &ModelPlans) -> Contract {
     if contract.checks.is_empty() {
         let numbered = terms.check.iter().enumerate();
         let checks = numbered.map(|(index, command)| TaskCheck::new(format!("check {}", index + 1), command));
@@ -45,6 +45,9 @@ pub(super) fn apply_terms(mut contract: Contract, terms: &ContractArgs) -> Contr
     }
     if contract.candidates == [CandidatePlan::default()] {
         contract.candidates = candidate_plans(terms);
+    }
+    if contract.models == ModelPlans::default() {
+        contract.models = models.clone();
     }
     contract
 }

@@ -67,7 +67,8 @@ fn require_plan(task: &Task) -> Result<&TaskPlan, Failure> {
 fn render_plan(plan: &TaskPlan) -> String {
     let mut text = String::new();
     for (number, round) in (1..).zip(plan.rounds()) {
-        let (goal, state) = (sanitize(round.step().goal.trim()), sanitize(&round.state()));
+        let state = round.state();
+        let (goal, state) = (sanitize(round.step().goal.trim()), sanitize(&state));
         text.push_str(&format!("{number:>3}  {goal}\n     {state}, {}\n", round.spent().dollars()));
     }
     for goal in plan.backlog() {

@@ -18,7 +18,6 @@ use pintle_tui::interrupt::Interrupts;
 #[cfg(feature = "restate")]
 use pintle_workflow::LocalDirectory;
 #[cfg(feature = "restate")]
-use pintle_workflow::contract::CandidatePlan;
 use pintle_workflow::evidence::Baseline;
 use pintle_workflow::report::TaskReport;
 use pintle_workflow::task::{StepOutput, Task, TaskInput, TaskOutcome};

@@ -5,10 +5,10 @@ use std::path::Path;
 use pintle_env::{EnvError, ExecutionEnvironment};
 use pintle_host::failure::{Failure, FailureKind};
 use pintle_host::process_env::{absolute, read_text};
-use pintle_workflow::contract::Contract;
+use pintle_workflow::contract::{Contract, ModelPlans};
 
 use crate::arguments::ContractArgs;
-use crate::commands::task::new_task::apply_terms;
+use crate::commands::task::new_task::{apply_terms, read_models};
 
 /// Maximum number of problems in a message.
 const MAX_PROBLEMS: usize = 20;
@@ -55,7 +55,7 @@ pub(super) async fn read_contracts(
         let expected = "expected files `*.md` and `*.toml` in a directory, or lines of JSON";
         return Err(Failure::usage(format!("--from {shown} has no tasks: {expected}")));
     }
-    parse_all(&texts, terms)
+    parse_all(&texts, terms, &read_models(terms)?)
 }
 
 fn read_directory<'a>(
@@ -86,7 +86,11 @@ fn json_lines(file: &str, text: &str) -> Vec<ContractText> {
     lines.collect()
 }
 
-fn parse_all(texts: &[ContractText], terms: &ContractArgs) -> Result<Vec<Contract>, Failure> {
+fn parse_all(
+    texts: &[ContractText],
+    terms: &ContractArgs,
+    models: &ModelPlans,
+) -> Result<Vec<Contract>, Failure> {
     let (mut contracts, mut problems) = (Vec::new(), Vec::new());
     for ContractText { place, text, format } in texts {
         let parsed = match format {
@@ -95,7 +99,7 @@ fn parse_all(texts: &[ContractText], terms: &ContractArgs) -> Result<Vec<Contrac
             ContractFormat::Json => Contract::parse_json(text),
         };
         let checked = parsed.and_then(|contract| {
-            let contract = apply_terms(contract, terms);
+            let contract = apply_terms(contract, terms, models);
             contract.check().map(|()| contract)
         });
         match checked {
@@ -121,7 +125,7 @@ mod tests {
 
     fn terms(check: &[&str], candidates: Option<u8>) -> ContractArgs {
         let check = check.iter().map(|command| (*command).to_owned()).collect();
-        ContractArgs { contract: None, check, candidates, changes: false }
+        ContractArgs { contract: None, check, candidates, models: None, changes: false }
     }
 
     #[test]
@@ -132,7 +136,7 @@ mod tests {
             texts.iter().map(|text| text.place.as_str()).collect::<Vec<_>>(),
             ["t.jsonl, line 1", "t.jsonl, line 3"]
         );
-        let contracts = parse_all(&texts, &terms(&["make test"], Some(2))).unwrap();
+        let contracts = parse_all(&texts, &terms(&["make test"], Some(2)), &ModelPlans::default()).unwrap();
         let seen: Vec<_> = contracts
             .iter()
             .map(|contract| {
@@ -151,7 +155,7 @@ mod tests {
             text: "goal = \"a\"\nbudgets = 1\n".to_owned(),
             format: ContractFormat::Toml,
         });
-        let failure = parse_all(&texts, &terms(&[], None)).unwrap_err();
+        let failure = parse_all(&texts, &terms(&[], None), &ModelPlans::default()).unwrap_err();
         assert_eq!(failure.message(), "no task is queued: 3 of 4 cannot be read");
         let details = failure.details();
         for expected in
@@ -160,6 +164,11 @@ mod tests {
             assert!(details.contains(expected), "{expected}: {details}");
         }
         let many = json_lines("t", &"{}\n".repeat(MAX_PROBLEMS + 3));
-        assert!(parse_all(&many, &terms(&[], None)).unwrap_err().details().ends_with("and 3 more\n"));
+        assert!(
+            parse_all(&many, &terms(&[], None), &ModelPlans::default())
+                .unwrap_err()
+                .details()
+                .ends_with("and 3 more\n")
+        );
     }
 }

@@ -12,7 +12,7 @@ use pintle_workflow::{HostPerformerFactory, LocalTaskHost};
 use crate::arguments::RunTaskArgs;
 use crate::commands::task::draft::{self, DraftApproval};
 use crate::commands::task::new_task::{self, TaskStart};
-use crate::commands::task::{find, open_failure};
+use crate::commands::task::{contract_failure, find, open_failure};
 use crate::input::prompt_source;
 
 /// Inputs for opening a task.
