@@ -48,9 +48,10 @@ struct InstanceLine {
 
 /// Parses a list of names of tests, or its JSON text.
 fn parse_names(key: &str, names: Value) -> Result<Vec<String>, String> {
-    let parsed = match names {
-        Value::String(text) => serde_json::from_str(&text),
-        names => serde_json::from_value(names),
+    let parsed = if let Value::String(text) = &names {
+        serde_json::from_str(text)
+    } else {
+        serde_json::from_value(names)
     };
     parsed.map_err(|error| format!("{key}: {error}"))
 }
