@@ -6,6 +6,7 @@
 mod background;
 mod build;
 pub(crate) mod linker;
+pub(crate) mod programs;
 mod report;
 pub(crate) mod runner;
 
@@ -19,6 +20,7 @@ use nix::sys::resource::UsageWho;
 use self::{
     background::{BUILT, BackgroundSteps, FinishedStep},
     build::Build,
+    programs::ProgramQueue,
     report::Report,
 };
 use crate::{
@@ -36,8 +38,8 @@ struct Step {
     name: &'static str,
     /// Whether it runs only with `--full`.
     is_long: bool,
-    /// Whether it runs in the background of `test`. Such a step needs only the output of `build`.
-    is_background: bool,
+    /// The process that runs it in the background of `test`. Such a step needs only the output of `build`.
+    background: Option<usize>,
     run: fn(&Metadata, &mut Notes) -> Result<StepOutcome, Failure>,
 }
 
@@ -45,6 +47,8 @@ struct Step {
 struct Notes {
     /// A copy of this program, as the linker of the build and the runner of test programs: the build replaces the original.
     program: PathBuf,
+    /// Directory of the test programs that run.
+    programs: PathBuf,
     /// Whether all cases of the long suites run.
     is_full: bool,
     /// Lines that are repeated at the end of the run.
@@ -65,18 +69,19 @@ enum StepOutcome {
 }
 
 const fn short(name: &'static str, run: fn(&Metadata, &mut Notes) -> Result<StepOutcome, Failure>) -> Step {
-    Step { name, is_long: false, is_background: false, run }
+    Step { name, is_long: false, background: None, run }
 }
 
 const fn background(
+    process: usize,
     name: &'static str,
     run: fn(&Metadata, &mut Notes) -> Result<StepOutcome, Failure>,
 ) -> Step {
-    Step { name, is_long: false, is_background: true, run }
+    Step { name, is_long: false, background: Some(process), run }
 }
 
 const fn long(name: &'static str, run: fn(&Metadata, &mut Notes) -> Result<StepOutcome, Failure>) -> Step {
-    Step { name, is_long: true, is_background: false, run }
+    Step { name, is_long: true, background: None, run }
 }
 
 /// `build` compiles the tree once, with the lints of clippy; later steps use what it has compiled. `doc`, `features` and
@@ -91,11 +96,11 @@ const STEPS: &[Step] = &[
     short("conformance", |metadata, notes| {
         into_outcome(conformance::compare(metadata, &notes.built()?.binaries, &notes.tests))
     }),
-    background("wire", |metadata, _| wire(metadata)),
-    background("protocols", |metadata, notes| {
+    background(0, "wire", |metadata, _| wire(metadata)),
+    background(1, "protocols", |metadata, notes| {
         into_outcome(protocols::run_with_built_programs(metadata, notes.is_full))
     }),
-    background("clients", |metadata, notes| {
+    background(0, "clients", |metadata, notes| {
         into_outcome(clients::run_with_built_programs(metadata, notes.is_full))
     }),
     long("doc", |metadata, _| into_outcome(doc(metadata))),
@@ -123,8 +128,11 @@ const AFTER_BUILD: &[&str] = &["test", "conformance", "wire", "protocols", "clie
 /// Runs every step. Stops at the first failure, and when the time of the run is over.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     let Selection { is_full, is_built, steps } = choose(arguments)?;
+    let program = copy_of_this_program(metadata)?;
+    let programs = program.with_file_name("programs");
     let mut notes = Notes {
-        program: copy_of_this_program(metadata)?,
+        program,
+        programs: programs.clone(),
         is_full,
         summary: Vec::new(),
         skipped: 0,
@@ -133,26 +141,22 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
     };
     let limit = if is_full { FULL_LIMIT } else { LIMIT };
     let report = match started() {
-        Some(started) => Report::start(started, Some(limit)),
+        Some(started) => Report::start(started, Some((limit, programs))),
         None => Report::start(Instant::now(), None),
     };
     let has_tests = steps.iter().any(|step| step.name == "test");
     let (background, in_order): (Vec<&Step>, Vec<&Step>) =
-        steps.iter().copied().partition(|step| has_tests && step.is_background);
+        steps.iter().copied().partition(|step| has_tests && step.background.is_some());
     for step in in_order {
         let others = match step.name {
-            "test" if !background.is_empty() => {
-                Some(BackgroundSteps::start(&notes.program, &background, is_full)?)
-            }
-            _ => None,
+            "test" => BackgroundSteps::start_all(&notes.program, &background, is_full)?,
+            _ => Vec::new(),
         };
-        if let Some(others) = &others {
-            report.watch(others);
-        }
+        others.iter().for_each(|steps| report.watch(steps));
         let own = run_step(step, metadata, &mut notes, &report);
-        let of_others = others.map_or(Ok(()), |others| finish(others, &mut notes, &report));
+        let of_others = finish(others, &mut notes, &report);
         let failed = if own.is_err() { step.name } else { "background" };
-        let failures: Vec<Failure> = [own, of_others].into_iter().filter_map(Result::err).collect();
+        let failures: Vec<Failure> = own.err().into_iter().chain(of_others).collect();
         if failures.is_empty() {
             continue;
         }
@@ -173,17 +177,22 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
     Ok(())
 }
 
-/// Waits for the steps in the background.
-fn finish(steps: BackgroundSteps, notes: &mut Notes, report: &Report) -> Result<(), Failure> {
+/// Waits for the steps in the background. Returns their failures.
+fn finish(processes: Vec<BackgroundSteps>, notes: &mut Notes, report: &Report) -> Vec<Failure> {
+    if processes.is_empty() {
+        return Vec::new();
+    }
     report.begin("background");
-    let (finished, outcome) = steps.finish();
+    let ends: Vec<_> = processes.into_iter().map(BackgroundSteps::finish).collect();
     report.unwatch();
     let wall = report.end();
-    for one in &finished {
-        notes.add(one, report);
+    let mut failures = Vec::new();
+    for (finished, outcome) in ends {
+        finished.iter().for_each(|one| notes.add(one, report));
+        failures.extend(outcome.err());
     }
     report.add(FinishedStep { step: "(waiting)".to_owned(), wall, cpu: Duration::ZERO, skipped: None });
-    outcome
+    failures
 }
 
 fn run_step(step: &Step, metadata: &Metadata, notes: &mut Notes, report: &Report) -> Result<(), Failure> {
@@ -303,7 +312,7 @@ fn build(metadata: &Metadata, notes: &mut Notes) -> Result<(), Failure> {
 
 /// Runs the README's test command. The summary lines of the test runner are repeated at the end of the run.
 fn test(metadata: &Metadata, notes: &mut Notes) -> Result<(), Failure> {
-    let Notes { program, is_full, summary, tests, .. } = notes;
+    let Notes { program, programs, is_full, summary, tests, .. } = notes;
     summary.push(format!("== cargo test {}", process::EVERYTHING.join(" ")));
     let mut command = build::test_command(metadata)?;
     // A run takes long enough that it should report all that fails.
@@ -311,14 +320,29 @@ fn test(metadata: &Metadata, notes: &mut Notes) -> Result<(), Failure> {
     if *is_full {
         command.env(process::FULL, "1");
     }
-    let outcome = process::run_with_lines(runner::set_runner(&mut command, program)?, |line| {
-        if tests.add(line) {
-            summary.push(line.to_owned());
-        }
+    let queue = ProgramQueue::create(programs.clone())?;
+    let cargo = queue.set_runner(&mut command, program)?;
+    let (outcome, runs) = queue.run(program, || {
+        process::run_with_lines(cargo, |line| {
+            // Cargo announces what it only queues.
+            if !line.trim_start().starts_with("Running ") {
+                tests.add(line);
+            }
+        })
     });
+    let mut failures: Vec<Failure> = outcome.err().into_iter().collect();
+    for run in runs {
+        match run {
+            Ok(run) => tests.merge(run),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    summary.extend_from_slice(tests.sums());
     summary.push(tests.to_string());
-    outcome?;
-    tests.require(metadata.test_binaries())
+    match failures.into_iter().next() {
+        Some(failure) => Err(failure),
+        None => tests.require(metadata.test_binaries()),
+    }
 }
 
 fn doc(metadata: &Metadata) -> Result<(), Failure> {

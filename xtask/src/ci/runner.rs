@@ -1,9 +1,7 @@
-//! This program as cargo's test runner. It runs a test program and prints its wall time and CPU time.
-//!
-//! Cargo runs it as `target.'cfg(..)'.runner`.
+//! This program as a runner of test programs. It runs one and prints its wall time and CPU time.
 
 use std::{
-    path::Path,
+    ffi::OsStr,
     process::{Command, ExitCode},
     time::Instant,
 };
@@ -17,16 +15,18 @@ use crate::{
 };
 
 /// The first argument of this program as a runner.
-const NAME: &str = "run-test-program";
+pub(super) const NAME: &str = "run-test-program";
 
 /// Variables of the build that a program's own builds must not see.
 const BUILD_VARIABLES: &[&str] = &["RUSTC_WORKSPACE_WRAPPER", "CLIPPY_ARGS", "CARGO_INCREMENTAL"];
 
-/// Makes cargo run test programs with `program`, which is this program.
-pub(super) fn set_runner<'a>(test: &'a mut Command, program: &Path) -> Result<&'a mut Command, Failure> {
+/// Makes cargo run test programs with this program and its first arguments.
+pub(super) fn set<'a>(test: &'a mut Command, words: &[&OsStr]) -> Result<&'a mut Command, Failure> {
+    let words: Option<Vec<&str>> = words.iter().map(|word| word.to_str()).collect();
     // As an array, because cargo splits a string at spaces.
-    let own = serde_json::to_string(program).context("the path of this program is not UTF-8")?;
-    Ok(test.args(["--config", &format!("target.'cfg(all())'.runner = [{own}, \"{NAME}\"]")]))
+    let words = words.ok_or_else(|| Failure::new("the path of this program is not UTF-8"))?;
+    let runner = serde_json::to_string(&words).context("the runner of test programs has no name")?;
+    Ok(test.args(["--config", &format!("target.'cfg(all())'.runner = {runner}")]))
 }
 
 /// Runs a test program if this process is a runner, else returns `None`.
