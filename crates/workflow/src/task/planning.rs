@@ -331,24 +331,31 @@ impl Task {
                 list_names(&unknown)
             ));
         }
-        problems.extend(find_path_problems(next, &self.rules, self.anchor.as_ref()));
+        let rules = (&self.rules, self.contract.directory());
+        problems.extend(find_path_problems(next, rules, self.anchor.as_ref()));
         problems
     }
 }
 
-/// Returns the problems of the paths of a step.
-fn find_path_problems(step: &PlannedStep, rules: &PathRules, anchor: Option<&Anchor>) -> Vec<String> {
+/// Returns the problems of the paths of a step, which are relative to the directory of the task like those of its scope.
+fn find_path_problems(
+    step: &PlannedStep,
+    (rules, directory): (&PathRules, &str),
+    anchor: Option<&Anchor>,
+) -> Vec<String> {
     let scope = TaskScope { paths: step.paths.clone(), ..TaskScope::default() };
-    if let Err(error) = PathRules::new(&scope) {
+    if let Err(error) = PathRules::in_directory(&scope, directory) {
         return vec![format!("next.paths: {error}")];
     }
+    let from_root = |path: String| if directory.is_empty() { path } else { format!("{directory}/{path}") };
     let of_anchor = |path: &str| anchor.is_some_and(|anchor| anchor.files().iter().any(|file| file == path));
-    let is_protected = |path: &String| rules.is_protected(&example(path)) || of_anchor(path);
+    let is_protected =
+        |path: &String| rules.is_protected(&from_root(example(path))) || of_anchor(&from_root(path.clone()));
     let named = |is_wrong: &dyn Fn(&String) -> bool| -> Vec<String> {
         step.paths.iter().filter(|path| is_wrong(path)).cloned().collect()
     };
     let protected = named(&is_protected);
-    let outside = named(&|path| !is_protected(path) && !rules.is_in_scope(&example(path)));
+    let outside = named(&|path| !is_protected(path) && !rules.is_in_scope(&from_root(example(path))));
     let mut problems = Vec::new();
     if !protected.is_empty() {
         problems.push(format!(
