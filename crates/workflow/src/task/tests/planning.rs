@@ -263,6 +263,21 @@ fn the_planner_may_go_back() {
 }
 
 #[test]
+fn a_step_that_was_undone_may_be_planned_again() {
+    let leaving =
+        PlannedStep { leaves_failing: vec!["tests".to_owned()], ..PlannedStep::new("the interface") };
+    let again = PlanFacts { next: Some(leaving.clone()), go_back: true, ..PlanFacts::finished("p") };
+    let answers = BTreeMap::from([
+        ("r1-plan-1", vec![next(leaving)]),
+        ("r1-evidence-0-1", vec![failed()]),
+        ("r2-plan-1", vec![StepOutput::Plan(again)]),
+    ]);
+    let played = play(planned(3), answers);
+    assert_eq!(states(&played), ["holds for now: tests left failing", "holds"]);
+    assert_eq!(played.end(), "done by 0");
+}
+
+#[test]
 fn missing_evidence_of_the_whole_change_returns_to_the_planner() {
     let mut told = Vec::new();
     let mut played = PlayedTask::new(planned(5));
@@ -330,7 +345,7 @@ fn answers_that_cannot_be_used_are_refused_and_block_the_task() {
     };
     let cases = [
         (next(PlannedStep::new(" \n")), "next.goal: expected a text"),
-        (next(PlannedStep::new("One!")), "next.goal: expected a step that no earlier one repeats"),
+        (next(PlannedStep::new("One!")), "next.goal: expected another goal than those of the earlier steps"),
         (next(paths(&["docs/a.md"])), "next.paths: `docs/a.md` is outside of the scope"),
         (next(paths(&["**"])), "next.paths: `**` is outside of the scope"),
         (
