@@ -187,7 +187,7 @@ pub(crate) fn work(
         checks = checks(contract, anchor),
         paths = paths(scope),
         unprotected = listed(&scope.unprotected, |files| format!(", except {files}")),
-        protected = listed(&scope.protected, |files| format!("- So do files in {files}.\n")),
+        protected = protected(scope),
         lines = Count(scope.max_lines, "line")
     );
     if let AnchorPlan::None { because } = &contract.anchor {
@@ -309,6 +309,11 @@ fn checks(contract: &Contract, anchor: Option<&Anchor>) -> String {
 fn paths(scope: &TaskScope) -> String {
     let only = listed(&scope.paths, |files| format!("- Only files in {files} may change.\n"));
     only + &listed(&scope.except, |files| format!("- Files in {files} may not.\n"))
+}
+
+/// Returns the line of the files that the contract protects.
+fn protected(scope: &TaskScope) -> String {
+    listed(&scope.protected, |files| format!("- So do files in {files}.\n"))
 }
 
 /// Returns the text about these files or patterns. Empty for an empty list.

@@ -65,7 +65,8 @@ impl RunningStep<'_> {
         // A step may have more candidates than the contract.
         let plan = self.contract().candidate_plan(index % self.contract().candidates.len().max(1));
         let number = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
-        let message = prompts::step(self.contract(), self.round()?.step(), number, feedback) + &context;
+        let message =
+            prompts::step(self.contract(), self.round()?.step(), &plan, number, feedback) + &context;
         let mut assignment = self.create_assignment(&workspace, message, &plan, limits);
         assignment.answer = Some(prompts::step_report_schema());
         assignment.steering = pending.take();
