@@ -22,8 +22,10 @@ impl RunningStep<'_> {
         feedback: Option<&str>,
         limits: WorkLimits,
     ) -> Result<StepOutput, StepError> {
-        let workspace = self.create_workspace("plan").await?;
         self.ensure_active()?;
+        // The container of an earlier round would have the files of that round.
+        self.performer.remove_workspaces(&self.performer.directory.join("plan")).await?;
+        let workspace = self.create_workspace("plan").await?;
         let commit = self.commit_snapshot(&self.commit_anchor().await?).await?;
         self.repository.clone_to(&workspace.root, &commit).await?;
         let context = self.hand_context(&workspace.working_directory(), &commit, ContextScope::Notes).await?;
