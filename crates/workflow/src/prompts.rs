@@ -59,7 +59,7 @@ pub(crate) struct ComparedChange {
     pub(crate) evidence: String,
 }
 
-/// Returns the JSON Schema of a [`AnchorProposal`].
+/// Returns the JSON Schema of an [`AnchorProposal`].
 pub(crate) fn proposal_schema() -> Value {
     json!({
         "type": "object",
@@ -88,7 +88,7 @@ pub(crate) fn proposal_schema() -> Value {
     })
 }
 
-/// Returns the JSON Schema of a [`Review`].
+/// Returns the JSON Schema of a [`ReviewAnswer`] about one change.
 pub(crate) fn review_schema() -> Value {
     json!({
         "type": "object",
