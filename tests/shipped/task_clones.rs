@@ -78,15 +78,17 @@ fn image_and_engine() -> Option<(String, OsString)> {
 }
 
 /// What `prepare` leaves outside of the clone is there for the candidate and for each check. A candidate that ends its container
-/// does not block the task.
+/// does not block the task, and none can replace its clone by a link, which this machine would follow.
 #[test]
 fn each_clone_of_a_task_has_a_prepared_container() {
     let Some((image, engine)) = image_and_engine() else { return };
     let contract = "goal = \"Sums of negative numbers are right.\"\nprepare = \"echo 1 >>/tmp/prepared\"\n[[check]]\n\
                     name = \"check\"\ncommand = \"grep -qx 1 /tmp/prepared && sh check.sh\"\n[review]\nrounds = 0\n";
-    for (more, codes) in
-        [("grep -qx 1 /tmp/prepared || echo exit 1 >add.sh", &[0][..]), ("kill 1; sleep 1000", &[0, 1])]
-    {
+    for (more, codes) in [
+        ("grep -qx 1 /tmp/prepared || echo exit 1 >add.sh", &[0][..]),
+        ("mv ../tree ../tmp/moved && ln -s tmp ../tree", &[0]),
+        ("kill 1; sleep 1000", &[0, 1]),
+    ] {
         let user = user_with(&ECOSYSTEMS[0], more);
         std::fs::write(user.at("contract.toml"), contract).unwrap();
         let contract = user.at("contract.toml").display().to_string();

@@ -120,6 +120,28 @@ fn a_large_goal_is_reached_in_steps_whose_backlog_a_user_edits() {
     assert_eq!(sums, "add() { echo $(($1 + $2)); }\n");
 }
 
+/// The steps that hold are the change of a task that is blocked before its last step.
+#[test]
+fn the_steps_of_a_blocked_plan_are_applied() {
+    if !is_confined() {
+        return;
+    }
+    let user = user();
+    let contract = CONTRACT.replace("rounds = 4", "rounds = 1").replace("gates = ['anchor']\n", "");
+    std::fs::write(user.at("contract.toml"), contract).unwrap();
+    let (url, contract) = (user.model.base_url(Dialect::AnthropicMessages), user.at("contract.toml"));
+    let arguments = ["task", "run", "--provider", "anthropic", "--base-url", &url, "--contract"];
+    let output = user.command(&[&arguments[..], &[contract.to_str().unwrap()]].concat()).output().unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{stdout}");
+    assert!(stdout.contains("The plan has used its 1 step, and has 1 step left."), "{stdout}");
+    let listed: Value = serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
+    let id = listed[0]["id"].as_str().unwrap();
+    assert!(!user.project().join("double.sh").exists());
+    user.pintle(&["task", "apply", id, "--candidate", "0", "--files"]);
+    assert!(user.project().join("double.sh").exists());
+}
+
 /// A planner that never ends is stopped at the number of rounds.
 #[test]
 fn a_plan_that_never_ends_is_blocked() {

@@ -349,6 +349,7 @@ impl RunningStep<'_> {
         let machine = self.performer.machine.as_ref();
         let made = workspace.directory().join("made");
         if machine.file_exists(&made).await? {
+            self.ensure_unlinked(workspace).await?;
             if self.performer.workspace_factory.is_lost(workspace).await {
                 self.prepare(workspace).await?;
             }
@@ -364,6 +365,19 @@ impl RunningStep<'_> {
         }
         machine.write(&made, b"").await?;
         Ok(())
+    }
+
+    /// Fails if an earlier session has replaced the directory of the task in its clone by a link. This machine writes files for
+    /// the next session there, and would follow the link.
+    async fn ensure_unlinked(&self, workspace: &Workspace) -> Result<(), StepError> {
+        let machine = self.performer.machine.as_ref();
+        let root = machine.canonicalize(&workspace.root).await?;
+        let directory = machine.canonicalize(&workspace.working_directory()).await?;
+        if directory == root.join(&workspace.subdirectory) {
+            return Ok(());
+        }
+        let shown = workspace.subdirectory.display();
+        Err(StepError::Other(format!("`{shown}` became a link; expected the directory of the task")))
     }
 
     /// Creates and prepares the clone of a workspace.

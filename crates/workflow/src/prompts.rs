@@ -59,7 +59,7 @@ pub(crate) struct ComparedChange {
     pub(crate) evidence: String,
 }
 
-/// Returns the JSON Schema of a [`AnchorProposal`].
+/// Returns the JSON Schema of an [`AnchorProposal`].
 pub(crate) fn proposal_schema() -> Value {
     json!({
         "type": "object",
@@ -88,7 +88,7 @@ pub(crate) fn proposal_schema() -> Value {
     })
 }
 
-/// Returns the JSON Schema of a [`Review`].
+/// Returns the JSON Schema of a [`ReviewAnswer`] about one change.
 pub(crate) fn review_schema() -> Value {
     json!({
         "type": "object",
@@ -187,7 +187,7 @@ pub(crate) fn work(
         checks = checks(contract, anchor),
         paths = paths(scope),
         unprotected = listed(&scope.unprotected, |files| format!(", except {files}")),
-        protected = listed(&scope.protected, |files| format!("- So do files in {files}.\n")),
+        protected = protected(scope),
         lines = Count(scope.max_lines, "line")
     );
     if let AnchorPlan::None { because } = &contract.anchor {
@@ -309,6 +309,11 @@ fn checks(contract: &Contract, anchor: Option<&Anchor>) -> String {
 fn paths(scope: &TaskScope) -> String {
     let only = listed(&scope.paths, |files| format!("- Only files in {files} may change.\n"));
     only + &listed(&scope.except, |files| format!("- Files in {files} may not.\n"))
+}
+
+/// Returns the line of the files that the contract protects.
+fn protected(scope: &TaskScope) -> String {
+    listed(&scope.protected, |files| format!("- So do files in {files}.\n"))
 }
 
 /// Returns the text about these files or patterns. Empty for an empty list.

@@ -20,8 +20,8 @@ const WORKTREES: &str = "worktrees";
 /// Superuser of a container, whose home directory exists.
 const SUPERUSER: &str = "0:0";
 
-/// Containers from one image. A container sees the directory of its workspace, and can read the objects of the user's
-/// repository. It ends with this value, and when this process dies.
+/// Containers from one image. A container sees the clone and the temporary files of its workspace, and can read the objects of
+/// the user's repository. It ends with this value, and when this process dies.
 #[derive(Debug)]
 pub(super) struct CloneContainers {
     image: ContainerImage,
@@ -118,14 +118,18 @@ impl CloneContainers {
 
     /// Returns the image with the files, the variables and the user of a workspace. Paths are the same as on this machine.
     fn image_for(&self, workspace: &Workspace, name: &str) -> ContainerImage {
-        let directory = workspace.directory();
-        let mut image = self.image.clone().with_container(name).with_mount(Mount::new(directory, directory));
+        let temporary = workspace.directory().join("tmp");
+        let mut image = self.image.clone().with_container(name);
+        // Each is a mount, which commands cannot replace by a link. This machine would follow the link when it reads the change.
+        for writable in [&workspace.root, &temporary] {
+            image = image.with_mount(Mount::new(writable, writable));
+        }
         for objects in &workspace.readable {
             image = image.with_mount(Mount::new(objects, objects).with_read_only(true));
         }
         if self.user != SUPERUSER {
             // The image does not know the user.
-            image = image.with_variable("HOME", directory.join("tmp").display().to_string());
+            image = image.with_variable("HOME", temporary.display().to_string());
         }
         workspace.variables.iter().fold(image, |image, (name, value)| image.with_variable(name, value))
     }
@@ -186,7 +190,9 @@ mod tests {
         let image = containers().image_for(&workspace, &name);
         let directory = "/s/worktrees/task-1/candidates/0";
         let objects = Mount::new("/p/.git/objects", "/p/.git/objects").with_read_only(true);
-        assert_eq!(image.mounts, [Mount::new(directory, directory), objects]);
+        let writable = ["tree", "tmp"].map(|name| format!("{directory}/{name}"));
+        let [tree, temporary] = writable.map(|path| Mount::new(&path, &path));
+        assert_eq!(image.mounts, [tree, temporary, objects]);
         assert_eq!(
             (image.container.as_deref(), image.network.as_deref()),
             (Some(name.as_str()), Some("none"))

@@ -1,5 +1,5 @@
-//! What earlier sessions and the driver know already, for the next session: an excerpt in its message, and the whole as files
-//! in its clone. A session does not search again for it.
+//! Context of earlier sessions and of the driver for the next session: an excerpt in its message, and the whole text as files
+//! in its clone. No session has to search for it again.
 
 use std::path::Path;
 
@@ -118,9 +118,9 @@ struct HandedFile<'a> {
 }
 
 impl RunningStep<'_> {
-    /// Writes the context of earlier sessions to files in the working directory of a clone, and returns the text for the message of its session, with at
-    /// most 4 KiB. `commit` is the one that the clone has. The same task and commit give the same text. The earlier files of the
-    /// clone have to be [removed](RepositoryPerformer::clear_outputs) first.
+    /// Writes the context of earlier sessions to files in the working directory of a clone, and returns the text for the message
+    /// of its session, with at most 4 KiB. `commit` is the one that the clone has. The same task and commit give the same text.
+    /// The earlier files of the clone have to be [removed](RepositoryPerformer::clear_outputs) first.
     pub(super) async fn hand_context(
         &self,
         directory: &Path,

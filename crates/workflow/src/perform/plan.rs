@@ -22,8 +22,10 @@ impl RunningStep<'_> {
         feedback: Option<&str>,
         limits: WorkLimits,
     ) -> Result<StepOutput, StepError> {
-        let workspace = self.create_workspace("plan").await?;
         self.ensure_active()?;
+        // The container of an earlier round would have the files of that round.
+        self.performer.remove_workspaces(&self.performer.directory.join("plan")).await?;
+        let workspace = self.create_workspace("plan").await?;
         let commit = self.commit_snapshot(&self.commit_anchor().await?).await?;
         self.repository.clone_to(&workspace.root, &commit).await?;
         let context = self.hand_context(&workspace.working_directory(), &commit, ContextScope::Notes).await?;
@@ -65,7 +67,8 @@ impl RunningStep<'_> {
         // A step may have more candidates than the contract.
         let plan = self.contract().candidate_plan(index % self.contract().candidates.len().max(1));
         let number = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
-        let message = prompts::step(self.contract(), self.round()?.step(), number, feedback) + &context;
+        let message =
+            prompts::step(self.contract(), self.round()?.step(), &plan, number, feedback) + &context;
         let mut assignment = self.create_assignment(&workspace, message, &plan, limits);
         assignment.answer = Some(prompts::step_report_schema());
         assignment.steering = pending.take();

@@ -4,8 +4,8 @@ use pintle_agent::Count;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{goal, listed, numbered, paths};
-use crate::contract::{Contract, TaskScope};
+use super::{goal, listed, numbered, paths, protected};
+use crate::contract::{CandidatePlan, Contract, TaskScope};
 use crate::names::{escape_name, list_names};
 use crate::task::{PlanRound, PlannedStep, RoundEnd, StepCandidate, StepId, TaskPlan};
 
@@ -102,6 +102,7 @@ pub(crate) fn plan(request: &PlanRequest<'_>) -> String {
                 if context.is_empty() { String::new() } else { format!("{}\n\n", context.trim_ascii()) },
             paths = paths(&contract.scope),
             unprotected = listed(&contract.scope.unprotected, |files| format!(", except {files}")),
+            protected = protected(&contract.scope),
             checks = if names.is_empty() { "none".to_owned() } else { list_names(&names) },
             feedback = feedback,
             rounds = rounds
@@ -148,7 +149,13 @@ fn describe_remaining(backlog: &[String]) -> String {
 }
 
 /// Returns a request to carry out a step. Each candidate of a step has a separate session.
-pub(crate) fn step(contract: &Contract, step: &PlannedStep, number: u32, feedback: Option<&str>) -> String {
+pub(crate) fn step(
+    contract: &Contract,
+    step: &PlannedStep,
+    candidate: &CandidatePlan,
+    number: u32,
+    feedback: Option<&str>,
+) -> String {
     let quoted: String = step.goal.trim().lines().map(|line| format!("> {line}\n")).collect();
     let scope = if step.paths.is_empty() {
         contract.scope.clone()
@@ -173,6 +180,8 @@ pub(crate) fn step(contract: &Contract, step: &PlannedStep, number: u32, feedbac
         checks = checks,
         paths = paths(&scope),
         unprotected = listed(&scope.unprotected, |files| format!(", except {files}")),
+        protected = protected(&scope),
+        instructions = candidate.prompt.as_ref().map(|prompt| format!("\n{prompt}\n")).unwrap_or_default(),
         feedback = feedback.unwrap_or_default()
     );
     text.trim_ascii_end().to_owned()
@@ -227,11 +236,17 @@ mod tests {
             leaves_failing: vec!["tests".to_owned()],
             ..PlannedStep::new("Rename the function.\nKeep its callers.")
         };
-        let text = step(&contract(), &planned, 2, Some("- check tests: it exited with 1\n"));
+        let mut contract = contract();
+        contract.scope.protected.push("docs/".to_owned());
+        let candidate =
+            CandidatePlan { prompt: Some("Use integers.".to_owned()), ..CandidatePlan::default() };
+        let text = step(&contract, &planned, &candidate, 2, Some("- check tests: it exited with 1\n"));
         assert!(text.starts_with("Candidate 2. Carry out one step"), "{text}");
         for part in [
             "> Rename the function.\n> Keep its callers.\n",
             "- Only files in `src/a.py` may change.\n",
+            "they are compared.\n- So do files in `docs/`.\n- New test files",
+            "is kept if it holds.\n\nUse integers.\n\nThese were found before",
             "- `grep -q new src/a.py` has to pass.\n- `make test` may fail after this step.\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::outcome::{BlockReason, TaskOutcome};
-use super::plan::{PlanFacts, PlanRound, PlannedStep, StepCandidate, TaskPlan, UNSETTLED_STEPS};
+use super::plan::{PlanFacts, PlanRound, PlannedStep, RoundEnd, StepCandidate, TaskPlan, UNSETTLED_STEPS};
 use super::step::{StepId, StepKind, StepOrder, StepOutput, TaskStep, WorkEnd, WorkFacts};
 use super::step_evidence::{StepContext, StepFacts, judge_step};
 use super::{Task, TaskCandidate};
@@ -320,8 +320,12 @@ impl Task {
             next.leaves_failing.is_empty() || unsettled < UNSETTLED_STEPS,
             "next.leaves_failing: expected none, because two steps have left checks failing",
         );
-        let is_repeated = self.plan.rounds.iter().any(|round| words(&round.step.goal) == words(&next.goal));
-        expect(!is_repeated, "next.goal: expected a step that no earlier one repeats");
+        // A step that left checks failing may have been undone.
+        let is_undoable =
+            |round: &&PlanRound| matches!(round.end, Some(RoundEnd::Held { is_provisional: true, .. }));
+        let mut kept = self.plan.rounds.iter().filter(|round| !is_undoable(round));
+        let is_repeated = kept.any(|round| words(&round.step.goal) == words(&next.goal));
+        expect(!is_repeated, "next.goal: expected another goal than those of the earlier steps");
         let is_check = |name: &String| self.contract.checks.iter().any(|check| check.name == *name);
         let unknown: Vec<String> =
             next.leaves_failing.iter().filter(|name| !is_check(name)).cloned().collect();
@@ -331,24 +335,31 @@ impl Task {
                 list_names(&unknown)
             ));
         }
-        problems.extend(find_path_problems(next, &self.rules, self.anchor.as_ref()));
+        let rules = (&self.rules, self.contract.directory());
+        problems.extend(find_path_problems(next, rules, self.anchor.as_ref()));
         problems
     }
 }
 
-/// Returns the problems of the paths of a step.
-fn find_path_problems(step: &PlannedStep, rules: &PathRules, anchor: Option<&Anchor>) -> Vec<String> {
+/// Returns the problems of the paths of a step, which are relative to the directory of the task like those of its scope.
+fn find_path_problems(
+    step: &PlannedStep,
+    (rules, directory): (&PathRules, &str),
+    anchor: Option<&Anchor>,
+) -> Vec<String> {
     let scope = TaskScope { paths: step.paths.clone(), ..TaskScope::default() };
-    if let Err(error) = PathRules::new(&scope) {
+    if let Err(error) = PathRules::in_directory(&scope, directory) {
         return vec![format!("next.paths: {error}")];
     }
+    let from_root = |path: String| if directory.is_empty() { path } else { format!("{directory}/{path}") };
     let of_anchor = |path: &str| anchor.is_some_and(|anchor| anchor.files().iter().any(|file| file == path));
-    let is_protected = |path: &String| rules.is_protected(&example(path)) || of_anchor(path);
+    let is_protected =
+        |path: &String| rules.is_protected(&from_root(example(path))) || of_anchor(&from_root(path.clone()));
     let named = |is_wrong: &dyn Fn(&String) -> bool| -> Vec<String> {
         step.paths.iter().filter(|path| is_wrong(path)).cloned().collect()
     };
     let protected = named(&is_protected);
-    let outside = named(&|path| !is_protected(path) && !rules.is_in_scope(&example(path)));
+    let outside = named(&|path| !is_protected(path) && !rules.is_in_scope(&from_root(example(path))));
     let mut problems = Vec::new();
     if !protected.is_empty() {
         problems.push(format!(

@@ -93,7 +93,7 @@ pub(super) fn judge_step(
     if facts.files.is_empty() {
         find(ProofStep::Diff, "the step has changed nothing".to_owned());
     }
-    let outside = files_outside(step, facts);
+    let outside = files_outside(step, contract.directory(), facts);
     if !outside.is_empty() {
         let what = format!("{} changed, which is outside of the paths of the step", list_names(&outside));
         find(ProofStep::Scope, what);
@@ -129,14 +129,15 @@ pub(super) fn judge_step(
     Ok(StepProof { failing, anchored, passed, reaches_goal })
 }
 
-/// Returns the changed files outside of the paths of a step. New tests are not judged, and may be anywhere.
-fn files_outside(step: &PlannedStep, facts: &StepFacts) -> Vec<String> {
+/// Returns the changed files outside of the paths of a step, which are relative to the directory of the task. New tests are
+/// not judged, and may be anywhere.
+fn files_outside(step: &PlannedStep, directory: &str, facts: &StepFacts) -> Vec<String> {
     if step.paths.is_empty() {
         return Vec::new();
     }
     let scope = TaskScope { paths: step.paths.clone(), ..TaskScope::default() };
     // The patterns were compiled when the step was planned.
-    let Ok(rules) = PathRules::new(&scope) else { return Vec::new() };
+    let Ok(rules) = PathRules::in_directory(&scope, directory) else { return Vec::new() };
     let is_apart = |path: &str| facts.change.judging.as_ref().is_some_and(|judging| judging.is_apart(path));
     let changed = facts.files.iter().map(|file| &file.path);
     changed.filter(|path| !rules.is_in_scope(path) && !is_apart(path)).cloned().collect()

@@ -8,9 +8,10 @@ use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::process_env::{ProcessEnv, absolute};
 use pintle_host::sessions::Sessions;
 use pintle_tui::console::{self, Console};
+use pintle_workflow::Diff;
 use pintle_workflow::report::{CandidateDiff, TaskReport};
 use pintle_workflow::repository::{RepositoryError, UserRepository, read_blob};
-use pintle_workflow::task::{Task, TaskCandidate, TaskOutcome};
+use pintle_workflow::task::{StepSnapshot, Task, TaskCandidate, TaskOutcome, TaskPlan};
 
 use super::push::BranchPush;
 use super::{find, read_intact};
@@ -30,6 +31,14 @@ pub(super) struct CandidateChange {
     pub(super) patch: Vec<u8>,
 }
 
+/// Returns the newest change of a candidate. In a plan, the steps that hold are the change of candidate 0.
+fn newest_diff(task: &Task, candidate: usize) -> Option<&Diff> {
+    let is_done = matches!(task.outcome(), Some(TaskOutcome::Done(_)));
+    let plan = task.plan().filter(|_| candidate == 0 && !is_done);
+    let held = plan.and_then(TaskPlan::snapshot).map(StepSnapshot::diff);
+    held.or_else(|| task.candidates().get(candidate).and_then(TaskCandidate::diff))
+}
+
 /// Returns the change of a candidate, or of the one that reached the goal.
 pub(super) async fn read_change(
     sessions: &Sessions,
@@ -45,10 +54,8 @@ pub(super) async fn read_change(
         Failure::usage(format!("no candidate of task {id} has reached the goal"))
             .with_hint("`--candidate N` applies the change of another candidate")
     })?;
-    let diff =
-        task.candidates().get(candidate).and_then(TaskCandidate::diff).ok_or_else(|| {
-            Failure::usage(format!("candidate {candidate} of task {id} has changed nothing"))
-        })?;
+    let diff = newest_diff(task, candidate)
+        .ok_or_else(|| Failure::usage(format!("candidate {candidate} of task {id} has changed nothing")))?;
     let blobs = sessions.store().blobs(id);
     let lost = "the change cannot be read";
     let anchor = match task.anchor().and_then(|anchor| anchor.patch()) {
@@ -70,11 +77,8 @@ pub(super) async fn read_diffs(
         _ => None,
     };
     let mut diffs = Vec::new();
-    for (candidate, state) in task.candidates().iter().enumerate() {
-        let has_diff = state
-            .attempts()
-            .iter()
-            .any(|attempt| attempt.work.as_ref().is_some_and(|work| work.diff.is_some()));
+    for candidate in 0..task.candidates().len() {
+        let has_diff = newest_diff(task, candidate).is_some();
         if has_diff && chosen.is_none_or(|chosen| chosen == candidate) {
             let change = read_change(sessions, id, task, Some(candidate)).await?;
             let patch = [change.anchor, change.patch].concat();

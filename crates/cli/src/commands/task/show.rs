@@ -1,9 +1,11 @@
 //! `pintle task show`: the current state of a task.
 
+use pintle_agent::SessionId;
 use pintle_host::failure::Failure;
 use pintle_host::process_env::ProcessEnv;
 use pintle_host::sanitize::{json_line, sanitize};
 use pintle_host::sessions::Sessions;
+use pintle_store::StoreError;
 use pintle_tui::console;
 use pintle_workflow::contract::TaskBudget;
 use pintle_workflow::evidence::Baseline;
@@ -21,70 +23,87 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
     let id = find(&sessions, &args.task.id).await?;
     let IntactTask { task, damage, .. } = read_intact(&sessions, &id).await?;
     let is_running = sessions.is_live(&id).await;
-    let (status, spent) = (TaskStatus::from_task(&task), task.spent());
-    let text = match args.output {
-        ListFormat::Json => {
-            let candidates = task.candidates().iter().enumerate().map(|(number, candidate)| {
-                json!({
-                    "state": task.candidate_state(number),
-                    "missing": missing_evidence(candidate),
-                    "attempts": candidate.attempts().len(),
-                    "spent": candidate.spent(),
-                })
-            });
-            let mut shown = json!({
-                "id": id.as_str(),
-                "state": task.state(),
-                "running": is_running,
-                "standing": status,
-                "ending": describe_end(&task),
-                "failing_checks": failing_checks(&task).map(|(name, _)| name).collect::<Vec<_>>(),
-                "candidates": candidates.collect::<Vec<_>>(),
-                "spent": spent,
-                "steps": task.step_costs(),
-                "budget": task.contract().budget,
-            });
-            if let (Some(damage), Some(shown)) = (&damage, shown.as_object_mut()) {
-                shown.insert("damage".to_owned(), damage.to_string().into());
-            }
-            json_line(&shown)?
-        }
-        ListFormat::Text => {
-            let running = if is_running { ", running" } else { "" };
-            let goal = task.contract().goal.trim().lines().next().unwrap_or_default();
-            let mut text = format!("{id}  {}{running}\n{}\n", task.state(), sanitize(goal));
-            if let Some(ending) = describe_end(&task) {
-                text.push_str(&format!("{}\n", sanitize(&ending)));
-            }
-            for (name, end) in failing_checks(&task) {
-                let line = format!("check `{name}` fails before any change: it {end}");
-                text.push_str(&format!("{}\n", sanitize(&line)));
-            }
-            for (name, problem) in task.baseline().into_iter().flat_map(|baseline| &baseline.without_results)
-            {
-                let line = format!("check `{name}` has no results of single tests: {problem}");
-                text.push_str(&format!("{}\n", sanitize(&line)));
-            }
-            text.push_str(&render_status(&task, &status));
-            for (number, candidate) in task.candidates().iter().enumerate() {
-                text.push_str(&format!(
-                    "[{number:>2}]  {}\n",
-                    sanitize(&describe_candidate(&task, number, candidate))
-                ));
-            }
-            text.push_str(&render_bill(spent, &task.contract().budget));
-            text.push_str(&sanitize(&render_parts(&task)));
-            if let Some(damage) = &damage {
-                text.push_str(&format!(
-                    "(The rest of the record cannot be read: {})\n",
-                    sanitize(&damage.to_string())
-                ));
-            }
-            text
+    let text = {
+        let shown = ShownTask { id: &id, task: &task, is_running, damage: damage.as_ref() };
+        match args.output {
+            ListFormat::Json => shown.to_json()?,
+            ListFormat::Text => shown.to_text(),
         }
     };
     console::print(&text).await?;
     Ok(if damage.is_some() { Exit::Failed } else { Exit::Done })
+}
+
+/// A task and its state.
+struct ShownTask<'a> {
+    id: &'a SessionId,
+    task: &'a Task,
+    is_running: bool,
+    damage: Option<&'a StoreError>,
+}
+
+impl ShownTask<'_> {
+    fn to_json(&self) -> Result<String, Failure> {
+        let Self { id, task, is_running, damage } = *self;
+        let candidates = task.candidates().iter().enumerate().map(|(number, candidate)| {
+            json!({
+                "state": task.candidate_state(number),
+                "missing": missing_evidence(candidate),
+                "attempts": candidate.attempts().len(),
+                "spent": candidate.spent(),
+            })
+        });
+        let mut shown = json!({
+            "id": id.as_str(),
+            "state": task.state(),
+            "running": is_running,
+            "standing": TaskStatus::from_task(task),
+            "ending": describe_end(task),
+            "failing_checks": failing_checks(task).map(|(name, _)| name).collect::<Vec<_>>(),
+            "candidates": candidates.collect::<Vec<_>>(),
+            "spent": task.spent(),
+            "steps": task.step_costs(),
+            "budget": task.contract().budget,
+        });
+        if let (Some(damage), Some(shown)) = (damage, shown.as_object_mut()) {
+            shown.insert("damage".to_owned(), damage.to_string().into());
+        }
+        json_line(&shown)
+    }
+
+    fn to_text(&self) -> String {
+        let Self { id, task, is_running, damage } = *self;
+        let running = if is_running { ", running" } else { "" };
+        let goal = task.contract().goal.trim().lines().next().unwrap_or_default();
+        let mut text = format!("{id}  {}{running}\n{}\n", task.state(), sanitize(goal));
+        if let Some(ending) = describe_end(task) {
+            text.push_str(&format!("{}\n", sanitize(&ending)));
+        }
+        for (name, end) in failing_checks(task) {
+            let line = format!("check `{name}` fails before any change: it {end}");
+            text.push_str(&format!("{}\n", sanitize(&line)));
+        }
+        for (name, problem) in task.baseline().into_iter().flat_map(|baseline| &baseline.without_results) {
+            let line = format!("check `{name}` has no results of single tests: {problem}");
+            text.push_str(&format!("{}\n", sanitize(&line)));
+        }
+        text.push_str(&render_status(task, &TaskStatus::from_task(task)));
+        for (number, candidate) in task.candidates().iter().enumerate() {
+            text.push_str(&format!(
+                "[{number:>2}]  {}\n",
+                sanitize(&describe_candidate(task, number, candidate))
+            ));
+        }
+        text.push_str(&render_bill(task.spent(), &task.contract().budget));
+        text.push_str(&sanitize(&render_parts(task)));
+        if let Some(damage) = damage {
+            text.push_str(&format!(
+                "(The rest of the record cannot be read: {})\n",
+                sanitize(&damage.to_string())
+            ));
+        }
+        text
+    }
 }
 
 /// Returns the checks that fail on the base, with the end of their runs.

@@ -9,7 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::project::{Project, RIGHT, SessionScripts};
 use crate::LocalTaskHost;
-use crate::contract::{CandidatePlan, Contract, ModelPlan, ModelPlans, ReviewPlan, SessionRole};
+use crate::contract::{
+    AnchorPlan, CandidatePlan, Contract, ModelPlan, ModelPlans, ReviewPlan, SessionRole, TaskCheck, TaskScope,
+};
 use crate::report::TaskReport;
 use crate::task::TaskOutcome;
 
@@ -102,4 +104,23 @@ async fn context_is_handed_on_once() {
     assert_eq!(found, expected);
     let context = messages[2].1.find("Repository: ").map(|start| messages[2].1.len() - start).unwrap();
     assert!(context < 4 << 10, "{context}");
+}
+
+/// A container lets its commands change all of the clone, also the directories above the one in which they work.
+#[tokio::test]
+async fn a_directory_that_became_a_link_is_not_followed() {
+    let project = Project::new().await;
+    let outside = project.directory().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    let replace = format!("mv src moved && ln -s {} src", outside.display());
+    let mut contract = project.contract(1).await.with_attempts(2).with_scope(TaskScope::default());
+    contract.base = contract.base.map(|base| base.with_directory("src"));
+    contract.checks = vec![TaskCheck::new("tests", "true")];
+    let contract = contract.with_anchor(AnchorPlan::None { because: "it is about a link".to_owned() });
+    let scripted = SessionScripts::new().with_session("0", &replace, None);
+    let (outcome, task) = project.run(contract, scripted).await;
+    let report = TaskReport::from_task(&task).to_markdown();
+    assert!(matches!(outcome, TaskOutcome::Blocked(_)), "{report}");
+    assert!(report.contains("`src` became a link; expected the directory of the task"), "{report}");
+    std::fs::remove_dir(&outside).expect("it is empty");
 }

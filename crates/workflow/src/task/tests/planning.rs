@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::contract::{PlanSettings, TaskScope};
+use crate::contract::{BaseCommit, PlanSettings, TaskScope};
 use crate::diff::ChangedFile;
 use crate::evidence::CandidateFacts;
 use crate::tests::facts::{diff, modified, plain};
@@ -263,6 +263,21 @@ fn the_planner_may_go_back() {
 }
 
 #[test]
+fn a_step_that_was_undone_may_be_planned_again() {
+    let leaving =
+        PlannedStep { leaves_failing: vec!["tests".to_owned()], ..PlannedStep::new("the interface") };
+    let again = PlanFacts { next: Some(leaving.clone()), go_back: true, ..PlanFacts::finished("p") };
+    let answers = BTreeMap::from([
+        ("r1-plan-1", vec![next(leaving)]),
+        ("r1-evidence-0-1", vec![failed()]),
+        ("r2-plan-1", vec![StepOutput::Plan(again)]),
+    ]);
+    let played = play(planned(3), answers);
+    assert_eq!(states(&played), ["holds for now: tests left failing", "holds"]);
+    assert_eq!(played.end(), "done by 0");
+}
+
+#[test]
 fn missing_evidence_of_the_whole_change_returns_to_the_planner() {
     let mut told = Vec::new();
     let mut played = PlayedTask::new(planned(5));
@@ -330,7 +345,7 @@ fn answers_that_cannot_be_used_are_refused_and_block_the_task() {
     };
     let cases = [
         (next(PlannedStep::new(" \n")), "next.goal: expected a text"),
-        (next(PlannedStep::new("One!")), "next.goal: expected a step that no earlier one repeats"),
+        (next(PlannedStep::new("One!")), "next.goal: expected another goal than those of the earlier steps"),
         (next(paths(&["docs/a.md"])), "next.paths: `docs/a.md` is outside of the scope"),
         (next(paths(&["**"])), "next.paths: `**` is outside of the scope"),
         (
@@ -369,6 +384,27 @@ fn answers_that_cannot_be_used_are_refused_and_block_the_task() {
         assert!(played.end().starts_with("Blocked(NoPlan("), "{}", played.end());
         assert!(played.end().contains(problem), "{problem}: {}", played.end());
     }
+}
+
+/// Paths of a change are relative to the root.
+#[test]
+fn paths_of_a_step_are_relative_to_the_directory_of_the_task() {
+    let base = BaseCommit::new("/repository", "1a".repeat(20)).with_directory("apps/a");
+    let scope = TaskScope { paths: vec!["src/".to_owned()], ..TaskScope::default() };
+    let anchor = AnchorPlan::None { because: "the check is enough".to_owned() };
+    let contract = planned(3).with_base(base).with_scope(scope).with_anchor(anchor);
+    let in_path = |path: &str| next(PlannedStep { paths: vec![path.to_owned()], ..PlannedStep::new("one") });
+    let answers = BTreeMap::from([
+        ("r1-plan-1", vec![in_path("apps/a/src/")]),
+        ("r1-plan-2", vec![in_path("src/")]),
+        ("r1-evidence-0-1", vec![judged(vec![modified("src/sums.py", 1, 1)], 0)]),
+        ("r1-evidence-1-1", vec![judged(vec![modified("apps/a/src/sums.py", 1, 1)], 0)]),
+    ]);
+    let played = play(contract, answers);
+    for step in ["r1-plan-2", "r1-evidence-1-1"] {
+        assert!(played.steps.iter().any(|played| played == step), "{step}: {:?}", played.steps);
+    }
+    assert_eq!(states(&played), ["holds"]);
 }
 
 #[test]
