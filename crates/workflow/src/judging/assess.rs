@@ -169,8 +169,7 @@ impl ChangeAssessment<'_> {
     }
 
     fn is_new_directory(&self, directory: &str) -> bool {
-        let prefix = format!("{directory}/");
-        !directory.is_empty() && !self.scan.tracked().iter().any(|path| path.starts_with(&prefix))
+        !directory.is_empty() && !self.scan.has_directory(directory)
     }
 
     /// Returns whether a new test could take the place of an existing file: another test has its name, or a file beside it has

@@ -305,11 +305,11 @@ fn the_list_has_both_reasons() {
 #[test]
 fn new_files_that_commands_use_if_they_exist_judge() {
     let found = |path: &str| {
-        let mut scan = CommandScan::new(["Makefile", "check.sh", "t.c"].map(str::to_owned));
+        let mut scan = CommandScan::new(["Makefile", "check.sh", "t.c", "lib/a.c"].map(str::to_owned));
         ["make test", "sh check.sh"].into_iter().for_each(|command| scan.add_command(command));
         while let Some(file) = scan.next_file() {
             let text = match file.as_str() {
-                "Makefile" => "-include local.mk\nCC := cc\ntest all: t\n\t./t\n",
+                "Makefile" => "-include local.mk\nCC := cc\n.PHONY: docs\ntest all lib docs: t\n\t./t\n",
                 _ => "if [ -f env.sh ]; then . ./env.sh; fi\n",
             };
             scan.add_file(&file, text);
@@ -326,6 +326,10 @@ fn new_files_that_commands_use_if_they_exist_judge() {
         ("src/env.sh", false),
         ("test", true),
         ("all", true),
+        ("all/notes", true),
+        ("lib/b.c", false),
+        ("docs", false),
+        ("docs/notes", false),
         ("CC", false),
         ("notes", false),
     ] {
