@@ -436,7 +436,7 @@ fn judge_diff(
         find(ProofStep::Protected, problem);
     }
     if facts.unrestored.is_some() {
-        let what = "the checks fail with the original files; if the goal forces the changes, keep them, and a person is asked at the end";
+        let what = "the checks fail with the original files; if the goal forces the changes, keep them, and a user decides at the end";
         find(ProofStep::Protected, what.to_owned());
     }
     if !facts.secrets.is_empty() {
