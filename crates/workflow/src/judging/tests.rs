@@ -264,6 +264,21 @@ fn manifests_are_compared_and_lock_files_follow() {
 }
 
 #[test]
+fn a_manifest_that_a_command_names_is_compared() {
+    let mut scan = CommandScan::new(["requirements.txt".to_owned()]);
+    scan.add_command("pip install -r requirements.txt");
+    let rules = rules(&TaskScope::default());
+    for (after, is_allowed) in [("a==2\nb\n", true), ("./fake\n", false)] {
+        let texts = [text("requirements.txt", "a==1\n", after)];
+        let assessment = ChangeAssessment { rules: &rules, scan: &scan, anchor: &[] };
+        let facts = assessment.assess(&[modified("requirements.txt", 1, 1)], &texts);
+        assert!(facts.is_named("requirements.txt") && facts.restorable.is_empty(), "{facts:?}");
+        assert_eq!(facts.is_allowed("requirements.txt"), is_allowed, "{after}");
+        assert_eq!(facts.has_part("requirements.txt"), !is_allowed, "{after}");
+    }
+}
+
+#[test]
 fn a_named_file_in_the_scope_may_change() {
     let file = [modified("check.sh", 1, 1)];
     let facts = assessed(&TaskScope::default(), &file, &[]);
