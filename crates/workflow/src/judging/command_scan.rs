@@ -53,8 +53,10 @@ const COMPILERS: [&str; 18] = [
 ];
 
 /// Programs that run another program.
-const WRAPPERS: [&str; 13] =
-    ["env", "exec", "time", "nice", "command", "sudo", "xargs", "npx", "bunx", "pipx", "uvx", "run", "dlx"];
+const WRAPPERS: [&str; 14] = [
+    "env", "exec", "time", "timeout", "nice", "command", "sudo", "xargs", "npx", "bunx", "pipx", "uvx",
+    "run", "dlx",
+];
 
 /// Words before which a command starts.
 const KEYWORDS: [&str; 9] = ["if", "then", "else", "elif", "while", "until", "do", "!", "{"];
@@ -243,10 +245,15 @@ impl CommandScan {
     fn add_simple_command(&mut self, mut words: &[String], directory: &str) {
         let base = |word: &str| word.rsplit('/').next().unwrap_or(word).to_owned();
         self.words.extend(words.iter().map(|word| base(word)));
-        // `env A=b npx jest` runs jest.
-        while let [first, rest @ ..] = words
-            && (WRAPPERS.contains(&first.as_str()) || first.starts_with('-') || first.contains('='))
-        {
+        // `env A=b npx jest` runs jest, and `timeout -k 5 60 make` runs make.
+        let mut is_wrapped = false;
+        while let [first, rest @ ..] = words {
+            let is_wrapper = WRAPPERS.contains(&first.as_str());
+            let is_number = is_wrapped && first.starts_with(|next: char| next.is_ascii_digit());
+            if !(is_wrapper || is_number || first.starts_with('-') || first.contains('=')) {
+                break;
+            }
+            is_wrapped |= is_wrapper;
             words = rest;
         }
         let Some((program, arguments)) = words.split_first() else { return };
