@@ -105,7 +105,7 @@ pub(crate) async fn perform(
     let workspace = Workspace::create(machine, instance, root).await?;
     let clone = workspace.clone_to(CLONE).await?;
     if let Some(prepare) = &instance.prepare {
-        machine.run_trusted(&clone, prepare, &[]).await?;
+        machine.run_trusted_within(instance.timeout, &clone, prepare, &[]).await?;
     }
     let before = workspace.record_tree(CLONE).await?;
     let started = Instant::now();

@@ -150,10 +150,10 @@ async fn run_test(
     workspace.restore(CLONE, &instance.tests.restore).await?;
     if with_hidden_files {
         for files in &instance.tests.files {
-            workspace.copy(files, &clone).await?;
+            workspace.copy_hidden(CLONE, files).await?;
         }
         if let Some(patch) = &instance.tests.patch {
-            workspace.apply_text(CLONE, patch).await?;
+            workspace.apply_hidden(CLONE, patch).await?;
         }
     }
     let session = workspace.machine.confine(&clone, instance.network).await?;

@@ -57,7 +57,18 @@ impl Machine {
         script: &str,
         variables: &[(&str, &Path)],
     ) -> Result<(), Failure> {
-        let request = ExecRequest::new(script).with_timeout(TIME_LIMIT).with_working_dir(directory);
+        self.run_trusted_within(TIME_LIMIT, directory, script, variables).await
+    }
+
+    /// As [`run_trusted`](Self::run_trusted), with another time limit.
+    pub(crate) async fn run_trusted_within(
+        &self,
+        limit: Duration,
+        directory: &Path,
+        script: &str,
+        variables: &[(&str, &Path)],
+    ) -> Result<(), Failure> {
+        let request = ExecRequest::new(script).with_timeout(limit).with_working_dir(directory);
         let request = variables
             .iter()
             .fold(request, |request, (name, path)| request.with_env(*name, path.display().to_string()));

@@ -274,6 +274,8 @@ impl Instance {
             "commit": commit,
             "trees": trees,
             "prepare": self.prepare,
+            "network": self.network,
+            "timeout_s": self.timeout.as_secs(),
             "patch": tests.patch,
             "restore": tests.restore,
             "fail_to_pass": tests.fail_to_pass,

@@ -148,6 +148,8 @@ async fn hidden_tests_judge_what_an_agent_claims() {
         ("echo true >check.sh; echo \"echo 1\" >sum.sh", Claim::Done, false),
         ("echo \"echo \\$((\\$1 + \\$2))\" >sum.sh; exit 1", Claim::Blocked, true),
         ("exit 127", Claim::Failed, false),
+        // A directory with the name of the hidden file.
+        ("mkdir hidden.sh; echo >hidden.sh/a; echo \"echo \\$((\\$1 + \\$2))\" >sum.sh", Claim::Done, true),
     ] {
         let fixture = Fixture::new();
         let suite = sums(&fixture).await;
@@ -320,8 +322,8 @@ async fn instances_of_swe_bench_are_judged_by_names_of_tests() {
     let keep = |instance: &crate::VerifiedInstance| problems.borrow_mut().extend(instance.problems.clone());
     verify(&suite.select(None).unwrap(), &fixture.machine, 1, &keep).await.unwrap();
     assert_eq!(problems.into_inner(), [""; 0]);
-    // The clone has no later history.
-    let script = "test $(git log --all --oneline | wc -l) -eq 1 && echo \"echo 2\" >sum.sh";
+    // The clone has no later history. The agent adds the file that the hidden patch adds.
+    let script = "test $(git log --all --oneline | wc -l) -eq 1 && echo \"echo 2\" >sum.sh && echo >test.sh";
     assert_eq!(fixture.run(&suite, script, 1, 1).await, (1, 0));
     assert!(fixture.records()[0].is_solved(), "{:?}", fixture.records());
 

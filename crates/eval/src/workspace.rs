@@ -11,6 +11,21 @@ use crate::suite::{GoldChange, Instance, InstanceSource};
 /// Files that are never part of a change: caches of Python, and packages of Node.
 const NEVER_CHANGED: &str = "':(exclude,glob)**/__pycache__/**' ':(exclude,glob)**/node_modules/**'";
 
+/// Removes a path of the current directory. A link or a file in place of a directory above it is removed as well, so that nothing
+/// outside of the directory changes.
+const CLEAR_PATH: &str = r#"clear_path() {
+    at=. rest=$1
+    while [ -n "$rest" ]; do
+        case $rest in
+            */*) part=${rest%%/*} rest=${rest#*/} ;;
+            *) part=$rest rest= ;;
+        esac
+        at=$at/$part
+        if [ -z "$rest" ] || [ -L "$at" ] || [ ! -d "$at" ]; then rm -rf -- "$at"; fi
+    done
+}
+"#;
+
 /// Repository of an instance, below a directory that belongs to one attempt.
 #[derive(Debug)]
 pub(crate) struct Workspace<'a> {
@@ -132,12 +147,42 @@ impl<'a> Workspace<'a> {
         if paths.is_empty() {
             return Ok(());
         }
-        let paths = paths.iter().map(|path| shell_word(path)).collect::<Vec<_>>().join(" ");
-        let (variables, name) = (self.variables(name), shell_word(name));
+        let words: Vec<String> = paths.iter().map(|path| shell_word(path)).collect();
+        let cleared: String = words.iter().map(|word| format!("clear_path {word}\n")).collect();
+        let (variables, name, words) = (self.variables(name), shell_word(name), words.join(" "));
         let script = format!(
-            "export {variables}\ncd {name}\nrm -rf -- {paths}\ngit --literal-pathspecs checkout --quiet main -- {paths}"
+            "{CLEAR_PATH}export {variables}\ncd {name}\n{cleared}git --literal-pathspecs checkout --quiet main -- {words}"
         );
         self.machine.git(&self.root, &script).await.map(drop)
+    }
+
+    /// Writes hidden files over a clone, whatever the agent left at their paths.
+    pub(crate) async fn copy_hidden(&self, name: &str, from: &Path) -> Result<(), Failure> {
+        let (files, clone) = (shell_word(&from.display().to_string()), self.word(name));
+        let script = format!(
+            "{CLEAR_PATH}cd {files}\nfind . ! -type d -print | while IFS= read -r path; do\n\
+             (cd {clone} && clear_path \"$path\")\ndone"
+        );
+        self.machine.git(&self.root, &script).await?;
+        self.copy(from, &self.path(name)).await
+    }
+
+    /// Applies a hidden patch to a clone. Its files are restored from the base before, because the agent may have changed them.
+    pub(crate) async fn apply_hidden(&self, name: &str, patch: &str) -> Result<(), Failure> {
+        let file = self.path("hidden.patch");
+        self.machine.process_env().write_private(&file, patch)?;
+        let script = format!(
+            "{CLEAR_PATH}export {}\ncd {}\n\
+             git apply --numstat -z {} | tr '\\0' '\\n' | cut -f3- | while IFS= read -r path; do\n\
+             clear_path \"$path\"\n\
+             if git cat-file -e \"main:$path\" 2>/dev/null; then\n\
+             git --literal-pathspecs checkout --quiet main -- \"$path\"\nfi\ndone",
+            self.variables(name),
+            shell_word(name),
+            shell_word(&file.display().to_string())
+        );
+        self.machine.git(&self.root, &script).await?;
+        self.apply_patch(name, &file).await
     }
 
     /// Writes the files of a directory over a clone or a directory.

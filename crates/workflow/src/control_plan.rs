@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::assertions::{TextEdit, apply_edits, edits_of_file, find_assertions, tokens_in};
 use crate::source_tokens::{
-    SourceLanguage, SourceToken, TokenKind, closing_bracket, is_opening, is_word_character, tokenize,
+    SourceLanguage, SourceToken, TokenKind, closing_bracket, is_closing, is_opening, is_word_character,
+    tokenize,
 };
 
 /// Words of drawn names.
@@ -264,17 +265,18 @@ fn find_python_tests(source: &str, tokens: &[SourceToken<'_>]) -> Vec<TestFuncti
 /// Returns the first tokens of all lines outside of brackets, each with its indentation.
 fn python_lines(source: &str, tokens: &[SourceToken<'_>]) -> Vec<(usize, usize)> {
     let mut lines = Vec::new();
-    let mut depth = 0_usize;
+    let (mut depth, mut before) = (0_usize, None::<&SourceToken<'_>>);
     for (index, token) in tokens.iter().enumerate() {
-        let before = source.get(..token.start).unwrap_or_default();
-        let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-        let is_first = before.get(line_start..).is_some_and(|indent| indent.trim().is_empty());
-        if is_first && depth == 0 {
+        let start = before.map_or(0, SourceToken::end);
+        let gap = source.get(start..token.start).unwrap_or_default();
+        let line_start = gap.rfind('\n').map(|end| start + end + 1);
+        if let Some(line_start) = line_start.or(before.is_none().then_some(0)).filter(|_| depth == 0) {
             lines.push((index, token.start - line_start));
         }
+        before = Some(token);
         if is_opening(token) {
             depth += 1;
-        } else if token.is(")") || token.is("]") || token.is("}") {
+        } else if is_closing(token) {
             depth = depth.saturating_sub(1);
         }
     }

@@ -307,17 +307,8 @@ pub fn judge(
         // No command was run.
         return Err(findings);
     }
-    if let Some(anchor) = anchor {
-        let problems = anchor_problems(anchor, &facts.anchor);
-        if problems.is_empty() {
-            let CandidateFacts { controls, control, revert, .. } = facts;
-            let passes = |runs: &[CommandRun]| is_passing(anchor, runs);
-            controls::find_control_problems(anchor, controls, control.as_ref(), revert.as_ref(), passes)
-                .into_iter()
-                .for_each(|finding| find(finding.step, finding.what));
-        }
-        problems.into_iter().for_each(|problem| find(ProofStep::Anchor, problem));
-    }
+    let anchor_findings = anchor.map(|anchor| judge_anchor(anchor, facts)).unwrap_or_default();
+    anchor_findings.into_iter().for_each(|finding| find(finding.step, finding.what));
     let mut passed = Vec::new();
     for check in &contract.checks {
         let now = facts.checks.get(&check.name).map(Vec::as_slice).unwrap_or_default();
@@ -436,7 +427,7 @@ fn judge_diff(
         find(ProofStep::Protected, problem);
     }
     if facts.unrestored.is_some() {
-        let what = "the checks fail with the original files; if the goal forces the changes, keep them, and a person is asked at the end";
+        let what = "the checks fail with the original files; if the goal forces the changes, keep them, and a user decides at the end";
         find(ProofStep::Protected, what.to_owned());
     }
     if !facts.secrets.is_empty() {
@@ -446,6 +437,17 @@ fn judge_diff(
     if lines > most {
         find(ProofStep::Size, format!("{lines} lines changed; at most {most} were agreed"));
     }
+}
+
+/// Returns the findings about the anchor, or about its controls if it passes.
+fn judge_anchor(anchor: &Anchor, facts: &CandidateFacts) -> Vec<Finding> {
+    let problems = anchor_problems(anchor, &facts.anchor);
+    if !problems.is_empty() {
+        return problems.into_iter().map(|what| Finding { step: ProofStep::Anchor, what }).collect();
+    }
+    let CandidateFacts { controls, control, revert, .. } = facts;
+    let passes = |runs: &[CommandRun]| is_passing(anchor, runs);
+    controls::find_control_problems(anchor, controls, control.as_ref(), revert.as_ref(), passes)
 }
 
 fn judge_check(

@@ -24,6 +24,14 @@ pub(crate) struct Mutant {
     pub(crate) source: String,
     /// The file with a failure before the statement, which shows whether the line runs. `None` if the line starts no statement.
     pub(crate) probe: Option<String>,
+}
+
+/// A replacement that was found. Sources are copied for the selected ones only, since each has the size of the file.
+struct Replacement {
+    line: u64,
+    /// Index of the token.
+    index: usize,
+    to: String,
     /// Order of use: a mutant with a lower number is noticed more often.
     rank: usize,
 }
@@ -48,10 +56,38 @@ const OPERATORS: [(&str, &str); 16] = [
     ("or", "and"),
 ];
 
-/// Returns the mutants of these lines, at most one for each line, the most noticeable first.
-pub(crate) fn find_mutants(language: SourceLanguage, source: &str, lines: &BTreeSet<u64>) -> Vec<Mutant> {
+/// Returns at most `limit` mutants of these lines, at most one for each line, the most noticeable first.
+pub(crate) fn find_mutants(
+    language: SourceLanguage,
+    source: &str,
+    lines: &BTreeSet<u64>,
+    limit: usize,
+) -> Vec<Mutant> {
     let tokens = tokenize(language, source);
-    let mut found: Vec<Mutant> = Vec::new();
+    let mut found = find_replacements(language, source, &tokens, lines);
+    found.sort_by_key(|replacement| (replacement.rank, replacement.line));
+    let build = |Replacement { line, index, to, .. }: Replacement| {
+        let token = tokens.get(index)?;
+        let edit = TextEdit { range: token.start..token.end(), text: to.clone() };
+        Some(Mutant {
+            line,
+            from: token.text.to_owned(),
+            to,
+            source: apply_edits(source, &[edit]),
+            probe: probe(language, source, &tokens, line),
+        })
+    };
+    found.into_iter().take(limit).filter_map(build).collect()
+}
+
+/// Returns the most noticeable replacement of each line.
+fn find_replacements(
+    language: SourceLanguage,
+    source: &str,
+    tokens: &[SourceToken<'_>],
+    lines: &BTreeSet<u64>,
+) -> Vec<Replacement> {
+    let mut found: Vec<Replacement> = Vec::new();
     let (mut line, mut position) = (1, 0);
     for (index, token) in tokens.iter().enumerate() {
         line += source.get(position..token.start).map_or(0, |gap| gap.matches('\n').count() as u64);
@@ -59,25 +95,14 @@ pub(crate) fn find_mutants(language: SourceLanguage, source: &str, lines: &BTree
         if !lines.contains(&line) {
             continue;
         }
-        let Some((to, rank)) = replacement(language, source, &tokens, index) else { continue };
-        let is_better = found.last().is_none_or(|known| known.line != line || known.rank > rank);
-        if !is_better {
-            continue;
+        let Some((to, rank)) = replacement(language, source, tokens, index) else { continue };
+        let better = Replacement { line, index, to, rank };
+        match found.last_mut().filter(|known| known.line == line) {
+            Some(known) if known.rank > rank => *known = better,
+            Some(_) => {}
+            None => found.push(better),
         }
-        if found.last().is_some_and(|known| known.line == line) {
-            found.pop();
-        }
-        let edit = TextEdit { range: token.start..token.end(), text: to.clone() };
-        found.push(Mutant {
-            line,
-            from: token.text.to_owned(),
-            to,
-            source: apply_edits(source, &[edit]),
-            probe: probe(language, source, &tokens, line),
-            rank,
-        });
     }
-    found.sort_by_key(|mutant| (mutant.rank, mutant.line));
     found
 }
 

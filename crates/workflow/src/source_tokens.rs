@@ -83,10 +83,10 @@ pub(crate) fn source_parts(
     language: SourceLanguage,
     text: &str,
 ) -> impl Iterator<Item = (Option<TokenKind>, &str, usize)> {
-    let mut next = 0;
+    let (mut next, mut open) = (0, OpenQuotes::default());
     std::iter::from_fn(move || {
         let (start, rest) = (next, text.get(next..).filter(|rest| !rest.is_empty())?);
-        let (length, kind) = next_token(language, rest);
+        let (length, kind) = next_token(language, rest, &mut open);
         next += length;
         Some((kind, rest.get(..length)?, start))
     })
@@ -118,13 +118,17 @@ pub(crate) fn is_closing(token: &SourceToken<'_>) -> bool {
     token.is(")") || token.is("]") || token.is("}")
 }
 
+/// Quotes that no later quote closes. Without them, each quote of a damaged file would search the rest of the file.
+#[derive(Debug, Default)]
+struct OpenQuotes(Vec<char>);
+
 /// Returns the length of the first token, comment or white space, and the kind of a token.
-fn next_token(language: SourceLanguage, rest: &str) -> (usize, Option<TokenKind>) {
+fn next_token(language: SourceLanguage, rest: &str, open: &mut OpenQuotes) -> (usize, Option<TokenKind>) {
     let first = rest.chars().next().unwrap_or_default();
     if let Some(length) = comment_length(language, rest) {
         return (length, None);
     }
-    if let Some(length) = literal_length(language, rest) {
+    if let Some(length) = literal_length(language, rest, open) {
         return (length, Some(TokenKind::Text));
     }
     if first.is_whitespace() {
@@ -156,7 +160,8 @@ fn comment_length(language: SourceLanguage, rest: &str) -> Option<usize> {
     if language == SourceLanguage::Rust {
         return Some(nested_comment_length(rest));
     }
-    Some(rest.find("*/").map_or(rest.len(), |end| end + 2))
+    // The star of `/*/` does not close the comment.
+    Some(rest.get(2..)?.find("*/").map_or(rest.len(), |end| end + 4))
 }
 
 fn nested_comment_length(rest: &str) -> usize {
@@ -179,7 +184,7 @@ fn nested_comment_length(rest: &str) -> usize {
     index
 }
 
-fn literal_length(language: SourceLanguage, rest: &str) -> Option<usize> {
+fn literal_length(language: SourceLanguage, rest: &str, open: &mut OpenQuotes) -> Option<usize> {
     let prefixes = match language {
         SourceLanguage::Python => "rRbBuUfF",
         SourceLanguage::Rust => "rbc",
@@ -209,7 +214,15 @@ fn literal_length(language: SourceLanguage, rest: &str) -> Option<usize> {
     }
     let has_escapes = !(quote == '`' && language == SourceLanguage::Go);
     let has_lines = quote == '`' || language == SourceLanguage::Rust;
-    Some(prefix + 2 + closing_quote(inner, quote, has_escapes, has_lines)?)
+    if open.0.contains(&quote) {
+        return None;
+    }
+    let Some(close) = closing_quote(inner, quote, has_escapes, has_lines) else {
+        // Another line may close a quote that must end on its own line.
+        open.0.extend(has_lines.then_some(quote));
+        return None;
+    };
+    Some(prefix + 2 + close)
 }
 
 /// Returns the length of a raw string of Rust after its prefix.

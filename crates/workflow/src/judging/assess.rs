@@ -74,10 +74,14 @@ impl ChangeAssessment<'_> {
             if matches!(role, FileRole::Source | FileRole::Uncertain) && !self.rules.is_unprotected(path) {
                 inline.extend(text.cloned());
             }
-            if by_command.contains(path) {
-                if self.rules.is_listed(path) && !role.is_frozen() {
-                    facts.in_scope.push(path.clone());
-                }
+            let is_named = by_command.contains(path);
+            if is_named && self.rules.is_listed(path) && !role.is_frozen() {
+                facts.in_scope.push(path.clone());
+                continue;
+            }
+            // A manifest that a command names judges by its keys as well: `pip install -r requirements.txt`.
+            let is_compared = matches!(role, FileRole::Manifest(_)) && file.kind == ChangeKind::Modified;
+            if is_named && !is_compared {
                 continue;
             }
             match role {
@@ -101,7 +105,7 @@ impl ChangeAssessment<'_> {
                 | FileRole::Source => {
                     let parts = self.changed_parts(file, role, text);
                     if !parts.is_empty() {
-                        if matches!(role, FileRole::Manifest(_)) && file.kind == ChangeKind::Modified {
+                        if is_compared && !is_named {
                             facts.restorable.push(path.clone());
                         }
                         facts.parts.push(JudgingPart { path: path.clone(), parts });
@@ -169,8 +173,7 @@ impl ChangeAssessment<'_> {
     }
 
     fn is_new_directory(&self, directory: &str) -> bool {
-        let prefix = format!("{directory}/");
-        !directory.is_empty() && !self.scan.tracked().iter().any(|path| path.starts_with(&prefix))
+        !directory.is_empty() && !self.scan.has_directory(directory)
     }
 
     /// Returns whether a new test could take the place of an existing file: another test has its name, or a file beside it has

@@ -53,8 +53,10 @@ const COMPILERS: [&str; 18] = [
 ];
 
 /// Programs that run another program.
-const WRAPPERS: [&str; 13] =
-    ["env", "exec", "time", "nice", "command", "sudo", "xargs", "npx", "bunx", "pipx", "uvx", "run", "dlx"];
+const WRAPPERS: [&str; 14] = [
+    "env", "exec", "time", "timeout", "nice", "command", "sudo", "xargs", "npx", "bunx", "pipx", "uvx",
+    "run", "dlx",
+];
 
 /// Words before which a command starts.
 const KEYWORDS: [&str; 9] = ["if", "then", "else", "elif", "while", "until", "do", "!", "{"];
@@ -82,6 +84,8 @@ pub(crate) struct CommandScan {
     searched: BTreeMap<String, String>,
     /// Files that commands use if they exist, and that do not: sourced scripts, included makefiles and targets of make.
     awaited: BTreeSet<String>,
+    /// Targets of make that run whether a file with their name exists or not.
+    phony: BTreeSet<String>,
     /// Whether a makefile includes files by a pattern or a variable.
     includes_any: bool,
     /// Whether the added lines belong to a file, and not to a command.
@@ -102,6 +106,7 @@ impl CommandScan {
             queue: VecDeque::new(),
             searched: BTreeMap::new(),
             awaited: BTreeSet::new(),
+            phony: BTreeSet::new(),
             includes_any: false,
             is_in_file: false,
         }
@@ -187,10 +192,21 @@ impl CommandScan {
             .any(|directory| path.strip_prefix(directory.as_str()).is_some_and(|rest| rest.starts_with('/')))
     }
 
-    /// Returns whether commands use a new file because it exists now.
+    /// Returns whether commands use a new file because it exists now. A file also creates the directories above it, and make
+    /// treats a directory with the name of a target like a file.
     pub(crate) fn is_awaited(&self, path: &str) -> bool {
         let name = path.rsplit('/').next().unwrap_or(path);
-        self.awaited.contains(path) || self.includes_any && name.ends_with(".mk")
+        let mut parents = path.match_indices('/').filter_map(|(end, _)| path.get(..end));
+        let is_awaited = |path: &str| self.awaited.contains(path) && !self.phony.contains(path);
+        is_awaited(path)
+            || parents.any(|parent| is_awaited(parent) && !self.has_directory(parent))
+            || self.includes_any && name.ends_with(".mk")
+    }
+
+    /// Returns whether the repository has files in this directory.
+    pub(crate) fn has_directory(&self, directory: &str) -> bool {
+        let start = format!("{directory}/");
+        self.tracked.range(start.clone()..).next().is_some_and(|path| path.starts_with(&start))
     }
 
     /// Adds a file that commands use if it exists.
@@ -206,7 +222,7 @@ impl CommandScan {
         let local = path.get(start..).unwrap_or(path);
         let (first, rest) = local.split_once('/').unwrap_or((local, ""));
         let top = path.get(..start + first.len()).unwrap_or(first);
-        let is_new = rest.is_empty() || !self.tracked.iter().any(|file| is_below(file, top));
+        let is_new = rest.is_empty() || !self.has_directory(top);
         let module = if rest.is_empty() { first.strip_suffix(".py") } else { Some(first) };
         is_new && module.is_some_and(|module| self.programs.contains(module))
     }
@@ -229,10 +245,15 @@ impl CommandScan {
     fn add_simple_command(&mut self, mut words: &[String], directory: &str) {
         let base = |word: &str| word.rsplit('/').next().unwrap_or(word).to_owned();
         self.words.extend(words.iter().map(|word| base(word)));
-        // `env A=b npx jest` runs jest.
-        while let [first, rest @ ..] = words
-            && (WRAPPERS.contains(&first.as_str()) || first.starts_with('-') || first.contains('='))
-        {
+        // `env A=b npx jest` runs jest, and `timeout -k 5 60 make` runs make.
+        let mut is_wrapped = false;
+        while let [first, rest @ ..] = words {
+            let is_wrapper = WRAPPERS.contains(&first.as_str());
+            let is_number = is_wrapped && first.starts_with(|next: char| next.is_ascii_digit());
+            if !(is_wrapper || is_number || first.starts_with('-') || first.contains('=')) {
+                break;
+            }
+            is_wrapped |= is_wrapper;
             words = rest;
         }
         let Some((program, arguments)) = words.split_first() else { return };
@@ -265,7 +286,7 @@ impl CommandScan {
                 if !COMPILERS.contains(&name.as_str()) || is_named_as_test(&path) {
                     self.add_named(path, directory);
                 }
-            } else if !path.is_empty() && self.tracked.iter().any(|file| is_below(file, &path)) {
+            } else if !path.is_empty() && self.has_directory(&path) {
                 self.directories.insert(path);
             }
         }
@@ -360,9 +381,13 @@ impl CommandScan {
 }
 
 impl CommandScan {
-    /// Adds the targets of a rule. A file with the name of a target keeps its recipe from running.
+    /// Adds the targets of a rule. A file with the name of a target keeps its recipe from running, unless the target is phony.
     fn add_targets(&mut self, line: &str, directory: &str) {
         let Some((targets, rest)) = line.split_once(':') else { return };
+        if targets.trim() == ".PHONY" {
+            self.phony.extend(rest.split_whitespace().filter_map(|target| join(directory, target)));
+            return;
+        }
         if rest.starts_with('=') || targets.contains(['=', '#', '$', '%']) {
             return;
         }

@@ -210,6 +210,21 @@ mod tests {
     }
 
     #[test]
+    fn conditions_beside_test_keep_a_module_of_tests() {
+        for (condition, expected) in [
+            ("test", "src/a.rs: fn check ( ) { assert"),
+            ("all(test, not(loom))", "src/a.rs: fn check ( ) { assert"),
+            ("any(not(windows), test)", "src/a.rs: fn check ( ) { assert"),
+            ("not(test)", ""),
+            ("all(not(test), unix)", ""),
+        ] {
+            let with = |body: &str| format!("#[cfg({condition})]\nmod a {{ fn check() {{ {body} }} }}\n");
+            let file = text("src/a.rs", &with("assert!(b());"), &with(""));
+            assert_eq!(found(&[file]), expected, "{condition}");
+        }
+    }
+
+    #[test]
     fn tests_may_move() {
         let (code, tests) = RUST.split_at(RUST.find("#[cfg(test)]").unwrap());
         let moved = ChangedText { path: "src/b.rs".to_owned(), before: None, after: Some(tests.to_owned()) };

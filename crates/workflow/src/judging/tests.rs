@@ -157,6 +157,7 @@ fn commands_that_run_the_product_do_not_freeze_it() {
         ("cc -o t sums.c check.c && ./t", "check.c"),
         ("make test", ""),
         ("npm test", "tools/all.js"),
+        ("timeout -k 5 60 nice -n 10 npm test", "tools/all.js"),
         ("npm run build", ""),
         ("python3 calc.py --selftest", "calc.py"),
         ("python3 -m py_compile calc.py", ""),
@@ -264,6 +265,21 @@ fn manifests_are_compared_and_lock_files_follow() {
 }
 
 #[test]
+fn a_manifest_that_a_command_names_is_compared() {
+    let mut scan = CommandScan::new(["requirements.txt".to_owned()]);
+    scan.add_command("pip install -r requirements.txt");
+    let rules = rules(&TaskScope::default());
+    for (after, is_allowed) in [("a==2\nb\n", true), ("./fake\n", false)] {
+        let texts = [text("requirements.txt", "a==1\n", after)];
+        let assessment = ChangeAssessment { rules: &rules, scan: &scan, anchor: &[] };
+        let facts = assessment.assess(&[modified("requirements.txt", 1, 1)], &texts);
+        assert!(facts.is_named("requirements.txt") && facts.restorable.is_empty(), "{facts:?}");
+        assert_eq!(facts.is_allowed("requirements.txt"), is_allowed, "{after}");
+        assert_eq!(facts.has_part("requirements.txt"), !is_allowed, "{after}");
+    }
+}
+
+#[test]
 fn a_named_file_in_the_scope_may_change() {
     let file = [modified("check.sh", 1, 1)];
     let facts = assessed(&TaskScope::default(), &file, &[]);
@@ -305,11 +321,11 @@ fn the_list_has_both_reasons() {
 #[test]
 fn new_files_that_commands_use_if_they_exist_judge() {
     let found = |path: &str| {
-        let mut scan = CommandScan::new(["Makefile", "check.sh", "t.c"].map(str::to_owned));
+        let mut scan = CommandScan::new(["Makefile", "check.sh", "t.c", "lib/a.c"].map(str::to_owned));
         ["make test", "sh check.sh"].into_iter().for_each(|command| scan.add_command(command));
         while let Some(file) = scan.next_file() {
             let text = match file.as_str() {
-                "Makefile" => "-include local.mk\nCC := cc\ntest all: t\n\t./t\n",
+                "Makefile" => "-include local.mk\nCC := cc\n.PHONY: docs\ntest all lib docs: t\n\t./t\n",
                 _ => "if [ -f env.sh ]; then . ./env.sh; fi\n",
             };
             scan.add_file(&file, text);
@@ -326,6 +342,10 @@ fn new_files_that_commands_use_if_they_exist_judge() {
         ("src/env.sh", false),
         ("test", true),
         ("all", true),
+        ("all/notes", true),
+        ("lib/b.c", false),
+        ("docs", false),
+        ("docs/notes", false),
         ("CC", false),
         ("notes", false),
     ] {

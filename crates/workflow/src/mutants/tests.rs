@@ -4,7 +4,7 @@ use super::*;
 
 fn mutated(language: SourceLanguage, source: &str, lines: &[u64]) -> Vec<String> {
     let lines = lines.iter().copied().collect();
-    let mutants = find_mutants(language, source, &lines);
+    let mutants = find_mutants(language, source, &lines, 9);
     mutants.iter().map(|mutant| format!("{} {} -> {}", mutant.line, mutant.from, mutant.to)).collect()
 }
 
@@ -33,6 +33,13 @@ fn each_line_has_its_most_noticeable_mutant() {
 }
 
 #[test]
+fn the_limit_keeps_the_most_noticeable_mutants() {
+    let lines = BTreeSet::from([1, 2, 3]);
+    let found = find_mutants(SourceLanguage::Python, "a = 3\nb = a + 1\nc = a == b\n", &lines, 2);
+    assert_eq!(found.iter().map(|mutant| mutant.line).collect::<Vec<_>>(), [2, 3]);
+}
+
+#[test]
 fn a_probe_fails_before_the_statement() {
     for (language, source, line, expected) in [
         (
@@ -50,7 +57,7 @@ fn a_probe_fails_before_the_statement() {
         ),
         (SourceLanguage::Rust, "fn f() -> u8 {\n    a\n        + 1\n}\n", 3, None),
     ] {
-        let mutants = find_mutants(language, source, &BTreeSet::from([line]));
+        let mutants = find_mutants(language, source, &BTreeSet::from([line]), 1);
         assert_eq!(mutants[0].probe.as_deref(), expected, "{source}");
     }
 }

@@ -93,11 +93,14 @@ impl RunningStep<'_> {
     async fn negate_tests(&self, base: &str, baseline: &Baseline) -> Result<Vec<NegatedFile>, StepError> {
         let mut files = Vec::new();
         for path in self.repository.list_files(base).await? {
+            if files.len() >= MAX_FILES {
+                break;
+            }
             let is_program = baseline.judges.by_command.contains(&path);
             let language = SourceLanguage::from_path(&path).filter(|_| !is_program);
             let Some(language) = language.filter(|_| self.task.rules().is_test(&path)) else { continue };
             let Some(original) = self.repository.read_text(base, &path).await? else { continue };
-            if original.len() > MAX_FILE || files.len() >= MAX_FILES {
+            if original.len() > MAX_FILE {
                 continue;
             }
             if let Some(negated) = negate_assertions(language, &original) {

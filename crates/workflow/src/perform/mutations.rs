@@ -74,7 +74,7 @@ impl RunningStep<'_> {
             if source.len() > MAX_SOURCE {
                 continue;
             }
-            let mutants = find_mutants(language, &source, &lines).into_iter().take(MAX_TRIES).enumerate();
+            let mutants = find_mutants(language, &source, &lines, MAX_TRIES).into_iter().enumerate();
             found.extend(mutants.map(|(position, mutant)| (position, path.clone(), mutant)));
         }
         Ok(found)

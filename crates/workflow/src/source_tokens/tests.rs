@@ -22,6 +22,7 @@ fn literals_and_comments_are_those_of_their_language() {
         (SourceLanguage::Rust, "'a' == b'\\'' 0..2 1e-5", &["'a'", "==", "b'\\''", "0", "..", "2", "1e-5"]),
         (SourceLanguage::Rust, "\"a\nb\" /* c /* d */ e */ f", &["\"a\nb\"", "f"]),
         (SourceLanguage::C, "/* a /* b */ c", &["c"]),
+        (SourceLanguage::C, "/*/ a */ b", &["b"]),
         (SourceLanguage::JavaScript, "`a\n${b}` !== \"\\\"\" /* ' */", &["`a\n${b}`", "!==", "\"\\\"\""]),
         (SourceLanguage::Go, "x := `\\` + 'y'", &["x", ":=", "`\\`", "+", "'y'"]),
         (SourceLanguage::C, "a->b != 0x1f;", &["a", "->", "b", "!=", "0x1f", ";"]),
@@ -35,6 +36,13 @@ fn literals_and_comments_are_those_of_their_language() {
 fn an_open_literal_does_not_hide_the_next_line() {
     assert_eq!(words(SourceLanguage::C, "it's\nok"), ["it", "'", "s", "ok"]);
     assert_eq!(words(SourceLanguage::Python, "é = '\n1"), ["é", "=", "'", "1"]);
+}
+
+/// Each quote of this file would search the rest of it for its end.
+#[test]
+fn a_file_of_open_quotes_takes_linear_time() {
+    let text = "\"\\".repeat(1 << 17);
+    assert_eq!(tokenize(SourceLanguage::Rust, &text).len(), text.len());
 }
 
 #[test]

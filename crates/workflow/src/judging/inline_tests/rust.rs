@@ -273,10 +273,20 @@ fn is_condition(attribute: &[Token]) -> bool {
     attribute.first().is_some_and(|first| first.is_word("cfg") || first.is_word("cfg_attr"))
 }
 
-/// Returns whether an attribute limits an item to test builds.
+/// Returns whether an attribute limits an item to test builds, also with further conditions: `cfg(all(test, not(loom)))`.
 fn is_test_build(attribute: &[Token]) -> bool {
-    let words: Vec<&str> = attribute.iter().filter_map(Token::word).collect();
-    words.first() == Some(&"cfg") && words.contains(&"test") && !words.contains(&"not")
+    let mut rest = attribute;
+    if !rest.first().is_some_and(|first| first.is_word("cfg")) {
+        return false;
+    }
+    while let Some((first, after)) = rest.split_first() {
+        if first.is_word("test") {
+            return true;
+        }
+        let skipped = if first.is_word("not") { group_length(after) } else { 0 };
+        rest = after.get(skipped..).unwrap_or_default();
+    }
+    false
 }
 
 /// Returns whether an attribute makes a function a test, such as `test`, `tokio::test(…)` and `rstest`.

@@ -17,7 +17,7 @@ pub(super) enum KeyRule {
     Free,
     /// Additions. Existing values stay.
     Additive,
-    /// Any change, except that an existing dependency becomes a local directory.
+    /// Any change, except that an existing dependency comes from another source, such as a local directory.
     Dependencies,
 }
 
@@ -181,12 +181,12 @@ impl KeyComparison<'_> {
         }
     }
 
-    /// Finds dependencies that have become local: a candidate may replace the test framework that way.
+    /// Finds dependencies with another source: a candidate may replace the test framework that way.
     fn compare_dependencies(&mut self, path: &[&str], before: Option<&Value>, after: Option<&Value>) {
         let known = before.and_then(Value::as_object);
         for (name, value) in after.and_then(Value::as_object).into_iter().flatten() {
             let old = known.and_then(|known| known.get(name));
-            if old.is_some_and(|old| old != value) && is_local(value) {
+            if old.is_some_and(|old| has_other_source(old, value)) {
                 self.changed.push([path, &[name.as_str()]].concat().join("."));
             }
         }
@@ -223,12 +223,22 @@ fn is_extended(before: Option<&Value>, after: Option<&Value>) -> bool {
     }
 }
 
-/// Returns whether a dependency is a directory or a file of this machine.
-fn is_local(dependency: &Value) -> bool {
-    let starts = ["file:", "link:", "portal:", "./", "../", "/", "~"];
-    let is_path = |text: &str| starts.iter().any(|start| text.starts_with(start));
-    dependency.as_str().is_some_and(is_path)
-        || ["path", "file", "git"].iter().any(|key| dependency.get(key).is_some())
+/// Returns whether a dependency comes from another source than before: a directory, a repository or another package.
+fn has_other_source(before: &Value, after: &Value) -> bool {
+    let is_other_key = |key: &str| after.get(key).is_some_and(|source| before.get(key) != Some(source));
+    let source = |value: &Value| value.as_str().and_then(source_of).map(str::to_owned);
+    ["path", "file", "git", "url", "package", "registry"].into_iter().any(is_other_key)
+        || source(after).is_some_and(|after| source(before) != Some(after))
+}
+
+/// Returns the source that a text names instead of a version: its scheme, or the whole text for a path or a short name of a
+/// repository.
+fn source_of(text: &str) -> Option<&str> {
+    match text.split_once(':') {
+        Some(("file" | "link" | "portal", _)) => Some(text),
+        Some((scheme, _)) => Some(scheme),
+        None => text.contains('/').then_some(text),
+    }
 }
 
 #[cfg(test)]
@@ -256,6 +266,7 @@ mod tests {
             ("version = \"0.1.0\"", "version = \"0.2.0\"", ""),
             ("serde = \"1\"", "serde = \"2\"", ""),
             ("serde = \"1\"", "serde = { path = \"fake\" }", "dependencies.serde"),
+            ("serde = \"1\"", "serde = { package = \"fake\", version = \"1\" }", "dependencies.serde"),
             ("name = \"a\"", "name = \"a\"\nautotests = false", "package.autotests"),
             ("name = \"a\"", "name = \"a\"\nbuild = \"src/b.rs\"", "package.build"),
             ("[package]", "[package", "a file that cannot be parsed"),
@@ -266,12 +277,33 @@ mod tests {
     }
 
     #[test]
+    fn a_dependency_keeps_its_source() {
+        let found = |before: &str, after: &str| {
+            let with = |value: &str| format!("[dependencies]\na = {value}\n");
+            changed_keys(KeySyntax::Toml, CARGO, &with(before), &with(after)).len()
+        };
+        for (before, after, expected) in [
+            ("{ path = \"a\" }", "{ path = \"a\", features = [\"b\"] }", 0),
+            ("{ path = \"a\" }", "{ path = \"b\" }", 1),
+            ("{ git = \"g\", rev = \"1\" }", "{ git = \"g\", rev = \"2\" }", 0),
+            ("{ version = \"1\" }", "{ git = \"g\" }", 1),
+        ] {
+            assert_eq!(found(before, after), expected, "{after}");
+        }
+        let deno = |version: &str| format!(r#"{{"imports": {{"a": "jsr:@std/assert@{version}"}}}}"#);
+        assert!(changed_keys(KeySyntax::Json, DENO, &deno("1.0"), &deno("1.1")).is_empty());
+    }
+
+    #[test]
     fn scripts_and_runners_of_packages_judge() {
         let package =
             r#"{"scripts": {"test": "jest"}, "devDependencies": {"jest": "29"}, "exports": {".": "./a.js"}}"#;
         for (from, to, expected) in [
             (r#""29"}"#, r#""30", "left-pad": "1"}"#, ""),
+            (r#""29""#, r#""~30.1""#, ""),
             (r#""29""#, r#""file:fake""#, "devDependencies.jest"),
+            (r#""29""#, r#""npm:fake@29""#, "devDependencies.jest"),
+            (r#""29""#, r#""owner/fake""#, "devDependencies.jest"),
             (r#""jest"}"#, r#""true"}"#, "scripts.test"),
             (r#""jest"}"#, r#""jest", "pretest": "true"}"#, "scripts.pretest"),
             (r#"{".""#, r#"{"./b": "./b.js", ".""#, ""),

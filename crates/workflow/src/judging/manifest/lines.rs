@@ -14,6 +14,9 @@ pub(super) struct LineRules {
     starts: &'static [&'static str],
     /// Starts of lines that open a bracket, whose contents may change.
     blocks: &'static [&'static str],
+    /// First characters of lines in such a block. Empty if a block may have any lines. A language with strings of several lines
+    /// needs them, because the start of a block in a string opens none.
+    entries: &'static [char],
     /// Texts that make such a line judge nevertheless, for example a local dependency.
     except: &'static [&'static str],
     /// Whether names of sources may be added.
@@ -21,7 +24,7 @@ pub(super) struct LineRules {
 }
 
 pub(super) const FROZEN: LineRules =
-    LineRules { comments: &[], starts: &[], blocks: &[], except: &[], has_sources: false };
+    LineRules { comments: &[], starts: &[], blocks: &[], entries: &[], except: &[], has_sources: false };
 
 pub(super) const MAKE: LineRules = LineRules { comments: &["#"], has_sources: true, ..FROZEN };
 
@@ -31,13 +34,29 @@ pub(super) const CMAKE: LineRules =
 pub(super) const MESON: LineRules = LineRules { comments: &["#"], has_sources: true, ..FROZEN };
 
 pub(super) const BAZEL: LineRules =
-    LineRules { comments: &["#"], starts: &["bazel_dep("], has_sources: true, ..FROZEN };
+    LineRules { comments: &["#"], starts: &["bazel_dep("], except: &[";"], has_sources: true, ..FROZEN };
 
 pub(super) const SETUP_PY: LineRules = LineRules {
     comments: &["#"],
     starts: &["version=", "description=", "author=", "license=", "url="],
     blocks: &["install_requires=[", "install_requires = ["],
-    except: &["@", "file:", "(", ";"],
+    entries: &['"', '\'', ']'],
+    except: &[
+        "@",
+        "file:",
+        "(",
+        ";",
+        "cmdclass",
+        "entry_points",
+        "ext_modules",
+        "package_dir",
+        "packages=",
+        "packages =",
+        "py_modules",
+        "scripts=",
+        "scripts =",
+        "test_suite",
+    ],
     ..FROZEN
 };
 
@@ -80,7 +99,7 @@ pub(super) const GEMFILE: LineRules = LineRules {
 pub(super) const MIX: LineRules = LineRules {
     comments: &["#"],
     starts: &["{:", "version:", "description:"],
-    except: &["path:", "git:", "override:", ";"],
+    except: &["path:", "git:", "override:", ";", "paths:", "aliases:", "compilers:"],
     ..FROZEN
 };
 
@@ -97,13 +116,19 @@ pub(super) const DUNE: LineRules = LineRules {
     ..FROZEN
 };
 
-pub(super) const LEININGEN: LineRules =
-    LineRules { comments: &[";"], starts: &[":description "], blocks: &[":dependencies ["], ..FROZEN };
+pub(super) const LEININGEN: LineRules = LineRules {
+    comments: &[";"],
+    starts: &[":description "],
+    blocks: &[":dependencies ["],
+    entries: &['[', ']'],
+    ..FROZEN
+};
 
 pub(super) const SBT: LineRules = LineRules {
     comments: &["//"],
     starts: &["libraryDependencies += ", "version := ", "description := "],
     blocks: &["libraryDependencies ++= Seq("],
+    entries: &['"', ')'],
     except: &["from ", "file("],
     ..FROZEN
 };
@@ -157,15 +182,16 @@ fn judging_lines(rules: &LineRules, text: &str, is_test: &dyn Fn(&str) -> bool) 
             continue;
         }
         let is_excepted = rules.except.iter().any(|text| line.contains(text));
-        if depth > 0 {
-            depth += open_brackets(&line);
-            if is_excepted {
+        if depth > 0 || rules.blocks.iter().any(|start| line.starts_with(start)) && !is_excepted {
+            let is_entry = depth == 0 || rules.entries.is_empty() || line.starts_with(rules.entries);
+            let rest = after_block(&line, depth);
+            depth = (depth + open_brackets(&line, rules.comments)).max(0);
+            // Text after the end of a block is no part of it.
+            let is_end =
+                depth == 0 && rest.is_none_or(|rest| rest.contains(|next: char| !")]},;. ".contains(next)));
+            if is_excepted || is_end || !is_entry {
                 lines.push(JudgingLine { text: line, sources: Vec::new() });
             }
-            continue;
-        }
-        if rules.blocks.iter().any(|start| line.starts_with(start)) && !is_excepted {
-            depth = open_brackets(&line).max(0);
             continue;
         }
         if !is_excepted && rules.starts.iter().any(|start| line.starts_with(start)) {
@@ -185,11 +211,33 @@ fn judging_lines(rules: &LineRules, text: &str, is_test: &dyn Fn(&str) -> bool) 
     lines
 }
 
-fn open_brackets(line: &str) -> i64 {
-    let count = |brackets: &[char]| {
-        i64::try_from(line.chars().filter(|character| brackets.contains(character)).count()).unwrap_or(0)
-    };
-    count(&['(', '[', '{']) - count(&[')', ']', '}'])
+/// Returns the number of brackets that a line leaves open. Brackets in comments and strings count only if they close a block, so
+/// that no text of them hides the lines after it.
+fn open_brackets(line: &str, comments: &[&str]) -> i64 {
+    let count = |text: &str| text.chars().map(bracket_depth).sum::<i64>();
+    let end = comments.iter().filter_map(|comment| line.find(*comment)).min().unwrap_or(line.len());
+    let code = line.get(..end).unwrap_or(line);
+    let unquoted: String = code.split(['"', '\'']).step_by(2).collect();
+    count(line).min(count(code)).min(count(&unquoted))
+}
+
+/// Returns the rest of a line after the bracket that closes the block, or `None` if no bracket of the line does.
+fn after_block(line: &str, mut depth: i64) -> Option<&str> {
+    let end = line.char_indices().find(|(_, character)| {
+        let change = bracket_depth(*character);
+        depth += change;
+        change < 0 && depth <= 0
+    });
+    line.get(end?.0 + 1..)
+}
+
+/// Returns the change of the depth of brackets at a character.
+fn bracket_depth(character: char) -> i64 {
+    match character {
+        '(' | '[' | '{' => 1,
+        ')' | ']' | '}' => -1,
+        _ => 0,
+    }
 }
 
 /// Splits the names of sources off a line. The rest has no quotes and commas, which separate such names.
@@ -263,7 +311,36 @@ mod tests {
             (&GRADLE, "test { }\n", "test { enabled = false }\n", "test { enabled = false }"),
             (&SETUP_PY, "setup(\n)\n", "setup(\n  install_requires=[\n    'a>=1',\n  ],\n)\n", ""),
             (&SETUP_PY, "setup(\n)\n", "setup(\n  entry_points={},\n)\n", "entry_points={},"),
+            (&SETUP_PY, "setup(\n)\n", "setup(\n  install_requires=['a[x]', 'b'],\n  version='1',\n)\n", ""),
+            (
+                &SETUP_PY,
+                "setup(\n)\n",
+                "setup(\n  version='1', entry_points={},\n)\n",
+                "version='1', entry_points={},",
+            ),
+            (
+                &SETUP_PY,
+                "setup(\n)\n",
+                "setup(\n  install_requires=[\n    'a'], test_suite='fake',\n)\n",
+                "'a'], test_suite='fake',",
+            ),
+            (&SETUP_PY, "setup(\n)\n", "setup(\n  install_requires=[  # [\n  ],\n  ext={},\n)\n", "ext={},"),
+            (
+                &GO_MOD,
+                "module a\n",
+                "module a\nrequire ( // (\n\tc v1\n)\nreplace b => ./x\n",
+                "replace b => ./x",
+            ),
+            (
+                &SETUP_PY,
+                "\"\"\"\n\"\"\"\nx = 1\n",
+                "\"\"\"\ninstall_requires=[\n\"\"\"\nevil = 1\ny = 2 #]\n\"\"\"\nx = 1\n",
+                "evil = 1",
+            ),
+            (&SBT, "a := 1\n", "libraryDependencies ++= Seq(\nb := 2,\n)\na := 1\n", "b := 2,"),
+            (&GO_MOD, "module a\n", "module a\nrequire (\n\tc v1 // indirect\n)\n", ""),
             (&MIX, "[\n]\n", "[\n  {:a, \"~> 1.0\"}\n]\n", ""),
+            (&MIX, "[\n]\n", "[\n  version: \"1\", test_paths: []\n]\n", "version: \"1\", test_paths: []"),
             (&FROZEN, "a\n", "a\nb\n", "b"),
         ] {
             assert_eq!(found(rules, before, after), expected, "{after}");

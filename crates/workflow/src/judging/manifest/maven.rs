@@ -42,7 +42,10 @@ pub(super) fn changed_elements(before: &str, after: &str) -> Vec<String> {
 /// Returns the elements of a project that judge, each with its normalised content.
 fn judging_elements(document: &Document<'_>) -> Vec<(String, String)> {
     let elements = document.root_element().children().filter(Node::is_element);
-    let judging = elements.filter(|element| !FREE.contains(&element.tag_name().name()));
+    // A dependency with a path may replace the test framework.
+    let has_path =
+        |element: &Node<'_, '_>| element.descendants().any(|node| node.tag_name().name() == "systemPath");
+    let judging = elements.filter(|element| !FREE.contains(&element.tag_name().name()) || has_path(element));
     judging.map(|element| (element.tag_name().name().to_owned(), normalise(element))).collect()
 }
 
@@ -75,6 +78,11 @@ mod tests {
                 "<dependencies/>",
                 "<dependencies><dependency><artifactId>a</artifactId></dependency></dependencies>",
                 "",
+            ),
+            (
+                "<dependencies/>",
+                "<dependencies><dependency><systemPath>a.jar</systemPath></dependency></dependencies>",
+                "dependencies",
             ),
             ("<version>1<", "<version>2<", ""),
             ("<plugins/>", "<plugins> </plugins>", ""),
