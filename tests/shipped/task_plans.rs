@@ -93,10 +93,10 @@ fn a_large_goal_is_reached_in_steps_whose_backlog_a_user_edits() {
     assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
     for part in [
         "      a person edited the plan\n",
-        "step 1: plan: Add a double. (1 more)\n",
+        "step 1: plan: Add a double. (1 more)  ($",
         "[ 0]  step 1: evidence: it holds\n",
-        "step 2: plan: Add as usual. (0 more)\n",
-        "step 3: plan: nothing is left to do\n",
+        "step 2: plan: Add as usual. (0 more)  ($",
+        "step 3: plan: nothing is left to do  ($",
         "[ 0]  evidence: all of it holds\n",
         "## Plan\n",
         "| 1 | Add a double. | holds | 1 |",

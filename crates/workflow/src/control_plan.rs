@@ -188,17 +188,17 @@ fn draw(limit: usize) -> usize {
     usize::try_from(drawn % (limit.max(1) as u64)).unwrap_or_default()
 }
 
-/// Returns a name of the same form that the file does not contain.
+/// Returns a name of the same form that the file does not contain. It begins with the name of the test, so that a command that
+/// selects the test by a part of its name runs the variant as well.
 fn draw_name(language: SourceLanguage, name: &str, source: &str) -> String {
     let mut words = Vec::new();
     loop {
         words.push(WORDS.get(draw(WORDS.len())).copied().unwrap_or("cases"));
         let drawn = match language {
-            SourceLanguage::Python => format!("test_{}", words.join("_")),
-            SourceLanguage::Rust | SourceLanguage::C => words.join("_"),
-            SourceLanguage::Go => format!("Test{}", capitalize(&words)),
-            SourceLanguage::Java => format!("test{}", capitalize(&words)),
-            SourceLanguage::JavaScript => words.join(" "),
+            SourceLanguage::Go | SourceLanguage::Java => format!("{name}{}", capitalize(&words)),
+            SourceLanguage::C | SourceLanguage::JavaScript | SourceLanguage::Python | SourceLanguage::Rust => {
+                format!("{name}_{}", words.join("_"))
+            }
         };
         // Two words at least, and as many as make the name unique.
         if words.len() > 1 && drawn != name && !source.contains(&drawn) {

@@ -172,7 +172,7 @@ mod tests {
                 "src/lib.rs: doctest assert_eq ! ( stats::max ( & [ 1 , 2 ] ) , 2 )",
             ),
             ("#[test]\n    fn one", "#[test]\n    #[ignore]\n    fn one", "src/lib.rs: test one"),
-            ("#[test]\n    fn one", "fn one", "src/lib.rs: test one"),
+            ("#[test]\n    fn one", "fn one", "src/lib.rs: one (a new definition), test one"),
             ("    fn one() { assert_eq!(max(&[1]), 1); }\n", "    fn one() {}\n", "src/lib.rs: test one"),
             ("#[cfg(test)]", "#[cfg(all(test, no))]", "src/lib.rs: use super::*, test largest, test one"),
             (

@@ -177,7 +177,7 @@ async fn a_process_that_dies_at_any_step_leaves_the_same_end() {
             8 - (point - 1) / 2,
             "point {point}: a step that has ended does not begin again"
         );
-        assert_eq!(task.spent().tokens, 50, "point {point}");
+        assert_eq!(task.spent().tokens, 60, "point {point}");
     }
 }
 

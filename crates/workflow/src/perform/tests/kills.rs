@@ -121,7 +121,7 @@ async fn check(project: &Project) {
         }
     }
     assert_eq!((finished.len(), finished.values().max()), (8, Some(&1)), "{finished:?}");
-    assert_eq!(task.spent().tokens, 50, "each session is paid for once");
+    assert_eq!(task.spent().tokens, 60, "each session is paid for once");
     assert!(!project.directory().join("task").exists(), "nothing is left");
     assert_eq!(left_behind(project.directory()), [0_u32; 0]);
     assert_eq!(project.sh("git status --porcelain; git branch").await, "* main\n");
