@@ -196,7 +196,10 @@ fn draw_name(language: SourceLanguage, name: &str, source: &str) -> String {
         words.push(WORDS.get(draw(WORDS.len())).copied().unwrap_or("cases"));
         let drawn = match language {
             SourceLanguage::Go | SourceLanguage::Java => format!("{name}{}", capitalize(&words)),
-            SourceLanguage::C | SourceLanguage::JavaScript | SourceLanguage::Python | SourceLanguage::Rust => {
+            SourceLanguage::C
+            | SourceLanguage::JavaScript
+            | SourceLanguage::Python
+            | SourceLanguage::Rust => {
                 format!("{name}_{}", words.join("_"))
             }
         };
