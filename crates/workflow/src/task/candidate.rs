@@ -64,15 +64,15 @@ impl TaskCandidate {
         &self.spent
     }
 
-    /// Returns its costs without reviews, in US dollars, if all prices are known. A review must not change which candidate
-    /// is the best.
+    /// Returns its costs without reviews and plans, in US dollars, if all prices are known. Neither must change which
+    /// candidate is the best.
     pub(super) fn work_usd(&self) -> Option<f64> {
         self.work_cost.known_usd()
     }
 
     pub(super) fn add_cost(&mut self, kind: StepKind, spent: &WorkCost) {
         self.spent.add(spent);
-        if kind != StepKind::Review {
+        if !matches!(kind, StepKind::Review | StepKind::Plan) {
             self.work_cost.add(spent);
         }
     }
