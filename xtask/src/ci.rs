@@ -6,7 +6,6 @@
 mod background;
 mod build;
 pub(crate) mod linker;
-pub(crate) mod programs;
 mod report;
 pub(crate) mod runner;
 
@@ -20,7 +19,6 @@ use nix::sys::resource::UsageWho;
 use self::{
     background::{BUILT, BackgroundSteps, FinishedStep},
     build::Build,
-    programs::ProgramQueue,
     report::Report,
 };
 use crate::{
@@ -38,8 +36,8 @@ struct Step {
     name: &'static str,
     /// Whether it runs only with `--full`.
     is_long: bool,
-    /// The process that runs it in the background of `test`. Such a step needs only the output of `build`.
-    background: Option<usize>,
+    /// Whether it runs in the background of `test`. Such a step needs only the output of `build`.
+    is_background: bool,
     run: fn(&Metadata, &mut Notes) -> Result<StepOutcome, Failure>,
 }
 
@@ -47,8 +45,6 @@ struct Step {
 struct Notes {
     /// A copy of this program, as the linker of the build and the runner of test programs: the build replaces the original.
     program: PathBuf,
-    /// Directory of the test programs that run.
-    programs: PathBuf,
     /// Whether all cases of the long suites run.
     is_full: bool,
     /// Lines that are repeated at the end of the run.
@@ -69,19 +65,18 @@ enum StepOutcome {
 }
 
 const fn short(name: &'static str, run: fn(&Metadata, &mut Notes) -> Result<StepOutcome, Failure>) -> Step {
-    Step { name, is_long: false, background: None, run }
+    Step { name, is_long: false, is_background: false, run }
 }
 
 const fn background(
-    process: usize,
     name: &'static str,
     run: fn(&Metadata, &mut Notes) -> Result<StepOutcome, Failure>,
 ) -> Step {
-    Step { name, is_long: false, background: Some(process), run }
+    Step { name, is_long: false, is_background: true, run }
 }
 
 const fn long(name: &'static str, run: fn(&Metadata, &mut Notes) -> Result<StepOutcome, Failure>) -> Step {
-    Step { name, is_long: true, background: None, run }
+    Step { name, is_long: true, is_background: false, run }
 }
 
 /// `build` compiles the tree once, with the lints of clippy; later steps use what it has compiled. `doc`, `features` and
@@ -96,11 +91,11 @@ const STEPS: &[Step] = &[
     short("conformance", |metadata, notes| {
         into_outcome(conformance::compare(metadata, &notes.built()?.binaries, &notes.tests))
     }),
-    background(0, "wire", |metadata, _| wire(metadata)),
-    background(1, "protocols", |metadata, notes| {
+    background("wire", |metadata, _| wire(metadata)),
+    background("protocols", |metadata, notes| {
         into_outcome(protocols::run_with_built_programs(metadata, notes.is_full))
     }),
-    background(0, "clients", |metadata, notes| {
+    background("clients", |metadata, notes| {
         into_outcome(clients::run_with_built_programs(metadata, notes.is_full))
     }),
     long("doc", |metadata, _| into_outcome(doc(metadata))),
@@ -128,11 +123,8 @@ const AFTER_BUILD: &[&str] = &["test", "conformance", "wire", "protocols", "clie
 /// Runs every step. Stops at the first failure, and when the time of the run is over.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     let Selection { is_full, is_built, steps } = choose(arguments)?;
-    let program = copy_of_this_program(metadata)?;
-    let programs = program.with_file_name("programs");
     let mut notes = Notes {
-        program,
-        programs: programs.clone(),
+        program: copy_of_this_program(metadata)?,
         is_full,
         summary: Vec::new(),
         skipped: 0,
@@ -141,22 +133,26 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
     };
     let limit = if is_full { FULL_LIMIT } else { LIMIT };
     let report = match started() {
-        Some(started) => Report::start(started, Some((limit, programs))),
+        Some(started) => Report::start(started, Some(limit)),
         None => Report::start(Instant::now(), None),
     };
     let has_tests = steps.iter().any(|step| step.name == "test");
     let (background, in_order): (Vec<&Step>, Vec<&Step>) =
-        steps.iter().copied().partition(|step| has_tests && step.background.is_some());
+        steps.iter().copied().partition(|step| has_tests && step.is_background);
     for step in in_order {
         let others = match step.name {
-            "test" => BackgroundSteps::start_all(&notes.program, &background, is_full)?,
-            _ => Vec::new(),
+            "test" if !background.is_empty() => {
+                Some(BackgroundSteps::start(&notes.program, &background, is_full)?)
+            }
+            _ => None,
         };
-        others.iter().for_each(|steps| report.watch(steps));
+        if let Some(others) = &others {
+            report.watch(others);
+        }
         let own = run_step(step, metadata, &mut notes, &report);
-        let of_others = finish(others, &mut notes, &report);
+        let of_others = others.map_or(Ok(()), |others| finish(others, &mut notes, &report));
         let failed = if own.is_err() { step.name } else { "background" };
-        let failures: Vec<Failure> = own.err().into_iter().chain(of_others).collect();
+        let failures: Vec<Failure> = [own, of_others].into_iter().filter_map(Result::err).collect();
         if failures.is_empty() {
             continue;
         }
@@ -177,22 +173,17 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
     Ok(())
 }
 
-/// Waits for the steps in the background. Returns their failures.
-fn finish(processes: Vec<BackgroundSteps>, notes: &mut Notes, report: &Report) -> Vec<Failure> {
-    if processes.is_empty() {
-        return Vec::new();
-    }
+/// Waits for the steps in the background.
+fn finish(steps: BackgroundSteps, notes: &mut Notes, report: &Report) -> Result<(), Failure> {
     report.begin("background");
-    let ends: Vec<_> = processes.into_iter().map(BackgroundSteps::finish).collect();
+    let (finished, outcome) = steps.finish();
     report.unwatch();
     let wall = report.end();
-    let mut failures = Vec::new();
-    for (finished, outcome) in ends {
-        finished.iter().for_each(|one| notes.add(one, report));
-        failures.extend(outcome.err());
+    for one in &finished {
+        notes.add(one, report);
     }
     report.add(FinishedStep { step: "(waiting)".to_owned(), wall, cpu: Duration::ZERO, skipped: None });
-    failures
+    outcome
 }
 
 fn run_step(step: &Step, metadata: &Metadata, notes: &mut Notes, report: &Report) -> Result<(), Failure> {
@@ -312,7 +303,7 @@ fn build(metadata: &Metadata, notes: &mut Notes) -> Result<(), Failure> {
 
 /// Runs the README's test command. The summary lines of the test runner are repeated at the end of the run.
 fn test(metadata: &Metadata, notes: &mut Notes) -> Result<(), Failure> {
-    let Notes { program, programs, is_full, summary, tests, .. } = notes;
+    let Notes { program, is_full, summary, tests, .. } = notes;
     summary.push(format!("== cargo test {}", process::EVERYTHING.join(" ")));
     let mut command = build::test_command(metadata)?;
     // A run takes long enough that it should report all that fails.
@@ -320,29 +311,14 @@ fn test(metadata: &Metadata, notes: &mut Notes) -> Result<(), Failure> {
     if *is_full {
         command.env(process::FULL, "1");
     }
-    let queue = ProgramQueue::create(programs.clone())?;
-    let cargo = queue.set_runner(&mut command, program)?;
-    let (outcome, runs) = queue.run(program, || {
-        process::run_with_lines(cargo, |line| {
-            // Cargo announces what it only queues.
-            if !line.trim_start().starts_with("Running ") {
-                tests.add(line);
-            }
-        })
-    });
-    let mut failures: Vec<Failure> = outcome.err().into_iter().collect();
-    for run in runs {
-        match run {
-            Ok(run) => tests.merge(run),
-            Err(failure) => failures.push(failure),
+    let outcome = process::run_with_lines(runner::set_runner(&mut command, program)?, |line| {
+        if tests.add(line) {
+            summary.push(line.to_owned());
         }
-    }
-    summary.extend_from_slice(tests.sums());
+    });
     summary.push(tests.to_string());
-    match failures.into_iter().next() {
-        Some(failure) => Err(failure),
-        None => tests.require(metadata.test_binaries()),
-    }
+    outcome?;
+    tests.require(metadata.test_binaries())
 }
 
 fn doc(metadata: &Metadata) -> Result<(), Failure> {

@@ -182,7 +182,6 @@ const COMMANDS: &[Command] = &[
 fn main() -> ExitCode {
     let in_another_role = ci::linker::run_as_linker()
         .or_else(weight::wrapper::run_as_wrapper)
-        .or_else(ci::programs::run_as_queue)
         .or_else(ci::runner::run_as_runner);
     match in_another_role {
         Some(Ok(code)) => code,

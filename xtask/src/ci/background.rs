@@ -1,9 +1,8 @@
-//! Steps that run in other processes during `test`, which does not use all CPUs.
+//! Steps that run in a second process during `test`, which does not use all CPUs.
 //!
-//! Separate processes, so that `getrusage` attributes CPU time to each side.
+//! A separate process, so that `getrusage` attributes CPU time to each side.
 
 use std::{
-    collections::BTreeMap,
     fmt,
     fs::{self, File},
     path::{Path, PathBuf},
@@ -17,7 +16,7 @@ use crate::failure::{Context as _, Failure};
 /// Internal flag: the parent process has already run `build`.
 pub(super) const BUILT: &str = "--built";
 
-/// Steps that run in one process, one after the other.
+/// Steps that run in a second process.
 pub(super) struct BackgroundSteps {
     child: Child,
     names: Vec<&'static str>,
@@ -35,18 +34,9 @@ pub(super) struct FinishedStep {
 }
 
 impl BackgroundSteps {
-    /// Starts the steps, in as many processes as they name. `program` is this program.
-    pub(super) fn start_all(program: &Path, steps: &[&Step], is_full: bool) -> Result<Vec<Self>, Failure> {
-        let mut by_process = BTreeMap::<_, Vec<&Step>>::new();
-        for step in steps {
-            by_process.entry(step.background).or_default().push(step);
-        }
-        by_process.values().map(|steps| Self::start(program, steps, is_full)).collect()
-    }
-
-    fn start(program: &Path, steps: &[&Step], is_full: bool) -> Result<Self, Failure> {
-        let first = steps.first().map_or("none", |step| step.name);
-        let log = program.with_extension(format!("{first}.log"));
+    /// Starts the steps. `program` is this program.
+    pub(super) fn start(program: &Path, steps: &[&Step], is_full: bool) -> Result<Self, Failure> {
+        let log = program.with_extension("background.log");
         let stdout = File::create(&log).with_context(|| format!("cannot create `{}`", log.display()))?;
         let stderr = stdout.try_clone().with_context(|| format!("cannot duplicate `{}`", log.display()))?;
         let names: Vec<&'static str> = steps.iter().map(|step| step.name).collect();

@@ -3,7 +3,7 @@
 use std::{
     fmt::Write as _,
     fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
@@ -38,26 +38,22 @@ struct Times {
     preparation: Option<Duration>,
     finished: Vec<FinishedStep>,
     running: Option<(&'static str, Instant)>,
-    /// Process ids and logs of the background steps.
-    background: Vec<(Pid, PathBuf)>,
+    /// Process id and log of the background steps.
+    background: Option<(Pid, PathBuf)>,
 }
 
 impl Report {
-    /// Starts the report of a run with a time limit and a directory of logs. When its time is over, the process prints the
-    /// logs and the table, and exits with a failure.
-    pub(super) fn start(started: Instant, limit: Option<(Duration, PathBuf)>) -> Self {
+    /// Starts the report of a run. When its time is over, the process prints the table and exits with a failure.
+    pub(super) fn start(started: Instant, limit: Option<Duration>) -> Self {
         let report = Self { started, times: Arc::default() };
-        let Some((limit, logs)) = limit else { return report };
+        let Some(limit) = limit else { return report };
         let watched = Self { started, times: Arc::clone(&report.times) };
         thread::spawn(move || {
             thread::sleep(limit.saturating_sub(started.elapsed()));
-            for (process, log) in &watched.times().background {
-                print!("{}", read_log(log));
+            if let Some((process, log)) = &watched.times().background {
+                print!("{}", fs::read_to_string(log).unwrap_or_default());
                 // It may have ended.
                 let _ = kill(*process, Signal::SIGKILL);
-            }
-            for log in fs::read_dir(logs).into_iter().flatten().flatten() {
-                print!("     Running ({})\n{}", log.file_name().display(), read_log(&log.path()));
             }
             print!("{}", watched.table());
             println!("ci FAILED: it took longer than {}", seconds(limit));
@@ -69,11 +65,11 @@ impl Report {
     /// Has the watchdog print the output of these steps and end them.
     pub(super) fn watch(&self, steps: &BackgroundSteps) {
         let process = Pid::from_raw(steps.process_id().cast_signed());
-        self.times().background.push((process, steps.log().to_owned()));
+        self.times().background = Some((process, steps.log().to_owned()));
     }
 
     pub(super) fn unwatch(&self) {
-        self.times().background.clear();
+        self.times().background = None;
     }
 
     pub(super) fn begin(&self, step: &'static str) {
@@ -115,10 +111,6 @@ impl Report {
     fn times(&self) -> MutexGuard<'_, Times> {
         self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn read_log(path: &Path) -> String {
-    String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
 }
 
 /// Renders the times of compilers, linkers and test programs, and the slowest tests.

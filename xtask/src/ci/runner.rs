@@ -1,7 +1,9 @@
-//! This program as a runner of test programs. It runs one and prints its wall time and CPU time.
+//! This program as cargo's test runner. It runs a test program and prints its wall time and CPU time.
+//!
+//! Cargo runs it as `target.'cfg(..)'.runner`.
 
 use std::{
-    ffi::OsStr,
+    path::Path,
     process::{Command, ExitCode},
     time::Instant,
 };
@@ -15,18 +17,16 @@ use crate::{
 };
 
 /// The first argument of this program as a runner.
-pub(super) const NAME: &str = "run-test-program";
+const NAME: &str = "run-test-program";
 
 /// Variables of the build that a program's own builds must not see.
 const BUILD_VARIABLES: &[&str] = &["RUSTC_WORKSPACE_WRAPPER", "CLIPPY_ARGS", "CARGO_INCREMENTAL"];
 
-/// Makes cargo run test programs with this program and its first arguments.
-pub(super) fn set<'a>(test: &'a mut Command, words: &[&OsStr]) -> Result<&'a mut Command, Failure> {
-    let words: Option<Vec<&str>> = words.iter().map(|word| word.to_str()).collect();
+/// Makes cargo run test programs with `program`, which is this program.
+pub(super) fn set_runner<'a>(test: &'a mut Command, program: &Path) -> Result<&'a mut Command, Failure> {
     // As an array, because cargo splits a string at spaces.
-    let words = words.ok_or_else(|| Failure::new("the path of this program is not UTF-8"))?;
-    let runner = serde_json::to_string(&words).context("the runner of test programs has no name")?;
-    Ok(test.args(["--config", &format!("target.'cfg(all())'.runner = {runner}")]))
+    let own = serde_json::to_string(program).context("the path of this program is not UTF-8")?;
+    Ok(test.args(["--config", &format!("target.'cfg(all())'.runner = [{own}, \"{NAME}\"]")]))
 }
 
 /// Runs a test program if this process is a runner, else returns `None`.
