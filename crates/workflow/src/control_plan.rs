@@ -26,7 +26,7 @@ const WORDS: [&str; 24] = [
 ];
 
 /// Reason why a control fails.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ControlKind {
@@ -136,6 +136,8 @@ impl ControlPlan {
         if controls.is_empty() {
             return None;
         }
+        // Records do not depend on the drawn order.
+        controls.sort_by_key(|control| control.kind);
         text.push_str(source.get(function.range.end..)?);
         Some(Self { source: text, controls })
     }
