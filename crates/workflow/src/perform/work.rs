@@ -68,12 +68,16 @@ impl RunningStep<'_> {
 }
 
 impl RunningStep<'_> {
-    /// Removes the earlier files for the session. Writes the output of the commands that failed in the last attempt to files of
-    /// the clone, and names them in the feedback.
-    async fn add_outputs(&self, root: &Path, feedback: Option<&str>) -> Result<Option<String>, StepError> {
-        self.performer.clear_outputs(root).await?;
+    /// Removes the earlier files for the session. Writes the output of the commands that failed in the last attempt to files
+    /// below its working directory, and names them in the feedback.
+    async fn add_outputs(
+        &self,
+        working_directory: &Path,
+        feedback: Option<&str>,
+    ) -> Result<Option<String>, StepError> {
+        self.performer.clear_outputs(working_directory).await?;
         let Some(feedback) = feedback else { return Ok(None) };
-        let (directory, machine) = (root.join(OUTPUTS), self.performer.machine.as_ref());
+        let (directory, machine) = (working_directory.join(OUTPUTS), self.performer.machine.as_ref());
         let mut text = feedback.to_owned();
         for (name, output) in self.failed_outputs() {
             let output = self.read_blob(output).await?;
