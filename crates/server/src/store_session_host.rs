@@ -17,6 +17,12 @@ use crate::host::{
     SessionSettings, SettingsChange,
 };
 
+/// Property with the model that the client selected for a new session.
+const MODEL: &str = "model";
+
+/// Property with the reasoning effort that the client selected for a new session.
+const EFFORT: &str = "effort";
+
 /// Properties of a session's own progress, which a fork does not inherit.
 const PROGRESS: [&str; 4] = [
     StoredJournal::STATE,
@@ -36,7 +42,8 @@ type BuildSession = dyn Fn(&Summary) -> Result<SessionBuilder, BoxError> + Send 
 /// id, the record and the journal.
 ///
 /// Clients select one of [`with_models`](Self::with_models) and the reasoning effort. Directory, environment, rules and mode are
-/// decided by the application.
+/// decided by the application. The settings of a new session are kept in its summary. Later changes last until the server
+/// closes the session.
 #[derive(Clone)]
 pub struct StoreSessionHost {
     store: Arc<dyn SessionStore>,
@@ -54,12 +61,15 @@ impl fmt::Debug for StoreSessionHost {
 impl StoreSessionHost {
     /// Creates a host for the sessions of a store. `build` configures each session. Its error is the operator's; clients
     /// get the status 500.
+    #[must_use]
     pub fn new<F, E>(store: Arc<dyn SessionStore>, build: F) -> Self
     where
         F: Fn(&Summary) -> Result<SessionBuilder, E> + Send + Sync + 'static,
         E: Into<BoxError>,
     {
-        let build = Arc::new(move |summary: &Summary| build(summary).map_err(Into::into));
+        let build = Arc::new(move |summary: &Summary| -> Result<SessionBuilder, BoxError> {
+            build(summary).map_err(Into::into)
+        });
         Self { store, build, models: Vec::new(), catalog: None }
     }
 
@@ -77,14 +87,26 @@ impl StoreSessionHost {
         self
     }
 
-    fn configure(&self, summary: &Summary) -> Result<SessionBuilder, HostError> {
-        (self.build)(summary).map_err(|error| HostError::failed("the session cannot be configured", error))
+    /// Returns the builder of a session, with the settings in its summary.
+    fn configure(&self, summary: &Summary) -> Result<(SessionBuilder, SessionSettings), HostError> {
+        let built = (self.build)(summary);
+        let mut builder =
+            built.map_err(|error| HostError::failed("the session cannot be configured", error))?;
+        let mut settings = self.settings_of(summary);
+        settings.directory = Some(builder.environment().working_directory().display().to_string());
+        if let Some(model) = &settings.model {
+            builder = builder.with_model(model.clone());
+        }
+        if let Some(effort) = &settings.effort {
+            let effort = ReasoningEffort::from(effort.clone());
+            let config = builder.session_config().clone().with_reasoning_effort(Some(effort));
+            builder = builder.config(config);
+        }
+        Ok((builder, settings))
     }
 
     /// Builds a session that is connected to the store.
-    fn start(&self, builder: SessionBuilder) -> Result<OpenSession, HostError> {
-        let directory = builder.environment().working_directory().display().to_string();
-        let settings = SessionSettings { directory: Some(directory), ..SessionSettings::default() };
+    fn start(&self, builder: SessionBuilder, settings: SessionSettings) -> Result<OpenSession, HostError> {
         #[expect(clippy::disallowed_methods, reason = "the application has configured the session")]
         let session =
             builder.build().map_err(|error| HostError::failed("the session cannot be opened", error))?;
@@ -119,17 +141,18 @@ impl SessionHost for StoreSessionHost {
         require_supported(&settings, &self.models)?;
         let mut summary = Summary::new(id, Timestamp::now());
         summary.properties = properties;
-        let builder = self.configure(&summary)?;
+        let SettingsChange { model, effort, .. } = settings;
+        summary.properties.extend(model.map(|model| (MODEL.to_owned(), model)));
+        summary.properties.extend(effort.map(|effort| (EFFORT.to_owned(), effort)));
+        let (builder, settings) = self.configure(&summary)?;
         let stored = StoredSession::create(&self.store, summary).await.map_err(store_error)?;
-        let opened = self.start(stored.attach(builder))?;
-        opened.controls.set(&settings, None).await?;
-        Ok(opened)
+        self.start(stored.attach(builder), settings)
     }
 
     async fn open(&self, id: &SessionId) -> Result<OpenSession, HostError> {
-        let builder = self.configure(&self.find(id).await?)?;
+        let (builder, settings) = self.configure(&self.find(id).await?)?;
         match StoredSession::open(&self.store, id).await {
-            Ok(stored) => self.start(stored.attach(builder)),
+            Ok(stored) => self.start(stored.attach(builder), settings),
             Err(error) => Err(damage_or(self.store.as_ref(), id, store_error(error)).await),
         }
     }
@@ -138,7 +161,7 @@ impl SessionHost for StoreSessionHost {
         let mut summary = Summary::new(id.clone(), Timestamp::now());
         summary.properties = self.find(origin).await?.properties;
         summary.properties.retain(|name, _| !PROGRESS.contains(&name.as_str()));
-        let builder = self.configure(&summary)?;
+        let (builder, settings) = self.configure(&summary)?;
         let StoredFork { start, journal, .. } =
             match fork(self.store.as_ref(), origin, Some(turns), summary).await {
                 Ok(forked) => forked,
@@ -149,7 +172,7 @@ impl SessionHost for StoreSessionHost {
                 Err(error) => return Err(HostError::failed("the session cannot be forked", error)),
             };
         let journal = journal.with_subagents(Arc::clone(&self.store));
-        self.start(builder.id(id).start(start).journal(journal))
+        self.start(builder.id(id).start(start).journal(journal), settings)
     }
 
     async fn delete(&self, id: &SessionId) -> Result<(), HostError> {
@@ -162,6 +185,11 @@ impl SessionHost for StoreSessionHost {
 
     fn cost(&self, provider: &str, model: &str, usage: &Usage) -> Option<Money> {
         self.catalog.as_ref()?.cost(provider, model, usage)
+    }
+
+    fn settings_of(&self, summary: &Summary) -> SessionSettings {
+        let property = |name: &str| summary.properties.get(name).cloned();
+        SessionSettings { model: property(MODEL), effort: property(EFFORT), ..SessionSettings::default() }
     }
 
     fn models(&self) -> Vec<ModelSummary> {
