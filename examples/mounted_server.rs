@@ -1,4 +1,4 @@
-//! Mounted server: an application serves sessions to its own users, under a path of its own axum server.
+//! Mounted server: an application serves sessions to its users, under a path of its axum server.
 //!
 //! `StoreSessionHost` opens the sessions of a store, which a function configures. The application authenticates each request.
 //! The router has the HTTP interface and the console, whose links are relative.

@@ -486,7 +486,7 @@ async fn logout(State(app): State<App>, headers: HeaderMap) -> Response {
     set_cookie(&app, &headers, "", "; Max-Age=0")
 }
 
-/// Returns a response that sets the cookie. Without a path, browsers send it to the paths next to that of the login, wherever
+/// Returns a response that sets the cookie. Without a path, browsers send it to all paths below `v1`, wherever
 /// an application or a proxy mounts the server.
 fn set_cookie(app: &App, headers: &HeaderMap, value: &str, more: &str) -> Response {
     let is_https = |origin: &HeaderValue| origin.as_bytes().starts_with(b"https://");
