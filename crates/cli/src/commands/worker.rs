@@ -1,25 +1,16 @@
 //! `pintle worker`: runs tasks that no other process runs, or tasks that an engine assigns.
 
-use std::collections::HashSet;
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
-use pintle_agent::SessionId;
 use pintle_host::Host;
 use pintle_host::failure::Failure;
 use pintle_host::process_env::ProcessEnv;
-use pintle_store::{Filter, Page};
 use pintle_tui::console;
 use pintle_tui::interrupt::Interrupts;
-use pintle_workflow::{HostPerformerFactory, InProcessHost, KIND, KIND_TASK, TaskHostError, TaskSupervisor};
-use tokio::task::JoinSet;
+use pintle_workflow::{HostPerformerFactory, TaskSupervisor, Worker};
 
 use crate::arguments::{RunArgs, WorkerArgs};
 use crate::exit::Exit;
-
-/// Interval of the search for new tasks.
-const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Runs `pintle worker` until a signal arrives.
 pub(crate) async fn run_worker(args: WorkerArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -38,11 +29,8 @@ pub(crate) async fn run_worker(args: WorkerArgs, process_env: &ProcessEnv) -> Re
         return super::task::engine::serve(address, &args, sandbox, supervisor, interrupts).await;
     }
     console::print("keeping the tasks of the store going\n").await?;
-    tokio::select! {
-        never = run_tasks(&supervisor) => match never {},
-        () = interrupts.first_signal() => {}
-    }
-    supervisor.close().await;
+    let worker = Worker::new(supervisor);
+    worker.run(interrupts.first_signal(), |problem| console::notice(&problem.to_string())).await;
     Ok(Exit::Done)
 }
 
@@ -50,47 +38,4 @@ pub(crate) async fn run_worker(args: WorkerArgs, process_env: &ProcessEnv) -> Re
 fn refuse(args: &RunArgs) -> Result<(), Failure> {
     let also = [("--wait-approval", args.wait_approval)];
     args.refuse_hosted(&also, |flag| format!("`pintle worker` takes no {flag}: tasks decide on that"))
-}
-
-/// Runs each task of the store that has not ended.
-async fn run_tasks(supervisor: &Arc<TaskSupervisor>) -> Infallible {
-    let filter = Filter::default().with_property(KIND, KIND_TASK);
-    // Tasks that have ended, or cannot continue here, are checked only once.
-    let mut known: HashSet<SessionId> = HashSet::new();
-    // Tasks without a contract, which their process may be about to record.
-    let mut incomplete: HashSet<SessionId> = HashSet::new();
-    let mut attending = JoinSet::new();
-    let mut is_away = false;
-    loop {
-        let listed = supervisor.store().list(&filter, &Page::default()).await;
-        let was_away = std::mem::replace(&mut is_away, listed.is_err());
-        if let (Err(error), false) = (&listed, was_away) {
-            console::notice(&format!("cannot list the tasks, retrying: {error}"));
-        }
-        for summary in listed.into_iter().flatten() {
-            if known.insert(summary.id.clone()) {
-                let host = InProcessHost::new(Arc::clone(supervisor), summary.id.clone());
-                attending.spawn(async move { (summary.id, host.run().await) });
-            }
-        }
-        tokio::select! {
-            () = tokio::time::sleep(INTERVAL) => {}
-            Some(Ok((id, ended))) = attending.join_next() => match ended {
-                Ok(_) => {}
-                Err(TaskHostError::NotATask { .. }) if incomplete.insert(id.clone()) => {
-                    known.remove(&id);
-                    tokio::time::sleep(INTERVAL).await;
-                }
-                Err(error @ (TaskHostError::NotHere { .. } | TaskHostError::NotATask { .. })) => {
-                    console::notice(&error.to_string());
-                }
-                Err(error) => {
-                    // The store may be temporarily unavailable.
-                    console::notice(&format!("retrying task {id}: {error}"));
-                    known.remove(&id);
-                    tokio::time::sleep(INTERVAL).await;
-                }
-            },
-        }
-    }
 }
