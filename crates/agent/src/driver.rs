@@ -7,6 +7,7 @@ mod checkpointer;
 mod command;
 mod compaction_callers;
 mod context;
+mod environment;
 mod hooks;
 mod inbox;
 mod input_owners;
@@ -32,12 +33,11 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use pintle_env::ExecutionEnvironment;
 use pintle_llm::{Client, ErrorInfo};
 use pintle_tools::builtin::BackgroundCommands;
 use pintle_tools::pipeline::Gate;
 use pintle_tools::{KnownFiles, ToolRegistry};
-use tokio::sync::{OnceCell, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument as _;
@@ -48,6 +48,8 @@ use self::checkpointer::Checkpointer;
 pub(crate) use self::command::{Command, ConfigChange, MessageQueue, SentCommand};
 use self::command::{dropped_run, next_dropped};
 use self::compaction_callers::CompactionCallers;
+use self::environment::SessionEnvironment;
+pub(crate) use self::environment::{EnvironmentLifecycle, SharedEnvironment};
 use self::hooks::HookPoint;
 use self::inbox::{Inbox, Message};
 pub(crate) use self::input_owners::InputOwner;
@@ -60,7 +62,6 @@ pub(crate) use self::report::ExactDecision;
 use self::report::{MAX_REPORTS, Report};
 use self::segments::{OpenSegments, SegmentBoundary};
 use self::shutdown::CloseOnDrop;
-pub(crate) use self::start::{EnvironmentLifecycle, SharedEnvironment};
 use self::timers::Timers;
 use self::trace::Trace;
 use crate::approval::Approver;
@@ -69,7 +70,6 @@ use crate::config::SessionConfig;
 use crate::event_log::EventLog;
 use crate::hooks::HookSession;
 use crate::profile::ProviderProfile;
-use crate::prompt::EnvironmentContext;
 use crate::protocol::{
     Action, EventKind, InputKind, Outcome, OutcomeStatus, Principal, RunId, SessionState, Timer,
 };
@@ -88,15 +88,7 @@ pub(crate) struct Driver {
     base_profile: ProviderProfile,
     subagents: Subagents,
     lineage: Lineage,
-    /// Environment of the next request.
-    env: Arc<dyn ExecutionEnvironment>,
-    /// Environment of the newest request, in which its calls run.
-    request_env: Arc<dyn ExecutionEnvironment>,
-    /// Environment that the session initialises and cleans up. In a fork, it is the environment of the forked session.
-    owned_env: Arc<dyn ExecutionEnvironment>,
-    initialized: Arc<OnceCell<()>>,
-    /// Description of the environment, gathered once so that the prompt stays the same.
-    environment: Arc<OnceCell<EnvironmentContext>>,
+    environment: SessionEnvironment,
     /// Tools of the newest request, regardless of later changes of the profile.
     tools: ToolRegistry,
     config: SessionConfig,
@@ -110,16 +102,12 @@ pub(crate) struct Driver {
     checkpoints: Checkpointer,
     budget: BudgetPoint,
     clock: Arc<SteadyClock>,
-    /// Which calls the session makes to `owned_env` at its start and end.
-    lifecycle: EnvironmentLifecycle,
     /// Whether this process suspends the session.
     suspended: bool,
     /// Whether this process ends here without another entry of the record.
     abandoned: bool,
     /// Whether this process resumes a session of another process.
     is_resuming: bool,
-    /// Whether the session has to initialise `owned_env`.
-    initialize: bool,
     recording: Recording,
     /// First inputs, before any command.
     first_inputs: Vec<InputKind>,
@@ -194,11 +182,7 @@ impl Driver {
             base_profile: profile,
             subagents,
             lineage,
-            request_env: Arc::clone(&env),
-            owned_env: Arc::clone(&env),
-            initialized: Arc::default(),
-            env,
-            environment: Arc::default(),
+            environment: SessionEnvironment::new(env, lifecycle),
             tools: ToolRegistry::new(),
             config,
             gates: gates.into(),
@@ -209,11 +193,9 @@ impl Driver {
             checkpoints: Checkpointer::new(checkpoints),
             budget: BudgetPoint::new(budget),
             clock: Arc::new(SteadyClock::new(clock)),
-            lifecycle,
             suspended: false,
             abandoned: false,
             is_resuming: false,
-            initialize: lifecycle.initializes(),
             recording: Recording::default(),
             first_inputs: Vec::new(),
             has_begun: false,

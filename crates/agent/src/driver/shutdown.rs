@@ -42,11 +42,7 @@ impl Driver {
             let suspended = self.suspended.then_some(SessionEndReason::Suspended);
             hooks.session_ended(suspended.unwrap_or_else(|| self.machine.end_reason())).await;
         }
-        if self.lifecycle.cleans_up()
-            && let Err(error) = self.owned_env.cleanup().await
-        {
-            tracing::warn!(%error, "the environment could not be cleaned up");
-        }
+        self.environment.clean_up().await;
         self.subagents.take_inputs().into()
     }
 }

@@ -20,7 +20,7 @@ use tracing::Instrument as _;
 use super::approval::Objection;
 use super::call_slots::{Prepared, ReadyCall, Released, preparation};
 use super::checkpointer::Checkpointer;
-use super::context::EnvironmentInit;
+use super::environment::EnvironmentInit;
 use super::hooks::{self, HookPoint};
 use super::reconciling::RecordedIntents;
 use super::redacting::redact_execution;
@@ -49,8 +49,8 @@ impl Driver {
             tool_call,
             registry: self.tools.clone(),
             gates: Arc::clone(&self.gates),
-            env: Arc::clone(&self.request_env),
-            init: self.environment_init(),
+            env: Arc::clone(self.environment.requested()),
+            init: self.environment.initialization(),
             origin: self.lineage.origin.clone(),
             // The user or hook that changed the arguments has decided on them.
             hooks: if changed { None } else { self.hooks.clone() },
@@ -89,7 +89,7 @@ impl Driver {
             return Some(not_run(key));
         };
         self.reserve_subagent(&call);
-        let mut cx = ToolContext::new(Arc::clone(&self.request_env), call.call_id())
+        let mut cx = ToolContext::new(Arc::clone(self.environment.requested()), call.call_id())
             .with_cancel(cancel)
             .with_timeouts(self.config.command_timeouts)
             .with_background(self.background.clone())
