@@ -13,6 +13,7 @@ mod final_question;
 mod folding;
 mod loop_detection;
 mod progress;
+mod queued_messages;
 mod reconciling;
 mod repair;
 mod reservation;
@@ -24,7 +25,7 @@ mod start;
 mod tests;
 mod window;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use pintle_llm::{HistoryItem, MessageList, PrefixChain, ReasoningEffort};
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,7 @@ use self::compaction::Compactions;
 use self::ending::Ending;
 use self::loop_detection::LoopWindow;
 use self::progress::{InputStart, Progress};
+use self::queued_messages::QueuedMessages;
 use self::reservation::{Reservations, Slice};
 use self::rewind::RewoundHistory;
 pub(crate) use self::round::not_run;
@@ -57,8 +59,8 @@ pub struct Machine {
     progress: Option<Progress>,
     /// Set while everything that runs is being stopped.
     ending: Option<Ending>,
-    /// Input submitted while a turn was being interrupted; it starts when the turn has ended.
-    waiting: Option<(RunId, UserMessage)>,
+    #[serde(flatten)]
+    queued: QueuedMessages,
     history: Vec<Turn>,
     /// Conversation before a rewind, until the next entry of the history.
     #[serde(default)]
@@ -77,8 +79,6 @@ pub struct Machine {
     /// Size of the tool definitions of the context, in bytes of JSON.
     #[serde(default)]
     tool_chars: u64,
-    steering: VecDeque<UserMessage>,
-    follow_ups: VecDeque<UserMessage>,
     /// Number of leading history entries that the model has accepted: a response followed them.
     #[serde(default)]
     accepted: usize,
@@ -197,12 +197,12 @@ impl Machine {
 
     /// Returns the texts of the steering messages that wait, the oldest first.
     pub fn steering(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.steering.iter().map(|message| message.text.as_str())
+        self.queued.steering()
     }
 
     /// Returns the texts of the follow-ups that wait, the oldest first.
     pub fn follow_ups(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.follow_ups.iter().map(|message| message.text.as_str())
+        self.queued.follow_ups()
     }
 
     /// Takes one input and returns the actions that follow, in order. Inputs that arrive too late change nothing.
@@ -316,7 +316,7 @@ impl Machine {
 
     fn submit(&mut self, run: RunId, message: UserMessage, out: &mut Vec<Action>) {
         let is_pausing = matches!(self.ending, Some(Ending::Interrupt | Ending::Budget(_)));
-        let is_free = self.waiting.is_none() && is_pausing;
+        let is_free = !self.queued.has_next_run() && is_pausing;
         let rejection = if self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp) {
             Some((Rejection::Closed, "the session is closed".to_owned()))
         } else if self.progress.is_some() && !is_free {
@@ -330,7 +330,7 @@ impl Machine {
             return;
         }
         if self.progress.is_some() {
-            self.waiting = Some((run, message));
+            self.queued.set_next_run(run, message);
         } else {
             self.start_run(run, message, out);
         }
@@ -347,7 +347,7 @@ impl Machine {
     /// run. While a run is being stopped and another one waits, the message steers the waiting run.
     pub(crate) fn saying(&self, run: impl FnOnce() -> RunId, message: UserMessage) -> InputKind {
         let goes_on = self.progress.is_some() && self.ending.is_none();
-        if goes_on || self.waiting.is_some() {
+        if goes_on || self.queued.has_next_run() {
             InputKind::Steer { message }
         } else {
             InputKind::Submit { run: run(), message }
@@ -355,46 +355,42 @@ impl Machine {
     }
 
     fn steer(&mut self, message: UserMessage, out: &mut Vec<Action>) {
-        let problem = self.problem_with(&message, self.steering.len());
-        self.queue(problem, out, |machine| machine.steering.push_back(message));
+        if self.may_queue(self.queued.steering_problem(&message, self.limits.max_queued), out) {
+            self.queued.steer(message);
+        }
     }
 
     fn follow_up(&mut self, message: UserMessage, out: &mut Vec<Action>) {
-        let problem = self.problem_with(&message, self.follow_ups.len());
-        self.queue(problem, out, |machine| machine.follow_ups.push_back(message));
+        if self.may_queue(self.queued.follow_up_problem(&message, self.limits.max_queued), out) {
+            self.queued.follow_up(message);
+        }
     }
 
     /// Returns why a message cannot be queued now; `None` if it can, and for other inputs.
     pub(crate) fn refusal(&self, kind: &InputKind) -> Option<String> {
-        if let InputKind::Steer { message } = kind {
-            self.problem_with(message, self.steering.len())
-        } else if let InputKind::FollowUp { message } = kind {
-            self.problem_with(message, self.follow_ups.len())
-        } else {
-            None
-        }
-    }
-
-    fn problem_with(&self, message: &UserMessage, waiting: usize) -> Option<String> {
         let max = self.limits.max_queued;
-        if self.state == SessionState::Closed {
-            Some("the session is closed".to_owned())
-        } else if waiting >= max {
-            Some(format!("{max} messages are waiting already"))
+        let problem = if let InputKind::Steer { message } = kind {
+            self.queued.steering_problem(message, max)
+        } else if let InputKind::FollowUp { message } = kind {
+            self.queued.follow_up_problem(message, max)
         } else {
-            message.problem().map(|problem| format!("it {problem}"))
-        }
+            return None;
+        };
+        let is_closed = self.state == SessionState::Closed;
+        if is_closed { Some("the session is closed".to_owned()) } else { problem }
     }
 
-    fn queue(&mut self, problem: Option<String>, out: &mut Vec<Action>, push: impl FnOnce(&mut Self)) {
-        match problem {
-            None => push(self),
-            // No event may follow the end of the session.
-            Some(_) if self.state == SessionState::Closed => {}
-            Some(problem) => out.push(Action::emit(EventKind::Warning {
-                message: format!("a message was not queued: {problem}"),
-            })),
+    /// Returns whether a message can be queued. Emits a warning if `problem` prevents it.
+    fn may_queue(&self, problem: Option<String>, out: &mut Vec<Action>) -> bool {
+        // No event may follow the end of the session.
+        if self.state == SessionState::Closed {
+            return false;
         }
+        let is_possible = problem.is_none();
+        out.extend(problem.map(|problem| {
+            Action::emit(EventKind::Warning { message: format!("a message was not queued: {problem}") })
+        }));
+        is_possible
     }
 
     fn configure(&mut self, change: Change, out: &mut Vec<Action>) {
@@ -457,7 +453,7 @@ impl Machine {
     }
 
     fn drain_steering(&mut self, out: &mut Vec<Action>) {
-        while let Some(message) = self.steering.pop_front() {
+        while let Some(message) = self.queued.take_steering() {
             self.denials.clear();
             self.inject(message, out);
         }

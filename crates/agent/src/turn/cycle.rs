@@ -363,7 +363,7 @@ impl Machine {
             self.fail_stopped(reason, out);
             return;
         }
-        if !self.steering.is_empty() {
+        if self.queued.has_steering() {
             self.reset_response();
             self.drain_steering(out);
             self.proceed(out);
@@ -386,7 +386,7 @@ impl Machine {
         let Some(progress) = &mut self.progress else { return };
         if progress.sent_on < max {
             progress.sent_on += 1;
-            self.steering.push_back(UserMessage::notice(text));
+            self.queued.steer(UserMessage::notice(text));
         } else {
             let message =
                 format!("a hook wanted to send the model on again, which is possible {max} times a run");

@@ -183,8 +183,8 @@ impl Machine {
             return;
         }
         if self.progress.is_some() {
-            if self.ending == Some(Ending::Interrupt) && self.waiting.is_none() {
-                self.waiting = Some((run, message));
+            if self.ending == Some(Ending::Interrupt) && !self.queued.has_next_run() {
+                self.queued.set_next_run(run, message);
             }
             return;
         }
@@ -207,7 +207,7 @@ impl Machine {
         let mut left = if followed.is_complete { followed.steered.saturating_sub(told) } else { u64::MAX };
         let before = out.len();
         while left > 0
-            && let Some(message) = self.steering.pop_front()
+            && let Some(message) = self.queued.take_steering()
         {
             left -= 1;
             self.inject(message, out);
@@ -314,8 +314,8 @@ impl Machine {
         !followed.is_complete
             && followed.request
             && response.tool_calls().next().is_none()
-            && self.steering.is_empty()
-            && self.follow_ups.is_empty()
+            && !self.queued.has_steering()
+            && !self.queued.has_follow_ups()
             && !is_pause(response)
     }
 
@@ -394,7 +394,7 @@ impl Machine {
 
     /// Starts the next follow-up, if there is one. Returns whether it did.
     fn fold_follow_up(&mut self, followed: &InputConsequences, out: &mut Vec<Action>) -> bool {
-        let Some(next) = self.follow_ups.pop_front() else { return false };
+        let Some(next) = self.queued.take_follow_up() else { return false };
         self.close_round(NotRunReason::OverBudget, followed, out);
         self.fold_user(next, followed, out);
         true
@@ -498,7 +498,7 @@ impl Machine {
             self.fold_end(OutcomeStatus::Interrupted, None, followed, out);
         } else if lost || stopped.is_some() {
             self.fold_end(OutcomeStatus::Failed, None, followed, out);
-        } else if let Some(question) = question.filter(|_| self.steering.is_empty()) {
+        } else if let Some(question) = question.filter(|_| !self.queued.has_steering()) {
             if let Some(progress) = &mut self.progress {
                 progress.text = question;
             }
@@ -569,7 +569,7 @@ impl Machine {
         out.push(Action::emit(EventKind::ProcessingEnd { state: self.state, outcome: Some(status) }));
         self.finish_run(status, error, out);
         self.return_slice();
-        if let Some((run, message)) = self.waiting.take() {
+        if let Some((run, message)) = self.queued.take_next_run() {
             self.fold_submit(run, message, followed, out);
         }
     }

@@ -272,7 +272,7 @@ impl Machine {
         } else if let Some(reason) = stopped {
             self.fail_stopped(reason, out);
         } else if let Some(question) =
-            question.filter(|_| self.steering.is_empty() && self.over_budget.is_none())
+            question.filter(|_| !self.queued.has_steering() && self.over_budget.is_none())
         {
             self.await_answer(question, out);
         } else {
