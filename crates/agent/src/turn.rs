@@ -8,6 +8,7 @@ mod budget;
 mod children;
 mod compaction;
 mod cycle;
+mod end_reasons;
 mod ending;
 mod final_question;
 mod folding;
@@ -31,9 +32,9 @@ use pintle_llm::{HistoryItem, MessageList, PrefixChain, ReasoningEffort};
 use serde::{Deserialize, Serialize};
 
 use self::approval::{ApprovalResult, Denials};
-use self::budget::ReachedLimit;
 use self::children::Children;
 use self::compaction::Compactions;
+use self::end_reasons::EndReasons;
 use self::ending::Ending;
 use self::loop_detection::LoopWindow;
 use self::progress::{InputStart, Progress};
@@ -104,17 +105,8 @@ pub struct Machine {
     /// Whether the history has only grown since the last request, so that its chain can be extended.
     #[serde(default, rename = "chain_goes_on")]
     chain_is_current: bool,
-    /// A call of this round lost the execution environment.
-    environment_lost: bool,
-    /// Reason of a gate or a hook to end the run with this round.
-    #[serde(default, rename = "stopped_by_gate")]
-    stop_reason: Option<String>,
-    /// Question of a call of this round to the user.
-    #[serde(default)]
-    question: Option<String>,
-    /// Limit that kept a call of this round from running.
-    #[serde(default)]
-    over_budget: Option<ReachedLimit>,
+    #[serde(flatten)]
+    end_reasons: EndReasons,
     /// Amounts spent by this session and its subagents.
     #[serde(default)]
     spent: BudgetUsage,
@@ -355,13 +347,13 @@ impl Machine {
     }
 
     fn steer(&mut self, message: UserMessage, out: &mut Vec<Action>) {
-        if self.may_queue(self.queued.steering_problem(&message, self.limits.max_queued), out) {
+        if self.admit_message(self.queued.steering_problem(&message, self.limits.max_queued), out) {
             self.queued.steer(message);
         }
     }
 
     fn follow_up(&mut self, message: UserMessage, out: &mut Vec<Action>) {
-        if self.may_queue(self.queued.follow_up_problem(&message, self.limits.max_queued), out) {
+        if self.admit_message(self.queued.follow_up_problem(&message, self.limits.max_queued), out) {
             self.queued.follow_up(message);
         }
     }
@@ -380,8 +372,8 @@ impl Machine {
         if is_closed { Some("the session is closed".to_owned()) } else { problem }
     }
 
-    /// Returns whether a message can be queued. Emits a warning if `problem` prevents it.
-    fn may_queue(&self, problem: Option<String>, out: &mut Vec<Action>) -> bool {
+    /// Returns whether a message is queued, or emits a warning of the `problem` that prevents it.
+    fn admit_message(&self, problem: Option<String>, out: &mut Vec<Action>) -> bool {
         // No event may follow the end of the session.
         if self.state == SessionState::Closed {
             return false;

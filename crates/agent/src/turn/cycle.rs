@@ -82,7 +82,7 @@ impl Machine {
     }
 
     fn stopped_by_limit(&mut self, out: &mut Vec<Action>) -> bool {
-        let over_budget = self.over_budget.take().or_else(|| self.limit_on_model_call());
+        let over_budget = self.end_reasons.take_limit().or_else(|| self.limit_on_model_call());
         let rounds = self.progress.as_ref().map_or(0, |progress| progress.rounds);
         let max_rounds = self.limits.max_tool_rounds_per_input;
         let max_turns = self.limits.max_turns;
@@ -359,7 +359,7 @@ impl Machine {
 
     /// Ends the input after a response without tool calls, unless steering messages are waiting.
     fn finish_response(&mut self, response: &Response, out: &mut Vec<Action>) {
-        if let Some(reason) = self.stop_reason.take() {
+        if let Some(reason) = self.end_reasons.take_stop() {
             self.fail_stopped(reason, out);
             return;
         }
@@ -397,7 +397,7 @@ impl Machine {
     /// Records the reason with which the run fails at the next reply.
     pub(super) fn end_stopped(&mut self, model_call: ModelCallId, reason: String) {
         if self.awaits(model_call) && self.ending.is_none() {
-            self.stop_reason.get_or_insert(reason);
+            self.end_reasons.stop(Some(reason));
         }
     }
 

@@ -9,6 +9,7 @@ use pintle_llm::{ErrorInfo, ErrorKind, Finish, Response, ToolCall};
 
 use super::approval::ApprovalResult;
 use super::cycle::{is_fatal, is_pause};
+use super::end_reasons::RoundEnd;
 use super::ending::Ending;
 use super::final_question::status_after;
 use super::progress::Progress;
@@ -277,7 +278,7 @@ impl Machine {
         } else if finish == Finish::Error {
             self.settle_unrun(calls, NotRunReason::CutOff, out);
             self.fold_end_by(OutcomeStatus::Failed, followed, out);
-        } else if calls.is_empty() && self.stop_reason.take().is_some() {
+        } else if calls.is_empty() && self.end_reasons.take_stop().is_some() {
             self.fold_end(OutcomeStatus::Failed, None, followed, out);
         } else if calls.is_empty() {
             self.fold_answer(&response, followed, out);
@@ -487,18 +488,18 @@ impl Machine {
             return;
         }
         self.record_round();
-        let lost = std::mem::take(&mut self.environment_lost);
-        let stopped = self.stop_reason.take();
-        let question = self.question.take();
+        let end = self.end_reasons.end_round();
         if let Some(progress) = &mut self.progress {
             progress.rounds += 1;
         }
         self.await_request();
         if self.ending.is_some() {
             self.fold_end(OutcomeStatus::Interrupted, None, followed, out);
-        } else if lost || stopped.is_some() {
+        } else if end.is_failure() {
             self.fold_end(OutcomeStatus::Failed, None, followed, out);
-        } else if let Some(question) = question.filter(|_| !self.queued.has_steering()) {
+        } else if let RoundEnd::Question(question) = end
+            && !self.queued.has_steering()
+        {
             if let Some(progress) = &mut self.progress {
                 progress.text = question;
             }

@@ -71,8 +71,7 @@ impl Machine {
         // Makes subscribers replace their history.
         self.repairs += 1;
         self.state = SessionState::Idle;
-        self.question = None;
-        self.over_budget = None;
+        self.end_reasons.rewind();
         self.calls = LoopWindow::default();
         self.messages = MessageList::default();
         self.chain_is_current = false;
