@@ -17,6 +17,7 @@ mod progress;
 mod queued_messages;
 mod reconciling;
 mod repair;
+mod request_size;
 mod reservation;
 mod response;
 mod rewind;
@@ -39,11 +40,11 @@ use self::ending::Ending;
 use self::loop_detection::LoopWindow;
 use self::progress::{InputStart, Progress};
 use self::queued_messages::QueuedMessages;
+use self::request_size::RequestSize;
 use self::reservation::{Reservations, Slice};
 use self::rewind::RewoundHistory;
 pub(crate) use self::round::not_run;
 use self::round::{Judged, Round};
-use self::window::CountedPrompt;
 use crate::protocol::{
     Action, BudgetUsage, CallKind, Change, EventKind, ForkedFrom, Input, InputKind, LoadId, ModelCallId,
     Rejection, RunId, SessionState, Timer, Timestamp, Turn, TurnContext, TurnLimits, UserMessage,
@@ -74,12 +75,6 @@ pub struct Machine {
     /// System prompt and beginning of the history, as in the newest request.
     #[serde(skip)]
     messages: MessageList,
-    /// Size of the system prompt in that list, in characters.
-    #[serde(skip)]
-    system_chars: u64,
-    /// Size of the tool definitions of the context, in bytes of JSON.
-    #[serde(default)]
-    tool_chars: u64,
     /// Number of leading history entries that the model has accepted: a response followed them.
     #[serde(default)]
     accepted: usize,
@@ -95,12 +90,8 @@ pub struct Machine {
     /// All call ids in the history. Two calls with the same id cannot both be answered.
     call_ids: BTreeSet<String>,
     calls: LoopWindow,
-    /// Size of the history, in characters.
-    chars: u64,
-    /// Size of the newest request, as counted by its provider.
-    #[serde(default)]
-    counted_prompt: Option<CountedPrompt>,
-    context_warned: bool,
+    #[serde(flatten)]
+    size: RequestSize,
     last_chain: Option<PrefixChain>,
     /// Whether the history has only grown since the last request, so that its chain can be extended.
     #[serde(default, rename = "chain_goes_on")]
@@ -409,7 +400,7 @@ impl Machine {
 
     fn record(&mut self, turn: Turn) {
         self.rewound = None;
-        self.chars = self.chars.saturating_add(turn.chars());
+        self.size.add(&turn);
         self.history.push(turn);
     }
 

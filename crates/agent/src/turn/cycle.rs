@@ -12,7 +12,6 @@ use super::compaction::summary_item;
 use super::ending::Ending;
 use super::final_question::status_after;
 use super::round::{NotRunReason, Round};
-use super::window::tool_chars;
 use super::{Machine, Phase};
 use crate::protocol::{
     Action, EventKind, LoadId, ModelCallId, OutcomeStatus, SegmentKind, Turn, TurnContext, UserMessage,
@@ -137,22 +136,21 @@ impl Machine {
         if self.system.as_ref().is_none_or(|item| item.text() != prompt.text()) {
             self.system = Some(prompt.into());
             self.messages = MessageList::default();
-            self.counted_prompt = None;
+            self.size.take_count();
         }
         let model_of = |context: &TurnContext| (context.provider.clone(), context.model.clone());
         if self.context.as_ref().map(model_of) != Some(model_of(&context)) {
             // Another model may refuse content that the previous one accepted, and counts tokens differently.
             self.accepted = 0;
-            self.counted_prompt = None;
+            self.size.take_count();
         }
         let before = self.context.as_ref().map(|context| &context.project);
         if before.map_or(!context.project.is_empty(), |before| *before != context.project) {
             out.push(Action::emit(EventKind::ProjectLoaded(context.project.clone())));
         }
-        self.tool_chars = tool_chars(&context);
+        self.size.set_tools(&context);
         self.context = Some(context);
         self.context_is_current = true;
-        self.context_warned = false;
     }
 
     pub(super) fn context_failed(&mut self, failed: LoadId, error: ErrorInfo, out: &mut Vec<Action>) {
@@ -180,7 +178,7 @@ impl Machine {
         if self.messages.is_empty() {
             self.messages.extend(self.system.clone());
             let parts = self.system.iter().flat_map(|item| &item.content).filter_map(ContentPart::as_text);
-            self.system_chars = parts.map(|text| text.chars().count() as u64).sum();
+            self.size.set_system(parts.map(|text| text.chars().count() as u64).sum());
         }
         let compaction = self.compactions.newest();
         let first = compaction.map_or(0, |compaction| compaction.through);
@@ -330,7 +328,7 @@ impl Machine {
     pub(super) fn record_response(&mut self, response: &Response, out: &mut Vec<Action>) {
         self.turns += 1;
         self.settle(&response.usage, out);
-        self.set_prompt_size(response.usage.input_tokens);
+        self.size.set_count(response.usage.input_tokens, self.history.len());
         if let Some(progress) = &mut self.progress {
             progress.text = progress.response.with_beginning(response.text());
             progress.usage += &response.usage;

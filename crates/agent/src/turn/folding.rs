@@ -331,14 +331,14 @@ impl Machine {
         let summary = response.text();
         let is_taken = followed.summarized && !summary.trim().is_empty();
         if is_taken && through > 0 && through <= self.history.len() {
-            let before = self.estimated_tokens();
+            let before = self.size.estimated_tokens();
             let from = self.compactions.entries();
             self.set_view(self.compaction_of(through, summary));
             out.push(Action::emit(EventKind::CompactionEnd {
                 through: through as u64,
                 from: from as u64,
                 tokens_before: before,
-                tokens_after: self.estimated_tokens(),
+                tokens_after: self.size.estimated_tokens(),
                 usage: response.usage.clone(),
             }));
         }

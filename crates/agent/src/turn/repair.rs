@@ -63,7 +63,9 @@ impl Machine {
             count => (count, "reasoning"),
         };
         // The provider's last count includes the removed content.
-        self.counted_prompt = self.counted_prompt.filter(|_| count == 0);
+        if count > 0 {
+            self.size.take_count();
+        }
         (count > 0).then(|| {
             let responses = Count(count as u64, "earlier response");
             format!("the {removed} of {responses} is left out")
@@ -87,7 +89,7 @@ impl Machine {
             turn.item = message.into();
             edited += 1;
             if index >= counted_from {
-                self.chars = self.chars.saturating_sub(before).saturating_add(turn.chars());
+                self.size.replace(before, turn.chars());
             }
         }
         edited

@@ -172,7 +172,7 @@ impl Machine {
         messages: impl IntoIterator<Item = &'a HistoryItem>,
     ) -> u64 {
         let bounds = &context.bounds;
-        let Some(counted) = self.counted_prompt else {
+        let Some(counted) = self.size.count() else {
             let tools =
                 context.tools.iter().map(|tool| tool.description.len() + tool.parameters.to_string().len());
             let tools = text_tokens(tools.sum(), bounds);

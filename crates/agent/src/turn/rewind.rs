@@ -66,7 +66,8 @@ impl Machine {
             }
         }
         let kept = self.history.len();
-        self.chars = self.history.iter().fold(0, |chars: u64, turn| chars.saturating_add(turn.chars()));
+        let chars = self.history.iter().fold(0, |chars: u64, turn| chars.saturating_add(turn.chars()));
+        self.size.set_history(chars);
         self.accepted = self.accepted.min(kept);
         // Makes subscribers replace their history.
         self.repairs += 1;
@@ -75,8 +76,6 @@ impl Machine {
         self.calls = LoopWindow::default();
         self.messages = MessageList::default();
         self.chain_is_current = false;
-        self.counted_prompt = None;
-        self.context_warned = false;
         self.start_compacted(self.compactions.of_history(turns));
         out.push(Action::emit(EventKind::Rewound { turns: kept }));
     }

@@ -16,6 +16,10 @@ fn a_stored_machine_keeps_the_names_of_its_members() {
         ("environment_lost", json!(false)),
         ("stopped_by_gate", json!(null)),
         ("question", json!("Which one?")),
+        ("chars", json!(400)),
+        ("tool_chars", json!(40)),
+        ("counted_prompt", json!({"tokens": 90, "chars": 400, "turns": 0})),
+        ("context_warned", json!(true)),
         ("over_budget", json!({"budget": "tokens", "limit": 1, "spent": 2})),
     ];
     for (name, value) in members {
@@ -25,6 +29,7 @@ fn a_stored_machine_keeps_the_names_of_its_members() {
     assert_eq!(machine.steering().collect::<Vec<_>>(), ["now"]);
     assert_eq!(machine.follow_ups().collect::<Vec<_>>(), ["then"]);
     assert_eq!(machine.queued.take_next_run(), Some((RunId(2), UserMessage::from("later"))));
+    assert_eq!(machine.size.estimated_tokens(), 100);
     assert!(machine.end_reasons.has_limit());
     assert_eq!(machine.end_reasons.end_round(), RoundEnd::Question("Which one?".into()));
 }
