@@ -12,6 +12,7 @@ mod hooks;
 mod inbox;
 mod input_owners;
 mod model;
+mod open_runs;
 mod output;
 mod parts;
 mod posted;
@@ -29,7 +30,7 @@ mod timers;
 mod tool;
 mod trace;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -46,7 +47,6 @@ use self::budget::BudgetPoint;
 use self::call_slots::CallSlots;
 use self::checkpointer::Checkpointer;
 pub(crate) use self::command::{Command, ConfigChange, MessageQueue, SentCommand};
-use self::command::{dropped_run, next_dropped};
 use self::compaction_callers::CompactionCallers;
 use self::environment::SessionEnvironment;
 pub(crate) use self::environment::{EnvironmentLifecycle, SharedEnvironment};
@@ -54,6 +54,7 @@ use self::hooks::HookPoint;
 use self::inbox::{Inbox, Message};
 pub(crate) use self::input_owners::InputOwner;
 use self::input_owners::InputOwners;
+use self::open_runs::OpenRuns;
 pub(crate) use self::parts::Parts;
 use self::posted::PostedState;
 pub(crate) use self::recording::Recording;
@@ -75,7 +76,7 @@ use crate::protocol::{
 };
 use crate::record::SessionStatus;
 use crate::run::RunEnd;
-use crate::session::{PublishedState, RunOwner};
+use crate::session::PublishedState;
 use crate::subagent::{Lineage, Subagents};
 use crate::turn::Machine;
 
@@ -120,8 +121,7 @@ pub(crate) struct Driver {
     report_receiver: mpsc::Receiver<Report>,
     /// All tasks of the session. Dropping the driver ends them.
     tasks: JoinSet<()>,
-    /// Runs without an outcome: the current one, and at most one that waits for its end.
-    runs: HashMap<RunId, RunOwner>,
+    runs: OpenRuns,
     /// Callers that wait for the outcomes of follow-ups.
     inputs: InputOwners,
     /// Cancels the current model call.
@@ -132,8 +132,6 @@ pub(crate) struct Driver {
     segment_counter: Arc<AtomicU64>,
     calls: CallSlots,
     posted: PostedState,
-    /// Counter for run ids, shared with the session.
-    run_counter: Arc<AtomicU64>,
     timers: Timers,
     segments: OpenSegments,
     /// Commands that outlive their calls, but not the session.
@@ -206,14 +204,13 @@ impl Driver {
             reports,
             report_receiver,
             tasks: JoinSet::new(),
-            runs: HashMap::new(),
+            runs: OpenRuns::default(),
             inputs: InputOwners::default(),
             model: None,
             loading: None,
             segment_counter: Arc::new(AtomicU64::new(0)),
             calls: CallSlots::default(),
             posted: PostedState::default(),
-            run_counter: Arc::default(),
             timers: Timers::default(),
             segments: OpenSegments::default(),
             background,
@@ -240,11 +237,11 @@ impl Driver {
             tokio::select! {
                 // Handle a dropped run before newer commands.
                 biased;
-                run = next_dropped(&self.runs) => self.interrupt_dropped(run).await,
+                run = self.runs.next_dropped() => self.interrupt_dropped(run).await,
                 message = inbox.next(&mut commands, &mut self.report_receiver) => match message {
                     Message::Command(Some(command)) => {
                         // The run may have been dropped after the select polled it.
-                        while let Some(run) = dropped_run(&self.runs) {
+                        while let Some(run) = self.runs.dropped() {
                             self.interrupt_dropped(run).await;
                         }
                         self.command(command).await;
@@ -409,13 +406,7 @@ impl Driver {
         self.timers.cancel(Timer::Run(run));
         self.trace.finish(run, &outcome);
         let end = self.log.next_seq();
-        if let Some(owner) = self.runs.remove(&run) {
-            owner.finished(RunEnd { outcome, end });
-        }
-        // A run that waited for this end starts with it.
-        if let Some(owner) = self.machine.current_run().and_then(|next| self.runs.get(&next)) {
-            owner.started(end);
-        }
+        self.runs.finish(run, RunEnd { outcome, end }, self.machine.current_run());
     }
 }
 

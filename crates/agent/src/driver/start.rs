@@ -74,7 +74,7 @@ impl Driver {
         self.recording = Recording::new(Some(Arc::new(Recorder::from_record(record.clone()))), journal);
         self.first_inputs = self.inputs_to_resume(record);
         self.posted = PostedState::from_record(record);
-        self.run_counter.store(record.next_run(), Ordering::Relaxed);
+        self.runs.set_next(record.next_run());
         self.subagents.inherit_names(record.header.start.subagents_named);
         let keep_open = self.recording.subagents().is_some() && self.machine.state() != SessionState::Closed;
         self.subagents.restore(RecordedSubagent::all_of(record), self.machine.subagents_named(), keep_open);
@@ -103,7 +103,7 @@ impl Driver {
     /// Adds the owner of a run that is unfinished in the record.
     pub(crate) fn adopt(&mut self, run: RunId, owner: RunOwner) {
         owner.started(self.log.next_seq());
-        self.runs.insert(run, owner);
+        self.runs.add(run, owner);
     }
 
     /// Handles the first inputs of a new or resumed session.
@@ -126,7 +126,7 @@ impl Driver {
 
     /// Returns the counter for run ids.
     pub(crate) fn run_counter(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.run_counter)
+        self.runs.counter()
     }
 
     /// Returns a builder of a fork after the first `turns` history entries; `None` if there are fewer.
