@@ -24,6 +24,7 @@ mod report;
 mod response_size;
 mod segments;
 mod shutdown;
+mod staged_call;
 mod start;
 mod subagents;
 mod timers;
