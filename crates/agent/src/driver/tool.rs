@@ -267,10 +267,10 @@ impl CallPreparation {
     }
 
     /// Runs the hooks for a call that the gates have judged.
-    async fn hooked(&self, hooks: &HookPoint, judged: pipeline::Preparation) -> CallPreparationResult {
+    async fn hooked(&self, hooks: &HookPoint, judged: pipeline::JudgedCall) -> CallPreparationResult {
         let judged = self.locate_paths(judged).await;
-        let (pipeline::Preparation::Ready { call, judgement }
-        | pipeline::Preparation::Ask { call, judgement }) = &judged
+        let (pipeline::JudgedCall::Ready { call, judgement } | pipeline::JudgedCall::Ask { call, judgement }) =
+            &judged
         else {
             return self.prepared(judged).await;
         };
@@ -286,8 +286,7 @@ impl CallPreparation {
         if given == CallAnswer::default() {
             return prepared;
         }
-        let judged =
-            pipeline::Preparation::Ask { call: asking.call().clone(), judgement: prepared.judgement };
+        let judged = pipeline::JudgedCall::Ask { call: asking.call().clone(), judgement: prepared.judgement };
         let again = self.answered(given, judged).await;
         let changed = again.changed.or(prepared.changed);
         CallPreparationResult { changed, additions: prepared.additions, ..again }
@@ -295,7 +294,7 @@ impl CallPreparation {
 
     /// Applies the answer of a hook to a call that the gates have judged. Changed arguments are judged again. Questions
     /// of hooks that ran before remain, since those hooks do not run again.
-    async fn answered(&self, given: CallAnswer, judged: pipeline::Preparation) -> CallPreparationResult {
+    async fn answered(&self, given: CallAnswer, judged: pipeline::JudgedCall) -> CallPreparationResult {
         let (judged, changed) = match &given.arguments {
             None => (judged, None),
             Some(arguments) => {
@@ -312,41 +311,41 @@ impl CallPreparation {
             }
         };
         let judged = match judged {
-            pipeline::Preparation::Ready { call, mut judgement }
-            | pipeline::Preparation::Ask { call, mut judgement } => {
+            pipeline::JudgedCall::Ready { call, mut judgement }
+            | pipeline::JudgedCall::Ask { call, mut judgement } => {
                 hooks::add_answer(&mut judgement, &given);
-                pipeline::Preparation::from_judgement(call, judgement)
+                pipeline::JudgedCall::from_judgement(call, judgement)
             }
-            refused @ pipeline::Preparation::Refused { .. } => refused,
+            refused @ pipeline::JudgedCall::Refused { .. } => refused,
         };
         CallPreparationResult { changed, ..self.prepared(judged).await }
     }
 
-    async fn prepared(&self, judged: pipeline::Preparation) -> CallPreparationResult {
+    async fn prepared(&self, judged: pipeline::JudgedCall) -> CallPreparationResult {
         let mut judged = self.locate_paths(judged).await;
         if let Some(shown) = &self.changed {
             judged = refuse_redirected(judged, shown);
         }
         let (judgement, result) = match judged {
-            pipeline::Preparation::Ready { call, judgement } => {
+            pipeline::JudgedCall::Ready { call, judgement } => {
                 let answer = judgement.steps().iter().find(|step| step.answers).cloned();
                 // Its paths are resolved again right before it runs.
                 (judgement, Ok(StagedCall::allowed(call.release(), answer)))
             }
-            pipeline::Preparation::Ask { call, judgement } => {
+            pipeline::JudgedCall::Ask { call, judgement } => {
                 let (env, origin) = (Arc::clone(&self.env), self.origin.clone());
                 let request = approval::request(&self.session, &call, &judgement, env, origin).await;
                 (judgement, Ok(StagedCall::gated(call.release(), request)))
             }
-            pipeline::Preparation::Refused { error, judgement } => (judgement, Err(error)),
+            pipeline::JudgedCall::Refused { error, judgement } => (judgement, Err(error)),
         };
         CallPreparationResult { judgement, result, changed: None, additions: HookAdditions::default() }
     }
 
     /// Records the locations of a call's paths if a user or a hook decides on it, so that the decision applies only to
     /// these files.
-    async fn locate_paths(&self, judged: pipeline::Preparation) -> pipeline::Preparation {
-        use pipeline::Preparation::{Ask, Ready, Refused};
+    async fn locate_paths(&self, judged: pipeline::JudgedCall) -> pipeline::JudgedCall {
+        use pipeline::JudgedCall::{Ask, Ready, Refused};
         let env = self.env.as_ref();
         match judged {
             Ask { call, judgement } => Ask { call: call.locate(env).await, judgement },
@@ -359,8 +358,8 @@ impl CallPreparation {
 }
 
 /// Refuses a call with changed arguments if a path has another location than when the call was `shown`.
-fn refuse_redirected(judged: pipeline::Preparation, shown: &PreparedCall) -> pipeline::Preparation {
-    use pipeline::Preparation::{Ask, Ready, Refused};
+fn refuse_redirected(judged: pipeline::JudgedCall, shown: &PreparedCall) -> pipeline::JudgedCall {
+    use pipeline::JudgedCall::{Ask, Ready, Refused};
     let Some(call) = judged.call() else { return judged };
     let is_redirected = |path: &Path, locations: &[PathBuf]| {
         call.locations().any(|(now, found)| now == path && found != locations)
@@ -376,10 +375,10 @@ fn refuse_redirected(judged: pipeline::Preparation, shown: &PreparedCall) -> pip
 
 /// Adds the questions of hooks in an earlier judgement to a new one.
 fn with_questions_of_hooks(
-    judged: pipeline::Preparation,
-    earlier: &pipeline::Preparation,
-) -> pipeline::Preparation {
-    use pipeline::Preparation::{Ask, Ready, Refused};
+    judged: pipeline::JudgedCall,
+    earlier: &pipeline::JudgedCall,
+) -> pipeline::JudgedCall {
+    use pipeline::JudgedCall::{Ask, Ready, Refused};
     let (Ready { judgement: asked, .. } | Ask { judgement: asked, .. } | Refused { judgement: asked, .. }) =
         earlier;
     match judged {
@@ -389,7 +388,7 @@ fn with_questions_of_hooks(
                 .iter()
                 .filter(|step| hooks::is_question(step))
                 .for_each(|step| judgement.push(step.clone()));
-            pipeline::Preparation::from_judgement(call, judgement)
+            pipeline::JudgedCall::from_judgement(call, judgement)
         }
         refused @ Refused { .. } => refused,
     }
