@@ -17,6 +17,7 @@ mod progress;
 mod queued_messages;
 mod reconciling;
 mod repair;
+mod request_prefix;
 mod request_size;
 mod reservation;
 mod response;
@@ -29,7 +30,7 @@ mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pintle_llm::{HistoryItem, MessageList, PrefixChain, ReasoningEffort};
+use pintle_llm::{HistoryItem, ReasoningEffort};
 use serde::{Deserialize, Serialize};
 
 use self::approval::{ApprovalResult, Denials};
@@ -40,6 +41,7 @@ use self::ending::Ending;
 use self::loop_detection::LoopWindow;
 use self::progress::{InputStart, Progress};
 use self::queued_messages::QueuedMessages;
+use self::request_prefix::RequestPrefix;
 use self::request_size::RequestSize;
 use self::reservation::{Reservations, Slice};
 use self::rewind::RewoundHistory;
@@ -72,9 +74,8 @@ pub struct Machine {
     context_is_current: bool,
     /// System prompt as a history item, so that it is encoded once.
     system: Option<HistoryItem>,
-    /// System prompt and beginning of the history, as in the newest request.
-    #[serde(skip)]
-    messages: MessageList,
+    #[serde(flatten)]
+    prefix: RequestPrefix,
     /// Number of leading history entries that the model has accepted: a response followed them.
     #[serde(default)]
     accepted: usize,
@@ -92,10 +93,6 @@ pub struct Machine {
     calls: LoopWindow,
     #[serde(flatten)]
     size: RequestSize,
-    last_chain: Option<PrefixChain>,
-    /// Whether the history has only grown since the last request, so that its chain can be extended.
-    #[serde(default, rename = "chain_goes_on")]
-    chain_is_current: bool,
     #[serde(flatten)]
     end_reasons: EndReasons,
     /// Amounts spent by this session and its subagents.

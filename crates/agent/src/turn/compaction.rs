@@ -11,7 +11,7 @@ mod pieces;
 mod requests;
 mod user_messages;
 
-use pintle_llm::{ErrorInfo, Finish, HistoryItem, Message, MessageList, Response};
+use pintle_llm::{ErrorInfo, Finish, HistoryItem, Message, Response};
 use serde::{Deserialize, Serialize};
 
 use super::ending::Ending;
@@ -441,8 +441,7 @@ impl Machine {
         // In every fork and rewind, it replaces an earlier compaction of the same history.
         self.compactions.made.retain(|made| made.made_at < compaction.made_at);
         self.compactions.made.push(compaction);
-        self.messages = MessageList::default();
-        self.chain_is_current = false;
+        self.prefix.reset();
         self.compactions.reported = 0;
     }
 
@@ -476,7 +475,7 @@ impl Machine {
 
     /// Measures the system prompt, whose size a stored machine does not contain.
     fn measure_system(&mut self) {
-        if self.messages.is_empty() {
+        if self.prefix.is_empty() {
             self.messages();
         }
     }

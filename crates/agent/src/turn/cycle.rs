@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use pintle_llm::{
-    ContentPart, Error, ErrorInfo, ErrorKind, Finish, HistoryItem, Message, MessageList, PrefixChain,
-    ReadableDuration, Request, Response, Retry, Segment, ToolCall, ToolChoice, Warning,
+    ContentPart, Error, ErrorInfo, ErrorKind, Finish, HistoryItem, Message, MessageList, ReadableDuration,
+    Request, Response, Retry, ToolCall, ToolChoice, Warning,
 };
 
 use super::budget::ReachedLimit;
@@ -130,12 +130,12 @@ impl Machine {
 
     /// Sets the context of the next request.
     pub(super) fn take_context(&mut self, mut context: TurnContext, out: &mut Vec<Action>) {
-        self.chain_is_current = false;
+        self.prefix.break_chain();
         // An unchanged prompt keeps its item, and with it the cached encodings.
         let prompt = system_message(&mut context);
         if self.system.as_ref().is_none_or(|item| item.text() != prompt.text()) {
             self.system = Some(prompt.into());
-            self.messages = MessageList::default();
+            self.prefix.reset();
             self.size.take_count();
         }
         let model_of = |context: &TurnContext| (context.provider.clone(), context.model.clone());
@@ -172,49 +172,24 @@ impl Machine {
         request
     }
 
-    /// Returns the system prompt and the history. The list grows with the history and so keeps the encodings that earlier
-    /// requests cached for its beginning.
+    /// Returns the system prompt and the history.
     pub(super) fn messages(&mut self) -> MessageList {
-        if self.messages.is_empty() {
-            self.messages.extend(self.system.clone());
+        if self.prefix.is_empty() {
             let parts = self.system.iter().flat_map(|item| &item.content).filter_map(ContentPart::as_text);
             self.size.set_system(parts.map(|text| text.chars().count() as u64).sum());
         }
         let compaction = self.compactions.newest();
-        let first = compaction.map_or(0, |compaction| compaction.through);
-        let before = usize::from(self.system.is_some()) + usize::from(compaction.is_some());
-        if let Some(compaction) = compaction.filter(|_| self.messages.len() < before) {
-            self.messages.extend([summary_item(compaction)]);
-        }
-        let known = first + self.messages.len() - before;
-        let new = self.history.get(known..).unwrap_or_default();
-        self.messages.extend(new.iter().map(|turn| turn.item.clone()));
-        self.messages.clone()
+        let through = compaction.map_or(0, |compaction| compaction.through);
+        let summary = compaction.map(|compaction| move || summary_item(compaction));
+        self.prefix.extend(self.system.as_ref(), through, summary, &self.history)
     }
 
     fn announce(&mut self, request: &Request, out: &mut Vec<Action>) {
-        let moved = self.chain(request);
-        if let Some(fingerprint) = self.last_chain.as_ref().and_then(PrefixChain::last) {
+        let moved = self.prefix.update_chain(request);
+        if let Some(fingerprint) = self.prefix.fingerprint() {
             let messages = request.messages.len();
             out.push(Action::emit(EventKind::RequestPrepared { fingerprint, messages, moved }));
         }
-    }
-
-    /// Updates the prefix chain to this request and returns the first segment that moved since the previous one. If only
-    /// new messages can differ, only they are hashed.
-    fn chain(&mut self, request: &Request) -> Option<Segment> {
-        if self.chain_is_current
-            && let Some(last) = &mut self.last_chain
-            && let Some(new) = request.messages.get(last.messages()..)
-            && last.extend(new)
-        {
-            return None;
-        }
-        let chain = request.prefix_chain();
-        let moved = self.last_chain.as_ref().and_then(|last| last.first_moved(&chain));
-        self.last_chain = Some(chain);
-        self.chain_is_current = true;
-        moved
     }
 
     pub(super) fn awaits(&self, model_call: ModelCallId) -> bool {

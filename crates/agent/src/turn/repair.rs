@@ -1,8 +1,6 @@
 //! Repairs of responses and of the history, so that the provider accepts the next request (design, section 10).
 
-use pintle_llm::{
-    ContentPart, ErrorInfo, ErrorKind, MediaSource, Message, MessageList, TextData, ToolResult,
-};
+use pintle_llm::{ContentPart, ErrorInfo, ErrorKind, MediaSource, Message, TextData, ToolResult};
 use serde_json::Value;
 
 use super::Machine;
@@ -48,8 +46,7 @@ impl Machine {
         };
         let Some(repair) = repair else { return false };
         self.repairs += 1;
-        self.chain_is_current = false;
-        self.messages = MessageList::default();
+        self.prefix.reset();
         let message = format!("the provider refused the request ({error}); {repair}");
         out.push(Action::emit(EventKind::HistoryRepaired { message }));
         true

@@ -182,7 +182,7 @@ impl Machine {
         let new = self.history.get(counted.turns..).unwrap_or_default();
         let new = new.iter().map(|turn| turn_tokens(turn, bounds));
         // A request for a summary continues after the history.
-        let more = messages.into_iter().skip(self.messages.len()).map(|message| item_tokens(message, bounds));
+        let more = messages.into_iter().skip(self.prefix.len()).map(|message| item_tokens(message, bounds));
         let new = new.chain(more).fold(0, u64::saturating_add);
         counted.tokens.saturating_add(new)
     }

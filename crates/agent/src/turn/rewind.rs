@@ -1,6 +1,5 @@
 //! Rewinding: the session continues after an earlier entry of its history.
 
-use pintle_llm::MessageList;
 use serde::{Deserialize, Serialize};
 
 use super::compaction::Compactions;
@@ -74,8 +73,7 @@ impl Machine {
         self.state = SessionState::Idle;
         self.end_reasons.rewind();
         self.calls = LoopWindow::default();
-        self.messages = MessageList::default();
-        self.chain_is_current = false;
+        self.prefix.reset();
         self.start_compacted(self.compactions.of_history(turns));
         out.push(Action::emit(EventKind::Rewound { turns: kept }));
     }

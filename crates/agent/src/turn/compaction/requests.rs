@@ -52,7 +52,7 @@ impl Machine {
         // The request is not part of the conversation, so the next request is compared with the previous one.
         let chain = request.prefix_chain();
         if let Some(fingerprint) = chain.last() {
-            let moved = self.last_chain.as_ref().and_then(|last| last.first_moved(&chain));
+            let moved = self.prefix.first_moved(&chain);
             let messages = request.messages.len();
             out.push(Action::emit(EventKind::RequestPrepared { fingerprint, messages, moved }));
         }

@@ -16,6 +16,8 @@ fn a_stored_machine_keeps_the_names_of_its_members() {
         ("environment_lost", json!(false)),
         ("stopped_by_gate", json!(null)),
         ("question", json!("Which one?")),
+        ("last_chain", json!(null)),
+        ("chain_goes_on", json!(true)),
         ("chars", json!(400)),
         ("tool_chars", json!(40)),
         ("counted_prompt", json!({"tokens": 90, "chars": 400, "turns": 0})),
