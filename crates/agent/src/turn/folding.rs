@@ -315,8 +315,7 @@ impl Machine {
         !followed.is_complete
             && followed.request
             && response.tool_calls().next().is_none()
-            && !self.queued.has_steering()
-            && !self.queued.has_follow_ups()
+            && !self.queued.has_messages()
             && !is_pause(response)
     }
 

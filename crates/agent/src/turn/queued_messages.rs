@@ -47,8 +47,9 @@ impl QueuedMessages {
         !self.steering.is_empty()
     }
 
-    pub(super) fn has_follow_ups(&self) -> bool {
-        !self.follow_ups.is_empty()
+    /// Returns whether a steering message or a follow-up waits.
+    pub(super) fn has_messages(&self) -> bool {
+        self.has_steering() || !self.follow_ups.is_empty()
     }
 
     pub(super) fn has_next_run(&self) -> bool {
@@ -110,9 +111,9 @@ mod tests {
         assert_eq!(queued.follow_ups().collect::<Vec<_>>(), ["three"]);
         assert_eq!(queued.take_steering(), Some(UserMessage::from("one")));
         assert_eq!(queued.take_steering(), Some(UserMessage::from("two")));
-        assert!(!queued.has_steering() && queued.has_follow_ups());
+        assert!(!queued.has_steering() && queued.has_messages());
         assert_eq!(queued.take_follow_up(), Some(UserMessage::from("three")));
-        assert!(!queued.has_follow_ups());
+        assert!(!queued.has_messages());
     }
 
     #[test]
