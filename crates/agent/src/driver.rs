@@ -78,7 +78,7 @@ use crate::protocol::{
 use crate::record::SessionStatus;
 use crate::run::RunEnd;
 use crate::session::PublishedState;
-use crate::subagent::{Lineage, Subagents};
+use crate::subagent::{Lineage, Shutdown, Subagents};
 use crate::turn::Machine;
 
 pub(crate) struct Driver {
@@ -104,10 +104,8 @@ pub(crate) struct Driver {
     checkpoints: Checkpointer,
     budget: BudgetPoint,
     clock: Arc<SteadyClock>,
-    /// Whether this process suspends the session.
-    suspended: bool,
-    /// Whether this process ends here without another entry of the record.
-    abandoned: bool,
+    /// How this process ends the session. After `Abandon`, it adds no entry to the record.
+    shutdown: Shutdown,
     /// Whether this process resumes a session of another process.
     is_resuming: bool,
     recording: Recording,
@@ -192,8 +190,7 @@ impl Driver {
             checkpoints: Checkpointer::new(checkpoints),
             budget: BudgetPoint::new(budget),
             clock: Arc::new(SteadyClock::new(clock)),
-            suspended: false,
-            abandoned: false,
+            shutdown: Shutdown::Close,
             is_resuming: false,
             recording: Recording::default(),
             first_inputs: Vec::new(),
@@ -232,7 +229,7 @@ impl Driver {
         self.begin().await;
         let mut inbox = Inbox::default();
         while !self.has_ended() {
-            if self.suspended {
+            if self.shutdown == Shutdown::Suspend {
                 inbox.ignore_commands();
             }
             tokio::select! {
@@ -262,7 +259,7 @@ impl Driver {
         }
         if self.machine.state() != SessionState::Closed {
             let inputs = self.clean_up().await;
-            let recorded = if self.abandoned { Vec::new() } else { inputs };
+            let recorded = if self.shutdown == Shutdown::Abandon { Vec::new() } else { inputs };
             for kind in recorded {
                 self.step(kind).await;
             }
@@ -271,7 +268,7 @@ impl Driver {
         commands.close();
         while let Some(command) = commands.recv().await {
             // A suspended session is resumed later, so it accepts no more commands here.
-            if !self.suspended && !self.abandoned {
+            if self.shutdown == Shutdown::Close {
                 self.command(command).await;
             }
         }
@@ -281,8 +278,12 @@ impl Driver {
 
     /// Returns whether nothing is left to do for this process.
     fn has_ended(&self) -> bool {
-        let is_suspended = self.suspended && self.machine.current_run().is_none();
-        self.abandoned || is_suspended || self.machine.state() == SessionState::Closed
+        let has_left = match self.shutdown {
+            Shutdown::Close => false,
+            Shutdown::Suspend => self.machine.current_run().is_none(),
+            Shutdown::Abandon => true,
+        };
+        has_left || self.machine.state() == SessionState::Closed
     }
 
     /// Steps the machine with an input, performs the resulting actions, and handles the inputs that follow from them.
@@ -313,7 +314,9 @@ impl Driver {
                     }
                 }
             }
-            let is_due = inputs.is_empty() && std::mem::take(&mut has_turn_ended) && !self.suspended;
+            let is_due = inputs.is_empty()
+                && std::mem::take(&mut has_turn_ended)
+                && self.shutdown != Shutdown::Suspend;
             if is_due && self.machine.can_start_requested_compaction() {
                 inputs.push_back(InputKind::Compact);
             }

@@ -17,7 +17,7 @@ use crate::protocol::{
     UserMessage,
 };
 use crate::session::{RunOwner, SessionBuilder};
-use crate::subagent::SubagentHandle;
+use crate::subagent::{Shutdown, SubagentHandle};
 
 /// Command with the principal that sent it.
 #[derive(Debug)]
@@ -122,14 +122,14 @@ impl Driver {
     pub(super) async fn command(&mut self, sent: SentCommand) {
         let command = &sent.command;
         if let Command::Abandon = command {
-            self.abandoned = true;
+            self.shutdown = Shutdown::Abandon;
             return;
         }
         if let Command::Detach = command
             && self.machine.current_run().is_some()
             && !self.machine.is_stopping()
         {
-            self.abandoned = true;
+            self.shutdown = Shutdown::Abandon;
             return;
         }
         self.follow_subagents().await;
@@ -238,11 +238,11 @@ impl Driver {
             // It is handled before the hooks and never reaches the machine.
             Command::Abandon => return None,
             Command::Detach => {
-                self.suspended = true;
+                self.shutdown = Shutdown::Suspend;
                 return None;
             }
             Command::Suspend => {
-                self.suspended = true;
+                self.shutdown = Shutdown::Suspend;
                 self.machine.current_run()?;
                 InputKind::Interrupt
             }

@@ -12,6 +12,7 @@ use super::report::ExactDecision;
 use super::{Driver, Report};
 use crate::protocol::{Decision, InputKind, PostedInput, PostedItem};
 use crate::record::{PostedInputs, Record};
+use crate::subagent::Shutdown;
 
 /// Delay after an error of the inbox.
 const RETRY_DELAY: Duration = Duration::from_secs(5);
@@ -72,7 +73,7 @@ impl Driver {
 
     /// Handles a posted input.
     pub(super) async fn posted(&mut self, delivery: Delivery) {
-        if self.suspended {
+        if self.shutdown == Shutdown::Suspend {
             // It is for the process that resumes the session.
             return;
         }
