@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use pintle_agent::Timestamp;
 use pintle_env::LocalEnvironment;
 use pintle_llm::ToolCall;
-use pintle_tools::pipeline::{Preparation, prepare};
+use pintle_tools::pipeline::{JudgedCall, prepare};
 use pintle_tools::{ToolRegistry, builtin};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -81,9 +81,9 @@ impl Fixture {
             .with_revocations(self.revocations.clone());
         let call = ToolCall::new("c", tool, arguments.as_object().unwrap().clone());
         match prepare(&self.registry, &[Arc::new(gate)], env.as_ref(), &call).await {
-            Preparation::Ready { .. } => None,
-            Preparation::Refused { error, .. } => Some(error.to_string().replace(&self.path(""), "DIR/")),
-            Preparation::Ask { judgement, .. } => panic!("a grant does not ask: {judgement:?}"),
+            JudgedCall::Ready { .. } => None,
+            JudgedCall::Refused { error, .. } => Some(error.to_string().replace(&self.path(""), "DIR/")),
+            JudgedCall::Ask { judgement, .. } => panic!("a grant does not ask: {judgement:?}"),
         }
     }
 }
@@ -234,5 +234,5 @@ async fn commands_leave_the_sandbox_only_if_the_grant_says_so() {
         .with_revocations(fixture.revocations.clone());
     let tool_call = ToolCall::new("c", "shell", call(true).as_object().unwrap().clone());
     let prepared = prepare(&fixture.registry, &[Arc::new(gate)], fixture.env.as_ref(), &tool_call).await;
-    assert!(matches!(prepared, Preparation::Ask { .. }), "it does not run by the grant alone: {prepared:?}");
+    assert!(matches!(prepared, JudgedCall::Ask { .. }), "it does not run by the grant alone: {prepared:?}");
 }
