@@ -18,7 +18,7 @@ use pintle_tools::gate::{CommandLine, CommandMention, Permission};
 use pintle_tools::{Effect, ReadExtent};
 
 pub use self::denied_reads::DeniedReads;
-pub(crate) use self::facts::are_below;
+pub(crate) use self::facts::{SERVER_PREFIX, are_below};
 pub use self::file::RulesError;
 pub(crate) use self::file::form_error;
 pub(crate) use self::links::RuleLinks;

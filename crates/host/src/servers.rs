@@ -87,7 +87,7 @@ mod with_servers {
         process_env: &ProcessEnv,
     ) -> Result<SessionServers, Failure> {
         let context = ServerStartContext {
-            offline: grant.filter(|grant| !grant.network).map(|grant| OfflineGrant {
+            offline: grant.filter(|grant| !grant.network.is_any()).map(|grant| OfflineGrant {
                 id: grant.id.clone(),
                 sandbox_blocks_network: grant_workspace::blocks_network(
                     env_session.sandbox(),

@@ -228,7 +228,7 @@ async fn commands_leave_the_sandbox_only_if_the_grant_says_so() {
     grant.outside_sandbox = true;
     let denied = fixture.denied(&grant, "shell", call(true)).await.unwrap();
     assert!(denied.contains("grant g does not allow the network"), "{denied}");
-    grant.network = true;
+    grant.network = crate::NetworkScope::All;
     let gate = GrantGate::new(Arc::new(grant), SessionId::new("s"), Arc::clone(&fixture.env) as _, "local")
         .with_clock(Arc::clone(&fixture.clock) as _)
         .with_revocations(fixture.revocations.clone());

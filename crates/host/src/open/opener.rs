@@ -289,7 +289,7 @@ impl SessionOpener<'_> {
                 !project_hooks.is_empty(),
             )?;
         }
-        let has_network = grant.as_ref().is_none_or(|grant| grant.network);
+        let has_network = grant.as_ref().is_none_or(|grant| grant.network.is_all());
         let hooks =
             hooks::load(user_hooks, project_hooks, env_session, has_network, &policy, process_env).await?;
         Ok(SessionPolicy { policy, hooks, grant, effort, server_files })

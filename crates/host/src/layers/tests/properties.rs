@@ -20,7 +20,7 @@ const GRANTS: u64 = 4;
 fn grant(number: u64) -> Grant {
     let mut grant = Grant::none(GrantId::new(format!("g{number}")));
     grant.effect = if number == 0 { EffectCeiling::Read } else { EffectCeiling::Execute };
-    grant.network = number == 2;
+    grant.network = if number == 2 { NetworkScope::All } else { NetworkScope::None };
     let tools: &[&str] = if number == 3 { &["read", "shell", "other"] } else { &["read", "shell"] };
     grant.tools = tools.iter().map(|name| Pattern::new(*name)).collect();
     grant.budget.tokens = Some(1_000 * (number + 1));
