@@ -22,7 +22,7 @@ use pintle_env::{
     DockerEnvironment, EnvError, ExecutionEnvironment, OutputLimits, ReadOnlyEnvironment, SshEnvironment,
     SshError, SshErrorKind, WriteSwitch,
 };
-use pintle_governance::{FinalCheck, ProtectedPathWatch, WorkspacePolicy};
+use pintle_governance::{FinalCheck, HostScope, ProtectedPathWatch, WorkspacePolicy};
 
 use self::confinement::{ConfinedLocal, GuardedFiles, ReplacedPathsSource};
 pub use self::confinement::{Confinement, SANDBOX_HINT, SandboxRequirements, SandboxState, has_sandbox};
@@ -41,7 +41,7 @@ pub use self::secrets::server_paths;
 use self::temporary::{AbandonedRemoval, TemporaryDirectory};
 use self::watch_record::WatchRecord;
 use self::workspace_search::WorkspaceSearch;
-use crate::env_spec::{EnvSpec, EnvironmentChoice, SshHost};
+use crate::env_spec::{EnvSpec, EnvironmentChoice, SshHost, unsupported_hosts};
 use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::notice::Notices;
 use crate::policy::{Project, ProjectFiles};
@@ -58,6 +58,8 @@ pub struct EnvTarget<'a> {
     denials: &'a [String],
     /// Further hidden paths.
     hidden: &'a [PathBuf],
+    /// Hosts that commands may reach; `None` without such a limit.
+    hosts: Option<&'a HostScope>,
     process_env: &'a ProcessEnv,
 }
 
@@ -143,6 +145,7 @@ impl<'a> EnvTarget<'a> {
             requirements: SandboxRequirements::default(),
             denials: &[],
             hidden: &[],
+            hosts: None,
             process_env,
         })
     }
@@ -162,6 +165,13 @@ impl<'a> EnvTarget<'a> {
     /// Hides further paths. Relative ones start at the working directory.
     pub fn with_hidden(mut self, hidden: &'a [PathBuf]) -> Self {
         self.hidden = hidden;
+        self
+    }
+
+    /// Lets commands reach these hosts in place of no network. An environment that cannot limit commands to them is refused
+    /// when it is connected.
+    pub fn with_hosts(mut self, hosts: Option<&'a HostScope>) -> Self {
+        self.hosts = hosts;
         self
     }
 
@@ -186,6 +196,10 @@ impl<'a> EnvTarget<'a> {
     }
 
     async fn connect_to_target(&self) -> Result<EnvSession, Failure> {
+        if self.hosts.is_some() && self.choice.spec != EnvSpec::Local {
+            let environment = &self.choice.spec;
+            return Err(unsupported_hosts(&format!("it is not supported in the environment {environment}")));
+        }
         let limits = OutputLimits::default();
         let limits = match self.process_env.variable("TMPDIR") {
             Some(directory) => limits.with_spool_dir(directory),
@@ -254,8 +268,13 @@ impl<'a> EnvTarget<'a> {
         policy.hidden.extend(self.hidden_paths(&directory)?);
         let unlimited = builder.clone().build().or_failed(ENVIRONMENT_UNUSABLE)?;
         let projects = ProjectFiles::new(Arc::new(unlimited));
-        let files =
-            GuardedFiles { record: &record, policy: &policy, denials: self.denials, projects: &projects };
+        let files = GuardedFiles {
+            record: &record,
+            policy: &policy,
+            denials: self.denials,
+            projects: &projects,
+            hosts: self.hosts,
+        };
         let confined = async |requirements| {
             confinement::build_local(
                 &self.confinement,

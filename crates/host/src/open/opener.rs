@@ -143,6 +143,7 @@ impl SessionOpener<'_> {
         let target = EnvTarget::new(self.environment.clone(), Confinement::from(spec), self.process_env)?
             .with_denials(&spec.policy.deny)
             .with_hidden(&spec.policy.hidden)
+            .with_hosts(spec.environment.hosts())
             .with_requirements(SandboxRequirements {
                 writes: WriteSwitch::new(spec.policy.mode != Mode::Plan),
                 can_run_outside: self.attendant.is_attended() || spec.policy.wait_approval,
@@ -282,6 +283,7 @@ impl SessionOpener<'_> {
         let recorded = stored.and_then(|stored| stored.grant.as_ref());
         let grant = policy::grant::load(spec.policy.grant.as_ref(), recorded)?;
         if let Some(grant) = &grant {
+            grant_workspace::require_hosts_within(grant, spec)?;
             grant_workspace::require_network_blocked(
                 grant,
                 env_session.sandbox(),
