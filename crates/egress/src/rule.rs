@@ -225,6 +225,15 @@ impl HostRules {
         }
     }
 
+    /// Returns the rule that denies an address on some port; `None` if no rule does. For clients that do not know the port of a
+    /// connection when they resolve its name.
+    #[must_use]
+    pub fn denial_of(&self, address: IpAddr) -> Option<String> {
+        let host = Host::from(address);
+        let mut denying = self.layers.iter().flat_map(|layer| &layer.deny);
+        denying.find(|pattern| pattern.has_host(&host)).map(ToString::to_string)
+    }
+
     fn check_denied(&self, host: &Host, port: u16) -> Result<(), Refusal> {
         let mut denying = self.layers.iter().flat_map(|layer| &layer.deny);
         match denying.find(|pattern| pattern.covers(host, port, Side::Deny)) {

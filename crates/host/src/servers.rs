@@ -17,7 +17,7 @@ mod with_servers {
     use crate::policy::ProjectServerFile;
     use crate::process_env::ProcessEnv;
     use crate::spec::SessionSpec;
-    use pintle_governance::Grant;
+    use pintle_governance::{Grant, HostScope};
     pub use pintle_mcp::ServerSpec;
     use pintle_mcp::{ServerTransport, parse_declared_servers};
     use serde_json::{Map, Value, json};
@@ -29,6 +29,8 @@ mod with_servers {
         pub choice: ServerChoice,
         /// Limits of the session.
         pub confinement: Confinement,
+        /// Hosts that the session may reach; `None` without such a limit.
+        pub hosts: Option<HostScope>,
         /// Environment of the session.
         pub environment: EnvSpec,
         /// Whether listings of servers are stored.
@@ -41,6 +43,7 @@ mod with_servers {
             Self {
                 choice: spec.into(),
                 confinement: spec.into(),
+                hosts: spec.environment.hosts().cloned(),
                 environment: environment.clone(),
                 keeps_state: spec.persistence.keep,
             }
@@ -97,6 +100,7 @@ mod with_servers {
             environment: env_session.server_environment(),
             name: &options.environment.to_string(),
             network: options.confinement.has_network(),
+            hosts: options.hosts.clone(),
             keeps_state: options.keeps_state,
         };
         let (files, more) = declared;

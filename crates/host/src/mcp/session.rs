@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use pintle_agent::{ProviderProfile, SessionHandle};
 use pintle_env::ExecutionEnvironment;
-use pintle_governance::GrantId;
+use pintle_governance::{GrantId, HostScope};
 use pintle_mcp::{McpServers, ServerName, ServerSpec, ServerTransport, ToolListing};
 use pintle_tools::ToolRegistry;
 
-use super::declarations::{Declarations, DeclaredServer, ServerChoice, network_objection};
+use super::declarations::{Declarations, DeclaredServer, ServerChoice, host_objection, network_objection};
 use super::elicitor::AttendantElicitor;
 use super::listings::ServerListings;
 use super::prompts::{self, ServerPrompts};
@@ -58,6 +58,8 @@ pub(crate) struct ServerStartContext<'a> {
     pub(crate) name: &'a str,
     /// Whether servers behind a URL may be called.
     pub(crate) network: bool,
+    /// Hosts of the servers behind a URL that may be called; `None` without such a limit.
+    pub(crate) hosts: Option<HostScope>,
     /// The grant of the session, if it allows no network.
     pub(crate) offline: Option<OfflineGrant>,
     /// Whether listings of servers are stored.
@@ -85,7 +87,10 @@ impl ServerStartContext<'_> {
                 "grant {} does not allow the network, and no sandbox blocks it for this server",
                 offline.id
             )),
-            Some(_) | None => network_objection(transport, self.network).map(str::to_owned),
+            Some(_) | None => match &self.hosts {
+                Some(hosts) => host_objection(transport, hosts),
+                None => network_objection(transport, self.network).map(str::to_owned),
+            },
         }
     }
 }

@@ -328,8 +328,13 @@ impl SessionOpener<'_> {
         tools: Vec<Arc<RegisteredTool>>,
     ) -> Result<ProviderProfile, Failure> {
         let Self { spec, model, process_env, .. } = self;
-        let mut profile =
-            toolset::build_run_profile(model, &(*spec).into(), self.attendant.is_attended(), is_granted)?;
+        let mut profile = toolset::build_run_profile(
+            model,
+            &(*spec).into(),
+            spec.environment.hosts(),
+            self.attendant.is_attended(),
+            is_granted,
+        )?;
         if self.can_switch_to_plan || policy.mode() == Mode::Plan && self.can_accept_plan() {
             let tool = PresentPlan::new(policy.clone(), policy.after_plan());
             profile = profile.with_tool(tool).or_failed("cannot offer the tool for plans")?;

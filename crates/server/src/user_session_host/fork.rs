@@ -2,8 +2,8 @@
 
 use pintle_agent::SessionId;
 use pintle_governance::{NetworkScope, RecordedPolicy};
-use pintle_host::env_spec::EnvSpec;
 use pintle_host::SessionSpec;
+use pintle_host::env_spec::EnvSpec;
 use pintle_store::StoreError;
 use pintle_tools::gate::Permission;
 
