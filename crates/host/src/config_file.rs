@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::layers::{Access, ValueKind};
 use crate::named_value::suggest_name;
 use crate::process_env::{self, ProcessEnv};
+use crate::spec::NetworkAccess;
 
 /// Name of the user's file in the directory of the configuration.
 pub(crate) const FILE: &str = "config.toml";
@@ -264,6 +265,12 @@ impl Reader<'_> {
             return format!("`{}`: expected {expected}", key.name);
         }
         let value_ref = value.get_ref();
+        if kind == ValueKind::Network
+            && let Some(lists) = json_of(value_ref).filter(|_| value_ref.is_table())
+            && let Err(error) = lists.to_string().parse::<NetworkAccess>()
+        {
+            return format!("`{}`: {error}", key.name);
+        }
         let meant = match (kind, value_ref.as_str(), value_ref.as_table()) {
             (ValueKind::Choice(names), Some(text), _) => suggest_name(text, names.iter().copied()),
             (ValueKind::Profile, _, Some(table)) => suggest_profile(table),
