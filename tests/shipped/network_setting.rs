@@ -30,7 +30,7 @@ impl Served {
             [[turn]]
             [[turn.call]]
             tool = "Bash"
-            arguments = {{ command = "env -u NO_PROXY -u no_proxy curl -sS -m 10 http://127.0.0.1:{port}/ http://other.example/ | sed s/served/rea''ched/" }}
+            arguments = {{ command = "env -u NO_PROXY -u no_proxy curl -sS -m 10 http://127.0.0.1:{port}/ http://other.example/ | sed s/served/qu''ux/" }}
             [[turn]]
             [[turn.call]]
             tool = "WebFetch"
@@ -64,7 +64,7 @@ fn commands_and_web_tools_reach_the_hosts_of_the_setting() {
     let user = user(&served.turns(), &served.lists());
     user.run("Go");
     let result = user.request(1);
-    assert!(result.contains("reached"), "{result}");
+    assert!(result.contains("quux"), "{result}");
     assert!(result.contains("- other.example:80: no rule names it"), "{result}");
     let result = user.request(2);
     assert!(result.contains("other.example may not be reached: no rule names it"), "{result}");
@@ -101,7 +101,7 @@ fn flags_and_grants_narrow_the_lists() {
         let output = user.run_command("Go").args(flags).arg("--grant").arg(&granted).output().unwrap();
         assert!(matches!(output.status.code(), Some(0 | 5)), "{flags:?} {network}: {output:?}");
         let result = user.request(1);
-        assert_eq!(result.contains("reached"), is_served, "{flags:?} {network}: {result}");
+        assert_eq!(result.contains("quux"), is_served, "{flags:?} {network}: {result}");
     }
 }
 
