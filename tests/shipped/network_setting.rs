@@ -149,3 +149,36 @@ fn an_invalid_host_is_a_problem_of_the_configuration() {
     );
     assert_eq!(user.model.requests().len(), 0);
 }
+
+/// Rules of a project limit the network, and need no trust to do so.
+#[test]
+fn rules_limit_the_network_of_settings_and_flags() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let served = Served::start();
+    let port = served.port;
+    for (rules, flags, is_served) in [
+        ("network = { allow = [\"other.test\"] }".to_owned(), &[][..], false),
+        ("network = { allow = [\"other.test\"] }".to_owned(), &["--network", "on"], false),
+        (format!("network = {{ allow = [\"127.0.0.1:{port}\"] }}"), &[], true),
+        (format!("network = {{ allow = [\"127.0.0.1:{port}\"] }}"), &["--network", "on"], true),
+        (format!("network = {{ allow = [\"127.0.0.1:{port}\"] }}"), &["--network", "off"], false),
+    ] {
+        let user = user(&served.turns(), &served.lists());
+        std::fs::create_dir_all(user.project().join(".pintle")).unwrap();
+        std::fs::write(user.project().join(".pintle/rules.toml"), &rules).unwrap();
+        let output = user.run_command("Go").args(flags).output().unwrap();
+        assert!(matches!(output.status.code(), Some(0 | 5)), "{flags:?} {rules}: {output:?}");
+        let result = user.request(1);
+        assert_eq!(result.contains("quux"), is_served, "{flags:?} {rules}: {result}");
+    }
+    let user = user(&served.turns(), "");
+    std::fs::create_dir_all(user.project().join(".pintle")).unwrap();
+    std::fs::write(user.project().join(".pintle/rules.toml"), "network = { allow = [\"a.example\"] }")
+        .unwrap();
+    let output = user.run_command("Go").arg("--no-sandbox").output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("cannot limit the network to a list of hosts"), "{error}");
+}

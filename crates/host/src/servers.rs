@@ -17,7 +17,7 @@ mod with_servers {
     use crate::policy::ProjectServerFile;
     use crate::process_env::ProcessEnv;
     use crate::spec::SessionSpec;
-    use pintle_governance::{Grant, HostScope};
+    use pintle_governance::Grant;
     pub use pintle_mcp::ServerSpec;
     use pintle_mcp::{ServerTransport, parse_declared_servers};
     use serde_json::{Map, Value, json};
@@ -29,8 +29,6 @@ mod with_servers {
         pub choice: ServerChoice,
         /// Limits of the session.
         pub confinement: Confinement,
-        /// Hosts that the session may reach; `None` without such a limit.
-        pub hosts: Option<HostScope>,
         /// Environment of the session.
         pub environment: EnvSpec,
         /// Whether listings of servers are stored.
@@ -43,7 +41,6 @@ mod with_servers {
             Self {
                 choice: spec.into(),
                 confinement: spec.into(),
-                hosts: spec.environment.hosts().cloned(),
                 environment: environment.clone(),
                 keeps_state: spec.persistence.keep,
             }
@@ -100,7 +97,7 @@ mod with_servers {
             environment: env_session.server_environment(),
             name: &options.environment.to_string(),
             network: options.confinement.has_network(),
-            hosts: options.hosts.clone(),
+            hosts: env_session.hosts().cloned(),
             keeps_state: options.keeps_state,
         };
         let (files, more) = declared;

@@ -10,8 +10,8 @@ use pintle_agent::{
 };
 use pintle_env::{ExecutionEnvironment, WriteSwitch};
 use pintle_governance::{
-    ExternalHooks, GatePosition, GovernError, GovernedBuilder, GovernedSession, Grant, Mode, Policy,
-    PresentPlan, RecordedSettings,
+    ExternalHooks, GatePosition, GovernError, GovernedBuilder, GovernedSession, Grant, HostScope, Mode,
+    Policy, PresentPlan, RecordedSettings,
 };
 use pintle_llm::ToolList;
 use pintle_tools::RegisteredTool;
@@ -196,7 +196,7 @@ impl SessionOpener<'_> {
         let SessionPolicy { policy, hooks, grant, effort, server_files } =
             box_future(|| self.load_policy(env_session, stored.as_ref())).await?;
         limit_sources.grant = grant.as_ref().map(|grant| grant.budget);
-        let mut profile = self.profile(&policy, grant.is_some(), additions.tools)?;
+        let mut profile = self.profile(&policy, env_session.hosts(), grant.is_some(), additions.tools)?;
         let mut more = servers::parse_declarations(spec, process_env)?;
         more.extend(additions.servers);
         let servers = servers::add_to_profile(
@@ -324,6 +324,7 @@ impl SessionOpener<'_> {
     fn profile(
         &self,
         policy: &Policy,
+        hosts: Option<&HostScope>,
         is_granted: bool,
         tools: Vec<Arc<RegisteredTool>>,
     ) -> Result<ProviderProfile, Failure> {
@@ -331,7 +332,7 @@ impl SessionOpener<'_> {
         let mut profile = toolset::build_run_profile(
             model,
             &(*spec).into(),
-            spec.environment.hosts(),
+            hosts,
             self.attendant.is_attended(),
             is_granted,
         )?;
