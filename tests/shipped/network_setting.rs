@@ -159,8 +159,8 @@ fn rules_limit_the_network_of_settings_and_flags() {
     let served = Served::start();
     let port = served.port;
     for (rules, flags, is_served) in [
-        ("network = { allow = [\"other.test\"] }".to_owned(), &[][..], false),
-        ("network = { allow = [\"other.test\"] }".to_owned(), &["--network", "on"], false),
+        ("network = { allow = [\"other.test\"] }".to_owned(), &["--network", "on"][..], false),
+        ("network = { allow = [\"other.test\"] }".to_owned(), &[], false),
         (format!("network = {{ allow = [\"127.0.0.1:{port}\"] }}"), &[], true),
         (format!("network = {{ allow = [\"127.0.0.1:{port}\"] }}"), &["--network", "on"], true),
         (format!("network = {{ allow = [\"127.0.0.1:{port}\"] }}"), &["--network", "off"], false),

@@ -72,13 +72,14 @@ impl TryFrom<&SessionSpec> for EnvironmentChoice {
 
 /// Fails if commands in this environment can have no network of their own, which a list of hosts needs.
 fn require_host_limits(environment: &EnvSpec, sandbox: SandboxLevel) -> Result<(), Failure> {
-    let reason = match sandbox {
-        _ if *environment != EnvSpec::Local => format!("in the environment {environment}"),
-        SandboxLevel::Writes => "at the sandbox level writes".to_owned(),
-        SandboxLevel::Off => "without a sandbox".to_owned(),
-        SandboxLevel::Full | SandboxLevel::Auto => return Ok(()),
-    };
-    Err(unsupported_hosts(&format!("it is not supported {reason}")))
+    if *environment != EnvSpec::Local {
+        return Err(unsupported_hosts(&format!("it is not supported in the environment {environment}")));
+    }
+    match sandbox {
+        SandboxLevel::Full | SandboxLevel::Auto => Ok(()),
+        SandboxLevel::Writes => Err(unsupported_hosts("it is not supported at the sandbox level writes")),
+        SandboxLevel::Off => Err(unsupported_hosts("it is not supported without a sandbox")),
+    }
 }
 
 /// Returns the failure for a list of hosts that cannot be enforced.

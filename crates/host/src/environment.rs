@@ -279,7 +279,7 @@ impl<'a> EnvTarget<'a> {
         let unlimited = builder.clone().build().or_failed(ENVIRONMENT_UNUSABLE)?;
         let unlimited = Arc::new(unlimited);
         let projects = ProjectFiles::new(Arc::clone(&unlimited) as _);
-        let HostLimits { hosts, are_of_rules } = self.host_limits(unlimited.as_ref(), &projects).await?;
+        let HostLimits { hosts, are_of_rules } = self.host_limits(&*unlimited, &projects).await?;
         let network = if hosts.is_some() { Some(false) } else { self.confinement.network };
         let confinement = Confinement { network, ..self.confinement };
         let files = GuardedFiles {

@@ -87,8 +87,9 @@ mod with_servers {
         process_env: &ProcessEnv,
     ) -> Result<SessionServers, Failure> {
         let context = ServerStartContext {
-            offline: grant.filter(|grant| !grant.network.is_any()).map(|grant| OfflineGrant {
+            offline: grant.filter(|grant| !grant.network.is_all()).map(|grant| OfflineGrant {
                 id: grant.id.clone(),
+                allows_hosts: grant.network.is_any(),
                 sandbox_blocks_network: grant_workspace::blocks_network(
                     env_session.sandbox(),
                     &options.confinement,

@@ -56,9 +56,9 @@ struct ExtraTools {
 
 /// Returns the profile of a run with all its tools.
 ///
-/// With a limit to `hosts`, pages of other hosts are not fetched, and there are no web searches, which the provider makes without
-/// this limit. Web searches use the model's provider, but only at its default base URL and with a model from the catalog. Others might
-/// reject the request.
+/// Web searches use the model's provider, but only at its default base URL and with a model from the catalog. Others might
+/// reject the request. With a limit to `hosts`, pages of other hosts are not fetched, and there are no web searches, which
+/// the provider makes without this limit.
 pub(crate) fn build_run_profile(
     model: &Model,
     choice: &ToolsetChoice,

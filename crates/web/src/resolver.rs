@@ -6,9 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-
 use pintle_egress::HostRules;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::address::{AddressRules, DeniedAddress};
 

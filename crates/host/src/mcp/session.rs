@@ -60,17 +60,19 @@ pub(crate) struct ServerStartContext<'a> {
     pub(crate) network: bool,
     /// Hosts of the servers behind a URL that may be called; `None` without such a limit.
     pub(crate) hosts: Option<HostScope>,
-    /// The grant of the session, if it allows no network.
+    /// The grant of the session, if it does not allow the whole network.
     pub(crate) offline: Option<OfflineGrant>,
     /// Whether listings of servers are stored.
     pub(crate) keeps_state: bool,
 }
 
-/// Grant that allows no network.
+/// Grant that does not allow the whole network.
 #[derive(Debug)]
 pub(crate) struct OfflineGrant {
     pub(crate) id: GrantId,
-    /// Whether programs in the sandbox of the session have no network.
+    /// Whether it allows some hosts.
+    pub(crate) allows_hosts: bool,
+    /// Whether programs in the sandbox of the session reach no hosts but those that it allows.
     pub(crate) sandbox_blocks_network: bool,
 }
 
@@ -79,8 +81,10 @@ impl ServerStartContext<'_> {
     fn objection(&self, transport: &ServerTransport) -> Option<String> {
         let is_held = |offline: &OfflineGrant| match transport {
             ServerTransport::Stdio(server) => offline.sandbox_blocks_network && !server.outside_sandbox,
+            // The host of its URL is checked below.
+            ServerTransport::Http(_) => offline.allows_hosts,
             // Another transport would use the network, too.
-            ServerTransport::Http(_) | _ => false,
+            _ => false,
         };
         match &self.offline {
             Some(offline) if !is_held(offline) => Some(format!(
