@@ -70,7 +70,7 @@ impl TryFrom<&SessionSpec> for EnvironmentChoice {
     }
 }
 
-/// Fails if commands in this environment can have no network of their own, which a list of hosts needs.
+/// Fails if commands in this environment have no separate network, which a list of hosts needs.
 fn require_host_limits(environment: &EnvSpec, sandbox: SandboxLevel) -> Result<(), Failure> {
     if *environment != EnvSpec::Local {
         return Err(unsupported_hosts(&format!("it is not supported in the environment {environment}")));

@@ -72,7 +72,7 @@ struct HostLists {
     /// Package managers whose hosts are allowed as well.
     #[serde(default)]
     presets: BTreeSet<String>,
-    /// Hosts in place of those of a preset, by its name.
+    /// Hosts that replace the hosts of a preset, by its name.
     #[serde(default)]
     mirrors: BTreeMap<String, Vec<String>>,
 }
