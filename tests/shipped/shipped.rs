@@ -27,6 +27,8 @@ mod host_home;
 #[cfg(target_os = "linux")]
 mod hosts_of_commands;
 mod models;
+#[cfg(target_os = "linux")]
+mod network_setting;
 mod outcomes;
 mod package_caches;
 mod planted_programs;

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use self::arguments::ArgumentScope;
 pub use self::attenuate::{Attenuation, Axis};
 pub use self::paths::PathScope;
+use crate::network::NetworkScope;
 use crate::pattern::Pattern;
 use crate::tool_names::kind_of_tool;
 
@@ -100,8 +101,9 @@ pub struct Grant {
     pub writes: PathScope,
     /// Highest effect of a call.
     pub effect: EffectCeiling,
-    /// Whether tools may reach other machines.
-    pub network: bool,
+    /// Machines that tools may reach.
+    #[schemars(with = "crate::network::NetworkForm")]
+    pub network: NetworkScope,
     /// Whether commands may run outside of the sandbox of their environment, each after a user has allowed it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub outside_sandbox: bool,
@@ -238,7 +240,7 @@ impl Grant {
             reads: PathScope::none(),
             writes: PathScope::none(),
             effect: EffectCeiling::Read,
-            network: false,
+            network: NetworkScope::None,
             outside_sandbox: false,
             environments: BTreeSet::new(),
             budget: Limits::default(),
@@ -262,7 +264,7 @@ impl Grant {
             reads: PathScope::all(),
             writes: PathScope::all(),
             effect: EffectCeiling::Execute,
-            network: true,
+            network: NetworkScope::All,
             outside_sandbox: true,
             environments: any(),
             delegation: Delegation::new(u32::MAX, u32::MAX),

@@ -11,6 +11,7 @@ mod grant;
 mod hidden;
 mod hooks;
 mod mode;
+mod network;
 mod pattern;
 mod policy;
 mod revocation;
@@ -37,6 +38,7 @@ pub use hooks::{
     TrustedPrograms,
 };
 pub use mode::{CallTraits, Mode, UnknownMode};
+pub use network::{HostScope, NetworkScope};
 pub use pattern::Pattern;
 pub use policy::{
     APPROVAL_SOURCE, Policy, PolicyError, PolicyGate, PresentPlan, PresentPlanInput, RecordedPolicy,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value as Json;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
@@ -17,6 +18,7 @@ use crate::failure::Failure;
 use crate::layers::{Access, ValueKind};
 use crate::named_value::suggest_name;
 use crate::process_env::{self, ProcessEnv};
+use crate::spec::NetworkAccess;
 
 /// Name of the user's file in the directory of the configuration.
 pub(crate) const FILE: &str = "config.toml";
@@ -263,6 +265,12 @@ impl Reader<'_> {
             return format!("`{}`: expected {expected}", key.name);
         }
         let value_ref = value.get_ref();
+        if kind == ValueKind::Network
+            && let Some(lists) = json_of(value_ref).filter(|_| value_ref.is_table())
+            && let Err(error) = lists.to_string().parse::<NetworkAccess>()
+        {
+            return format!("`{}`: {error}", key.name);
+        }
         let meant = match (kind, value_ref.as_str(), value_ref.as_table()) {
             (ValueKind::Choice(names), Some(text), _) => suggest_name(text, names.iter().copied()),
             (ValueKind::Profile, _, Some(table)) => suggest_profile(table),
@@ -331,6 +339,7 @@ fn flag_value(kind: ValueKind, value: &DeValue<'_>) -> Option<String> {
     let is_switch = kind == ValueKind::Switch;
     let is_number = matches!(kind, ValueKind::Count | ValueKind::Percent);
     let text = match value {
+        DeValue::Table(_) if kind == ValueKind::Network => json_of(value)?.to_string(),
         DeValue::String(text) if !is_switch && !is_number => text.clone().into_owned(),
         // A time may be a number of seconds.
         DeValue::Integer(number) if is_number || kind == ValueKind::Time => {
@@ -346,6 +355,19 @@ fn flag_value(kind: ValueKind, value: &DeValue<'_>) -> Option<String> {
         | DeValue::Table(_) => return None,
     };
     kind.accepts(&text).then_some(text)
+}
+
+/// Returns a table of lists of texts as JSON; `None` if it has other values.
+fn json_of(value: &DeValue<'_>) -> Option<Json> {
+    match value {
+        DeValue::String(text) => Some(Json::from(&**text)),
+        DeValue::Array(array) => array.iter().map(|value| json_of(value.get_ref())).collect(),
+        DeValue::Table(table) => {
+            let entries = table.iter();
+            entries.map(|(key, value)| Some((key.get_ref().to_string(), json_of(value.get_ref())?))).collect()
+        }
+        DeValue::Integer(_) | DeValue::Boolean(_) | DeValue::Float(_) | DeValue::Datetime(_) => None,
+    }
 }
 
 /// Returns program and arguments; `None` without a program, or if a value is not a string.

@@ -59,8 +59,8 @@ pub use layers::{
 };
 pub use open::{EnvironmentCheck, EnvironmentWrapper, OpenRequest, OpenSession, Surface};
 pub use spec::{
-    BaseUrl, Combine, CountLimit, EnvironmentSpec, InstructionSpec, LimitSpec, ModelSpec, NetworkAccess,
-    PartialEnvironment, PartialInstructions, PartialLimits, PartialModel, PartialPersistence, PartialPolicy,
-    PartialSpec, PartialTools, PersistenceSpec, PolicySpec, ProfileRef, SandboxLevel, ServerDeclaration,
-    SessionSpec, ToolSpec, UnknownName, WorktreeBase,
+    BaseUrl, Combine, CountLimit, EnvironmentSpec, InstructionSpec, InvalidNetwork, LimitSpec, ModelSpec,
+    NetworkAccess, PartialEnvironment, PartialInstructions, PartialLimits, PartialModel, PartialPersistence,
+    PartialPolicy, PartialSpec, PartialTools, PersistenceSpec, PolicySpec, ProfileRef, SandboxLevel,
+    ServerDeclaration, SessionSpec, ToolSpec, UnknownName, WorktreeBase,
 };

@@ -135,7 +135,7 @@ impl Grant {
             (Axis::Reads, self.reads.covers(&other.reads)),
             (Axis::Writes, self.writes.covers(&other.writes)),
             (Axis::Effect, other.effect <= self.effect),
-            (Axis::Network, self.network || !other.network),
+            (Axis::Network, other.network.is_within(&self.network)),
             (Axis::OutsideSandbox, self.outside_sandbox || !other.outside_sandbox),
             (Axis::Environments, covers(&self.environments, &other.environments)),
             (Axis::Budget, covers_limits(&self.budget, &other.budget)),

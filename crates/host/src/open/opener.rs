@@ -10,8 +10,8 @@ use pintle_agent::{
 };
 use pintle_env::{ExecutionEnvironment, WriteSwitch};
 use pintle_governance::{
-    ExternalHooks, GatePosition, GovernError, GovernedBuilder, GovernedSession, Grant, Mode, Policy,
-    PresentPlan, RecordedSettings,
+    ExternalHooks, GatePosition, GovernError, GovernedBuilder, GovernedSession, Grant, HostScope, Mode,
+    Policy, PresentPlan, RecordedSettings,
 };
 use pintle_llm::ToolList;
 use pintle_tools::RegisteredTool;
@@ -143,6 +143,7 @@ impl SessionOpener<'_> {
         let target = EnvTarget::new(self.environment.clone(), Confinement::from(spec), self.process_env)?
             .with_denials(&spec.policy.deny)
             .with_hidden(&spec.policy.hidden)
+            .with_hosts(spec.environment.hosts())
             .with_requirements(SandboxRequirements {
                 writes: WriteSwitch::new(spec.policy.mode != Mode::Plan),
                 can_run_outside: self.attendant.is_attended() || spec.policy.wait_approval,
@@ -195,7 +196,7 @@ impl SessionOpener<'_> {
         let SessionPolicy { policy, hooks, grant, effort, server_files } =
             box_future(|| self.load_policy(env_session, stored.as_ref())).await?;
         limit_sources.grant = grant.as_ref().map(|grant| grant.budget);
-        let mut profile = self.profile(&policy, grant.is_some(), additions.tools)?;
+        let mut profile = self.profile(&policy, env_session.hosts(), grant.is_some(), additions.tools)?;
         let mut more = servers::parse_declarations(spec, process_env)?;
         more.extend(additions.servers);
         let servers = servers::add_to_profile(
@@ -282,6 +283,7 @@ impl SessionOpener<'_> {
         let recorded = stored.and_then(|stored| stored.grant.as_ref());
         let grant = policy::grant::load(spec.policy.grant.as_ref(), recorded)?;
         if let Some(grant) = &grant {
+            grant_workspace::require_hosts_within(grant, spec)?;
             grant_workspace::require_network_blocked(
                 grant,
                 env_session.sandbox(),
@@ -289,7 +291,7 @@ impl SessionOpener<'_> {
                 !project_hooks.is_empty(),
             )?;
         }
-        let has_network = grant.as_ref().is_none_or(|grant| grant.network);
+        let has_network = grant.as_ref().is_none_or(|grant| grant.network.is_all());
         let hooks =
             hooks::load(user_hooks, project_hooks, env_session, has_network, &policy, process_env).await?;
         Ok(SessionPolicy { policy, hooks, grant, effort, server_files })
@@ -322,12 +324,18 @@ impl SessionOpener<'_> {
     fn profile(
         &self,
         policy: &Policy,
+        hosts: Option<&HostScope>,
         is_granted: bool,
         tools: Vec<Arc<RegisteredTool>>,
     ) -> Result<ProviderProfile, Failure> {
         let Self { spec, model, process_env, .. } = self;
-        let mut profile =
-            toolset::build_run_profile(model, &(*spec).into(), self.attendant.is_attended(), is_granted)?;
+        let mut profile = toolset::build_run_profile(
+            model,
+            &(*spec).into(),
+            hosts,
+            self.attendant.is_attended(),
+            is_granted,
+        )?;
         if self.can_switch_to_plan || policy.mode() == Mode::Plan && self.can_accept_plan() {
             let tool = PresentPlan::new(policy.clone(), policy.after_plan());
             profile = profile.with_tool(tool).or_failed("cannot offer the tool for plans")?;

@@ -71,6 +71,7 @@ impl HostWorkspaceFactory {
             ..SandboxRequirements::default()
         };
         let target = target.with_denials(&spec.policy.deny).with_hidden(&spec.policy.hidden);
+        let target = target.with_hosts(spec.environment.hosts());
         target.with_requirements(used).connect().await
     }
 }

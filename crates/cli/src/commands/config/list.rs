@@ -117,6 +117,8 @@ pub(super) fn json_of(kind: ValueKind, text: &str) -> Json {
     match kind {
         ValueKind::Count | ValueKind::Percent => text.parse::<u64>().map_or(Json::Null, Json::from),
         ValueKind::Switch => Json::from(text == "true"),
+        // Lists of hosts are JSON.
+        ValueKind::Network => serde_json::from_str(text).unwrap_or_else(|_| Json::from(text)),
         ValueKind::Text
         | ValueKind::Url
         | ValueKind::Choice(_)

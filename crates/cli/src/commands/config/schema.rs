@@ -56,6 +56,10 @@ fn properties(condition: impl Fn(&Key) -> bool) -> Map<String, Value> {
     keys.map(|key| (key.name.to_owned(), property(&key))).collect()
 }
 
+fn hosts() -> Value {
+    json!({"type": "array", "items": {"type": "string"}})
+}
+
 fn property(key: &Key) -> Value {
     let mut property = match key.row.kind {
         ValueKind::Text | ValueKind::Path | ValueKind::Profile | ValueKind::Rule => {
@@ -71,6 +75,19 @@ fn property(key: &Key) -> Value {
         ]}),
         ValueKind::Switch => json!({"type": "boolean"}),
         ValueKind::Structure => json!({"type": "object"}),
+        ValueKind::Network => json!({"anyOf": [
+            {"enum": ["on", "off"]},
+            {
+                "type": "object",
+                "properties": {
+                    "allow": hosts(),
+                    "deny": hosts(),
+                    "presets": {"type": "array", "items": {"enum": ["apt", "cargo", "go", "npm", "pip"]}},
+                    "mirrors": {"type": "object", "additionalProperties": hosts()},
+                },
+                "additionalProperties": false,
+            },
+        ]}),
     };
     if let Some(property) = property.as_object_mut() {
         let access = key.row.access.as_str();
