@@ -45,8 +45,8 @@ pub use policy::{
 pub use revocation::{RevocationSource, Revocations, RevokedGrants};
 pub use rules::{Address, CallFacts, DeniedReads, Rule, RuleError, Rules, RulesError, Ruling};
 pub use signed_grant::{
-    ChainError, GrantClaims, GrantRecipient, GrantTrust, KeyError, PrivateKey, PublicKey, SignedChain,
-    SignedGrant, UnsignableNumber,
+    ChainError, GrantClaims, GrantRecipient, GrantTrust, GrantTrustError, KeyError, PrivateKey, PublicKey,
+    SignedChain, SignedGrant, UnsignableNumber,
 };
 pub use watch::{
     FinalCheck, ProtectedPathWatch, ProtectedPaths, WatchedFiles, own_protected_paths, protected_paths,

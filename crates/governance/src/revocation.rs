@@ -90,7 +90,9 @@ impl RevokedGrants {
     /// Epoch that is above the epoch of every signed grant.
     pub const ALL_EPOCHS: u64 = u64::MAX;
 
-    fn objection(&self, grant: &Grant) -> Option<String> {
+    /// Returns why a grant is not in force; `None` if it is in force.
+    #[must_use]
+    pub fn objection(&self, grant: &Grant) -> Option<String> {
         if self.contains(grant) {
             return Some(format!("grant {} was revoked", grant.id));
         }

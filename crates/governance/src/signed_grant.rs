@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use self::canonical::UnsignableNumber;
 pub use self::error::ChainError;
 pub use self::key::{KeyError, PrivateKey, PublicKey};
-pub use self::trust::GrantTrust;
+pub use self::trust::{GrantTrust, GrantTrustError};
 use crate::grant::{Axis, Grant};
 
 /// Type of a signed text, so that no signature of the same key for another purpose is one of a grant.

@@ -153,7 +153,7 @@ impl Host {
         }
         let Resolved { mut spec, origins, .. } = resolved;
         if let Some(file) = &given.grant {
-            spec.policy.grant = Some(grant::read_file(file)?);
+            spec.policy.grant = Some(grant::read_file(file, self.process_env())?);
         }
         Ok(ResolvedSession { spec, remembered, presentation, origins })
     }

@@ -22,6 +22,11 @@ pub struct GrantTrust {
     pub subjects: BTreeSet<String>,
 }
 
+/// Mistake in the TOML form. It contains no line of the file, which could be a private key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid grant roots: {0}")]
+pub struct GrantTrustError(String);
+
 impl GrantTrust {
     /// How far the clock of an issuer may be ahead. The end of a window is exact.
     pub const CLOCK_SKEW: Duration = Duration::from_secs(60);
@@ -31,8 +36,8 @@ impl GrantTrust {
     /// # Errors
     ///
     /// The mistake, such as an unknown key or a root that is not a public key.
-    pub fn parse(text: &str) -> Result<Self, toml::de::Error> {
-        toml::from_str(text)
+    pub fn parse(text: &str) -> Result<Self, GrantTrustError> {
+        toml::from_str(text).map_err(|error| GrantTrustError(error.message().to_owned()))
     }
 
     /// Verifies a chain, and returns the grant of its session: the last one, with the issuers and the text of the chain. Its
