@@ -24,10 +24,10 @@ pub(crate) async fn grants(args: GrantsArgs, process_env: &ProcessEnv) -> Result
         }
         GrantsCommand::List { output } => list(&file, output)?,
         GrantsCommand::Keygen { file } => signed::generate_key(&file, process_env)?,
-        GrantsCommand::Issue(args) => signed::issue(args, process_env)?,
-        GrantsCommand::Attenuate { file, signed } => signed::attenuate(&file, signed, process_env)?,
+        GrantsCommand::Issue(args) => signed::issue(args)?,
+        GrantsCommand::Attenuate { file, signed } => signed::attenuate(&file, signed)?,
         GrantsCommand::Show { file } => signed::show(&file)?,
-        GrantsCommand::Verify(args) => signed::verify(args, &file, process_env)?,
+        GrantsCommand::Verify(args) => signed::verify(&args, &file, process_env)?,
     };
     console::print(&text).await?;
     Ok(Exit::Done)

@@ -7,7 +7,7 @@ use pintle_governance::{Grant, GrantRecipient, GrantTrust, PrivateKey, PublicKey
 use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::policy::grant::{RevocationFile, grant_trust, read_chain};
 use pintle_host::process_env::{self, ProcessEnv};
-use pintle_host::sanitize::to_single_line;
+use pintle_host::sanitize::{json_line, to_single_line};
 
 use crate::arguments::{SignGrantArgs, VerifyGrantArgs};
 
@@ -19,22 +19,16 @@ pub(super) fn generate_key(file: &Path, process_env: &ProcessEnv) -> Result<Stri
 }
 
 /// Returns a chain with one grant, as a line of JSON.
-pub(super) fn issue(args: SignGrantArgs, process_env: &ProcessEnv) -> Result<String, Failure> {
-    let (key, recipient, grant) = read_signing(args, process_env)?;
-    let chain = SignedChain::issue(&key, recipient, grant).or_usage("the grant is not signed")?;
-    Ok(format!("{}\n", chain.to_json()))
+pub(super) fn issue(args: SignGrantArgs) -> Result<String, Failure> {
+    let (key, recipient, grant) = read_signing(args)?;
+    json_line(&SignedChain::issue(&key, recipient, grant).or_usage("the grant is not signed")?)
 }
 
-/// Returns the chain of a file with one grant more, as a line of JSON.
-pub(super) fn attenuate(
-    file: &Path,
-    args: SignGrantArgs,
-    process_env: &ProcessEnv,
-) -> Result<String, Failure> {
+/// Returns the chain of a file with one more grant, as a line of JSON.
+pub(super) fn attenuate(file: &Path, args: SignGrantArgs) -> Result<String, Failure> {
     let chain = read_chain(file)?;
-    let (key, recipient, grant) = read_signing(args, process_env)?;
-    let chain = chain.attenuate(&key, recipient, grant).or_usage("the grant is not signed")?;
-    Ok(format!("{}\n", chain.to_json()))
+    let (key, recipient, grant) = read_signing(args)?;
+    json_line(&chain.attenuate(&key, recipient, grant).or_usage("the grant is not signed")?)
 }
 
 /// Returns the grants of a chain as text.
@@ -62,12 +56,12 @@ fn describe(position: usize, signed: &SignedGrant) -> String {
 
 /// Verifies a chain and its revocations, and returns a line about it. A chain that is not accepted is a failure.
 pub(super) fn verify(
-    args: VerifyGrantArgs,
+    args: &VerifyGrantArgs,
     revoked: &RevocationFile,
     process_env: &ProcessEnv,
 ) -> Result<String, Failure> {
     let chain = read_chain(&args.file)?;
-    let trust = trust_of(&args, process_env)?;
+    let trust = trust_of(args, process_env)?;
     let grant = trust.verify(&chain, Timestamp::now()).or_failed("the grant is not accepted")?;
     if let Some(reason) = revoked.read()?.objection(&grant) {
         return Err(Failure::failed(format!("the grant is not accepted: {}", to_single_line(&reason))));
@@ -97,15 +91,13 @@ pub(super) fn public_key(text: &str) -> Result<PublicKey, Failure> {
 }
 
 /// Reads the files of a grant that is to be signed.
-fn read_signing(
-    args: SignGrantArgs,
-    process_env: &ProcessEnv,
-) -> Result<(PrivateKey, GrantRecipient, Grant), Failure> {
-    let holder = args.holder.as_deref().map(public_key).transpose()?;
-    let recipient = GrantRecipient::new(args.subject, args.audience);
-    let recipient = holder.into_iter().fold(recipient, GrantRecipient::with_holder);
-    let grant = pintle_host::policy::grant::read_file(&args.grant, process_env)?;
-    Ok((read_key(&args.key)?, recipient, grant))
+fn read_signing(args: SignGrantArgs) -> Result<(PrivateKey, GrantRecipient, Grant), Failure> {
+    let SignGrantArgs { key, grant, subject, audience, holder } = args;
+    let mut recipient = GrantRecipient::new(subject, audience);
+    recipient.holder = holder.as_deref().map(public_key).transpose()?;
+    let text = process_env::read_text("grant", &grant)?;
+    let grant = Grant::parse(&text).or_usage(&format!("{} is wrong", grant.display()))?;
+    Ok((read_key(&key)?, recipient, grant))
 }
 
 fn read_key(file: &Path) -> Result<PrivateKey, Failure> {
