@@ -35,7 +35,7 @@ fn issue(user: &User, key: &Path, name: &str, flags: &[&str]) -> PathBuf {
 
 fn sign(user: &User, verb: &[&str], key: &Path, unsigned: &Path, name: &str, flags: &[&str]) -> PathBuf {
     let of_files = ["--key", text_of(key), "--grant", text_of(unsigned)];
-    let chain = user.pintle(&[&["grants"], verb, &of_files, &PARTIES, flags].concat());
+    let chain = user.pintle(&[&["grants"][..], verb, &of_files, &PARTIES, flags].concat());
     let file = user.at(name);
     std::fs::write(&file, chain).unwrap();
     file
@@ -212,7 +212,7 @@ fn a_running_session_ends_with_its_issuer_its_generation_and_its_root() {
         let running = running.spawn().unwrap();
         user.wait_for_file("started");
         match revocation {
-            Some(flags) => drop(user.pintle(&[&["grants", "revoke"], flags, &[root.as_str()]].concat())),
+            Some(flags) => drop(user.pintle(&[&["grants", "revoke"][..], flags, &[root.as_str()]].concat())),
             None => std::fs::remove_file(user.at(".config/pintle/grant-roots.toml")).unwrap(),
         }
         std::fs::write(user.project().join("revoked"), "").unwrap();

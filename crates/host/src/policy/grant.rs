@@ -10,6 +10,7 @@ use pintle_governance::{
 
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::{self, ProcessEnv};
+use crate::sanitize::to_single_line;
 
 /// File in the state directory.
 const REVOKED: &str = "revoked-grants.json";
@@ -90,10 +91,19 @@ pub fn read_file(file: &Path, process_env: &ProcessEnv) -> Result<Grant, Failure
         return grant_trust(process_env)?.verify(&chain, Timestamp::now()).or_usage(&message);
     }
     let grant = Grant::parse(&text).or_usage(&message)?;
-    if grant.chain.is_some() || !grant.issuers.is_empty() {
-        return Err(Failure::usage(format!("{message}: an unsigned grant has `issuers` or `chain`")));
-    }
+    require_unsigned(&grant)?;
     Ok(grant)
+}
+
+/// Fails if a grant that was not verified from a signed chain names the issuers or the text of one.
+pub(crate) fn require_unsigned(grant: &Grant) -> Result<(), Failure> {
+    if grant.chain.is_none() && grant.issuers.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "invalid grant {}: an unsigned grant has `issuers` or `chain`",
+        to_single_line(&grant.id.to_string())
+    )))
 }
 
 /// Reads a signed chain from a file, and verifies it without its root.
@@ -167,5 +177,17 @@ mod tests {
         later.epoch = 1;
         assert!(load(Some(&later), Some(&narrowed)).is_err(), "the given grant has a newer epoch");
         assert_eq!(load(Some(&narrowed), Some(&given)).unwrap(), Some(narrowed));
+    }
+
+    #[test]
+    fn a_grant_that_was_not_verified_names_no_issuer_and_no_chain() {
+        let mut grant = Grant::all(GrantId::new("g"));
+        assert!(require_unsigned(&grant).is_ok());
+        grant.chain = Some(String::new());
+        assert!(require_unsigned(&grant).is_err());
+        grant.chain = None;
+        grant.issuers = vec![format!("ed25519:{}", "0".repeat(64)).parse().unwrap()];
+        let failure = require_unsigned(&grant).unwrap_err();
+        assert!(failure.message().contains("an unsigned grant has `issuers` or `chain`"), "{failure:?}");
     }
 }
