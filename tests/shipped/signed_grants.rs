@@ -200,7 +200,7 @@ const WAITING: &str = r#"
 fn a_running_session_ends_with_its_issuer_its_generation_and_its_root() {
     for (revocation, reason) in [
         (Some(&["--issuer"][..]), "was revoked"),
-        (Some(&["--before", "1", "--issuer"]), "was revoked"),
+        (Some(&["--before", "1", "--issuer"][..]), "was revoked"),
         (None, "is not pinned any more"),
     ] {
         let user = User::new(WAITING);

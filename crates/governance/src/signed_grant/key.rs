@@ -22,7 +22,8 @@ const PRIVATE: &str = "ed25519-private:";
 #[serde(into = "String", try_from = "String")]
 pub struct PublicKey([u8; KEY_LENGTH]);
 
-/// Private key, which signs grants. Its text is `ed25519-private:` and 64 hexadecimal digits; its debug form has only the public key.
+/// Private key, which signs grants. Its text is `ed25519-private:` and 64 hexadecimal digits. Its debug form has only the public
+/// key.
 pub struct PrivateKey {
     seed: [u8; KEY_LENGTH],
     pair: Ed25519KeyPair,
