@@ -45,6 +45,7 @@ mod sandbox_starts;
 mod server;
 mod servers;
 mod sessions;
+mod signed_grants;
 mod swapped_links;
 mod task_clones;
 mod task_plans;

@@ -68,7 +68,7 @@ pub(crate) use self::eval::{
     VerifyEvalArgs,
 };
 pub(crate) use self::first_contact::{DoctorArgs, LoginArgs, LogoutArgs, ManArgs};
-pub(crate) use self::grants::{GrantsArgs, GrantsCommand, RevokeArgs};
+pub(crate) use self::grants::{GrantsArgs, GrantsCommand, RevokeArgs, SignGrantArgs, VerifyGrantArgs};
 #[cfg(any(feature = "restate", feature = "server"))]
 pub(crate) use self::hosted::sandbox_remedy;
 pub(crate) use self::layer::profile_file;
@@ -151,7 +151,7 @@ pub(crate) enum Command {
     Approvals(ApprovalsArgs),
     /// List permission rules, or show the decision for a call
     Rules(RulesArgs),
-    /// Revoke grants, or list revoked grants
+    /// Sign, verify and revoke grants
     Grants(GrantsArgs),
     /// Trust the rules, hooks and servers of a project, or list trusted projects
     Trust(TrustArgs),

@@ -24,6 +24,7 @@ pub use self::attenuate::{Attenuation, Axis};
 pub use self::paths::PathScope;
 use crate::network::NetworkScope;
 use crate::pattern::Pattern;
+use crate::signed_grant::PublicKey;
 use crate::tool_names::kind_of_tool;
 
 /// Id of a grant.
@@ -66,7 +67,7 @@ impl fmt::Display for GrantId {
 }
 
 /// Authority of a session: operations, time and budget. A grant is plain data without a signature. The application that
-/// stores it controls who may change it.
+/// stores it controls who may change it. A [`SignedChain`](crate::SignedChain) is verified into a grant.
 ///
 /// [`Grant::none`] allows nothing, and each field widens one part. A subagent gets a grant by
 /// [`attenuate`](Self::attenuate), which allows nothing that the parent's grant does not allow.
@@ -83,6 +84,13 @@ pub struct Grant {
     /// Grants that it was attenuated from, the oldest first. Revoking one of them revokes it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ancestors: Vec<GrantId>,
+    /// Keys that signed it and its ancestors, starting with the root; empty for an unsigned grant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub issuers: Vec<PublicKey>,
+    /// Text of the signed chain from which it was verified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<String>,
     /// Session that it applies to; any session if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
@@ -233,6 +241,8 @@ impl Grant {
             version: Self::VERSION,
             id,
             ancestors: Vec::new(),
+            issuers: Vec::new(),
+            chain: None,
             session: None,
             epoch: 0,
             tools: BTreeSet::new(),

@@ -16,6 +16,7 @@ mod pattern;
 mod policy;
 mod revocation;
 mod rules;
+mod signed_grant;
 mod tool_names;
 mod watch;
 mod workspace_policy;
@@ -45,6 +46,10 @@ pub use policy::{
 };
 pub use revocation::{RevocationSource, Revocations, RevokedGrants};
 pub use rules::{Address, CallFacts, DeniedReads, Rule, RuleError, Rules, RulesError, Ruling};
+pub use signed_grant::{
+    ChainError, GrantClaims, GrantRecipient, GrantTrust, GrantTrustError, KeyError, PrivateKey, PublicKey,
+    SignedChain, SignedGrant, UnsignableNumber,
+};
 pub use watch::{
     FinalCheck, ProtectedPathWatch, ProtectedPaths, WatchedFiles, own_protected_paths, protected_paths,
 };

@@ -88,6 +88,8 @@ impl Grant {
     pub fn attenuate(&self, mut child: Self) -> Result<Self, Attenuation> {
         child.ancestors = self.ancestors.iter().chain([&self.id]).cloned().collect();
         child.epoch = self.epoch;
+        child.issuers.clone_from(&self.issuers);
+        child.chain.clone_from(&self.chain);
         match self.exceeded_by(&child) {
             Some(axis) => Err(Attenuation { axis }),
             None => Ok(child),
@@ -101,7 +103,8 @@ impl Grant {
         let descends = child.ancestors.len() > self.ancestors.len()
             && child.ancestors.starts_with(&self.ancestors)
             && child.ancestors.get(self.ancestors.len()) == Some(&self.id)
-            && !child.ancestors.contains(&child.id);
+            && !child.ancestors.contains(&child.id)
+            && child.issuers.starts_with(&self.issuers);
         let of_child = [
             (Axis::Form, is_form && descends),
             // A subagent has a separate session, so the child of a grant for one session must name a session as well.

@@ -79,6 +79,8 @@ impl Breadth for Grant {
             within.ancestors.push(limit.id.clone());
         }
         within.epoch = limit.epoch;
+        within.issuers.clone_from(&limit.issuers);
+        within.chain.clone_from(&limit.chain);
         Ok(within)
     }
 
