@@ -1,0 +1,157 @@
+//! Tools that TOML files declare: the directories of `tool_dirs`, of the user and of trusted projects.
+
+mod directory;
+mod manifest;
+mod template;
+mod tool;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pintle_agent::ProviderProfile;
+use pintle_env::ExecutionEnvironment;
+use pintle_llm::error_chain;
+use pintle_llm::schema::{CompiledSchema, Draft};
+use pintle_tools::{Effect, RegisteredTool};
+
+pub use self::directory::{LoadedManifest, ProgramHashes, ToolDirectory};
+pub use self::manifest::ToolManifest;
+use self::tool::ManifestTool;
+use crate::config_file;
+use crate::config_file::problem::Problem;
+use crate::environment::{EnvSession, SandboxState};
+use crate::failure::Failure;
+use crate::process_env::ProcessEnv;
+use crate::toolset;
+
+/// Returns the directories of the user's file.
+pub(crate) fn user_directories(process_env: &ProcessEnv) -> Vec<PathBuf> {
+    config_file::user_file(process_env).tool_dirs.into_iter().map(|directory| directory.path).collect()
+}
+
+/// Reads the manifests of the user.
+///
+/// # Errors
+///
+/// The environment of this machine cannot be used. Mistakes in manifests are part of the result.
+pub(crate) async fn read_user_directories(process_env: &ProcessEnv) -> Result<Vec<ToolDirectory>, Failure> {
+    let mut read = Vec::new();
+    for path in user_directories(process_env) {
+        let environment = process_env.local_environment(Path::new("/"))?;
+        let mut directory = ToolDirectory::read(&path, None, &environment).await;
+        let hidden = process_env.configuration_directory().map(|own| process_env.real_path(&own));
+        if hidden.is_some_and(|hidden| directory.path.starts_with(hidden)) {
+            directory = ToolDirectory { path, ..ToolDirectory::default() };
+            let message = "`tool_dirs`: expected a directory outside of the configuration, which commands in the \
+                           sandbox cannot read";
+            let origin = directory.path.display().to_string();
+            directory.problems.push(Problem { origin, message: message.to_owned() });
+        }
+        read.push(directory);
+    }
+    Ok(read)
+}
+
+/// Returns the directories of the user that commands in a sandbox for `workspace` have to be able to read. A directory that
+/// contains the workspace would make it read-only.
+pub(crate) fn readable_directories(workspace: Option<&Path>, process_env: &ProcessEnv) -> Vec<PathBuf> {
+    let workspace = workspace.map(|workspace| process_env.real_path(workspace));
+    let directories = user_directories(process_env).into_iter();
+    let is_usable = |directory: &PathBuf| {
+        let real = process_env.real_path(directory);
+        process_env.is_directory(directory)
+            && !workspace.as_ref().is_some_and(|workspace| workspace.starts_with(&real))
+    };
+    directories.filter(is_usable).collect()
+}
+
+/// Adds the tools of manifests to a profile. A tool with a mistake, or with a name that another tool has, is left out with a
+/// notice.
+pub(crate) fn add_to_profile(
+    profile: &mut ProviderProfile,
+    directories: &[ToolDirectory],
+    env_session: &EnvSession,
+    is_granted: bool,
+    process_env: &ProcessEnv,
+) -> Result<(), Failure> {
+    let left_out = |reason: &dyn std::fmt::Display| {
+        process_env.notices().report(format!("a tool of a manifest is left out: {reason}"));
+    };
+    for problem in directories.iter().flat_map(|directory| &directory.problems) {
+        left_out(problem);
+    }
+    if directories.iter().all(|directory| directory.tools.is_empty()) {
+        return Ok(());
+    }
+    let environment = env_session.environment();
+    let files: Arc<dyn ExecutionEnvironment> = if environment.shares_host_files() {
+        Arc::new(process_env.local_environment(Path::new("/"))?)
+    } else {
+        environment
+    };
+    let is_enforced = is_enforced(env_session.sandbox(), is_granted);
+    let known = toolset::all_names()?;
+    for directory in directories {
+        for loaded in &directory.tools {
+            let name = &loaded.manifest.definition.name;
+            if known.contains(name) || profile.tool_registry.get(name).is_some() {
+                let place = directory.path.display();
+                left_out(&format!("{place}: there is another tool with the name `{name}`"));
+                continue;
+            }
+            let declared = loaded.manifest.effect;
+            let effect = if is_enforced { declared } else { Effect::Execute };
+            let tool = ManifestTool::new(loaded.clone(), effect, Arc::clone(&files));
+            match RegisteredTool::new(Arc::new(tool)) {
+                Ok(tool) => profile.tool_registry.insert(Arc::new(tool)),
+                Err(error) => left_out(&format!("{}: {}", directory.path.display(), error_chain(&error))),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether something other than the program enforces the declared effect. A grant by effect is about the code of
+/// built-in tools, and not about programs.
+fn is_enforced(sandbox: &SandboxState, is_granted: bool) -> bool {
+    match sandbox {
+        SandboxState::Level(level) => !is_granted && matches!(level.as_str(), "full" | "writes"),
+        SandboxState::Off | SandboxState::Unavailable { .. } => false,
+    }
+}
+
+/// Checks the schema and the name of a tool. `file` is the manifest for messages.
+fn check_definition(loaded: &LoadedManifest, file: &str) -> Result<(), Problem> {
+    let problem = |message: String| Problem { origin: file.to_owned(), message };
+    let definition = &loaded.manifest.definition;
+    let known = toolset::all_names().map_err(|failure| problem(failure.message()))?;
+    if known.contains(&definition.name) {
+        let message =
+            format!("`name`: found `{}`, expected a name that no built-in tool has", definition.name);
+        return Err(problem(message));
+    }
+    CompiledSchema::new(&definition.parameters, Draft::Draft7)
+        .map_err(|error| problem(format!("`parameters`: {error}")))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_declared_effect_counts_only_in_a_sandbox_and_without_a_grant() {
+        let level = |name: &str| SandboxState::Level(name.to_owned());
+        let missing = SandboxState::Unavailable { reasons: "no kernel".to_owned() };
+        for (sandbox, is_granted, expected) in [
+            (level("full"), false, true),
+            (level("writes"), false, true),
+            (level("full"), true, false),
+            (level("container"), false, false),
+            (SandboxState::Off, false, false),
+            (missing, false, false),
+        ] {
+            assert_eq!(is_enforced(&sandbox, is_granted), expected, "{sandbox:?} {is_granted}");
+        }
+    }
+}
