@@ -35,9 +35,9 @@ type = "string"
 
 /// Writes a file as well, which a tool that reads cannot.
 const COUNT: &str = "import sys\nprint('words:', len(open(sys.argv[1]).read().split()))\n\
-    try:\n    open('made', 'w').write('x')\nexcept OSError as error:\n    print('refused:', error.strerror)\n";
+    try:\n    open('made', 'w').write('x')\nexcept OSError as error:\n    print('not-written:', error.strerror)\n";
 
-const SLEEP: &str = "import time\nprint('started', flush=True)\ntime.sleep(600)\n";
+const SLEEP: &str = "import time\nprint('before-the-sleep', flush=True)\ntime.sleep(600)\n";
 
 fn write(path: &Path, text: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -83,7 +83,7 @@ fn a_tool_runs_in_the_sandbox_with_its_effect() {
             "{effect} {flags:?}: {result}"
         );
         assert_eq!(user.project().join("made").exists(), made, "{effect} {flags:?}: {result}");
-        assert_eq!(result.contains("refused:"), !made, "{effect} {flags:?}: {result}");
+        assert_eq!(result.contains("not-written:"), !made, "{effect} {flags:?}: {result}");
         // The model is offered the schema of the manifest.
         assert!(user.request(0).contains("Counts the words of a file."), "{effect}");
         let listed = user.pintle(&["sessions", "list"]);
@@ -135,8 +135,11 @@ fn a_tool_is_stopped_at_its_time_out() {
     let user = user_with("read", "1s", SLEEP);
     let (code, result, notices) = run(&user, &[]);
     assert_eq!(code, Some(0), "{notices}");
-    assert!(result.contains("started") && result.contains("timed out after 1000ms"), "{result}");
-    assert!(!result.contains("timeout_ms"), "the tool has no such argument: {result}");
+    assert!(result.contains("before-the-sleep") && result.contains("timed out after 1000ms"), "{result}");
+    assert!(
+        !result.contains("by setting the timeout_ms parameter"),
+        "the tool has no such argument: {result}"
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use pintle_agent::{ProviderProfile, SubagentLimits};
-use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::failure::{Failure, FailureKind, OrFailure as _};
 use pintle_host::process_env::{self, ProcessEnv};
 use pintle_host::provider::Provider;
 use pintle_host::route::{self, Route};
@@ -43,7 +43,7 @@ async fn check(file: &Path, process_env: &ProcessEnv) -> Result<Exit, Failure> {
         }
         Err(problems) => {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            Err(Failure::usage(problems.join("\n")))
+            Err(Failure::multi_line(FailureKind::Usage, &problems.join("\n")))
         }
     }
 }

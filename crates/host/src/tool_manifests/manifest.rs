@@ -74,7 +74,7 @@ struct ManifestFile {
 
 /// A word, or words that belong together.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a text or an array of texts")]
 enum ArgumentEntry {
     Word(String),
     Words(Vec<String>),

@@ -67,6 +67,7 @@ fn each_mistake_has_its_line_and_the_expectation() {
         (3, "program = '-x'", "`program`: expected the name or path of a program"),
         (3, "program = '{file}'", "expected a text without placeholders"),
         (4, "arguments = 'count {file}'", "expected a sequence"),
+        (4, "arguments = [1]", "expected a text or an array of texts"),
         (4, "arguments = ['{fiel}']", "found the placeholder {fiel}, expected one of depth, file"),
         (4, "arguments = ['{']", "expected the name of an argument in braces"),
         (4, "arguments = ['{manifest_dir}/../x']", "without other placeholders and `..`"),
