@@ -177,6 +177,62 @@ fn a_wrong_manifest_disables_only_its_tool() {
     assert!(checked.contains("file (string)") && checked.contains("no mistakes"), "{checked}");
 }
 
+#[test]
+fn arguments_are_words_and_no_options() {
+    if !is_confined() {
+        return;
+    }
+    let call = |file: &str| {
+        format!("[[turn]]\n[[turn.call]]\ntool = \"count_words\"\narguments = {{ file = {file:?} }}\n")
+    };
+    let values = ["$(touch made)", "`touch made`", "a; touch made", "' ; touch made ; '", "--version"];
+    let turns: String = values.iter().map(|value| call(value)).collect();
+    let user = user_with("execute", "60s", COUNT).with_turns(&format!("{turns}[[turn]]\ntext = \"Done.\"\n"));
+    let output = user.run_command("Count").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let results = user.request(values.len());
+    assert_eq!(results.matches("FileNotFoundError").count(), values.len() - 1, "{results}");
+    assert!(results.contains("expected one that does not begin with `-`"), "{results}");
+    assert!(!user.project().join("made").exists(), "{results}");
+}
+
+#[test]
+fn a_session_cannot_change_its_tools() {
+    if !is_confined() {
+        return;
+    }
+    let turns = r#"
+        [[turn]]
+        [[turn.call]]
+        tool = "Bash"
+        arguments = { command = "echo 'print(\"replaced-program\")' >tools/count.py; cat tools/count.py" }
+        [[turn]]
+        [[turn.call]]
+        tool = "Write"
+        arguments = { file_path = "tools/other.toml", content = "x" }
+        [[turn]]
+        [[turn.call]]
+        tool = "count_words"
+        arguments = { file = "text.txt" }
+        [[turn]]
+        text = "Done."
+        "#;
+    let user = User::new(turns);
+    let project = user.project();
+    let manifest = MANIFEST.replace("EFFECT", "read").replace("TIMEOUT", "60s");
+    write(&project.join(".pintle/config.toml"), "tool_dirs = [\"../tools\"]\n");
+    write(&project.join("tools/count.toml"), &manifest);
+    write(&project.join("tools/count.py"), COUNT);
+    write(&project.join("text.txt"), "one two three");
+    user.pintle(&["trust"]);
+    user.run_with_denials("Change the tools");
+    let results = user.request(3);
+    let replaced = std::fs::read_to_string(project.join("tools/count.py")).unwrap();
+    assert!(replaced.contains("replaced-program"), "a command can write there: {results}");
+    assert!(results.contains("count.py has changed since the session started"), "{results}");
+    assert!(!project.join("tools/other.toml").exists(), "{results}");
+}
+
 /// Tools of a project apply only while it is trusted with their programs.
 #[test]
 fn tools_of_a_project_need_trust() {

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use pintle_agent::ProviderProfile;
 use pintle_env::ExecutionEnvironment;
 use pintle_llm::error_chain;
-use pintle_llm::schema::{CompiledSchema, Draft};
 use pintle_tools::{Effect, RegisteredTool};
 
 pub use self::directory::{LoadedManifest, ProgramHashes, ToolDirectory};
@@ -120,18 +119,16 @@ fn is_enforced(sandbox: &SandboxState, is_granted: bool) -> bool {
     }
 }
 
-/// Checks the schema and the name of a tool. `file` is the manifest for messages.
-fn check_definition(loaded: &LoadedManifest, file: &str) -> Result<(), Problem> {
-    let problem = |message: String| Problem { origin: file.to_owned(), message };
-    let definition = &loaded.manifest.definition;
+/// Checks that no built-in tool has the name of a tool. `file` is the manifest for messages.
+fn check_name(loaded: &LoadedManifest, file: &str) -> Result<(), Problem> {
+    let LoadedManifest { manifest, .. } = loaded;
+    let origin = format!("{file}: line {}", manifest.name_line);
+    let problem = |message: String| Problem { origin: origin.clone(), message };
     let known = toolset::all_names().map_err(|failure| problem(failure.message()))?;
-    if known.contains(&definition.name) {
-        let message =
-            format!("`name`: found `{}`, expected a name that no built-in tool has", definition.name);
-        return Err(problem(message));
+    let name = &manifest.definition.name;
+    if known.contains(name) {
+        return Err(problem(format!("`name`: found `{name}`, expected a name that no built-in tool has")));
     }
-    CompiledSchema::new(&definition.parameters, Draft::Draft7)
-        .map_err(|error| problem(format!("`parameters`: {error}")))?;
     Ok(())
 }
 

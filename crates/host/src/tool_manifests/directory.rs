@@ -118,7 +118,7 @@ impl ToolDirectory {
         let file = real.join(file.file_name().unwrap_or_default());
         let mut directory = Self { path: real, ..Self::default() };
         let loaded = directory.read_file(&file, environment).await?;
-        super::check_definition(&loaded, &file.display().to_string()).map_err(|problem| vec![problem])?;
+        super::check_name(&loaded, &file.display().to_string()).map_err(|problem| vec![problem])?;
         Ok(loaded)
     }
 

@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use pintle_llm::ToolDefinition;
+use pintle_llm::schema::{CompiledSchema, Draft};
 use pintle_tools::Effect;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -32,6 +33,8 @@ pub struct ToolManifest {
     pub program: String,
     /// Files below the directory of the manifest that a call runs.
     pub programs: Vec<PathBuf>,
+    /// Line of the name, from 1.
+    pub(super) name_line: usize,
     pub(super) arguments: Vec<WordGroup>,
     pub(super) hosts: Vec<String>,
     pub(super) reads: Vec<Template>,
@@ -139,12 +142,14 @@ impl Reader<'_> {
         let timeout = file.timeout.as_ref().and_then(|text| self.timeout(text));
         let limits = self.limits(file.limits.as_ref());
         let environment = self.environment(file.environment);
+        let name_line = self.line_of(file.name.span().start);
         let definition = self.definition(file.name, file.description, file.parameters)?;
         Some(ToolManifest {
             definition,
             effect: file.effect,
             program,
             programs,
+            name_line,
             arguments,
             hosts,
             reads,
@@ -173,6 +178,10 @@ impl Reader<'_> {
         let (name_span, schema_span) = (name.span(), parameters.span());
         let is_object = parameters.get_ref().get("type").and_then(Value::as_str) == Some("object");
         let schema = Value::Object(parameters.into_inner());
+        // Registries compile schemas as this draft.
+        if let Err(error) = CompiledSchema::new(&schema, Draft::Draft7) {
+            self.problem(schema_span.clone(), format!("`parameters`: expected a JSON Schema: {error}"));
+        }
         match ToolDefinition::new(name.into_inner(), description.into_inner(), schema) {
             Ok(definition) => Some(definition),
             Err(error) => {
@@ -352,9 +361,12 @@ impl Reader<'_> {
         variables.into_iter().map(|(name, value)| (name.into_inner(), value)).collect()
     }
 
+    fn line_of(&self, offset: usize) -> usize {
+        self.text.get(..offset).unwrap_or(self.text).matches('\n').count() + 1
+    }
+
     fn problem(&mut self, span: Range<usize>, message: String) {
-        let before = self.text.get(..span.start).unwrap_or(self.text);
-        let line = before.matches('\n').count() + 1;
+        let line = self.line_of(span.start);
         self.problems.push(Problem { origin: format!("{}: line {line}", self.name), message });
     }
 }

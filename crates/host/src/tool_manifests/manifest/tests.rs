@@ -85,6 +85,11 @@ fn each_mistake_has_its_line_and_the_expectation() {
         (6, "limits = { output_lines = 0 }", "`limits`: expected numbers from 1 to"),
         (6, "environment = { 'A=B' = 'c' }", "`environment`: found `A=B`, expected the name"),
         (7, "parameters = { type = 'string' }", "object"),
+        (
+            7,
+            "parameters = { type = 'object', properties = { file = { type = 7 }, depth = {} } }",
+            "a JSON Schema",
+        ),
         (7, "parameters = 'object'", "expected a map"),
     ];
     for (number, line, expected) in cases {
