@@ -161,7 +161,7 @@ pub(crate) enum Command {
     Logout(LogoutArgs),
     /// Show or edit the configuration
     Config(ConfigArgs),
-    /// List the tools offered to a model
+    /// List the tools offered to a model, or check the manifest of a tool
     Tools(ToolsArgs),
     /// List known models with their limits, features and prices
     Models(ModelsArgs),
