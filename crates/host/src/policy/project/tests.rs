@@ -250,11 +250,12 @@ async fn tools_of_a_project_are_part_of_its_hash() {
     write(&root.join(".pintle/tools/t.toml"), manifest);
     write(&root.join(".pintle/tools/t.sh"), "#!/bin/sh\n");
     let environment = LocalEnvironment::with_host_env(&root, []).unwrap();
+    let changed = manifest.replace("'d'", "'e'");
     let mut hashes = Vec::new();
     for (file, text) in [
         (".pintle/tools/t.sh", "#!/bin/sh\n"),
         (".pintle/tools/t.sh", "#!/bin/sh\nexit 1\n"),
-        (".pintle/tools/t.toml", &manifest.replace("'d'", "'e'")),
+        (".pintle/tools/t.toml", changed.as_str()),
         (".pintle/tools/u.toml", "name = 7\n"),
     ] {
         write(&root.join(file), text);
