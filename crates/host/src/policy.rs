@@ -97,11 +97,17 @@ pub async fn load(
     let ProjectParts { rules: of_projects, hooks: project_hooks, server_files, tools: of_trusted, untrusted } =
         of_projects;
     let mut tools = match environment.shares_host_files() {
-        true => tool_manifests::read_user_directories(process_env).await?,
+        true => tool_manifests::read_user_directories(&workspace, process_env).await?,
         false => Vec::new(),
     };
     tools.extend(of_trusted);
     rules.extend(of_projects);
+    for directory in &tools {
+        // File tools must not change trusted manifests.
+        let rule = format!("@write({}/**)", escaped(&directory.path.to_string_lossy()));
+        let rule = Rule::parse(&rule, &workspace).or_usage("cannot protect a directory of tools")?;
+        rules.add(Permission::Deny, rule, "directories of tools");
+    }
     add_flags(&mut rules, Permission::Allow, &choice.allow, &workspace)?;
     add_flags(&mut rules, Permission::Ask, &choice.ask, &workspace)?;
     add_flags(&mut rules, Permission::Deny, &choice.deny, &workspace)?;
@@ -231,12 +237,7 @@ fn collect_project_parts(
                     .or_usage("cannot protect the program of a hook or server")?;
                 parts.rules.add(Permission::Deny, rule, "programs of hooks and servers");
             }
-            for directory in project.tools() {
-                parts.tools.push(directory.clone());
-                let rule = format!("@write({}/**)", escaped(&directory.path.to_string_lossy()));
-                let rule = Rule::parse(&rule, workspace).or_usage("cannot protect a directory of tools")?;
-                parts.rules.add(Permission::Deny, rule, "directories of tools");
-            }
+            parts.tools.extend_from_slice(project.tools());
             continue;
         }
         let (narrowing, widening) = rules.split_widening();

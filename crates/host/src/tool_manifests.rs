@@ -28,27 +28,40 @@ pub(crate) fn user_directories(process_env: &ProcessEnv) -> Vec<PathBuf> {
     config_file::user_file(process_env).tool_dirs.into_iter().map(|directory| directory.path).collect()
 }
 
-/// Reads the manifests of the user.
+/// Reads the manifests of the user for a session in `workspace`, a path without links.
 ///
 /// # Errors
 ///
 /// The environment of this machine cannot be used. Mistakes in manifests are part of the result.
-pub(crate) async fn read_user_directories(process_env: &ProcessEnv) -> Result<Vec<ToolDirectory>, Failure> {
+pub(crate) async fn read_user_directories(
+    workspace: &Path,
+    process_env: &ProcessEnv,
+) -> Result<Vec<ToolDirectory>, Failure> {
     let mut read = Vec::new();
     for path in user_directories(process_env) {
         let environment = process_env.local_environment(Path::new("/"))?;
-        let mut directory = ToolDirectory::read(&path, None, &environment).await;
-        let hidden = process_env.configuration_directory().map(|own| process_env.real_path(&own));
-        if hidden.is_some_and(|hidden| directory.path.starts_with(hidden)) {
-            directory = ToolDirectory { path, ..ToolDirectory::default() };
-            let message = "`tool_dirs`: expected a directory outside of the configuration, which commands in the \
-                           sandbox cannot read";
-            let origin = directory.path.display().to_string();
-            directory.problems.push(Problem { origin, message: message.to_owned() });
-        }
-        read.push(directory);
+        let directory = ToolDirectory::read(&path, None, &environment).await;
+        read.push(match misplaced(&directory.path, workspace, process_env) {
+            None => directory,
+            Some(message) => ToolDirectory::wrong(path, message),
+        });
     }
     Ok(read)
+}
+
+/// Returns why a directory of the user cannot have tools in a session: commands cannot read it, or can change it.
+fn misplaced(directory: &Path, workspace: &Path, process_env: &ProcessEnv) -> Option<&'static str> {
+    let hidden = process_env.configuration_directory().map(|own| process_env.real_path(&own));
+    if hidden.is_some_and(|hidden| directory.starts_with(hidden)) {
+        return Some(
+            "`tool_dirs`: expected a directory outside of the configuration, which commands in the sandbox cannot read",
+        );
+    }
+    let overlaps = directory.starts_with(workspace) || workspace.starts_with(directory);
+    overlaps.then_some(
+        "`tool_dirs`: expected a directory outside of the working directory, where commands can change it; the \
+         configuration of a project can name it",
+    )
 }
 
 /// Returns the directories of the user that commands in a sandbox for `workspace` have to be able to read. A directory that
@@ -135,6 +148,25 @@ fn check_name(loaded: &LoadedManifest, file: &str) -> Result<(), Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn directories_of_the_user_are_outside_of_configuration_and_workspace() {
+        let process_env = ProcessEnv::from_variables([("PINTLE_CONFIG_DIR", "/no/config")]);
+        for (directory, expected) in [
+            ("/no/tools", None),
+            ("/no/config/tools", Some("outside of the configuration")),
+            ("/no/work", Some("outside of the working directory")),
+            ("/no/work/tools", Some("outside of the working directory")),
+            ("/no", Some("outside of the working directory")),
+            ("/no/work2", None),
+        ] {
+            let found = misplaced(Path::new(directory), Path::new("/no/work"), &process_env);
+            match expected {
+                None => assert_eq!(found, None, "{directory}"),
+                Some(expected) => assert!(found.unwrap().contains(expected), "{directory}: {found:?}"),
+            }
+        }
+    }
 
     #[test]
     fn a_declared_effect_counts_only_in_a_sandbox_and_without_a_grant() {

@@ -53,6 +53,12 @@ impl ToolDirectory {
         directory
     }
 
+    /// Creates a directory that cannot be used.
+    pub(super) fn wrong(path: PathBuf, message: &str) -> Self {
+        let problem = Problem { origin: path.display().to_string(), message: message.to_owned() };
+        Self { path, problems: vec![problem], ..Self::default() }
+    }
+
     async fn read_files(
         &mut self,
         root: Option<&Path>,
