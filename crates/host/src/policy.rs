@@ -102,7 +102,7 @@ pub async fn load(
     };
     tools.extend(of_trusted);
     rules.extend(of_projects);
-    for directory in &tools {
+    for directory in tools.iter().filter(|directory| !directory.tools.is_empty()) {
         // File tools must not change trusted manifests.
         let rule = format!("@write({}/**)", escaped(&directory.path.to_string_lossy()));
         let rule = Rule::parse(&rule, &workspace).or_usage("cannot protect a directory of tools")?;

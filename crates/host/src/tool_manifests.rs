@@ -147,11 +147,13 @@ fn check_name(loaded: &LoadedManifest, file: &str) -> Result<(), Problem> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
 
     #[test]
     fn directories_of_the_user_are_outside_of_configuration_and_workspace() {
-        let process_env = ProcessEnv::from_variables([("PINTLE_CONFIG_DIR", "/no/config")]);
+        let process_env = ProcessEnv::from_variables([("PINTLE_CONFIG_DIR", OsStr::new("/no/config"))]);
         for (directory, expected) in [
             ("/no/tools", None),
             ("/no/config/tools", Some("outside of the configuration")),

@@ -44,7 +44,7 @@ pub struct ProgramHashes(BTreeMap<PathBuf, Hash>);
 impl ToolDirectory {
     /// Reads the manifests of a directory: its files `*.toml`.
     ///
-    /// `root` is a directory that it has to be in. Dropping the future stops reading. Nothing is changed.
+    /// `root` is a directory that it has to be below. Dropping the future stops reading. Nothing is changed.
     pub async fn read(path: &Path, root: Option<&Path>, environment: &dyn ExecutionEnvironment) -> Self {
         let mut directory = Self { path: path.to_path_buf(), ..Self::default() };
         if let Err(message) = directory.read_files(root, environment).await {
@@ -66,9 +66,12 @@ impl ToolDirectory {
     ) -> Result<(), String> {
         let real = environment.canonicalize(&self.path).await.map_err(|error| error.to_string())?;
         if let Some(root) = root
-            && !real.starts_with(root)
+            && (!real.starts_with(root) || real == root)
         {
-            return Err(format!("`tool_dirs`: expected a directory of the project in {}", root.display()));
+            return Err(format!(
+                "`tool_dirs`: expected a directory below {}, the root of the project",
+                root.display()
+            ));
         }
         let entries = environment.list(&real).await.map_err(|error| error.to_string())?;
         self.path = real;

@@ -246,7 +246,7 @@ async fn tools_of_a_project_are_part_of_its_hash() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap();
     let manifest = "name = 't'\ndescription = 'd'\nprogram = './t.sh'\nparameters = { type = 'object' }\n";
-    write(&root.join(".pintle/config.toml"), "tool_dirs = [\"tools\", \"../..\"]\n");
+    write(&root.join(".pintle/config.toml"), "tool_dirs = [\"tools\", \"../..\", \"..\"]\n");
     write(&root.join(".pintle/tools/t.toml"), manifest);
     write(&root.join(".pintle/tools/t.sh"), "#!/bin/sh\n");
     let environment = LocalEnvironment::with_host_env(&root, []).unwrap();
@@ -260,10 +260,12 @@ async fn tools_of_a_project_are_part_of_its_hash() {
     ] {
         write(&root.join(file), text);
         let projects = Project::read_all(&environment).await.unwrap();
-        let [tools, outside] = projects[0].tools() else { panic!("{projects:?}") };
+        let [tools, outside, root_itself] = projects[0].tools() else { panic!("{projects:?}") };
         assert_eq!(tools.tools.len(), 1, "{tools:?}");
-        assert!(outside.tools.is_empty(), "{outside:?}");
-        assert!(outside.problems[0].message.contains("expected a directory of the project"), "{outside:?}");
+        for refused in [outside, root_itself] {
+            assert!(refused.tools.is_empty(), "{refused:?}");
+            assert!(refused.problems[0].message.contains("expected a directory below"), "{refused:?}");
+        }
         hashes.push(projects[0].hash());
     }
     hashes.sort();
