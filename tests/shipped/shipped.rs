@@ -54,6 +54,7 @@ mod task_references;
 mod tasks;
 mod tenants;
 mod terminal;
+mod tool_manifests;
 mod trust;
 mod typed_runs;
 mod user;

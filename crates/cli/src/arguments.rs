@@ -161,7 +161,7 @@ pub(crate) enum Command {
     Logout(LogoutArgs),
     /// Show or edit the configuration
     Config(ConfigArgs),
-    /// List the tools offered to a model
+    /// List the tools offered to a model, or check the manifest of a tool
     Tools(ToolsArgs),
     /// List known models with their limits, features and prices
     Models(ModelsArgs),
@@ -425,7 +425,10 @@ pub(crate) struct AskArgs {
 
 /// `pintle tools`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ToolsArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<ToolsCommand>,
     /// Provider to list tools for [default: the first with a key, or openai]
     #[arg(long, value_parser = named::<Provider>(), value_name = "NAME")]
     pub(crate) provider: Option<Provider>,
@@ -437,6 +440,17 @@ pub(crate) struct ToolsArgs {
     pub(crate) output: ListFormat,
     #[command(flatten)]
     pub(crate) configuration: ConfigurationArgs,
+}
+
+/// Subcommands of `pintle tools`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolsCommand {
+    /// Check the manifest of a tool, without running the tool
+    Check {
+        /// Manifest, in TOML
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
 }
 
 /// `pintle models`.

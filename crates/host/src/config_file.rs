@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-use self::keys::{KEY_COMMAND, Key, PROFILES, PROVIDERS};
+use self::keys::{KEY_COMMAND, Key, PROFILES, PROVIDERS, TOOL_DIRS};
 use self::problem::Problem;
 use crate::failure::Failure;
 use crate::layers::{Access, ValueKind};
@@ -50,6 +50,15 @@ pub struct KeyCommand {
     pub line: usize,
 }
 
+/// Directory with manifests of tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolDirectoryPath {
+    /// Its absolute path.
+    pub path: PathBuf,
+    /// Line of the path, from 1.
+    pub line: usize,
+}
+
 /// Content of a file. Settings with mistakes are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct File {
@@ -61,6 +70,8 @@ pub struct File {
     pub profiles: BTreeMap<String, Vec<Setting>>,
     /// Programs that print keys.
     pub key_commands: Vec<KeyCommand>,
+    /// Directories with manifests of tools.
+    pub tool_dirs: Vec<ToolDirectoryPath>,
     /// Mistakes.
     pub problems: Vec<Problem>,
 }
@@ -161,6 +172,7 @@ impl Reader<'_> {
         match key.get_ref().as_ref() {
             PROFILES => self.profiles(value),
             KEY_COMMAND => self.key_commands(value),
+            TOOL_DIRS => self.tool_dirs(value),
             _ => {
                 let setting = self.setting(Level::Top, key, value);
                 self.file.settings.extend(setting);
@@ -218,6 +230,23 @@ impl Reader<'_> {
         }
     }
 
+    fn tool_dirs(&mut self, value: &Spanned<DeValue<'_>>) {
+        let expected = format!("`{TOOL_DIRS}`: expected an array of directories, such as [\"tools\"]");
+        let Some(paths) = value.get_ref().as_array() else {
+            self.problem(value.span(), expected);
+            return;
+        };
+        for path in paths.iter() {
+            match path.get_ref().as_str().filter(|text| !text.trim().is_empty()) {
+                Some(text) => {
+                    let line = self.line_of(path.span().start);
+                    self.file.tool_dirs.push(ToolDirectoryPath { path: self.directory.join(text), line });
+                }
+                None => self.problem(path.span(), expected.clone()),
+            }
+        }
+    }
+
     fn setting(&mut self, level: Level, key: &DeKey<'_>, value: &Spanned<DeValue<'_>>) -> Option<Setting> {
         let name = key.get_ref().as_ref();
         let Some(known) = Key::find(name).filter(|known| level == Level::Top || is_in_profile(known)) else {
@@ -243,13 +272,15 @@ impl Reader<'_> {
     fn unknown(&mut self, level: Level, name: &str, span: Range<usize>) {
         let message = match (level, name) {
             (Level::Profile, keys::PROFILE) => "a profile cannot select another one".to_owned(),
-            (Level::Profile, PROFILES | KEY_COMMAND) => format!("`{name}` cannot be part of a profile"),
+            (Level::Profile, PROFILES | KEY_COMMAND | TOOL_DIRS) => {
+                format!("`{name}` cannot be part of a profile")
+            }
             (Level::Profile, _) => {
                 let known = keys::all().filter(is_in_profile).map(|key| key.name);
                 format!("unknown key `{name}`{}", meant_or_list(name, known))
             }
             (Level::Top, _) => {
-                let known = keys::all().map(|key| key.name).chain([PROFILES, KEY_COMMAND]);
+                let known = keys::all().map(|key| key.name).chain([PROFILES, KEY_COMMAND, TOOL_DIRS]);
                 format!("unknown key `{name}`{}", meant_or_list(name, known))
             }
         };

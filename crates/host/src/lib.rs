@@ -47,6 +47,7 @@ pub mod sessions;
 pub mod slash_commands;
 mod spec;
 pub mod timeout;
+pub mod tool_manifests;
 pub mod toolset;
 pub mod user_commands;
 

@@ -1,6 +1,6 @@
 //! `pintle config`: values and their sources.
 
-use pintle_host::config_file::keys::{self, BASE_URL, KEY_COMMAND, Key, PROFILE, PROFILES};
+use pintle_host::config_file::keys::{self, BASE_URL, KEY_COMMAND, Key, PROFILE, PROFILES, TOOL_DIRS};
 use pintle_host::config_file::{problem, user_path};
 use pintle_host::configuration::{Configuration, Settings, Source, Value, project_root};
 use pintle_host::failure::Failure;
@@ -76,6 +76,17 @@ fn rows(settings: &Settings, loaded: &Configuration) -> Vec<Row> {
             name: format!("{KEY_COMMAND}.{}", command.provider),
             value: json!(command.words),
             text: command.words.join(" "),
+            source: ValueOrigin::from(&source).to_string(),
+        });
+    }
+    if let Some(first) = loaded.user.tool_dirs.first() {
+        let source = Source::File { name: loaded.user.name.clone(), line: first.line, profile: None };
+        let paths = loaded.user.tool_dirs.iter().map(|directory| directory.path.display().to_string());
+        let paths: Vec<String> = paths.collect();
+        rows.push(Row {
+            name: TOOL_DIRS.to_owned(),
+            value: json!(paths),
+            text: paths.join(", "),
             source: ValueOrigin::from(&source).to_string(),
         });
     }

@@ -1,7 +1,7 @@
 //! JSON Schema of `config.toml`, for editors, and the table of keys in the reference.
 
 use pintle_host::config_file::is_in_profile;
-use pintle_host::config_file::keys::{self, KEY_COMMAND, Key, PROFILES, PROVIDERS};
+use pintle_host::config_file::keys::{self, KEY_COMMAND, Key, PROFILES, PROVIDERS, TOOL_DIRS};
 use pintle_host::{DefaultValue, ValueKind};
 use serde_json::{Map, Value, json};
 
@@ -39,6 +39,14 @@ pub(super) fn schema() -> Value {
             "type": "object",
             "properties": commands,
             "additionalProperties": false,
+        }),
+    );
+    all.insert(
+        TOOL_DIRS.to_owned(),
+        json!({
+            "description": "Directories with manifests of tools (trusted)",
+            "type": "array",
+            "items": {"type": "string", "pattern": "\\S"},
         }),
     );
     json!({

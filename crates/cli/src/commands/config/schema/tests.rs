@@ -162,6 +162,10 @@ fn files_are_valid_as_the_schema_says() {
         ("[key_command]\nopenai = []", false),
         ("[key_command]\nopenai = [\"\"]", false),
         ("[key_command]\nacme = [\"x\"]", false),
+        ("tool_dirs = [\"tools\", \"/opt/tools\"]", true),
+        ("tool_dirs = \"tools\"", false),
+        ("tool_dirs = [\" \"]", false),
+        ("[profiles.a]\ntool_dirs = [\"tools\"]", false),
     ];
     for (text, is_valid) in cases {
         let value: Value = toml::from_str(text).unwrap();
