@@ -14,6 +14,7 @@ use pintle_testkit::{Dialect, RecordedRequest, Script, ScriptedServer, ServerOpt
 use tempfile::TempDir;
 
 use crate::events::CheckedEvents;
+use crate::secrets::log::record_logs;
 
 /// The key that the server requires. It must never be shown.
 pub(crate) const KEY: &str = "sk-very-secret";
@@ -105,6 +106,7 @@ impl Harness {
         config: SessionConfig,
         change: impl FnOnce(SessionBuilder, Arc<LocalEnvironment>) -> SessionBuilder,
     ) -> Self {
+        record_logs();
         let directory = tempfile::tempdir().unwrap();
         let env = Arc::new(LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).unwrap());
         let shared_env = Arc::clone(&env);

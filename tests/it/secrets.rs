@@ -52,7 +52,7 @@ async fn compatible_servers_leak_no_key() {
 }
 
 async fn leaks_no_key(dialect: Dialect) {
-    let (log, _guard) = Log::begin();
+    let log = Log::begin();
     let mut observed = ObservedOutput::default();
     success(dialect, &mut observed).await;
     for fault in faults() {

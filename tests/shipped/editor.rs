@@ -6,7 +6,7 @@ use serde_json::json;
 use super::acp::{Editor, session_of};
 use super::repository::{add_history, git};
 use super::sessions::listed;
-use super::user::{User, assert_once, command_lines_with, wait_until_ended};
+use super::user::{User, assert_once, wait_until_ended, wait_until_running};
 use super::worktrees::is_confined;
 
 /// Changes a file, writes one that the editor rejects, runs a command, and runs one that sleeps.
@@ -71,7 +71,7 @@ fn a_session_in_an_editor_is_approved_cancelled_and_loaded() {
     let number = editor.send_prompt(&id, "wait a while");
     editor.wait_for(|message| message["method"] == "session/request_permission");
     user.wait_for_file("started");
-    assert!(!command_lines_with(&seconds).is_empty());
+    wait_until_running(&seconds);
     editor.send(&json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": id}}));
     let answer = editor.answer_to(number);
     assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer}");

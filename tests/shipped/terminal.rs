@@ -6,7 +6,7 @@ use super::pty::Terminal;
 use super::repository::{add_history, git};
 use super::server::{TestServer, token};
 use super::sessions::listed;
-use super::user::{User, assert_once, command_lines_with, wait_until_ended};
+use super::user::{User, assert_once, wait_until_ended, wait_until_running};
 use super::worktrees::is_confined;
 
 /// Changes a file, runs a command that waits for the file `go`, and runs one that sleeps.
@@ -98,7 +98,7 @@ fn a_conversation_is_approved_steered_interrupted_and_resumed() {
     terminal.wait_for("the next question", |screen| screen.contains(&seconds) && is_asking(screen));
     terminal.type_keys("y");
     user.wait_for_file("started");
-    assert!(!command_lines_with(&seconds).is_empty());
+    wait_until_running(&seconds);
     terminal.type_keys("\u{1b}");
     wait_for_end(&mut terminal, &format!("✗ Bash touch started; sleep {seconds} cancelled"));
     wait_until_ended(&seconds);

@@ -120,12 +120,22 @@ pub(super) fn assert_once(text: &str, parts: &[&str]) {
 }
 
 /// Returns the command lines that contain this text, of all processes. Arguments are separated by NUL.
-pub(super) fn command_lines_with(text: &str) -> Vec<String> {
+fn command_lines_with(text: &str) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     // A process may end meanwhile.
     let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
     let lines = lines.map(|line| String::from_utf8_lossy(&line).into_owned());
     lines.filter(|line| line.contains(text)).collect()
+}
+
+/// Waits until a process has this text in its command line, which is empty while a process replaces its program.
+#[track_caller]
+pub(super) fn wait_until_running(text: &str) {
+    let started = Instant::now();
+    while command_lines_with(text).is_empty() {
+        assert!(started.elapsed() < Duration::from_secs(10), "no process has `{text}`");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Waits until no process has this text in its command line.

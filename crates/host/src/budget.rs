@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_agent::{BudgetSource, Limits, Money, ProviderProfile};
+use pintle_agent::{BudgetSource, Limits, ProviderProfile};
 use pintle_governance::{AtLimit, BudgetApprover, BudgetPolicy, ScopedLimits, SessionBudget, UnknownPrice};
 use pintle_llm::{ModelInfo, Usage};
 
@@ -146,7 +146,7 @@ pub(crate) async fn create_source(
 mod tests {
     use std::time::Duration;
 
-    use pintle_agent::{BudgetRequest, Principal, SessionId};
+    use pintle_agent::{BudgetRequest, Money, Principal, SessionId};
 
     use super::*;
     use crate::attendant::FakeAttendant;

@@ -183,7 +183,7 @@ mod tests {
     fn lines_have_a_label_or_a_name() {
         let entry = ReportLine::Entry { name: "shell".to_owned(), description: "Runs a command".to_owned() };
         for (line, expected) in [
-            (cost(Some(0.5)), "cost: $0.5000"),
+            (cost(Some(Money::from_micros(500_000))), "cost: $0.5000"),
             (context(Some((12, 200))), "context: about 12 of 200 tokens"),
             (entry, "  shell                    Runs a command"),
         ] {

@@ -27,7 +27,7 @@ async fn compatible() {
 
 /// Runs on one thread, since the log records one thread.
 async fn nothing_confidential(dialect: Dialect) {
-    let (log, _guard) = Log::begin();
+    let log = Log::begin();
     let turns = r#"
         [[turn]]
         text = "unheard-of words of a model"

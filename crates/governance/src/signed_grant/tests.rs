@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::grant::{Delegation, EffectCeiling, GrantId, PathScope, Window};
+use crate::network::NetworkScope;
 use crate::pattern::Pattern;
 
 const NOW: i64 = 1_000_000;
@@ -103,7 +104,7 @@ fn every_change_of_a_claim_breaks_the_signature() {
         |claims| claims.grant.epoch = 1,
         |claims| claims.grant.budget = Limits::default().with_tokens(101),
         |claims| claims.grant.window.not_after = None,
-        |claims| claims.grant.network = true,
+        |claims| claims.grant.network = NetworkScope::All,
     ];
     for (number, change) in changes.into_iter().enumerate() {
         let mut chain = chain_of(2);
@@ -131,7 +132,7 @@ fn a_holder_can_sign_anything_but_only_narrower_grants_verify() {
         ("reads", |claims| claims.grant.reads = PathScope::all()),
         ("writes", |claims| claims.grant.writes = PathScope::within(["/w"])),
         ("effect", |claims| claims.grant.effect = EffectCeiling::Execute),
-        ("network", |claims| claims.grant.network = true),
+        ("network", |claims| claims.grant.network = NetworkScope::All),
         ("budget", |claims| claims.grant.budget = Limits::default()),
         ("window", |claims| claims.grant.window.not_after = None),
         ("delegation", |claims| claims.grant.delegation.depth += 1),
@@ -236,7 +237,7 @@ fn wrong_grants_are_not_signed() {
     assert!(matches!(issue(long), Err(ChainError::Size { .. })));
     let chain = chain_of(1);
     let mut wide = grant("2", 2);
-    wide.network = true;
+    wide.network = NetworkScope::All;
     let widened = chain.attenuate(&key(2), held_by(3), wide);
     assert!(matches!(widened, Err(ChainError::Exceeds { position: 2, axis: Axis::Network })));
     assert!(matches!(

@@ -16,6 +16,8 @@ fn environment_errors_name_the_target() {
             requirements: SandboxRequirements::default(),
             denials: &[],
             hidden: &[],
+            hosts: None,
+            has_rules: false,
             process_env: &process_env,
         }
         .failure(&error);

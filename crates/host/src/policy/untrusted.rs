@@ -173,6 +173,7 @@ fn trusted_settings(file: &File) -> Vec<String> {
         let Setting { key, value, .. } = setting;
         let value = match key.row.kind {
             ValueKind::Count | ValueKind::Percent | ValueKind::Switch => value.clone(),
+            ValueKind::Network if value.starts_with('{') => value.clone(),
             ValueKind::Text
             | ValueKind::Url
             | ValueKind::Choice(_)
@@ -180,6 +181,7 @@ fn trusted_settings(file: &File) -> Vec<String> {
             | ValueKind::Path
             | ValueKind::Profile
             | ValueKind::Rule
+            | ValueKind::Network
             | ValueKind::Structure => format!("{value:?}"),
         };
         format!("{prefix}{} = {value}", key.name)
