@@ -198,6 +198,7 @@ fn monorepo(more: &str) -> User {
     for (path, text) in [
         ("check.sh", "exit 1\n"),
         ("apps/sums/add.sh", "add() { echo $(($1 - $2)); }\n"),
+        ("AGENTS.md", "Instructions of the repository.\n"),
         ("apps/sums/check.sh", ". ./add.sh\ntest $(add 3 -1) -eq 2\n"),
         ("apps/sums/AGENTS.md", "Instructions of the sums.\n"),
         ("apps/other/AGENTS.md", "Instructions of another project.\n"),
@@ -235,10 +236,14 @@ fn a_task_works_in_the_subdirectory_in_which_it_started() {
         assert_eq!(output.status.code(), Some(code), "{output:?}");
         assert!(report.contains(expected) && report.contains(", in `apps/sums`"), "{report}");
         let request = user.request(0);
-        assert!(
-            request.contains("Instructions of the sums.") && !request.contains("another project"),
-            "{request}"
-        );
+        for (text, is_there) in [
+            ("Instructions of the sums.", true),
+            ("Instructions of the repository.", true),
+            ("Is git repository: true", true),
+            ("another project", false),
+        ] {
+            assert_eq!(request.contains(text), is_there, "{text}: {request}");
+        }
         let tasks: Value = serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
         let id = tasks[0]["id"].as_str().unwrap();
         let patch = user.pintle(&["task", "apply", id, "--candidate", "0", "--patch"]);
@@ -249,6 +254,34 @@ fn a_task_works_in_the_subdirectory_in_which_it_started() {
     let mut command = user.command(&["task", "add", GOAL]);
     let refused = command.current_dir(user.project().join("new")).output().unwrap();
     failed(&refused, 2, "`new` is not in the commit from which the task starts");
+}
+
+/// Sessions and checks in a subdirectory read the rest of the clone and its history. They cannot write there.
+#[test]
+fn a_task_in_a_subdirectory_reads_the_whole_clone() {
+    if !is_confined() {
+        return;
+    }
+    let command = "sed -i 's/$1 - $2/$1 + $2/' add.sh; git log --format=title-%s; touch ../other/new || echo refused-to-write";
+    let user = monorepo("true").with_turns(&format!(
+        "[[turn]]\n[[turn.call]]\ntool = \"Bash\"\narguments = {{ command = {} }}\n\
+         [[turn.call]]\ntool = \"Read\"\narguments = {{ file_path = '../other/AGENTS.md' }}\n[[turn]]\ntext = 'Done.'\n",
+        Value::from(command)
+    ));
+    let contract = user.at("contract.toml");
+    let check =
+        "sh check.sh && grep -q another ../other/AGENTS.md && git log --oneline && ! touch ../other/new";
+    let text = std::fs::read_to_string(&contract).unwrap().replace("sh check.sh", check);
+    std::fs::write(&contract, text).unwrap();
+    let url = user.model.base_url(Dialect::AnthropicMessages);
+    let arguments = ["task", "run", "--provider", "anthropic", "--base-url", &url, "--contract"];
+    let mut command = user.command(&[&arguments[..], &[contract.to_str().unwrap()]].concat());
+    let output = command.current_dir(user.project().join("apps/sums")).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let results = user.request(1);
+    for part in ["title-first", "refused-to-write", "Instructions of another project."] {
+        assert!(results.contains(part), "{part}: {results}");
+    }
 }
 
 /// The project is built for each clean clone, so this is part of the long run.

@@ -112,7 +112,7 @@ impl HostSessionRunner {
         let is_sent = selected.as_ref().is_some_and(|selected| has_message(selected, &assignment.message));
         let mut surface = Surface::new(Arc::new(DenyingAttendant::new(Some(host.process_env().principal()))));
         surface.is_disposable = true;
-        (surface.readable, surface.is_contained) = (workspace.readable.clone(), is_contained);
+        (surface.readable, surface.is_contained) = (workspace.readable_directories(), is_contained);
         let model = Model::choose(&ModelChoice::try_from(&spec)?, host.process_env()).await?;
         let request = OpenRequest {
             remembered: self.workspace_factory.remembered.clone(),
