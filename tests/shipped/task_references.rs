@@ -28,7 +28,7 @@ fn state(user: &User) -> String {
 }
 
 /// Returns the only task and its state.
-fn only(user: &User) -> (String, String) {
+pub(super) fn only(user: &User) -> (String, String) {
     let tasks: Value = serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
     let text = |name: &str| tasks[0][name].as_str().unwrap().to_owned();
     (text("id"), text("state"))

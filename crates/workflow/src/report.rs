@@ -1,5 +1,6 @@
 //! Reports: the outcome of a task, its evidence, and its costs.
 
+mod decision;
 mod html;
 mod plan;
 mod run_facts;
@@ -18,6 +19,7 @@ use pintle_evidence::proof::{FailedOutput, Finding, Proof, failed_outputs};
 use pintle_store::StoreError;
 use serde::Serialize;
 
+use self::decision::{PendingDecision, ProvedResult};
 pub use self::html::{CandidateDiff, escape_markup};
 use self::plan::PlanReport;
 use self::run_facts::RunFacts;
@@ -42,7 +44,14 @@ pub struct TaskReport<'a> {
     state: &'static str,
     contract: &'a Contract,
     outcome: Option<&'a TaskOutcome>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<PendingDecision>,
+    #[serde(skip)]
+    result: Option<ProvedResult<'a>>,
     anchor: Option<&'a Anchor>,
+    /// Patch that adds the test of the anchor.
+    #[serde(skip)]
+    anchor_patch: Option<String>,
     proposals: &'a [Vec<String>],
     remarks: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,13 +110,17 @@ impl<'a> TaskReport<'a> {
             attempts: state.attempts().iter().map(AttemptReport::from_attempt).collect(),
             spent: TaskCandidate::spent(state),
         });
+        let decision = PendingDecision::from_task(task);
         Self {
             version: VERSION,
             id: None,
             state: task.state(),
             contract: task.contract(),
             outcome: task.outcome(),
+            decision,
+            result: ProvedResult::from_task(task, decision),
             anchor: task.anchor(),
+            anchor_patch: None,
             proposals: task.proposals(),
             remarks: strength::remarks(task),
             judges: task.baseline().map(|baseline| &baseline.judges).filter(|judges| !judges.is_empty()),
@@ -131,6 +144,13 @@ impl<'a> TaskReport<'a> {
     #[must_use]
     pub fn with_id(mut self, id: &'a SessionId) -> Self {
         self.id = Some(id.as_str());
+        self
+    }
+
+    /// Adds the patch with the test of the anchor, which a task that is not done shows.
+    #[must_use]
+    pub fn with_anchor_patch(mut self, patch: Option<String>) -> Self {
+        self.anchor_patch = patch;
         self
     }
 
@@ -168,16 +188,14 @@ impl<'a> TaskReport<'a> {
         self.result_blocks().iter().map(ReportBlock::to_markdown).collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns the goal and, once it is reached, its evidence and its review.
+    /// Returns the goal and, once a candidate is chosen, its evidence and its review.
     fn result_blocks(&self) -> Vec<ReportBlock> {
         let heading = |title: &str| ReportBlock::Heading(2, title.to_owned());
         let mut blocks = vec![heading("Goal"), ReportBlock::Quote(self.contract.goal.clone())];
-        if let Some(TaskOutcome::Done(done)) = self.outcome {
-            blocks.extend([
-                heading("Evidence"),
-                ReportBlock::List(evidence_lines(self.contract, done.proof())),
-            ]);
-            if let Some(review) = done.review() {
+        if let Some(ProvedResult { proof, review }) = self.result {
+            let lines = evidence_lines(self.contract, proof);
+            blocks.extend([heading("Evidence"), ReportBlock::List(lines)]);
+            if let Some(review) = review {
                 let remarks = if review.remarks.is_empty() { "No remarks." } else { &review.remarks };
                 let found = ReportBlock::Text("The reviewer found no fault.".to_owned());
                 blocks.extend([heading("Review"), found, ReportBlock::Quote(remarks.to_owned())]);
@@ -197,7 +215,9 @@ impl<'a> TaskReport<'a> {
             let text = format!("The rest of the record cannot be read: {damage}");
             blocks.extend([heading("Damage"), ReportBlock::Text(text)]);
         }
+        blocks.extend(self.decision_blocks());
         blocks.extend(self.result_blocks());
+        blocks.extend(self.anchor_blocks());
         if self.anchor.is_none() && !self.proposals.is_empty() {
             let proposals = self.proposals.iter().map(|problems| ReportItem::from_text(&problems.join("; ")));
             blocks.extend([
@@ -265,7 +285,10 @@ impl<'a> TaskReport<'a> {
     #[must_use]
     pub fn describe_outcome(&self) -> String {
         match self.outcome {
-            None => "The task has not ended.".to_owned(),
+            None => match self.decision {
+                Some(decision) => decision.describe(),
+                None => "The task has not ended.".to_owned(),
+            },
             Some(TaskOutcome::Done(done)) => format!("Candidate {} reached the goal.", done.candidate()),
             Some(TaskOutcome::Blocked(BlockReason::NoAnchor(_))) => {
                 "Nothing was found that fails before the goal is reached, so nothing would prove that it is."

@@ -153,6 +153,7 @@ async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit,
     let id = find(&sessions, &args.task.id).await?;
     let IntactTask { task, inputs, damage, .. } = read_intact(&sessions, &id).await?;
     let report = TaskReport::from_task(&task).with_damage(damage.as_ref()).with_id(&id).with_inputs(&inputs);
+    let report = report.with_anchor_patch(apply::read_anchor(&sessions, &id, &task).await);
     let text = match args.output {
         TaskReportFormat::Markdown => report.to_markdown(),
         TaskReportFormat::Html => report.to_html(&apply::read_diffs(&sessions, &id, &task).await?, &inputs),

@@ -66,6 +66,13 @@ pub(super) async fn read_change(
     Ok(CandidateChange { candidate, anchor, patch })
 }
 
+/// Returns the patch with the test of the anchor. `None` if there is none or it cannot be read: a report is complete without it.
+pub(super) async fn read_anchor(sessions: &Sessions, id: &SessionId, task: &Task) -> Option<String> {
+    let patch = task.anchor()?.patch()?;
+    let patch = read_blob(patch, sessions.store().blobs(id).as_ref()).await.ok()?;
+    Some(String::from_utf8_lossy(&patch).into_owned())
+}
+
 /// Returns the diff of the candidate that reached the goal, or else the newest one of each.
 pub(super) async fn read_diffs(
     sessions: &Sessions,

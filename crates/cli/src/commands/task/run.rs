@@ -240,8 +240,11 @@ impl TaskConsole<'_> {
             let gate = task.pending().gate;
             let is_new = gate.is_some() && gate != told;
             told = gate;
-            if is_new {
-                console::notice("the task waits for a person: `pintle task decide` answers");
+            if let Some(gate) = gate.filter(|_| is_new) {
+                let (id, name) = (self.id, gate_prompt::gate_name(gate));
+                console::notice(&format!(
+                    "the task waits for a person to decide about the {name}: `pintle task decide {id}` answers"
+                ));
             }
             let is_asked = is_new && self.waits && self.prompter.is_attended();
             let input = match gate.filter(|_| is_asked) {
@@ -314,7 +317,8 @@ async fn report_end(
 /// Writes the report.
 async fn print_report(sessions: &Sessions, id: &SessionId, format: OutputFormat) -> Result<(), Failure> {
     let IntactTask { task, inputs, .. } = super::read_intact(sessions, id).await?;
-    let report = TaskReport::from_task(&task).with_id(id).with_inputs(&inputs);
+    let anchor = super::apply::read_anchor(sessions, id, &task).await;
+    let report = TaskReport::from_task(&task).with_id(id).with_inputs(&inputs).with_anchor_patch(anchor);
     let text = match format {
         OutputFormat::Text => format!("\n{}", report.to_markdown()),
         OutputFormat::Json | OutputFormat::StreamJson => json_line(&report)?,

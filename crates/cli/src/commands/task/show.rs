@@ -14,7 +14,7 @@ use pintle_workflow::task::{StepCost, Task, TaskCandidate, TaskOutcome, WorkCost
 use pintle_workflow::{IntactTask, TaskStatus};
 use serde_json::json;
 
-use super::{find, read_intact};
+use super::{find, gate_prompt, read_intact};
 use crate::arguments::{ListFormat, ShowTaskArgs};
 use crate::exit::Exit;
 
@@ -90,7 +90,7 @@ impl ShownTask<'_> {
             let line = format!("check `{name}` has no results of single tests: {problem}");
             text.push_str(&format!("{}\n", sanitize(&line)));
         }
-        text.push_str(&render_status(task, &TaskStatus::from_task(task)));
+        text.push_str(&render_status(id, task, &TaskStatus::from_task(task)));
         for (number, candidate) in task.candidates().iter().enumerate() {
             text.push_str(&format!(
                 "[{number:>2}]  {}\n",
@@ -116,14 +116,20 @@ fn failing_checks(task: &Task) -> impl Iterator<Item = (&str, String)> {
 }
 
 /// Returns the pending steps, or the decision that the task waits for.
-fn render_status(task: &Task, status: &TaskStatus) -> String {
+fn render_status(id: &SessionId, task: &Task, status: &TaskStatus) -> String {
     match status {
         TaskStatus::Steps(steps) => {
             let started = |step| if task.has_started(step) { "" } else { " (not started)" };
             let steps: Vec<String> = steps.iter().map(|step| format!("{step}{}", started(step))).collect();
             format!("steps: {}\n", steps.join(", "))
         }
-        TaskStatus::Asked(_) => "waits for `pintle task decide`\n".to_owned(),
+        TaskStatus::Asked(gate) => {
+            let (name, subject) =
+                (gate_prompt::gate_name(*gate), gate_prompt::describe_gate(task, *gate, id));
+            format!(
+                "waits for a decision about the {name}: `pintle task decide {id} approve` or `refuse`\n{subject}\n"
+            )
+        }
         TaskStatus::Ended(_) | TaskStatus::Full | _ => String::new(),
     }
 }

@@ -1,0 +1,64 @@
+//! Decisions about tasks: what a user reads before one, and what an answer does.
+
+use pintle_testkit::Dialect;
+
+use super::task_references::only;
+use super::tasks::{GOAL, shell_user};
+use super::worktrees::is_confined;
+
+/// Returns the contract of a task that waits for decisions at these gates.
+fn contract(gates: &str) -> String {
+    format!(
+        "goal = '{GOAL}'\ngates = [{gates}]\n[[check]]\nname = 'sums'\ncommand = 'sh check.sh'\n[[candidate]]\n"
+    )
+}
+
+#[test]
+fn a_decision_is_made_with_the_anchor_the_evidence_and_the_review() {
+    if !is_confined() {
+        return;
+    }
+    let user = shell_user("true");
+    let file = user.at("contract.toml");
+    std::fs::write(&file, contract("'anchor', 'result'")).unwrap();
+    let url = user.model.base_url(Dialect::AnthropicMessages);
+    let run = |flags: &[&str]| {
+        let arguments = ["task", "run", "--no-wait", "--provider", "anthropic", "--base-url", &url];
+        let output = user.command(&[&arguments[..], flags].concat()).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, report, notices) = run(&["--contract", file.to_str().unwrap()]);
+    assert_eq!(code, Some(1), "{report}{notices}");
+    assert!(notices.contains("to decide about the anchor: `pintle task decide"), "{notices}");
+    let (id, _) = only(&user);
+    let shown = user.pintle(&["task", "show", &id]);
+    assert!(shown.contains("waits for a decision about the anchor"), "{shown}");
+    assert!(shown.contains("sh tests/negative.sh") && shown.contains("task report"), "{shown}");
+    for text in [&report, &user.pintle(&["task", "report", &id])] {
+        for part in [
+            "The task waits for a decision about the anchor.",
+            "* `sh tests/negative.sh` fails before the goal is reached",
+            "    +test $(add 3 -1) -eq 2\n",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    user.pintle(&["task", "decide", &id, "approve"]);
+    let (code, report, notices) = run(&["--task", &id]);
+    assert_eq!(code, Some(1), "{report}{notices}");
+    assert!(notices.contains("to decide about the result"), "{notices}");
+    let shown = user.pintle(&["task", "show", &id]);
+    assert!(shown.contains("about the result") && shown.contains("--candidate 0 --patch"), "{shown}");
+    for part in [
+        "The task waits for a decision about the result of candidate 0.",
+        "* Check `sums`: `sh check.sh` passes, by exit code only.",
+        "## Review\n\nThe reviewer found no fault.\n\n> It is small.",
+    ] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    user.pintle(&["task", "decide", &id, "approve"]);
+    let (code, report, notices) = run(&["--task", &id]);
+    assert_eq!(code, Some(0), "{report}{notices}");
+}
