@@ -176,8 +176,9 @@ fn a_result_is_pushed_and_a_pull_request_is_opened() {
         assert_eq!(text.contains("https://example.org/pull/1"), flags.len() == 2, "{text}");
     }
     let remote = format!("--git-dir={}", remote.display());
-    let shown = git(&user, &[&remote, "show", "--stat", "--format=%s", &branch]);
+    let shown = git(&user, &[&remote, "show", "--stat", "--format=%s%n%an <%ae>, %cn <%ce>", &branch]);
     assert!(shown.starts_with(GOAL) && shown.contains("add.sh"), "{shown}");
+    assert!(shown.contains("A User <user@example.org>, A User <user@example.org>"), "{shown}");
     let gh = std::fs::read_to_string(user.at("gh")).unwrap();
     // It has the variables of the user, and no keys of models.
     assert!(gh.starts_with("token-of-gh \npr\ncreate\n--head\n"), "{gh}");

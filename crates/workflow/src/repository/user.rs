@@ -86,7 +86,7 @@ impl UserRepository {
     /// [`RepositoryError::Git`], and [`RepositoryError::Temporary`].
     pub async fn snapshot(&self, name: &str) -> Result<WorkingTreeSnapshot, RepositoryError> {
         let scratch = scratch()?;
-        let git = RepositoryGit::for_user(&self.machine, &self.root);
+        let git = RepositoryGit::for_user(&self.machine, &self.root).with_user_identity().await;
         // Only the user's index contains new submodules.
         let mut left_out = untracked_repositories(&git).await?;
         let git = git.with_index(&scratch.path().join("index"));
@@ -198,8 +198,8 @@ impl UserRepository {
         Ok(git.run(&["status", "--porcelain", "--untracked-files=no"]).await?.lines().count())
     }
 
-    /// Creates a branch with one commit: a patch on top of a commit. The working tree and its index do not change. Returns
-    /// the commit. A branch that already has these contents on top of the commit is left unchanged.
+    /// Creates a branch with one commit by the user: a patch on top of a commit. The working tree and its index do not change.
+    /// Returns the commit. A branch that already has these contents on top of the commit is left unchanged.
     ///
     /// # Errors
     ///
@@ -213,8 +213,8 @@ impl UserRepository {
         message: &str,
     ) -> Result<String, RepositoryError> {
         let scratch = scratch()?;
-        let git =
-            RepositoryGit::for_user(&self.machine, &self.root).with_index(&scratch.path().join("index"));
+        let git = RepositoryGit::for_user(&self.machine, &self.root).with_user_identity().await;
+        let git = git.with_index(&scratch.path().join("index"));
         git.run(&["check-ref-format", "--branch", branch]).await?;
         let removed = |_: &GitError| {
             let root = self.root.display();
