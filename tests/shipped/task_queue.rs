@@ -126,8 +126,18 @@ fn tasks_are_queued_together_or_not_at_all() {
 }
 
 /// Stands in for the GitHub CLI.
-const GH: &str = "#!/bin/sh\n[ \"$1\" != --version ] || exit 0\necho \"$GH_TOKEN $ANTHROPIC_API_KEY\" >\"$HOME/gh\"\n\
+pub(super) const GH: &str = "#!/bin/sh\n[ \"$1\" != --version ] || exit 0\necho \"$GH_TOKEN $ANTHROPIC_API_KEY\" >\"$HOME/gh\"\n\
                   printf '%s\\n' \"$@\" >>\"$HOME/gh\"\necho https://example.org/pull/1\n";
+
+/// Writes a program `gh` for the user, and returns the variable `PATH` with which it is found.
+pub(super) fn install_gh(user: &User, text: &str) -> String {
+    let programs = user.at("programs");
+    std::fs::create_dir_all(&programs).unwrap();
+    let path = programs.join("gh");
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    format!("{}:{}", programs.display(), std::env::var("PATH").unwrap())
+}
 
 #[test]
 fn a_result_is_pushed_and_a_pull_request_is_opened() {
@@ -139,23 +149,15 @@ fn a_result_is_pushed_and_a_pull_request_is_opened() {
     assert!(output.status.success(), "{output:?}");
     let tasks: Value = serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
     let id = tasks[0]["id"].as_str().unwrap();
-    let programs = user.at("programs");
-    std::fs::create_dir(&programs).unwrap();
-    let write_gh = |text: &str| {
-        let path = programs.join("gh");
-        std::fs::write(&path, text).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    };
+    let path = install_gh(&user, "#!/bin/sh\nexit 127\n");
     let apply = |flags: &[&str]| {
         let mut command = user.command(&[&["task", "apply", id][..], flags].concat());
-        let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
-        command.env("PATH", path).env("GH_TOKEN", "token-of-gh").output().unwrap()
+        command.env("PATH", &path).env("GH_TOKEN", "token-of-gh").output().unwrap()
     };
     failed(&apply(&["--push"]), 2, "the repository has no remote to push to");
     let remote = user.at("remote.git");
     git(&user, &["init", "--quiet", "--bare", remote.to_str().unwrap()]);
     git(&user, &["remote", "add", "work", remote.to_str().unwrap()]);
-    write_gh("#!/bin/sh\nexit 127\n");
     failed(&apply(&["--push", "--pr"]), 1, "`--pr` needs the GitHub CLI");
     failed(&apply(&["--push", "--remote", "origin"]), 2, "expected work");
     let wrong = std::fs::read_to_string(user.project().join("add.sh")).unwrap();
@@ -166,7 +168,7 @@ fn a_result_is_pushed_and_a_pull_request_is_opened() {
     failed(&apply(&["--push", "--files"]), 2, "cannot be used with");
     assert_eq!(git(&user, &["for-each-ref", "refs/heads/pintle", "refs/heads/x"]), "", "nothing was made");
 
-    write_gh(GH);
+    install_gh(&user, GH);
     let branch = format!("pintle/{id}");
     // Also after the branch was committed.
     for flags in [&["--push"][..], &["--push", "--pr"]] {

@@ -3,6 +3,7 @@
 mod decision;
 mod html;
 mod plan;
+mod pull_request;
 mod run_facts;
 mod strength;
 #[cfg(test)]
@@ -181,17 +182,14 @@ impl<'a> TaskReport<'a> {
         [ReportBlock::Heading(1, self.title()), ReportBlock::Text(self.describe_outcome())]
     }
 
-    /// Returns the goal with its evidence and its review, as the text of a pull request in Markdown. It has no costs and no
-    /// paths of this machine.
-    #[must_use]
-    pub fn to_pull_request(&self) -> String {
-        self.result_blocks().iter().map(ReportBlock::to_markdown).collect::<Vec<_>>().join("\n")
+    fn goal_blocks(&self) -> Vec<ReportBlock> {
+        vec![ReportBlock::Heading(2, "Goal".to_owned()), ReportBlock::Quote(self.contract.goal.clone())]
     }
 
-    /// Returns the goal and, once a candidate is chosen, its evidence and its review.
-    fn result_blocks(&self) -> Vec<ReportBlock> {
+    /// Returns the evidence and the review of the chosen candidate, once there is one.
+    fn evidence_blocks(&self) -> Vec<ReportBlock> {
         let heading = |title: &str| ReportBlock::Heading(2, title.to_owned());
-        let mut blocks = vec![heading("Goal"), ReportBlock::Quote(self.contract.goal.clone())];
+        let mut blocks = Vec::new();
         if let Some(ProvedResult { proof, review }) = self.result {
             let lines = evidence_lines(self.contract, proof);
             blocks.extend([heading("Evidence"), ReportBlock::List(lines)]);
@@ -216,7 +214,8 @@ impl<'a> TaskReport<'a> {
             blocks.extend([heading("Damage"), ReportBlock::Text(text)]);
         }
         blocks.extend(self.decision_blocks());
-        blocks.extend(self.result_blocks());
+        blocks.extend(self.goal_blocks());
+        blocks.extend(self.evidence_blocks());
         blocks.extend(self.anchor_blocks());
         if self.anchor.is_none() && !self.proposals.is_empty() {
             let proposals = self.proposals.iter().map(|problems| ReportItem::from_text(&problems.join("; ")));

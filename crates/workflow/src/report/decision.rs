@@ -27,6 +27,11 @@ impl PendingDecision {
         Some(Self { gate, candidate: task.best_candidate().filter(|_| gate == DecisionGate::Result) })
     }
 
+    /// Returns whether it is about the result of a candidate.
+    pub(super) fn is_about(self, candidate: usize) -> bool {
+        self.candidate == Some(candidate)
+    }
+
     /// Returns what the task waits for, as a sentence.
     pub(super) fn describe(self) -> String {
         match (self.gate, self.candidate) {

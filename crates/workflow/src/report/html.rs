@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use super::{ReportBlock, ReportItem, ReportTable, TaskReport, TextSpan};
 use crate::local::RecordedInput;
-use crate::task::{StepKind, StepOutput, TaskInput, TaskOutcome, TaskSignal, WorkCost};
+use crate::task::{StepKind, StepOutput, TaskInput, TaskSignal, WorkCost};
 
 /// Maximum size of a rendered diff, in bytes.
 const MAX_DIFF: usize = 512 << 10;
@@ -71,10 +71,6 @@ impl TaskReport<'_> {
         page.push_str(&render_timeline(inputs));
         page.push_str("</main>\n</body>\n</html>\n");
         page
-    }
-
-    fn is_chosen(&self, candidate: usize) -> bool {
-        matches!(self.outcome, Some(TaskOutcome::Done(done)) if done.candidate() == candidate)
     }
 
     fn render_diff(&self, diff: &CandidateDiff) -> String {

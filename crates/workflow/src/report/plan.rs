@@ -57,12 +57,27 @@ impl<'a> PlanReport<'a> {
             let heading = ReportBlock::Heading(3, format!("Step {number}"));
             blocks.extend([heading, ReportBlock::List(findings.collect())]);
         }
-        if !self.remaining.is_empty() {
-            let text = format!("Left of at most {}:", Count(u64::from(self.rounds), "step"));
-            let goals = self.remaining.iter().map(|goal| ReportItem::from_text(goal)).collect();
-            blocks.extend([ReportBlock::Text(text), ReportBlock::List(goals)]);
-        }
+        blocks.extend(self.remaining_blocks());
         blocks
+    }
+
+    /// Returns the steps with their states, and the remaining steps, without costs.
+    pub(super) fn progress_blocks(&self) -> Vec<ReportBlock> {
+        let steps = self.steps.iter().map(|step| format!("{} ({})", step.goal.trim(), step.state));
+        let steps = steps.map(|step| ReportItem::from_text(&step)).collect();
+        let mut blocks = vec![ReportBlock::Heading(2, "Steps".to_owned()), ReportBlock::Numbered(steps)];
+        blocks.extend(self.remaining_blocks());
+        blocks
+    }
+
+    fn remaining_blocks(&self) -> Vec<ReportBlock> {
+        if self.remaining.is_empty() {
+            return Vec::new();
+        }
+        let limit = Count(u64::from(self.rounds), "step");
+        let text = format!("Remaining steps. The limit of the plan is {limit}.");
+        let goals = self.remaining.iter().map(|goal| ReportItem::from_text(goal)).collect();
+        vec![ReportBlock::Text(text), ReportBlock::List(goals)]
     }
 }
 
@@ -124,7 +139,7 @@ mod tests {
             "## Plan\n",
             "| 1 | Rename \\| the &lt;function>. | failed | 2 | $0.50 |\n| planner | – | – | – | $0.25 |",
             "### Step 1\n\n* work: work failed: the disk is full\n",
-            "Left of at most 1 step:\n\n* Rename its callers.\n",
+            "Remaining steps. The limit of the plan is 1 step.\n\n* Rename its callers.\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

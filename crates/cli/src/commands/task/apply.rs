@@ -13,7 +13,7 @@ use pintle_workflow::report::{CandidateDiff, TaskReport};
 use pintle_workflow::repository::{RepositoryError, UserRepository, read_blob};
 use pintle_workflow::task::{StepSnapshot, Task, TaskCandidate, TaskOutcome, TaskPlan};
 
-use super::push::BranchPush;
+use super::push::{BranchPush, PullRequest};
 use super::{find, read_intact};
 use crate::arguments::ApplyTaskArgs;
 use crate::exit::Exit;
@@ -117,36 +117,53 @@ pub(super) async fn apply(args: ApplyTaskArgs, process_env: &ProcessEnv) -> Resu
     }
     let push = BranchPush::prepare(&args, &repository, process_env).await?;
     let branch = args.branch.clone().unwrap_or_else(|| format!("pintle/{id}"));
-    let worktree = args.worktree.as_deref().map(absolute).transpose()?;
-    let subject = commit_subject(&task);
-    let message =
-        format!("{subject}\n\nTask {id} of Pintle, with its evidence in `pintle task report {id}`.\n");
-    let commit = repository.commit_to_branch(&base.commit, &patch, &branch, &message).await;
-    let commit = commit.map_err(|error| {
-        let failure = Failure::failed(FAILED).caused_by(&error);
-        match matches!(error, RepositoryError::Unusable(_)) {
-            true => failure.with_hint("`--files` changes the working tree, and `--patch` prints the patch"),
-            false => failure,
-        }
-    })?;
+    let report = TaskReport::from_task(&task);
+    let request = PullRequest {
+        title: commit_subject(&task, report.is_chosen(change.candidate)),
+        body: report.to_pull_request(change.candidate),
+        is_draft: !report.is_chosen(change.candidate),
+    };
+    let message = format!(
+        "{}\n\nTask {id} of Pintle, with its evidence in `pintle task report {id}`.\n",
+        request.title
+    );
     let mut console = Console::new();
+    let commit = commit(&repository, &base.commit, &patch, &branch, &message).await?;
     console.write(&format!("committed {commit} to {branch}\n")).await?;
-    if let Some(path) = worktree {
+    if let Some(path) = args.worktree.as_deref().map(absolute).transpose()? {
         let added = repository.add_worktree(&path, &branch).await.or_failed("the worktree cannot be made");
         let hint = format!("the commit is on {branch}: `git worktree add DIRECTORY {branch}` checks it out");
         added.map_err(|failure| failure.with_hint(&hint))?;
         console.write(&format!("checked out in {}\n", path.display())).await?;
     }
     if let Some(push) = push {
-        let body = TaskReport::from_task(&task).to_pull_request();
-        let remote = push.push(&branch, &subject, &body)?;
+        let remote = push.push(&branch, &request)?;
         console.write(&format!("pushed {branch} to {remote}\n")).await?;
     }
     Ok(Exit::Done)
 }
 
-/// Returns the first line of the goal, truncated.
-fn commit_subject(task: &Task) -> String {
+/// Commits a patch to a branch, and returns the commit.
+async fn commit(
+    repository: &UserRepository,
+    base: &str,
+    patch: &[u8],
+    branch: &str,
+    message: &str,
+) -> Result<String, Failure> {
+    repository.commit_to_branch(base, patch, branch, message).await.map_err(|error| {
+        let failure = Failure::failed(FAILED).caused_by(&error);
+        match matches!(error, RepositoryError::Unusable(_)) {
+            true => failure.with_hint("`--files` changes the working tree, and `--patch` prints the patch"),
+            false => failure,
+        }
+    })
+}
+
+/// Returns the first line of the goal, truncated. A change that does not reach the goal is named as incomplete.
+fn commit_subject(task: &Task, is_chosen: bool) -> String {
     let goal = task.contract().goal.trim();
-    goal.lines().next().unwrap_or_default().chars().take(72).collect()
+    let subject =
+        format!("{}{}", if is_chosen { "" } else { "Incomplete: " }, goal.lines().next().unwrap_or_default());
+    subject.chars().take(72).collect()
 }

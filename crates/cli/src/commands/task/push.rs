@@ -21,6 +21,14 @@ pub(super) struct BranchPush<'a> {
     process_env: &'a ProcessEnv,
 }
 
+/// Pull request for a pushed branch.
+pub(super) struct PullRequest {
+    pub(super) title: String,
+    pub(super) body: String,
+    /// Whether the change does not reach the goal.
+    pub(super) is_draft: bool,
+}
+
 impl<'a> BranchPush<'a> {
     /// Checks the requirements of `--push`, before anything is changed. Returns `None` without the flag.
     pub(super) async fn prepare(
@@ -52,14 +60,16 @@ impl<'a> BranchPush<'a> {
     /// Pushes a branch, and opens a pull request if the flags ask for it. Returns the remote.
     ///
     /// Blocks until the programs have ended. They have the terminal, for questions about credentials.
-    pub(super) fn push(&self, branch: &str, title: &str, body: &str) -> Result<&str, Failure> {
+    pub(super) fn push(&self, branch: &str, request: &PullRequest) -> Result<&str, Failure> {
         let Self { remote, .. } = self;
         let refspec = format!("refs/heads/{branch}:refs/heads/{branch}");
         let hint = format!("the commit is on {branch}: `git push {remote} {branch}` pushes it");
         self.run("git", &["push", remote, &refspec], "git push")
             .map_err(|failure| failure.with_hint(&hint))?;
         if self.opens_request {
-            let create = ["pr", "create", "--head", branch, "--title", title, "--body", body];
+            let PullRequest { title, body, is_draft } = request;
+            let mut create = vec!["pr", "create", "--head", branch, "--title", title, "--body", body];
+            create.extend(is_draft.then_some("--draft"));
             let hint = format!("{branch} is pushed to {remote}; `gh pr create --head {branch}` repeats it");
             self.run("gh", &create, "gh pr create").map_err(|failure| failure.with_hint(&hint))?;
         }
