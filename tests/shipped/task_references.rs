@@ -60,6 +60,31 @@ fn a_task_that_is_done_blocked_or_cancelled_leaves_nothing() {
     assert_eq!((only(&user).1.as_str(), state(&user)), ("cancelled", before));
 }
 
+/// The branch of a task with `--changes` has a commit with local files, which a push would publish.
+#[test]
+fn local_changes_are_not_pushed() {
+    if !is_confined() {
+        return;
+    }
+    let user = user_with_changes("true");
+    assert_exit(&task(&user, &["--check", "sh check.sh", "--changes"]).output().unwrap(), 0);
+    let (id, _) = only(&user);
+    let report = user.pintle(&["task", "report", &id]);
+    assert!(report.contains(", with local changes that no branch has\n"), "{report}");
+    let remote = user.at("remote.git");
+    git(&user, &["init", "--quiet", "--bare", remote.to_str().unwrap()]);
+    git(&user, &["remote", "add", "origin", remote.to_str().unwrap()]);
+    let refused = user.command(&["task", "apply", &id, "--push"]).output().unwrap();
+    assert_exit(&refused, 2);
+    let error = String::from_utf8_lossy(&refused.stderr);
+    assert!(error.contains("a push would publish these local changes: notes.md\n"), "{error}");
+    assert_eq!(git(&user, &["for-each-ref", "refs/heads/pintle"]), "");
+    let applied = user.command(&["task", "apply", &id, "--branch", "fix/sums"]).output().unwrap();
+    assert_exit(&applied, 0);
+    let notice = String::from_utf8_lossy(&applied.stderr);
+    assert!(notice.contains("has the local changes of `--changes`"), "{notice}");
+}
+
 #[test]
 fn a_task_that_was_killed_and_resumed_leaves_nothing() {
     if !is_confined() {

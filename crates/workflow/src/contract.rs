@@ -118,6 +118,9 @@ pub struct BaseCommit {
     /// relative. Default: the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
+    /// Whether the commit has local changes of the user, which are in no branch.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_local_changes: bool,
 }
 
 /// Session that drafted a contract.
@@ -365,7 +368,15 @@ impl BaseCommit {
     /// Creates a base from a repository and the full id of a commit in it.
     #[must_use]
     pub fn new(repository: impl Into<String>, commit: impl Into<String>) -> Self {
-        Self { repository: repository.into(), commit: commit.into(), directory: None }
+        let (repository, commit) = (repository.into(), commit.into());
+        Self { repository, commit, directory: None, has_local_changes: false }
+    }
+
+    /// Sets whether the commit has local changes of the user, which are in no branch.
+    #[must_use]
+    pub fn with_local_changes(mut self, has_local_changes: bool) -> Self {
+        self.has_local_changes = has_local_changes;
+        self
     }
 
     /// Sets the directory below the root, with `/` and without a final one. An empty text is the root.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pintle_env::{ExecutionEnvironment, ExecutionEnvironmentExt as _};
 
-use super::{RepositoryError, apply_to_index, explain_failure, untracked_repositories};
+use super::{RepositoryError, apply_to_index, explain_failure, names, untracked_repositories};
 use crate::git::{GitError, RepositoryGit};
 
 /// References to snapshots in the repository of the user.
@@ -176,6 +176,19 @@ impl UserRepository {
             Err(GitError::Failed { .. }) => Ok(false),
             Err(error @ GitError::Run(_)) => Err(error.into()),
         }
+    }
+
+    /// Returns the files in which a commit differs from its parent.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`], also for a commit that the repository does not have.
+    pub async fn list_changes(&self, commit: &str) -> Result<Vec<String>, RepositoryError> {
+        let parent = format!("{commit}^");
+        let mut arguments: Vec<&str> = pintle_env::Git::DIFF.to_vec();
+        arguments.extend(["--name-only", "-z", &parent, commit]);
+        let listed = RepositoryGit::for_user(&self.machine, &self.root).bytes(&arguments, None).await?;
+        Ok(names(&listed).map(|name| String::from_utf8_lossy(name).into_owned()).collect())
     }
 
     /// Returns the names of its remotes.

@@ -115,8 +115,9 @@ pub(super) async fn apply(args: ApplyTaskArgs, process_env: &ProcessEnv) -> Resu
         console::print(&format!("applied to {}\n", repository.root.display())).await?;
         return Ok(Exit::Done);
     }
-    let push = BranchPush::prepare(&args, &repository, process_env).await?;
+    let push = BranchPush::prepare(&args, base, &repository, process_env).await?;
     let branch = args.branch.clone().unwrap_or_else(|| format!("pintle/{id}"));
+    let worktree = args.worktree.as_deref().map(absolute).transpose()?;
     let report = TaskReport::from_task(&task);
     let request = PullRequest {
         title: commit_subject(&task, report.is_chosen(change.candidate)),
@@ -130,7 +131,13 @@ pub(super) async fn apply(args: ApplyTaskArgs, process_env: &ProcessEnv) -> Resu
     let mut console = Console::new();
     let commit = commit(&repository, &base.commit, &patch, &branch, &message).await?;
     console.write(&format!("committed {commit} to {branch}\n")).await?;
-    if let Some(path) = args.worktree.as_deref().map(absolute).transpose()? {
+    if base.has_local_changes {
+        console::notice(&format!(
+            "the parent of this commit, {}, has the local changes of `--changes`",
+            base.commit
+        ));
+    }
+    if let Some(path) = worktree {
         let added = repository.add_worktree(&path, &branch).await.or_failed("the worktree cannot be made");
         let hint = format!("the commit is on {branch}: `git worktree add DIRECTORY {branch}` checks it out");
         added.map_err(|failure| failure.with_hint(&hint))?;

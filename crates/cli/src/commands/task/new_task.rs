@@ -89,7 +89,8 @@ impl TaskStart {
     /// Returns the state from which a task starts. Local changes become a commit with a reference for the task.
     pub(super) async fn resolve(&self, id: &SessionId) -> Result<BaseCommit, Failure> {
         let found = &self.repository;
-        let commit = if self.includes_changes && found.changed > 0 {
+        let has_changes = self.includes_changes && found.changed > 0;
+        let commit = if has_changes {
             let snapshot = found.snapshot(id.as_str()).await.or_failed("the local changes cannot be read")?;
             if !snapshot.left_out.is_empty() {
                 console::notice(&format!(
@@ -108,7 +109,8 @@ impl TaskStart {
             ))
             .with_hint("commit its files, give `--changes`, or start the task in another directory"));
         }
-        Ok(BaseCommit::new(found.root.display().to_string(), commit).with_directory(directory))
+        let base = BaseCommit::new(found.root.display().to_string(), commit).with_directory(directory);
+        Ok(base.with_local_changes(has_changes))
     }
 }
 
