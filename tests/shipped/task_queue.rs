@@ -165,7 +165,19 @@ fn a_result_is_pushed_and_a_pull_request_is_opened() {
     failed(&apply(&["--push"]), 2, "has 1 local change, which the pushed branch would not contain");
     std::fs::write(user.project().join("add.sh"), wrong).unwrap();
     failed(&apply(&["--branch", "x", "--pr"]), 2, "--push");
-    failed(&apply(&["--push", "--files"]), 2, "cannot be used with");
+    for flags in [
+        &["--push", "--files"][..],
+        &["--files", "--pr"],
+        &["--files", "--remote", "work"],
+        &["--files", "--worktree", "w"],
+        &["--patch", "--pr"],
+        &["--patch", "--remote", "work"],
+        &["--patch", "--worktree", "w"],
+    ] {
+        failed(&apply(flags), 2, "cannot be used with");
+    }
+    let report = user.command(&["task", "report", id, "--instance", "x"]).output().unwrap();
+    failed(&report, 2, "expected `--output prediction`");
     assert_eq!(git(&user, &["for-each-ref", "refs/heads/pintle", "refs/heads/x"]), "", "nothing was made");
 
     install_gh(&user, GH);

@@ -77,7 +77,7 @@ fn local_changes_are_not_pushed() {
     let refused = user.command(&["task", "apply", &id, "--push"]).output().unwrap();
     assert_exit(&refused, 2);
     let error = String::from_utf8_lossy(&refused.stderr);
-    assert!(error.contains("a push would publish these local changes: notes.md\n"), "{error}");
+    assert!(error.contains("a push would publish these local changes: notes.md"), "{error}");
     assert_eq!(git(&user, &["for-each-ref", "refs/heads/pintle"]), "");
     let applied = user.command(&["task", "apply", &id, "--branch", "fix/sums"]).output().unwrap();
     assert_exit(&applied, 0);

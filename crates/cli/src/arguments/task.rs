@@ -267,10 +267,10 @@ pub(crate) struct ApplyTaskArgs {
     #[arg(long, value_name = "NAME", requires = "push", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) remote: Option<String>,
     /// Print the change as a patch
-    #[arg(long, conflicts_with_all = ["branch", "push", "files"])]
+    #[arg(long, conflicts_with_all = ["branch", "push", "files", "worktree", "pr", "remote"])]
     pub(crate) patch: bool,
     /// Apply the change to the files of the working tree
-    #[arg(long, conflicts_with_all = ["branch", "push"])]
+    #[arg(long, conflicts_with_all = ["branch", "push", "worktree", "pr", "remote"])]
     pub(crate) files: bool,
     /// Number of the candidate [default: the one that reached the goal]
     #[arg(long, value_name = "N")]

@@ -149,6 +149,11 @@ async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Fa
 }
 
 async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    if args.instance.is_some() && !matches!(args.output, TaskReportFormat::Prediction) {
+        return Err(Failure::usage(
+            "--instance: expected `--output prediction`, since only a prediction has an instance",
+        ));
+    }
     let sessions = Sessions::open(process_env).await?;
     let id = find(&sessions, &args.task.id).await?;
     let IntactTask { task, inputs, damage, .. } = read_intact(&sessions, &id).await?;
