@@ -180,6 +180,9 @@ fn a_result_is_pushed_and_a_pull_request_is_opened() {
     failed(&report, 2, "expected `--output prediction`");
     assert_eq!(git(&user, &["for-each-ref", "refs/heads/pintle", "refs/heads/x"]), "", "nothing was made");
 
+    install_gh(&user, &GH.replace("echo https", "exit 1; echo https"));
+    let failing = apply(&["--push", "--pr"]);
+    failed(&failing, 1, "the same command opens the pull request with its text");
     install_gh(&user, GH);
     let branch = format!("pintle/{id}");
     // Also after the branch was committed.

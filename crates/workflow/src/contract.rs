@@ -238,6 +238,17 @@ impl Contract {
         self.base.as_ref().and_then(|base| base.directory.as_deref()).unwrap_or_default()
     }
 
+    /// Returns the first line of the goal with at most `max` characters. The last character of a truncated line is `…`.
+    #[must_use]
+    pub fn title(&self, max: usize) -> String {
+        let line = self.goal.trim().lines().next().unwrap_or_default();
+        if line.chars().count() <= max {
+            return line.to_owned();
+        }
+        let shown: String = line.chars().take(max.saturating_sub(1)).collect();
+        format!("{}…", shown.trim_end())
+    }
+
     /// Returns the commands that prepare and judge, without an anchor that a model writes.
     pub(crate) fn commands(&self) -> Vec<&str> {
         let anchor = match &self.anchor {

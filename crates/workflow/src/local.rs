@@ -148,7 +148,7 @@ impl LocalTaskHost {
         let task = Task::new(contract)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let mut summary = Summary::new(id.clone(), clock.now()).with_property(KIND, KIND_TASK);
-        summary.title = task_title(&task.contract().goal);
+        summary.title = task.contract().title(MAX_TITLE);
         let mut writer = store.create(summary).await?;
         writer.append(vec![journal_line::encode_contract(task.contract())?], Barrier::Synced).await?;
         let (inbox, known) = (writer.inbox_signal(), HashSet::new());
@@ -489,9 +489,4 @@ async fn replay(store: &dyn SessionStore, id: &SessionId) -> Result<(Task, HashS
         Some(damage) => Err(damage.into()),
         None => Ok((task, inputs.into_iter().filter_map(|recorded| recorded.posted).collect())),
     }
-}
-
-/// Returns the first line of a goal, truncated.
-fn task_title(goal: &str) -> String {
-    goal.trim().lines().next().unwrap_or_default().chars().take(MAX_TITLE).collect()
 }

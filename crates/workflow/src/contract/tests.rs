@@ -152,3 +152,15 @@ fn the_directory_of_a_task_is_a_relative_path() {
         assert_eq!(contract.check().is_ok(), is_right, "{directory}");
     }
 }
+
+#[test]
+fn a_truncated_title_ends_with_an_ellipsis() {
+    for (goal, expected) in [
+        (" Sums.\nAll.", "Sums."),
+        ("Sums are", "Sums are"),
+        ("Sums are right.", "Sums ar…"),
+        ("Summing ä b", "Summing…"),
+    ] {
+        assert_eq!(Contract::new(goal).title(8), expected);
+    }
+}

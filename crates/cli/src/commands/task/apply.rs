@@ -9,6 +9,7 @@ use pintle_host::process_env::{ProcessEnv, absolute};
 use pintle_host::sessions::Sessions;
 use pintle_tui::console::{self, Console};
 use pintle_workflow::Diff;
+use pintle_workflow::contract::Contract;
 use pintle_workflow::report::{CandidateDiff, TaskReport};
 use pintle_workflow::repository::{RepositoryError, UserRepository, read_blob};
 use pintle_workflow::task::{StepSnapshot, Task, TaskCandidate, TaskOutcome, TaskPlan};
@@ -17,6 +18,9 @@ use super::push::{BranchPush, PullRequest};
 use super::{find, read_intact};
 use crate::arguments::ApplyTaskArgs;
 use crate::exit::Exit;
+
+/// Longest subject of a commit, in characters.
+const MAX_SUBJECT: usize = 72;
 
 /// Message of a change that cannot be applied.
 const FAILED: &str = "the change cannot be applied";
@@ -120,14 +124,11 @@ pub(super) async fn apply(args: ApplyTaskArgs, process_env: &ProcessEnv) -> Resu
     let worktree = args.worktree.as_deref().map(absolute).transpose()?;
     let report = TaskReport::from_task(&task);
     let request = PullRequest {
-        title: commit_subject(&task, report.is_chosen(change.candidate)),
+        title: commit_subject(task.contract(), report.is_chosen(change.candidate)),
         body: report.to_pull_request(change.candidate),
         is_draft: !report.is_chosen(change.candidate),
     };
-    let message = format!(
-        "{}\n\nTask {id} of Pintle, with its evidence in `pintle task report {id}`.\n",
-        request.title
-    );
+    let message = commit_message(&request.title, &task.contract().goal, &id);
     let mut console = Console::new();
     let commit = commit(&repository, &base.commit, &patch, &branch, &message).await?;
     console.write(&format!("committed {commit} to {branch}\n")).await?;
@@ -167,10 +168,38 @@ async fn commit(
     })
 }
 
-/// Returns the first line of the goal, truncated. A change that does not reach the goal is named as incomplete.
-fn commit_subject(task: &Task, is_chosen: bool) -> String {
-    let goal = task.contract().goal.trim();
-    let subject =
-        format!("{}{}", if is_chosen { "" } else { "Incomplete: " }, goal.lines().next().unwrap_or_default());
-    subject.chars().take(72).collect()
+/// Returns the title of a change. A change that does not reach the goal is named as incomplete.
+fn commit_subject(contract: &Contract, is_chosen: bool) -> String {
+    let prefix = if is_chosen { "" } else { "Incomplete: " };
+    format!("{prefix}{}", contract.title(MAX_SUBJECT - prefix.len()))
+}
+
+/// Returns the message of a commit: its subject, the goal unless the subject has all of it, and the task.
+fn commit_message(subject: &str, goal: &str, id: &SessionId) -> String {
+    let goal = goal.trim();
+    let rest = if subject.ends_with(goal) { String::new() } else { format!("{goal}\n\n") };
+    format!("{subject}\n\n{rest}Task {id} of Pintle, with its evidence in `pintle task report {id}`.\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_has_the_whole_goal() {
+        let id = SessionId::new("t");
+        let end = "Task t of Pintle, with its evidence in `pintle task report t`.\n";
+        let long = "x".repeat(80);
+        for (goal, is_chosen, subject, rest) in [
+            ("Sums are right.\n", true, "Sums are right.".to_owned(), String::new()),
+            ("Sums are right.", false, "Incomplete: Sums are right.".to_owned(), String::new()),
+            ("One.\n\nTwo.", true, "One.".to_owned(), "One.\n\nTwo.\n\n".to_owned()),
+            (long.as_str(), true, format!("{}…", "x".repeat(71)), format!("{long}\n\n")),
+            (long.as_str(), false, format!("Incomplete: {}…", "x".repeat(59)), format!("{long}\n\n")),
+        ] {
+            let found = commit_subject(&Contract::new(goal), is_chosen);
+            assert_eq!(found, subject);
+            assert_eq!(commit_message(&found, goal, &id), format!("{subject}\n\n{rest}{end}"));
+        }
+    }
 }

@@ -79,7 +79,9 @@ impl<'a> BranchPush<'a> {
             let (title, body) = (title.as_str(), body.as_str());
             let mut create = vec!["pr", "create", "--head", branch, "--title", title, "--body", body];
             create.extend(is_draft.then_some("--draft"));
-            let hint = format!("{branch} is pushed to {remote}; `gh pr create --head {branch}` repeats it");
+            let hint = format!(
+                "{branch} is pushed to {remote}; the same command opens the pull request with its text"
+            );
             self.run("gh", &create, "gh pr create").map_err(|failure| failure.with_hint(&hint))?;
         }
         Ok(remote)
