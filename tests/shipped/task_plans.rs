@@ -139,6 +139,21 @@ fn the_steps_of_a_blocked_plan_are_applied() {
     let listed: Value = serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
     let id = listed[0]["id"].as_str().unwrap();
     assert!(!user.project().join("double.sh").exists());
+    for part in [
+        "Remaining steps. The limit of the plan is 1 step.\n\n* Add as usual.\n",
+        &format!("`pintle task apply {id} --candidate 0 --branch NAME` commits the steps that hold.\n"),
+        "| stopped; the steps that hold are its change | 1 |",
+    ] {
+        assert!(stdout.contains(part), "{part}: {stdout}");
+    }
+    for (flags, expected) in [
+        (&["--files"][..], "`--candidate 0` applies its change, which lacks evidence"),
+        (&["--files", "--candidate", "3"], "--candidate 3: expected less than 1"),
+    ] {
+        let refused = user.command(&[&["task", "apply", id][..], flags].concat()).output().unwrap();
+        let error = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(2) && error.contains(expected), "{expected}: {error}");
+    }
     push_incomplete(&user, id);
     user.pintle(&["task", "apply", id, "--candidate", "0", "--files"]);
     assert!(user.project().join("double.sh").exists());

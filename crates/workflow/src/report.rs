@@ -80,6 +80,9 @@ struct CandidateReport<'a> {
     /// Whether it waits because another candidate has its evidence.
     waits: bool,
     attempts: Vec<AttemptReport<'a>>,
+    /// Its newest change.
+    #[serde(skip)]
+    change: Option<&'a Diff>,
     spent: &'a WorkCost,
 }
 
@@ -109,6 +112,7 @@ impl<'a> TaskReport<'a> {
             effort: plan.effort.as_deref().or(work.and_then(|work| work.effort.as_deref())),
             out: state.stop_reason(),
             attempts: state.attempts().iter().map(AttemptReport::from_attempt).collect(),
+            change: task.newest_change(number),
             spent: TaskCandidate::spent(state),
         });
         let decision = PendingDecision::from_task(task);
@@ -225,6 +229,7 @@ impl<'a> TaskReport<'a> {
             ]);
         }
         blocks.extend(self.plan.iter().flat_map(PlanReport::blocks));
+        blocks.extend(self.plan_hint());
         let rows = self.candidates.iter().enumerate().map(|(number, candidate)| candidate.row(number));
         let head = &["candidate", "model", "attempts", "result", "lines", "cost"];
         let table = ReportTable { name: "Candidates", head, rows: rows.collect(), has_names: true };
@@ -352,8 +357,8 @@ impl<'a> AttemptReport<'a> {
 impl CandidateReport<'_> {
     fn row(&self, number: usize) -> Vec<String> {
         let newest = self.attempts.last();
-        let lines =
-            newest.and_then(|attempt| attempt.diff).map_or("–".to_owned(), |diff| diff.lines().to_string());
+        let diff = newest.and_then(|attempt| attempt.diff).or(self.change);
+        let lines = diff.map_or("–".to_owned(), |diff| diff.lines().to_string());
         let model = [self.model, self.effort].into_iter().flatten().collect::<Vec<_>>().join(", ");
         let model = if model.is_empty() { "–".to_owned() } else { model };
         let attempts = self.attempts.len().to_string();

@@ -3,8 +3,8 @@
 use pintle_agent::Count;
 use serde::Serialize;
 
-use super::{ReportBlock, ReportItem, ReportTable};
-use crate::task::{PlanRound, StepCandidate, StepSize, Task, WorkCost};
+use super::{ReportBlock, ReportItem, ReportTable, TaskReport};
+use crate::task::{PlanRound, StepCandidate, StepSize, Task, TaskOutcome, WorkCost};
 
 /// The plan of a task.
 #[derive(Clone, Debug, Serialize)]
@@ -78,6 +78,21 @@ impl<'a> PlanReport<'a> {
         let text = format!("Remaining steps. The limit of the plan is {limit}.");
         let goals = self.remaining.iter().map(|goal| ReportItem::from_text(goal)).collect();
         vec![ReportBlock::Text(text), ReportBlock::List(goals)]
+    }
+}
+
+impl TaskReport<'_> {
+    /// Returns the command for the steps that hold, if the task has ended without its goal.
+    pub(super) fn plan_hint(&self) -> Option<ReportBlock> {
+        let is_open_or_done = matches!(self.outcome, None | Some(TaskOutcome::Done(_)));
+        let has_change = self.candidates.first().is_some_and(|first| first.change.is_some());
+        if is_open_or_done || !has_change || self.plan.is_none() {
+            return None;
+        }
+        let id = self.id.unwrap_or("ID");
+        let text =
+            format!("`pintle task apply {id} --candidate 0 --branch NAME` commits the steps that hold.");
+        Some(ReportBlock::Text(text))
     }
 }
 

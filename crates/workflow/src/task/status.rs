@@ -1,7 +1,9 @@
 //! The state of a task and of its candidates as text.
 
+use pintle_evidence::diff::Diff;
+
 use super::step::WorkLimits;
-use super::{Task, TaskOutcome};
+use super::{StepSnapshot, Task, TaskCandidate, TaskOutcome, TaskPlan};
 
 impl Task {
     /// Returns the state as text.
@@ -44,11 +46,23 @@ impl Task {
             _ if is_chosen => "reached the goal".to_owned(),
             Some(reason) => reason.to_owned(),
             None if state.proof().is_some() => "has its evidence".to_owned(),
+            None if self.outcome.is_some() && candidate == 0 && self.plan.snapshot().is_some() => {
+                "stopped; the steps that hold are its change".to_owned()
+            }
             None if self.outcome.is_some() => "stopped".to_owned(),
             None if state.is_collecting_evidence() => format!("attempt {number} is judged"),
             None if self.is_waiting(candidate) => "waits: another candidate has its evidence".to_owned(),
             None => format!("works on attempt {}", number.saturating_add(1)),
         })
+    }
+
+    /// Returns the newest change of a candidate. In a plan, the steps that hold are the change of candidate 0.
+    #[must_use]
+    pub fn newest_change(&self, candidate: usize) -> Option<&Diff> {
+        let is_done = matches!(self.outcome, Some(TaskOutcome::Done(_)));
+        let plan = self.plan().filter(|_| candidate == 0 && !is_done);
+        let held = plan.and_then(TaskPlan::snapshot).map(StepSnapshot::diff);
+        held.or_else(|| self.candidates.get(candidate).and_then(TaskCandidate::diff))
     }
 
     /// Returns the state of a candidate while the plan is carried out.

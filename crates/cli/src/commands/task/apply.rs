@@ -8,11 +8,10 @@ use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::process_env::{ProcessEnv, absolute};
 use pintle_host::sessions::Sessions;
 use pintle_tui::console::{self, Console};
-use pintle_workflow::Diff;
 use pintle_workflow::contract::Contract;
 use pintle_workflow::report::{CandidateDiff, TaskReport};
 use pintle_workflow::repository::{RepositoryError, UserRepository, read_blob};
-use pintle_workflow::task::{StepSnapshot, Task, TaskCandidate, TaskOutcome, TaskPlan};
+use pintle_workflow::task::{Task, TaskOutcome};
 
 use super::push::{BranchPush, PullRequest};
 use super::{find, read_intact};
@@ -35,14 +34,6 @@ pub(super) struct CandidateChange {
     pub(super) patch: Vec<u8>,
 }
 
-/// Returns the newest change of a candidate. In a plan, the steps that hold are the change of candidate 0.
-fn newest_diff(task: &Task, candidate: usize) -> Option<&Diff> {
-    let is_done = matches!(task.outcome(), Some(TaskOutcome::Done(_)));
-    let plan = task.plan().filter(|_| candidate == 0 && !is_done);
-    let held = plan.and_then(TaskPlan::snapshot).map(StepSnapshot::diff);
-    held.or_else(|| task.candidates().get(candidate).and_then(TaskCandidate::diff))
-}
-
 /// Returns the change of a candidate, or of the one that reached the goal.
 pub(super) async fn read_change(
     sessions: &Sessions,
@@ -54,11 +45,13 @@ pub(super) async fn read_change(
         Some(TaskOutcome::Done(done)) => Some(done.candidate()),
         _ => None,
     };
-    let candidate = candidate.or(best).ok_or_else(|| {
-        Failure::usage(format!("no candidate of task {id} has reached the goal"))
-            .with_hint("`--candidate N` applies the change of another candidate")
-    })?;
-    let diff = newest_diff(task, candidate)
+    let candidate = candidate.or(best).ok_or_else(|| not_reached(task, id))?;
+    let count = task.candidates().len();
+    if candidate >= count {
+        return Err(Failure::usage(format!("--candidate {candidate}: expected less than {count}")));
+    }
+    let diff = task
+        .newest_change(candidate)
         .ok_or_else(|| Failure::usage(format!("candidate {candidate} of task {id} has changed nothing")))?;
     let blobs = sessions.store().blobs(id);
     let lost = "the change cannot be read";
@@ -68,6 +61,18 @@ pub(super) async fn read_change(
     };
     let patch = read_blob(&diff.patch, blobs.as_ref()).await.or_failed(lost)?;
     Ok(CandidateChange { candidate, anchor, patch })
+}
+
+/// Returns the failure of a command that needs a candidate that reached the goal.
+fn not_reached(task: &Task, id: &SessionId) -> Failure {
+    let failure = Failure::usage(format!("no candidate of task {id} has reached the goal"));
+    let mut changed = (0..task.candidates().len()).filter(|number| task.newest_change(*number).is_some());
+    match changed.next() {
+        Some(number) => {
+            failure.with_hint(&format!("`--candidate {number}` applies its change, which lacks evidence"))
+        }
+        None => failure.with_hint("no candidate has changed a file so far"),
+    }
 }
 
 /// Returns the patch with the test of the anchor. `None` if there is none or it cannot be read: a report is complete without it.
@@ -89,7 +94,7 @@ pub(super) async fn read_diffs(
     };
     let mut diffs = Vec::new();
     for candidate in 0..task.candidates().len() {
-        let has_diff = newest_diff(task, candidate).is_some();
+        let has_diff = task.newest_change(candidate).is_some();
         if has_diff && chosen.is_none_or(|chosen| chosen == candidate) {
             let change = read_change(sessions, id, task, Some(candidate)).await?;
             let patch = [change.anchor, change.patch].concat();
