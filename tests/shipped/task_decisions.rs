@@ -1,9 +1,13 @@
 //! Decisions about tasks: what a user reads before one, and what an answer does.
 
-use pintle_testkit::Dialect;
+use std::process::Stdio;
 
+use pintle_testkit::Dialect;
+use serde_json::Value;
+
+use super::task_queue::wait_until;
 use super::task_references::only;
-use super::tasks::{GOAL, shell_user};
+use super::tasks::{GOAL, shell_user, task};
 use super::worktrees::is_confined;
 
 /// Returns the contract of a task that waits for decisions at these gates.
@@ -61,4 +65,44 @@ fn a_decision_is_made_with_the_anchor_the_evidence_and_the_review() {
     user.pintle(&["task", "decide", &id, "approve"]);
     let (code, report, notices) = run(&["--task", &id]);
     assert_eq!(code, Some(0), "{report}{notices}");
+}
+
+/// The candidate has received a response when its task is cancelled.
+#[test]
+fn a_cancelled_session_is_on_the_bill() {
+    if !is_confined() {
+        return;
+    }
+    let user = shell_user("touch started; sleep 1000");
+    let mut running = task(&user, &["--check", "sh check.sh"]).stdout(Stdio::null()).spawn().unwrap();
+    let worktrees = user.at(".local/state/pintle/worktrees");
+    wait_until("the candidate works", || {
+        let mut tasks = std::fs::read_dir(&worktrees).into_iter().flatten().flatten();
+        tasks.any(|task| task.path().join("candidates/0/tree/started").exists())
+    });
+    let (id, _) = only(&user);
+    user.pintle(&["task", "cancel", &id]);
+    assert_eq!(running.wait().unwrap().code(), Some(130));
+    let shown: Value =
+        serde_json::from_str(&user.pintle(&["task", "show", &id, "--output", "json"])).unwrap();
+    let steps = shown["steps"].as_array().unwrap();
+    let work = steps.iter().find(|step| step["step"]["kind"] == "work").unwrap_or_else(|| panic!("{shown}"));
+    assert!(work["spent"]["tokens"].as_u64() > Some(0), "{shown}");
+    assert!(user.pintle(&["task", "report", &id]).contains("| work-0-1 | "), "{shown}");
+}
+
+/// No task has the costs of a draft that cannot be used.
+#[test]
+fn the_costs_of_a_failed_draft_are_reported() {
+    if !is_confined() {
+        return;
+    }
+    let user = shell_user("true").with_turns("[[turn]]\ntext = 'There is nothing to do.'\n");
+    let output = task(&user, &["--yes", "--output", "json"]).output().unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{stdout}{stderr}");
+    assert!(stderr.contains("the draft cost ") && stderr.contains("there is no draft"), "{stderr}");
+    let value: Value = serde_json::from_str(stdout.lines().last().unwrap()).unwrap();
+    assert!(value["spent"]["tokens"].as_u64() > Some(0), "{value}");
+    assert_eq!(user.pintle(&["task", "list"]), "no tasks\n");
 }

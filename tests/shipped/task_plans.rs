@@ -148,7 +148,7 @@ fn the_steps_of_a_blocked_plan_are_applied() {
     }
     for (flags, expected) in [
         (&["--files"][..], "`--candidate 0` applies its change, which lacks evidence"),
-        (&["--files", "--candidate", "3"], "--candidate 3: expected less than 1"),
+        (&["--files", "--candidate", "3"], "has no candidate 3; expected 0"),
     ] {
         let refused = user.command(&[&["task", "apply", id][..], flags].concat()).output().unwrap();
         let error = String::from_utf8_lossy(&refused.stderr);

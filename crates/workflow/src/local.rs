@@ -267,12 +267,18 @@ impl LocalTaskHost {
             ended = self.run_steps(&performer, &mut running) => ended,
             () = stop.cancelled() => Err(TaskHostError::Stopped),
         };
-        running.stop().await;
+        let results = running.stop().await;
         if matches!(ended, Ok(None)) {
             return Ok(None);
         }
+        // A step that resumes later reports all of its costs then.
+        let recorded = match ended {
+            Ok(Some(_)) => self.record_results(results).await,
+            Ok(None) | Err(_) => Ok(()),
+        };
         let closed = self.close_writer().await;
         let outcome = ended?;
+        recorded?;
         closed?;
         Ok(outcome)
     }
@@ -331,6 +337,14 @@ impl LocalTaskHost {
                 () = self.inbox.wait() => {}
             }
         }
+    }
+
+    /// Records the results of steps that the end of the task has stopped, for their costs.
+    async fn record_results(&mut self, results: Vec<StepResult>) -> Result<(), TaskHostError> {
+        for result in results {
+            self.record(TaskInput::StepFinished(Box::new(result)), None).await?;
+        }
+        Ok(())
     }
 
     /// Starts due steps that are not running, and stops running steps that are no longer needed.
@@ -432,10 +446,11 @@ impl RunningSteps {
         }
     }
 
-    /// Stops all steps, and waits until they have ended.
-    async fn stop(mut self) {
+    /// Stops all steps, and waits until they have ended. Returns the results that were not received before.
+    async fn stop(mut self) -> Vec<StepResult> {
         self.tokens.values().for_each(CancellationToken::cancel);
         while self.tasks.join_next().await.is_some() {}
+        std::iter::from_fn(|| self.finished.try_recv().ok()).collect()
     }
 }
 

@@ -48,7 +48,9 @@ pub(super) async fn read_change(
     let candidate = candidate.or(best).ok_or_else(|| not_reached(task, id))?;
     let count = task.candidates().len();
     if candidate >= count {
-        return Err(Failure::usage(format!("--candidate {candidate}: expected less than {count}")));
+        let last = count.saturating_sub(1);
+        let expected = if last == 0 { "0".to_owned() } else { format!("0 to {last}") };
+        return Err(Failure::usage(format!("task {id} has no candidate {candidate}; expected {expected}")));
     }
     let diff = task
         .newest_change(candidate)

@@ -56,6 +56,7 @@ impl TaskOpener<'_> {
                     prompter: self.prompter,
                     interrupts: self.interrupts,
                     candidates: new_task::candidate_plans(&args.terms),
+                    format: args.run.output,
                     process_env: self.process_env,
                 };
                 let models = new_task::read_models(&args.terms)?;
