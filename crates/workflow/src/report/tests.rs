@@ -46,6 +46,7 @@ fn a_report_says_what_proves_the_result_and_what_it_cost() {
     ## Evidence
 
     * Anchor: `make anchor` (`new`) failed three times before, and passes now.
+    * Weak control: no variant of the anchor can be run, so its result is not controlled.
     * Check `tests`: `make test` passes, by exit code only.
     * Diff: 1 file, 3 lines added, 0 removed; protected files are as they were.
 
@@ -445,6 +446,7 @@ fn a_page_shows_exactly_what_was_said() {
     let page = report.to_html(&[], &[]);
     insta::assert_snapshot!(content(&page, "ul"), @r"
     <li>Anchor: <code>make anchor</code> (<code>new</code>) failed three times before, and passes now.</li>
+    <li>Weak control: no variant of the anchor can be run, so its result is not controlled.</li>
     <li>Check <code>tests</code>: <code>grep &#39;a\|b&#39; x | sed s/&amp;lt;/&lt;/ &gt; `date`</code> passes, by exit code only.</li>
     <li>Diff: 1 file, 3 lines added, 0 removed; protected files are as they were.</li>
     ");
