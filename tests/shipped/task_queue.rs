@@ -22,7 +22,8 @@ impl Worker {
     pub(super) fn start(user: &User) -> Self {
         let url = user.model.base_url(Dialect::AnthropicMessages);
         let mut command = user.command(&["worker", "--provider", "anthropic", "--base-url", &url]);
-        Self(command.stdout(Stdio::null()).spawn().unwrap())
+        let log = std::fs::File::create(user.at("worker.log")).unwrap();
+        Self(command.stdout(log).spawn().unwrap())
     }
 }
 
@@ -84,6 +85,13 @@ fn queued_tasks_are_run_by_a_worker() {
     assert!(user.model.requests().is_empty());
     let _worker = Worker::start(&user);
     wait_until("the tasks are done", || listed(&user) == queued("done"));
+    let log = || std::fs::read_to_string(user.at("worker.log")).unwrap();
+    wait_until("the worker reports the ends", || log().matches(" is done: ").count() == 2);
+    for part in
+        [format!("task {id} starts: Sums are right.\n"), format!("task {id} is done: Sums are right.\n")]
+    {
+        assert!(log().contains(&part), "{part}: {}", log());
+    }
     let report = user.pintle(&["task", "report", id]);
     let commit = git(&user, &["rev-parse", "HEAD"]);
     for expected in [
