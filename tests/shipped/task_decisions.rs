@@ -49,7 +49,20 @@ fn a_decision_is_made_with_the_anchor_the_evidence_and_the_review() {
         }
     }
 
-    user.pintle(&["task", "decide", &id, "approve"]);
+    let decide = |answer: &[&str]| {
+        let output = user.command(&[&["task", "decide", &id][..], answer].concat()).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, _, error) = decide(&["refuse", "--words", "  "]);
+    assert!(code == Some(2) && error.contains("expected a text"), "{error}");
+    let (code, confirmed, notice) = decide(&["approve"]);
+    assert_eq!((code, confirmed), (Some(0), format!("approved the anchor of task {id}\n")));
+    assert!(notice.contains("no process has the task open"), "{notice}");
+    // No process reads the decision, and a second one would be lost.
+    let (code, _, error) = decide(&["refuse"]);
+    assert!(code == Some(2) && error.contains("was decided before"), "{error}");
+    assert!(user.pintle(&["task", "list"]).contains("waits for a person, with unread input"));
     let (code, report, notices) = run(&["--task", &id]);
     assert_eq!(code, Some(1), "{report}{notices}");
     assert!(notices.contains("to decide about the result"), "{notices}");
@@ -81,7 +94,8 @@ fn a_cancelled_session_is_on_the_bill() {
         tasks.any(|task| task.path().join("candidates/0/tree/started").exists())
     });
     let (id, _) = only(&user);
-    user.pintle(&["task", "cancel", &id]);
+    let cancelled = user.pintle(&["task", "cancel", &id]);
+    assert!(cancelled.contains("is being cancelled by the process"), "{cancelled}");
     assert_eq!(running.wait().unwrap().code(), Some(130));
     let shown: Value =
         serde_json::from_str(&user.pintle(&["task", "show", &id, "--output", "json"])).unwrap();

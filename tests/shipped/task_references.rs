@@ -56,7 +56,7 @@ fn a_task_that_is_done_blocked_or_cancelled_leaves_nothing() {
     user.pintle(&["task", "add", GOAL, "--check", "sh check.sh", "--changes"]);
     assert_ne!(state(&user), before, "the queued task keeps its commit");
     let (id, _) = only(&user);
-    user.pintle(&["task", "cancel", &id]);
+    assert_eq!(user.pintle(&["task", "cancel", &id]), format!("cancelled task {id}\n"));
     assert_eq!((only(&user).1.as_str(), state(&user)), ("cancelled", before));
 }
 

@@ -35,6 +35,7 @@ pub use self::plan::{
     Confidence, PlanFacts, PlanRound, PlannedStep, RoundEnd, StepCandidate, StepReport, StepSize,
     StepSnapshot, TaskPlan,
 };
+pub use self::status::{STATE_UNDER_WAY, STATE_WAITING};
 pub use self::step::{
     ComparedCandidate, GateAnswer, ReviewFacts, StepId, StepKind, StepOrder, StepOutput, StepResult,
     TaskSignal, TaskStep, WorkEnd, WorkFacts, WorkLimits,

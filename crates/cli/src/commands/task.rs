@@ -27,7 +27,7 @@ use pintle_store::{Filter, Page, Summary};
 use pintle_tui::console;
 use pintle_workflow::contract::ContractError;
 use pintle_workflow::report::TaskReport;
-use pintle_workflow::task::{Task, WorkCost};
+use pintle_workflow::task::{STATE_UNDER_WAY, STATE_WAITING, Task, WorkCost};
 use pintle_workflow::{IntactTask, KIND, KIND_TASK, TaskHostError, read_intact_task, read_task};
 use serde_json::{Value, json};
 
@@ -128,7 +128,7 @@ async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Fa
             }
             Err(_) => ("cannot be read", None, None),
         };
-        let running = if runs { ", running" } else { "" };
+        let running = describe_process(&sessions, id, state, runs).await;
         let damaged = if damage.is_some() { ", damaged" } else { "" };
         let cost = spent.as_ref().map(cost_note).unwrap_or_default();
         text.push_str(&format!("{id}  {state}{running}{damaged}  {}{cost}\n", sanitize(&summary.title)));
@@ -146,6 +146,19 @@ async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Fa
     };
     console::print(&text).await?;
     Ok(Exit::Done)
+}
+
+/// Returns whether a process has the task open, as an addition to its state. Empty for a state that needs no process.
+async fn describe_process(sessions: &Sessions, id: &SessionId, state: &str, runs: bool) -> &'static str {
+    if runs {
+        return ", running";
+    }
+    if state == STATE_UNDER_WAY {
+        return ", interrupted";
+    }
+    // Signals stay in the inbox until a process reads them.
+    let has_input = state == STATE_WAITING && sessions.store().has_posted(id).await.unwrap_or(false);
+    if has_input { ", with unread input" } else { "" }
 }
 
 async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {

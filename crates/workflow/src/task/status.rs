@@ -5,13 +5,19 @@ use pintle_evidence::diff::Diff;
 use super::step::WorkLimits;
 use super::{StepSnapshot, Task, TaskCandidate, TaskOutcome, TaskPlan};
 
+/// State of a task that has steps to carry out.
+pub const STATE_UNDER_WAY: &str = "under way";
+
+/// State of a task that waits for a decision.
+pub const STATE_WAITING: &str = "waits for a person";
+
 impl Task {
     /// Returns the state as text.
     #[must_use]
     pub fn state(&self) -> &'static str {
         match &self.outcome {
-            None if self.pending().gate.is_some() => "waits for a person",
-            None => "under way",
+            None if self.pending().gate.is_some() => STATE_WAITING,
+            None => STATE_UNDER_WAY,
             Some(TaskOutcome::Done(_)) => "done",
             Some(TaskOutcome::Blocked(_)) => "blocked",
             Some(TaskOutcome::Limit { .. }) => "at its limit",

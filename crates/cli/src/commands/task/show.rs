@@ -14,7 +14,7 @@ use pintle_workflow::task::{StepCost, Task, TaskCandidate, TaskOutcome, WorkCost
 use pintle_workflow::{IntactTask, TaskStatus};
 use serde_json::json;
 
-use super::{find, gate_prompt, read_intact};
+use super::{describe_process, find, gate_prompt, read_intact};
 use crate::arguments::{ListFormat, ShowTaskArgs};
 use crate::exit::Exit;
 
@@ -25,8 +25,9 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
     let is_running = sessions.is_live(&id).await;
     let state = intact.state(is_running);
     let IntactTask { task, damage, .. } = intact;
+    let process = describe_process(&sessions, &id, state, is_running).await;
     let text = {
-        let shown = ShownTask { id: &id, task: &task, state, is_running, damage: damage.as_ref() };
+        let shown = ShownTask { id: &id, task: &task, state, is_running, process, damage: damage.as_ref() };
         match args.output {
             ListFormat::Json => shown.to_json()?,
             ListFormat::Text => shown.to_text(),
@@ -42,12 +43,14 @@ struct ShownTask<'a> {
     task: &'a Task,
     state: &'static str,
     is_running: bool,
+    /// Whether a process has it open, as an addition to its state.
+    process: &'static str,
     damage: Option<&'a StoreError>,
 }
 
 impl ShownTask<'_> {
     fn to_json(&self) -> Result<String, Failure> {
-        let Self { id, task, state, is_running, damage } = *self;
+        let Self { id, task, state, is_running, damage, .. } = *self;
         let candidates = task.candidates().iter().enumerate().map(|(number, candidate)| {
             json!({
                 "state": task.candidate_state(number),
@@ -75,10 +78,14 @@ impl ShownTask<'_> {
     }
 
     fn to_text(&self) -> String {
-        let Self { id, task, state, is_running, damage } = *self;
-        let running = if is_running { ", running" } else { "" };
+        let Self { id, task, state, is_running, process, damage } = *self;
         let goal = task.contract().goal.trim().lines().next().unwrap_or_default();
-        let mut text = format!("{id}  {state}{running}\n{}\n", sanitize(goal));
+        let mut text = format!("{id}  {state}{process}\n{}\n", sanitize(goal));
+        if !is_running && !process.is_empty() && damage.is_none() {
+            text.push_str(&format!(
+                "no process has it open; `pintle task run --task {id}` or a worker resumes it\n"
+            ));
+        }
         if let Some(ending) = describe_end(task) {
             text.push_str(&format!("{}\n", sanitize(&ending)));
         }
