@@ -86,6 +86,10 @@ impl HostPerformerFactory {
     /// Invalid settings, a remote host as environment, an image from which no container can be started, a model without a key,
     /// and a store that cannot be used.
     pub async fn open(host: Host, mut given: GivenSettings) -> Result<Self, Failure> {
+        // Each clone and each session would report the same about this machine.
+        let process_env = host.process_env().clone();
+        let notices = process_env.notices().once();
+        let host = Host::new(process_env.with_notices(notices));
         let grant = given.grant.take();
         let ResolvedSession { spec, remembered, .. } = host.resolve(given.into()).await?;
         let directory = LocalDirectory::from_settings(&spec, &host)?;
