@@ -456,7 +456,11 @@ fn a_task_at_a_limit_names_it_and_exits_with_its_code() {
             &[],
             "[budget]\ntokens = 10\n",
             3,
-            ["# At its limit", "The budget of tokens is used up.", "its share of the budget is used up"],
+            [
+                "# At its limit",
+                "The budget of tokens does not cover the next call.",
+                "its share of the budget covers no further call",
+            ],
         ),
     ] {
         std::fs::write(&file, format!("{contract}{budget}")).unwrap();
@@ -487,11 +491,11 @@ fn a_task_whose_first_session_stops_at_its_budget_exits_with_the_code_of_a_limit
     for (flags, parts) in [
         (
             &["--contract", contract.to_str().unwrap()][..],
-            ["# At its limit", "The budget of tokens is used up."],
+            ["# At its limit", "The budget of tokens does not cover the next call."],
         ),
         (
             &["--check", "sh check.sh", "--max-tokens", "10", GOAL],
-            ["# At its limit", "The budget of its sessions is used up."],
+            ["# At its limit", "The budget of its sessions does not cover the next call."],
         ),
     ] {
         let output = user.command(&[&shared[..], flags].concat()).output().unwrap();
@@ -512,7 +516,7 @@ fn a_task_whose_first_session_stops_at_its_budget_exits_with_the_code_of_a_limit
     let output = user.command(&[&shared[..], &flags].concat()).output().unwrap();
     let report = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(3), "{report}");
-    assert_once(&report, &["# At its limit", "The budget of tokens is used up."]);
+    assert_once(&report, &["# At its limit", "The budget of tokens does not cover the next call."]);
     assert!(user.model.requests().is_empty());
 }
 

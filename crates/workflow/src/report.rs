@@ -316,22 +316,29 @@ impl<'a> TaskReport<'a> {
                 };
                 format!("The plan has used its {}, and {left}.", Count(u64::from(*rounds), "step"))
             }
-            Some(TaskOutcome::Limit { limit, best }) => {
-                let budget = match limit {
-                    LimitKind::Usd => "budget of dollars",
-                    LimitKind::Tokens => "budget of tokens",
-                    LimitKind::Minutes => "budget of minutes",
-                    LimitKind::Session => "budget of its sessions",
-                };
-                let best =
-                    best.map(|best| format!(" Candidate {best} has its evidence, and was not reviewed."));
-                format!("The {budget} is used up.{}", best.unwrap_or_default())
-            }
+            Some(TaskOutcome::Limit { limit, best }) => self.describe_limit(*limit, *best),
             Some(TaskOutcome::Aborted { reason }) => format!("It was cancelled: {}", reason.trim()),
             Some(TaskOutcome::Failed { step, reason }) => {
                 format!("The step {step} failed: {}", reason.trim())
             }
         }
+    }
+
+    fn describe_limit(&self, limit: LimitKind, best: Option<usize>) -> String {
+        let budget = match limit {
+            LimitKind::Usd => "budget of dollars",
+            LimitKind::Tokens => "budget of tokens",
+            LimitKind::Minutes => "budget of minutes",
+            LimitKind::Session => "budget of its sessions",
+        };
+        let best = best.map(|best| format!(" Candidate {best} has its evidence, and was not reviewed."));
+        let is_reached = limit.is_reached(&self.contract.budget, self.spent);
+        // A session stops before a call that it cannot pay for.
+        let end = match is_reached.unwrap_or_else(|| self.spent.has_calls()) {
+            true => "is used up",
+            false => "does not cover the next call",
+        };
+        format!("The {budget} {end}.{}", best.unwrap_or_default())
     }
 }
 

@@ -361,15 +361,8 @@ impl Task {
     /// Returns the limit that was reached, if any.
     fn reached_limit(&self) -> Option<LimitKind> {
         let (budget, spent) = (&self.contract.budget, &self.spent);
-        if budget.usd.is_some_and(|usd| spent.usd >= usd) {
-            Some(LimitKind::Usd)
-        } else if budget.tokens.is_some_and(|tokens| spent.tokens >= tokens) {
-            Some(LimitKind::Tokens)
-        } else if budget.minutes.is_some_and(|minutes| spent.millis / 60_000 >= minutes) {
-            Some(LimitKind::Minutes)
-        } else {
-            None
-        }
+        let limits = [LimitKind::Usd, LimitKind::Tokens, LimitKind::Minutes];
+        limits.into_iter().find(|limit| limit.is_reached(budget, spent) == Some(true))
     }
 
     /// Returns the best of the proved candidates.

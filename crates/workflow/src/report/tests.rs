@@ -169,6 +169,10 @@ fn every_end_is_a_sentence() {
         ended(&played(contract(), failing(StepKind::Work))),
         ended(&played(contract().with_budget(budget), |step| successful_output(step.id.kind))),
         ended(&played(contract(), at_limit(StepKind::Anchor))),
+        ended(&played(
+            contract().with_budget(TaskBudget { usd: Some(9.0), ..TaskBudget::default() }),
+            at_limit(StepKind::Anchor),
+        )),
     ];
     insta::assert_snapshot!(said.concat(), @r#"
     # Under way  The task has not ended.
@@ -178,6 +182,7 @@ fn every_end_is_a_sentence() {
     # Blocked  No candidate reached the goal.
     # At its limit  The budget of dollars is used up. Candidate 0 has its evidence, and was not reviewed.
     # At its limit  The budget of its sessions is used up.
+    # At its limit  The budget of dollars does not cover the next call.
     "#);
 }
 

@@ -210,7 +210,7 @@ impl WorkEnd {
     pub(super) fn final_reason(self) -> Option<&'static str> {
         match self {
             Self::Finished | Self::Failed => None,
-            Self::Limit => Some("its share of the budget is used up"),
+            Self::Limit => Some("its share of the budget covers no further call"),
             Self::TurnLimit => Some("its limit on turns is reached"),
             Self::ContextFull => Some("its conversation does not fit the model's context window"),
             Self::OutputLimit => Some("its response was cut off by the output limit"),
