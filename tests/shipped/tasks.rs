@@ -533,7 +533,8 @@ fn the_output_of_a_failed_check_reaches_the_candidate_and_the_user() {
     );
     let contract = format!(
         "goal = '{GOAL}'\nreview.rounds = 0\n[anchor]\nkind = 'none'\nbecause = 'the check is enough'\n\
-         [[check]]\nname = 'sums'\ncommand = 'echo first; seq 20; echo the reason; exit 3'\n[[candidate]]\n"
+         [[check]]\nname = 'sums'\ncommand = 'echo first; seq 20; echo the reason; \
+         echo stack backtrace:; seq 30 | sed \"s/.*/  &: core::panicking/\"; exit 3'\n[[candidate]]\n"
     );
     let file = user.at("contract.toml");
     std::fs::write(&file, contract).unwrap();
