@@ -120,3 +120,55 @@ fn the_costs_of_a_failed_draft_are_reported() {
     assert!(value["spent"]["tokens"].as_u64() > Some(0), "{value}");
     assert_eq!(user.pintle(&["task", "list"]), "no tasks\n");
 }
+
+/// No model is called for a contract that names files, programs and models which are not there.
+#[test]
+fn a_contract_that_cannot_be_fulfilled_costs_nothing() {
+    if !is_confined() {
+        return;
+    }
+    let user = shell_user("true");
+    let file = user.at("contract.toml");
+    let url = user.model.base_url(Dialect::AnthropicMessages);
+    let arguments = ["task", "run", "--provider", "anthropic", "--base-url", &url, "--contract"];
+    let run = |more: &str| {
+        let text = format!(
+            "goal = '{GOAL}'\n[anchor]\nkind = 'none'\nbecause = 'the check is enough'\n\
+             [[check]]\nname = 'sums'\ncommand = 'no-such-program --all'\n[[candidate]]\n{more}"
+        );
+        std::fs::write(&file, text).unwrap();
+        let output = user.command(&[&arguments[..], &[file.to_str().unwrap()]].concat()).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, _, error) = run("[scope]\njudges = ['nope.sh']\n");
+    assert!(code == Some(2) && error.contains("scope.judges: the commit has no nope.sh"), "{error}");
+    assert_eq!(user.pintle(&["task", "list"]), "no tasks\n");
+    let models = "[models]\nwork = { model = 'nope-2', effort = 'gigantic' }\n";
+    let (code, report, notices) = run(&format!("[scope]\npaths = ['missing/']\n{models}"));
+    assert_eq!(code, Some(1), "{report}{notices}");
+    assert!(report.contains("the program `no-such-program` is not found, so no change can pass"), "{report}");
+    for part in [
+        "scope.paths: no file matches missing/",
+        "model `nope-2` is not in the catalog",
+        "effort `gigantic` is sent as it is: known efforts are none, minimal, low",
+    ] {
+        assert!(notices.contains(part), "{part}: {notices}");
+    }
+    assert!(user.model.requests().is_empty());
+}
+
+/// The message of the provider is the name alone.
+#[test]
+fn a_model_that_the_provider_does_not_have_is_named() {
+    if !is_confined() {
+        return;
+    }
+    let body = r#"{"type": "error", "error": {"type": "not_found_error", "message": "model: nope-2"}}"#;
+    let user = shell_user("true")
+        .with_turns(&format!("[[turn]]\nfailure = [{{ status = 404, body = '{body}' }}]\ntext = 'one'\n"));
+    let output = task(&user, &["--check", "sh check.sh"]).output().unwrap();
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(report.contains("the provider does not find the model `"), "{report}");
+}

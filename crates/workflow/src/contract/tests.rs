@@ -164,3 +164,18 @@ fn a_truncated_title_ends_with_an_ellipsis() {
         assert_eq!(Contract::new(goal).title(8), expected);
     }
 }
+
+#[test]
+fn the_scope_is_compared_with_the_files_of_the_base() {
+    let files = ["src/a.rs", "check.sh"].map(str::to_owned);
+    let with = |paths: &[&str], judges: Option<&[&str]>| {
+        let mut scope = TaskScope::default().with_paths(paths.iter().copied());
+        scope.judges = judges.map(|judges| judges.iter().map(|judge| (*judge).to_owned()).collect());
+        Contract { scope, ..Contract::new("a") }.check_files(&files)
+    };
+    assert_eq!(with(&["src/", "*.sh", "src/a.rs"], Some(&["check.sh"])), Ok(vec![]));
+    assert_eq!(with(&["src/", "docs/"], None), Ok(vec!["docs/".to_owned()]));
+    assert_eq!(with(&[], Some(&[])), Ok(vec![]));
+    let error = with(&[], Some(&["check.sh", "nope.sh"])).unwrap_err();
+    assert_eq!(error.to_string(), "the contract is wrong: scope.judges: the commit has no nope.sh");
+}

@@ -21,7 +21,7 @@ use pintle_host::model::Model;
 use pintle_host::route::ModelChoice;
 use pintle_host::sessions::{SelectedSession, Sessions};
 use pintle_host::{OpenRequest, OpenSession, SessionSpec, Surface};
-use pintle_llm::AnswerSchema;
+use pintle_llm::{AnswerSchema, ErrorInfo, ErrorKind};
 use pintle_store::{StoreError, read_record};
 use tokio_util::sync::CancellationToken;
 
@@ -175,7 +175,8 @@ impl HostSessionRunner {
         }
         // A limit is not an error: the changes up to it are checked.
         let is_limit = outcome.status == OutcomeStatus::ContextFull;
-        let error = outcome.error.as_ref().filter(|_| !is_limit).map(|error| error.message.clone());
+        let error = outcome.error.as_ref().filter(|_| !is_limit);
+        let error = error.map(|error| describe_error(error, &model.route.model));
         Ok(WorkResult::new(work_end(outcome.status), spent).with_answer(answer).with_error(error))
     }
 }
@@ -316,6 +317,14 @@ async fn sum_cost(mut events: TreeEvents, message: &str, model: &Model) -> WorkC
         spent.add_model(name, ModelCost { usd, is_price_unknown: cost.total().is_none(), tokens });
     }
     spent
+}
+
+/// Returns the message of an error. That of a missing model may have its name alone.
+fn describe_error(error: &ErrorInfo, model: &str) -> String {
+    if error.kind == ErrorKind::NotFound {
+        return format!("the provider does not find the model `{model}`: {}", error.message);
+    }
+    error.message.clone()
 }
 
 fn work_end(status: OutcomeStatus) -> WorkEnd {

@@ -178,6 +178,18 @@ impl UserRepository {
         }
     }
 
+    /// Returns the files of a commit below a directory, relative to it.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`], also for a directory that the commit does not have.
+    pub async fn list_files(&self, commit: &str, directory: &str) -> Result<Vec<String>, RepositoryError> {
+        let git = RepositoryGit::for_user(&self.machine, &self.root);
+        let tree = format!("{commit}:{directory}");
+        let listed = git.bytes(&["ls-tree", "-r", "-z", "--name-only", "--full-tree", &tree], None).await?;
+        Ok(names(&listed).map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+    }
+
     /// Returns the files in which a commit differs from its parent.
     ///
     /// # Errors

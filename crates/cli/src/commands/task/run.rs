@@ -114,7 +114,7 @@ async fn hand_over(
             })?;
             if contract.base.is_none() {
                 let start = TaskStart::find(directory, args.terms.changes).await?;
-                let base = start.resolve(&id).await;
+                let base = start.resolve(&id, Some(&contract)).await;
                 if base.is_err() {
                     new_task::remove_snapshot(directory, &id).await;
                 }

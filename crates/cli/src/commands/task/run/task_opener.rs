@@ -84,7 +84,7 @@ impl TaskOpener<'_> {
         let Self { args, id, performer_factory, .. } = *self;
         let resolving = async {
             let start = TaskStart::find(performer_factory.directory(), args.terms.changes).await?;
-            start.resolve(id).await
+            start.resolve(id, given).await
         };
         self.interrupts.race(resolving).await
     }
