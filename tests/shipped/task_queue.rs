@@ -326,5 +326,12 @@ fn the_task_of_the_demo_is_done() {
     for expected in ["Candidate 0 reached the goal.", "(`nine_is_parsed`)", "src/outline.rs"] {
         assert!(report.contains(expected), "{expected}: {report}");
     }
+    assert!(!report.contains("unknown cost"), "a script costs nothing: {report}");
+    let notices = String::from_utf8_lossy(&output.stderr);
+    let hint = notices.lines().find(|line| line.contains("task apply")).unwrap_or_default();
+    let state =
+        hint.split("PINTLE_STATE_DIR='").nth(1).and_then(|rest| rest.split('\'').next()).unwrap_or_default();
+    let listed = user.command(&["task", "list"]).env("PINTLE_STATE_DIR", state).output().unwrap();
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("  done  "), "{hint}: {listed:?}");
     assert_eq!(user.pintle(&["task", "list"]), "no tasks\n", "the task of the demo is kept apart");
 }

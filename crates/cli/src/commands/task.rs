@@ -18,9 +18,10 @@ mod signals;
 use std::path::Path;
 
 use pintle_agent::SessionId;
+use pintle_env::shell_word;
 use pintle_host::boxed_future::box_future;
 use pintle_host::failure::{Failure, OrFailure as _};
-use pintle_host::process_env::ProcessEnv;
+use pintle_host::process_env::{ProcessEnv, STATE_VARIABLE};
 use pintle_host::sanitize::{json_line, sanitize};
 use pintle_host::sessions::{Sessions, find_by_prefix};
 use pintle_store::{Filter, Page, Summary};
@@ -76,6 +77,14 @@ async fn read_intact(sessions: &Sessions, id: &SessionId) -> Result<IntactTask, 
         console::notice(&format!("{damage}; everything from there on is left out"));
     }
     Ok(intact)
+}
+
+/// Returns the start of the commands in hints. A separate state directory is part of it, so that the commands find the task.
+fn shown_program(process_env: &ProcessEnv) -> String {
+    match process_env.variable(STATE_VARIABLE) {
+        Some(state) => format!("{STATE_VARIABLE}={} pintle", shell_word(&state)),
+        None => "pintle".to_owned(),
+    }
 }
 
 /// Returns costs in parentheses. Empty if no model was called.
@@ -195,4 +204,23 @@ async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit,
     // A prediction is complete: it is the change that reached the goal.
     let is_prediction = matches!(args.output, TaskReportFormat::Prediction);
     Ok(if damage.is_some() && !is_prediction { Exit::Failed } else { Exit::Done })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    #[test]
+    fn hints_name_a_separate_state_directory() {
+        for (variables, expected) in [
+            (&[("HOME", "/u")][..], "pintle"),
+            (&[(STATE_VARIABLE, "/tmp/a b")], "PINTLE_STATE_DIR='/tmp/a b' pintle"),
+        ] {
+            let process_env =
+                ProcessEnv::from_variables(variables.iter().map(|(name, value)| (*name, OsStr::new(*value))));
+            assert_eq!(shown_program(&process_env), expected);
+        }
+    }
 }

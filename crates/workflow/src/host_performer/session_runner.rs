@@ -314,7 +314,9 @@ async fn sum_cost(mut events: TreeEvents, message: &str, model: &Model) -> WorkC
     let mut spent = WorkCost::default();
     for (name, (cost, tokens)) in models {
         let usd = cost.total().unwrap_or_default();
-        spent.add_model(name, ModelCost { usd, is_price_unknown: cost.total().is_none(), tokens });
+        // A script costs nothing.
+        let is_price_unknown = cost.total().is_none() && !model.is_scripted();
+        spent.add_model(name, ModelCost { usd, is_price_unknown, tokens });
     }
     spent
 }

@@ -65,7 +65,8 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
         process_env,
     };
     let host = box_future(|| opener.open(source)).await?;
-    console::notice(&format!("task {id}; `pintle task report {id}` shows its status"));
+    let program = super::shown_program(process_env);
+    console::notice(&format!("task {id}; `{program} task report {id}` shows its status"));
     if format == OutputFormat::StreamJson {
         console::print(&identity_line(&id)?).await?;
     }
@@ -83,10 +84,10 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
             if let Err(error) = Performer::clean(performer.as_ref(), &contract).await {
                 console::notice(&format!("the files of the task cannot be removed: {error}"));
             }
-            report_end(sessions, &id, &outcome, format).await
+            report_end(sessions, &id, &outcome, format, &program).await
         }
         Err(TaskHostError::Stopped) => {
-            let hint = format!("`pintle task run --task {id}` resumes it");
+            let hint = format!("`{program} task run --task {id}` resumes it");
             Err(Failure::new(FailureKind::Interrupted, "the task was stopped").with_hint(&hint))
         }
         Err(error) => Err(super::open_failure(sessions, &error, &id).await),
@@ -306,10 +307,11 @@ async fn report_end(
     id: &SessionId,
     outcome: &TaskOutcome,
     format: OutputFormat,
+    program: &str,
 ) -> Result<Exit, Failure> {
     print_report(sessions, id, format).await?;
     if let TaskOutcome::Done(_) = outcome {
-        console::notice(&format!("`pintle task apply {id} --branch NAME` applies the change"));
+        console::notice(&format!("`{program} task apply {id} --branch NAME` applies the change"));
     }
     Ok(exit_status(outcome))
 }
