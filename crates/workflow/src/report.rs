@@ -74,7 +74,8 @@ pub struct TaskReport<'a> {
 struct CandidateReport<'a> {
     /// State, from [`Task::candidate_state`].
     state: String,
-    model: Option<&'a str>,
+    /// Model of the contract, or the models that were called.
+    model: Option<String>,
     effort: Option<&'a str>,
     out: Option<&'a str>,
     /// Whether it waits because another candidate has its evidence.
@@ -108,7 +109,7 @@ impl<'a> TaskReport<'a> {
         let candidates = plans.zip(states).map(|(plan, (number, state))| CandidateReport {
             state: task.candidate_state(number).unwrap_or_default(),
             waits: task.is_waiting(number),
-            model: plan.model.as_deref().or(work.and_then(|work| work.model.as_deref())),
+            model: plan.model.clone().or_else(|| work?.model.clone()).or_else(|| state.called_models()),
             effort: plan.effort.as_deref().or(work.and_then(|work| work.effort.as_deref())),
             out: state.stop_reason(),
             attempts: state.attempts().iter().map(AttemptReport::from_attempt).collect(),
@@ -232,7 +233,8 @@ impl<'a> TaskReport<'a> {
         blocks.extend(self.plan_hint());
         let rows = self.candidates.iter().enumerate().map(|(number, candidate)| candidate.row(number));
         let head = &["candidate", "model", "attempts", "result", "lines", "cost"];
-        let table = ReportTable { name: "Candidates", head, rows: rows.collect(), has_names: true };
+        let (name, rows) = ("Candidates", rows.collect());
+        let table = ReportTable { name, head, rows, has_names: true, has_numbers: false };
         blocks.extend([heading("Candidates"), ReportBlock::Table(table)]);
         for (number, candidate) in self.candidates.iter().enumerate() {
             blocks.extend(candidate.findings(number));
@@ -249,7 +251,9 @@ impl<'a> TaskReport<'a> {
             blocks.extend([heading("Remarks"), ReportBlock::List(remarks.collect())]);
         }
         blocks.extend([heading("Bill"), ReportBlock::Text(render_bill(self.spent))]);
-        blocks.extend(self.cost_tables().into_iter().map(ReportBlock::Table));
+        for table in self.cost_tables() {
+            blocks.extend([ReportBlock::Heading(3, table.name.to_owned()), ReportBlock::Table(table)]);
+        }
         blocks
     }
 
@@ -269,12 +273,14 @@ impl<'a> TaskReport<'a> {
             head: &["step", "cost", "tokens", "time"],
             rows: drafted.chain(steps).collect(),
             has_names: true,
+            has_numbers: true,
         };
         let by_model = ReportTable {
             name: "Bill by model",
             head: &["model", "cost", "tokens"],
             rows: models,
             has_names: true,
+            has_numbers: true,
         };
         [by_step, by_model].into_iter().filter(|table| !table.rows.is_empty()).collect()
     }
@@ -366,7 +372,7 @@ impl CandidateReport<'_> {
         let newest = self.attempts.last();
         let diff = newest.and_then(|attempt| attempt.diff).or(self.change);
         let lines = diff.map_or("–".to_owned(), |diff| diff.lines().to_string());
-        let model = [self.model, self.effort].into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let model = [self.model.as_deref(), self.effort].into_iter().flatten().collect::<Vec<_>>().join(", ");
         let model = if model.is_empty() { "–".to_owned() } else { model };
         let attempts = self.attempts.len().to_string();
         vec![number.to_string(), model, attempts, self.state.clone(), lines, self.spent.dollars()]
@@ -413,6 +419,8 @@ struct ReportTable {
     rows: Vec<Vec<String>>,
     /// Whether the first cell of a row names it.
     has_names: bool,
+    /// Whether the other cells are numbers.
+    has_numbers: bool,
 }
 
 /// Item of a list.

@@ -201,9 +201,7 @@ impl Task {
                 self.reserved.remove(&result.step);
                 let is_wanted = self.pending().steps.iter().any(|step| step.id == result.step);
                 self.add_plan_cost(&result.step, &result.spent);
-                // The steps of a plan are the work of the first candidate.
-                let payer = if result.step.round > 0 { Some(0) } else { result.step.candidate };
-                let candidate = payer.and_then(|index| self.candidates.get_mut(index));
+                let candidate = result.step.payer().and_then(|index| self.candidates.get_mut(index));
                 candidate
                     .into_iter()
                     .for_each(|candidate| candidate.add_cost(result.step.kind, &result.spent));

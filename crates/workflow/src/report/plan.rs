@@ -49,7 +49,8 @@ impl<'a> PlanReport<'a> {
             self.spent.dollars(),
         ]]);
         let head = &["step", "goal", "result", "candidates", "cost"];
-        let table = ReportTable { name: "Plan", head, rows: rows.collect(), has_names: true };
+        let table =
+            ReportTable { name: "Plan", head, rows: rows.collect(), has_names: true, has_numbers: false };
         let mut blocks = vec![ReportBlock::Heading(2, "Plan".to_owned()), ReportBlock::Table(table)];
         for (number, step) in (1..).zip(&self.steps).filter(|(_, step)| !step.findings.is_empty()) {
             let number: usize = number;
@@ -118,15 +119,19 @@ impl<'a> StepReport<'a> {
 
 #[cfg(test)]
 mod tests {
+    use pintle_agent::Timestamp;
+
     use crate::contract::{Contract, PlanSettings, TaskCheck};
+    use crate::local::RecordedInput;
     use crate::report::TaskReport;
     use crate::task::{PlanFacts, PlannedStep, StepKind, StepOutput, StepResult, Task, TaskInput, WorkCost};
     use crate::testing::successful_output;
 
-    /// Returns a report of a task whose only step fails, and whose planner names further steps.
-    fn report(rounds: u32) -> (String, serde_json::Value) {
+    /// Returns a report of a task whose only step fails, and whose planner names further steps, in all formats.
+    fn report(rounds: u32) -> (String, serde_json::Value, String) {
         let contract = Contract::new("Rename it.").with_check(TaskCheck::new("tests", "make test"));
         let mut task = Task::new(contract.with_plan(PlanSettings::at_most(rounds))).unwrap();
+        let mut inputs = Vec::new();
         for _ in 0..20 {
             let Some(step) = task.pending().steps.into_iter().next() else { break };
             let output = match (step.id.kind, step.id.round) {
@@ -140,15 +145,19 @@ mod tests {
             };
             let spent = WorkCost { usd: 0.25, ..WorkCost::default() };
             let result = StepResult { step: step.id, output, spent };
-            task.apply(TaskInput::StepFinished(Box::new(result)));
+            let input = TaskInput::StepFinished(Box::new(result));
+            let (seq, at) = (inputs.len() as u64 + 1, Timestamp::from_millis(0));
+            inputs.push(RecordedInput { seq, at, posted: None, by: None, input: input.clone() });
+            task.apply(input);
         }
         let report = TaskReport::from_task(&task);
-        (report.to_markdown(), serde_json::from_str(&report.to_json().unwrap()).unwrap())
+        let json = serde_json::from_str(&report.to_json().unwrap()).unwrap();
+        (report.to_markdown(), json, report.to_html(&[], &inputs))
     }
 
     #[test]
     fn the_report_has_the_steps_and_what_remains() {
-        let (text, json) = report(1);
+        let (text, json, page) = report(1);
         for part in [
             "# Blocked\n\nThe plan has used its 1 step, and has 1 step left.",
             "## Plan\n",
@@ -160,7 +169,12 @@ mod tests {
         }
         assert_eq!(json["plan"]["steps"][0]["state"], "failed");
         assert_eq!(json["plan"]["remaining"][0], "Rename its callers.");
-        let (text, json) = report(0);
+        // Both tries of the step are the work of candidate 0, like the plan.
+        assert!(text.contains("| $0.75 |\n"), "{text}");
+        assert!(page.contains("candidate 0, which was not chosen</th><td>$0.75</td>"), "{page}");
+        assert!(!page.contains("candidate 1, which"), "{page}");
+        assert!(page.contains("<td>step 1, candidate 1</td>"), "{page}");
+        let (text, json, _) = report(0);
         assert!(!text.contains("Plan") && json.get("plan").is_none(), "{text}");
     }
 }

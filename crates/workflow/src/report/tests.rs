@@ -75,6 +75,8 @@ fn a_report_says_what_proves_the_result_and_what_it_cost() {
 
     $2.25 in 9000 tokens, for all candidates and reviews. The steps took 4 min 34 s.
 
+    ### Bill by step
+
     | step | cost | tokens | time |
     |---|---|---|---|
     | baseline-1 | $0.25 | 1000 | 0 min 30.5 s |
@@ -284,6 +286,7 @@ const ELEMENTS: &[&str] = &[
     "div class=\"wide\" role=\"region\" aria-label=\"Bill by candidate\" tabindex=\"0\"",
     "div class=\"wide\" role=\"region\" aria-label=\"Timeline\" tabindex=\"0\"",
     "table",
+    "table class=\"numbers\"",
     "thead",
     "tbody",
     "tr",
@@ -528,7 +531,7 @@ fn the_bill_adds_up_and_says_which_candidates_were_not_chosen() {
         content(&page, &tag).to_owned()
     };
     insta::assert_snapshot!(bill("Bill by kind of step"), @r#"
-    <table>
+    <table class="numbers">
     <thead><tr><th scope="col">step</th><th scope="col">cost</th><th scope="col">tokens</th><th scope="col">time</th></tr></thead>
     <tbody>
     <tr><th scope="row">baseline</th><td>$0.00</td><td>10</td><td>0 min 1.5 s</td></tr>
@@ -539,7 +542,7 @@ fn the_bill_adds_up_and_says_which_candidates_were_not_chosen() {
     </table>
     "#);
     insta::assert_snapshot!(bill("Bill by candidate"), @r#"
-    <table>
+    <table class="numbers">
     <thead><tr><th scope="col">for</th><th scope="col">cost</th><th scope="col">tokens</th><th scope="col">time</th></tr></thead>
     <tbody>
     <tr><th scope="row">task</th><td>$0.00</td><td>10</td><td>0 min 1.5 s</td></tr>

@@ -340,6 +340,12 @@ impl fmt::Display for StepKind {
 }
 
 impl StepId {
+    /// Returns the candidate that pays for the step, if one does. The steps of a plan are the work of candidate 0.
+    #[must_use]
+    pub fn payer(&self) -> Option<usize> {
+        if self.round > 0 { Some(0) } else { self.candidate }
+    }
+
     /// Returns the kind as text for users, with the number of the attempt unless it is the first.
     #[must_use]
     pub fn label(&self) -> String {

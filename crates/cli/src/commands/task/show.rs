@@ -178,12 +178,13 @@ fn render_parts(task: &Task) -> String {
 fn render_bill(spent: &WorkCost, budget: &TaskBudget) -> String {
     let of = |limit: Option<String>| limit.map(|limit| format!(" of {limit}")).unwrap_or_default();
     format!(
-        "{}{}, {} tokens{}, {} min{}\n",
+        "{}{}, {} tokens{}, {} min {} s{}\n",
         spent.dollars(),
         of(budget.usd.map(|usd| format!("${usd:.2}"))),
         spent.tokens,
         of(budget.tokens.map(|tokens| tokens.to_string())),
         spent.millis / 60_000,
+        spent.millis / 1_000 % 60,
         of(budget.minutes.map(|minutes| format!("{minutes} min"))),
     )
 }
@@ -195,11 +196,11 @@ mod tests {
     #[test]
     fn costs_with_an_unknown_price_are_a_lower_bound() {
         for (usd, is_price_unknown, expected) in [
-            (0.25, false, "$0.25, 7 tokens, 1 min\n"),
-            (0.25, true, "≥ $0.25, 7 tokens, 1 min\n"),
-            (0.0, true, "unknown cost, 7 tokens, 1 min\n"),
+            (0.25, false, "$0.25, 7 tokens, 1 min 1 s\n"),
+            (0.25, true, "≥ $0.25, 7 tokens, 1 min 1 s\n"),
+            (0.0, true, "unknown cost, 7 tokens, 1 min 1 s\n"),
         ] {
-            let spent = WorkCost { usd, is_price_unknown, tokens: 7, millis: 60_000, ..WorkCost::default() };
+            let spent = WorkCost { usd, is_price_unknown, tokens: 7, millis: 61_500, ..WorkCost::default() };
             assert_eq!(render_bill(&spent, &TaskBudget::default()), expected);
         }
     }
