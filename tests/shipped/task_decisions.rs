@@ -1,4 +1,4 @@
-//! Decisions about tasks: what a user reads before one, and what an answer does.
+//! Decisions about tasks: the facts that a user reads, and the effects of an answer.
 
 use std::process::Stdio;
 
@@ -50,7 +50,7 @@ fn a_decision_is_made_with_the_anchor_the_evidence_and_the_review() {
     }
 
     let decide = |answer: &[&str]| {
-        let output = user.command(&[&["task", "decide", &id][..], answer].concat()).output().unwrap();
+        let output = user.command(&[&["task", "decide", id.as_str()][..], answer].concat()).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     };
@@ -151,7 +151,7 @@ fn a_contract_that_cannot_be_fulfilled_costs_nothing() {
     for part in [
         "scope.paths: no file matches missing/",
         "model `nope-2` is not in the catalog",
-        "effort `gigantic` is sent as it is: known efforts are none, minimal, low",
+        "effort `gigantic` is sent as it is: known efforts are minimal, low, medium",
     ] {
         assert!(notices.contains(part), "{part}: {notices}");
     }

@@ -31,7 +31,7 @@ use crate::session_runner::SessionRunner;
 use crate::supervisor::PerformerFactory;
 
 /// Reasoning efforts that providers are known to have. Another one is sent unchanged.
-const KNOWN_EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+const KNOWN_EFFORTS: [&str; 7] = ["minimal", "low", "medium", "high", "xhigh", "max", "none"];
 
 /// Performs tasks with the sessions of a user: with the rules, keys, sandbox and models of the [`Host`], as the command does.
 ///

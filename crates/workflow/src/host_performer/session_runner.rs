@@ -321,7 +321,7 @@ async fn sum_cost(mut events: TreeEvents, message: &str, model: &Model) -> WorkC
     spent
 }
 
-/// Returns the message of an error. That of a missing model may have its name alone.
+/// Returns the message of an error. The message about a missing model may be its name alone.
 fn describe_error(error: &ErrorInfo, model: &str) -> String {
     if error.kind == ErrorKind::NotFound {
         return format!("the provider does not find the model `{model}`: {}", error.message);

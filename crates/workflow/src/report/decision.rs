@@ -32,7 +32,7 @@ impl PendingDecision {
         self.candidate == Some(candidate)
     }
 
-    /// Returns what the task waits for, as a sentence.
+    /// Returns the reason why the task waits, as a sentence.
     pub(super) fn describe(self) -> String {
         match (self.gate, self.candidate) {
             (DecisionGate::Result, Some(candidate)) => {

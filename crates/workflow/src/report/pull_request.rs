@@ -12,7 +12,7 @@ impl TaskReport<'_> {
     }
 
     /// Returns the goal with the evidence and the review of a candidate's change, as the text of a pull request in Markdown. If
-    /// the goal was not reached with this change, returns what is missing. The text has no costs and no paths of this machine.
+    /// the goal was not reached with this change, returns the missing evidence. The text has no costs and no paths of this machine.
     #[must_use]
     pub fn to_pull_request(&self, candidate: usize) -> String {
         let mut blocks = self.goal_blocks();

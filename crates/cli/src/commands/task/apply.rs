@@ -77,7 +77,7 @@ fn not_reached(task: &Task, id: &SessionId) -> Failure {
     }
 }
 
-/// Returns the patch with the test of the anchor. `None` if there is none or it cannot be read: a report is complete without it.
+/// Returns the patch with the test of the anchor. `None` if it is missing or cannot be read: a report is complete without it.
 pub(super) async fn read_anchor(sessions: &Sessions, id: &SessionId, task: &Task) -> Option<String> {
     let patch = task.anchor()?.patch()?;
     let patch = read_blob(patch, sessions.store().blobs(id).as_ref()).await.ok()?;
