@@ -45,6 +45,7 @@ mod servers;
 mod sessions;
 mod swapped_links;
 mod task_clones;
+mod task_decisions;
 mod task_plans;
 mod task_queue;
 mod task_references;

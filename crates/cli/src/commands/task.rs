@@ -18,16 +18,17 @@ mod signals;
 use std::path::Path;
 
 use pintle_agent::SessionId;
+use pintle_env::shell_word;
 use pintle_host::boxed_future::box_future;
 use pintle_host::failure::{Failure, OrFailure as _};
-use pintle_host::process_env::ProcessEnv;
+use pintle_host::process_env::{ProcessEnv, STATE_VARIABLE};
 use pintle_host::sanitize::{json_line, sanitize};
 use pintle_host::sessions::{Sessions, find_by_prefix};
 use pintle_store::{Filter, Page, Summary};
 use pintle_tui::console;
 use pintle_workflow::contract::ContractError;
 use pintle_workflow::report::TaskReport;
-use pintle_workflow::task::{Task, WorkCost};
+use pintle_workflow::task::{STATE_UNDER_WAY, STATE_WAITING, Task, WorkCost};
 use pintle_workflow::{IntactTask, KIND, KIND_TASK, TaskHostError, read_intact_task, read_task};
 use serde_json::{Value, json};
 
@@ -76,6 +77,14 @@ async fn read_intact(sessions: &Sessions, id: &SessionId) -> Result<IntactTask, 
         console::notice(&format!("{damage}; everything from there on is left out"));
     }
     Ok(intact)
+}
+
+/// Returns the start of the commands in hints. A separate state directory is part of it, so that the commands find the task.
+fn shown_program(process_env: &ProcessEnv) -> String {
+    match process_env.variable(STATE_VARIABLE) {
+        Some(state) => format!("{STATE_VARIABLE}={} pintle", shell_word(&state)),
+        None => "pintle".to_owned(),
+    }
 }
 
 /// Returns costs in parentheses. Empty if no model was called.
@@ -128,7 +137,7 @@ async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Fa
             }
             Err(_) => ("cannot be read", None, None),
         };
-        let running = if runs { ", running" } else { "" };
+        let running = describe_process(&sessions, id, state, runs).await;
         let damaged = if damage.is_some() { ", damaged" } else { "" };
         let cost = spent.as_ref().map(cost_note).unwrap_or_default();
         text.push_str(&format!("{id}  {state}{running}{damaged}  {}{cost}\n", sanitize(&summary.title)));
@@ -148,11 +157,30 @@ async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Fa
     Ok(Exit::Done)
 }
 
+/// Returns whether a process has the task open, as an addition to its state. Empty for a state that needs no process.
+async fn describe_process(sessions: &Sessions, id: &SessionId, state: &str, runs: bool) -> &'static str {
+    if runs {
+        return ", running";
+    }
+    if state == STATE_UNDER_WAY {
+        return ", interrupted";
+    }
+    // Signals stay in the inbox until a process reads them.
+    let has_input = state == STATE_WAITING && sessions.store().has_posted(id).await.unwrap_or(false);
+    if has_input { ", with unread input" } else { "" }
+}
+
 async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    if args.instance.is_some() && !matches!(args.output, TaskReportFormat::Prediction) {
+        return Err(Failure::usage(
+            "--instance: expected `--output prediction`, since only a prediction has an instance",
+        ));
+    }
     let sessions = Sessions::open(process_env).await?;
     let id = find(&sessions, &args.task.id).await?;
     let IntactTask { task, inputs, damage, .. } = read_intact(&sessions, &id).await?;
     let report = TaskReport::from_task(&task).with_damage(damage.as_ref()).with_id(&id).with_inputs(&inputs);
+    let report = report.with_anchor_patch(apply::read_anchor(&sessions, &id, &task).await);
     let text = match args.output {
         TaskReportFormat::Markdown => report.to_markdown(),
         TaskReportFormat::Html => report.to_html(&apply::read_diffs(&sessions, &id, &task).await?, &inputs),
@@ -176,4 +204,23 @@ async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit,
     // A prediction is complete: it is the change that reached the goal.
     let is_prediction = matches!(args.output, TaskReportFormat::Prediction);
     Ok(if damage.is_some() && !is_prediction { Exit::Failed } else { Exit::Done })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    #[test]
+    fn hints_name_a_separate_state_directory() {
+        for (variables, expected) in [
+            (&[("HOME", "/u")][..], "pintle"),
+            (&[(STATE_VARIABLE, "/tmp/a b")], "PINTLE_STATE_DIR='/tmp/a b' pintle"),
+        ] {
+            let process_env =
+                ProcessEnv::from_variables(variables.iter().map(|(name, value)| (*name, OsStr::new(*value))));
+            assert_eq!(shown_program(&process_env), expected);
+        }
+    }
 }

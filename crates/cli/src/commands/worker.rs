@@ -9,10 +9,13 @@ use pintle_agent::SessionId;
 use pintle_host::Host;
 use pintle_host::failure::Failure;
 use pintle_host::process_env::ProcessEnv;
-use pintle_store::{Filter, Page};
+use pintle_host::sanitize::sanitize;
+use pintle_store::{Filter, Page, Summary};
 use pintle_tui::console;
 use pintle_tui::interrupt::Interrupts;
-use pintle_workflow::{HostPerformerFactory, InProcessHost, KIND, KIND_TASK, TaskHostError, TaskSupervisor};
+use pintle_workflow::{
+    HostPerformerFactory, InProcessHost, KIND, KIND_TASK, TaskEnd, TaskHostError, TaskStatus, TaskSupervisor,
+};
 use tokio::task::JoinSet;
 
 use crate::arguments::{RunArgs, WorkerArgs};
@@ -52,6 +55,34 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
     args.refuse_hosted(&also, |flag| format!("`pintle worker` takes no {flag}: tasks decide on that"))
 }
 
+/// Runs a task to its end. The output has its start and its end, unless it had ended before.
+async fn attend(supervisor: Arc<TaskSupervisor>, summary: Summary) -> Result<(), TaskHostError> {
+    let Summary { id, title, .. } = summary;
+    let status = supervisor.ensure_running(&id).await?;
+    let title = sanitize(&title).into_owned();
+    let line = match status {
+        TaskStatus::Ended(_) => return Ok(()),
+        TaskStatus::Asked(_) => format!("task {id} waits for a decision: {title}\n"),
+        TaskStatus::Full => format!("task {id} waits for another task: {title}\n"),
+        TaskStatus::Steps(_) | _ => format!("task {id} starts: {title}\n"),
+    };
+    // A worker whose output is closed continues.
+    let _ = console::print(&line).await;
+    let end = describe_end(InProcessHost::new(supervisor, id.clone()).run().await?);
+    let _ = console::print(&format!("task {id} is {end}: {title}\n")).await;
+    Ok(())
+}
+
+fn describe_end(end: TaskEnd) -> &'static str {
+    match end {
+        TaskEnd::Done => "done",
+        TaskEnd::Blocked => "blocked",
+        TaskEnd::Limit => "at its limit",
+        TaskEnd::Aborted => "cancelled",
+        TaskEnd::Failed | _ => "failed",
+    }
+}
+
 /// Runs each task of the store that has not ended.
 async fn run_tasks(supervisor: &Arc<TaskSupervisor>) -> Infallible {
     let filter = Filter::default().with_property(KIND, KIND_TASK);
@@ -69,14 +100,14 @@ async fn run_tasks(supervisor: &Arc<TaskSupervisor>) -> Infallible {
         }
         for summary in listed.into_iter().flatten() {
             if known.insert(summary.id.clone()) {
-                let host = InProcessHost::new(Arc::clone(supervisor), summary.id.clone());
-                attending.spawn(async move { (summary.id, host.run().await) });
+                let supervisor = Arc::clone(supervisor);
+                attending.spawn(async move { (summary.id.clone(), attend(supervisor, summary).await) });
             }
         }
         tokio::select! {
             () = tokio::time::sleep(INTERVAL) => {}
             Some(Ok((id, ended))) = attending.join_next() => match ended {
-                Ok(_) => {}
+                Ok(()) => {}
                 Err(TaskHostError::NotATask { .. }) if incomplete.insert(id.clone()) => {
                     known.remove(&id);
                     tokio::time::sleep(INTERVAL).await;

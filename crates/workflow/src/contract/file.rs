@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use super::{
     AnchorPlan, BaseCommit, Contract, MAX_CANDIDATES, MAX_ROUNDS, PassCondition, PathRules, TaskCheck,
+    TaskScope,
 };
 
 /// Longest goal, in bytes.
@@ -114,6 +115,27 @@ impl Contract {
             check_command(check, &mut problems);
         }
         if problems.is_empty() { Ok(()) } else { Err(ContractError::Wrong(problems)) }
+    }
+
+    /// Compares the scope with the files of the commit from which the task starts, relative to the directory of the task.
+    /// Returns the patterns of `scope.paths` that match none of them, and so allow only new files.
+    ///
+    /// # Errors
+    ///
+    /// [`ContractError::Wrong`] if `scope.judges` lists a file that does not exist.
+    pub fn check_files(&self, files: &[String]) -> Result<Vec<String>, ContractError> {
+        let is_missing = |pattern: &&String| {
+            let scope = TaskScope::default().with_paths([pattern.as_str()]);
+            // Invalid patterns are reported by the check of the contract.
+            PathRules::new(&scope).is_ok_and(|rules| !files.iter().any(|file| rules.is_in_scope(file)))
+        };
+        let missing = |patterns: &[String]| patterns.iter().filter(is_missing).cloned().collect::<Vec<_>>();
+        let judges = missing(self.scope.judges.as_deref().unwrap_or_default());
+        if !judges.is_empty() {
+            let problem = format!("scope.judges: the commit has no {}", judges.join(", "));
+            return Err(ContractError::Wrong(vec![problem]));
+        }
+        Ok(missing(&self.scope.paths))
     }
 
     /// Requires evidence that proves the goal.

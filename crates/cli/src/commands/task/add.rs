@@ -111,7 +111,8 @@ impl TaskQueue<'_> {
 
     async fn create(&self, id: &SessionId, mut contract: Contract) -> Result<(), Failure> {
         if contract.base.is_none() {
-            contract.base = Some(self.start.resolve(id).await?);
+            let base = self.start.resolve(id, Some(&contract)).await?;
+            contract.base = Some(base);
         }
         new_task::set_default_model(&mut contract, self.args.model.as_ref());
         let created = LocalTaskHost::create(self.sessions.store(), id.clone(), contract).await;

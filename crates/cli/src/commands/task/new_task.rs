@@ -86,10 +86,16 @@ impl TaskStart {
         Ok(Self { repository, includes_changes })
     }
 
-    /// Returns the state from which a task starts. Local changes become a commit with a reference for the task.
-    pub(super) async fn resolve(&self, id: &SessionId) -> Result<BaseCommit, Failure> {
+    /// Returns the state from which a task starts. Local changes become a commit with a reference for the task. The scope of
+    /// a given contract is compared with the files of the state.
+    pub(super) async fn resolve(
+        &self,
+        id: &SessionId,
+        contract: Option<&Contract>,
+    ) -> Result<BaseCommit, Failure> {
         let found = &self.repository;
-        let commit = if self.includes_changes && found.changed > 0 {
+        let has_changes = self.includes_changes && found.changed > 0;
+        let commit = if has_changes {
             let snapshot = found.snapshot(id.as_str()).await.or_failed("the local changes cannot be read")?;
             if !snapshot.left_out.is_empty() {
                 console::notice(&format!(
@@ -108,7 +114,29 @@ impl TaskStart {
             ))
             .with_hint("commit its files, give `--changes`, or start the task in another directory"));
         }
-        Ok(BaseCommit::new(found.root.display().to_string(), commit).with_directory(directory))
+        if let Some(contract) = contract {
+            self.check_scope(contract, &commit).await?;
+        }
+        let base = BaseCommit::new(found.root.display().to_string(), commit).with_directory(directory);
+        Ok(base.with_local_changes(has_changes))
+    }
+
+    /// Rejects a contract whose judging files do not exist. Reports patterns of the scope that no file matches.
+    async fn check_scope(&self, contract: &Contract, commit: &str) -> Result<(), Failure> {
+        if contract.scope.paths.is_empty() && contract.scope.judges.is_none() {
+            return Ok(());
+        }
+        let found = &self.repository;
+        let files = found.list_files(commit, &found.directory).await;
+        let files = files.or_failed("the repository cannot be read")?;
+        let unmatched = contract.check_files(&files).map_err(|error| contract_failure(&error, None))?;
+        if !unmatched.is_empty() {
+            let patterns = unmatched.join(", ");
+            console::notice(&format!(
+                "scope.paths: no file matches {patterns}, so only new files are allowed there"
+            ));
+        }
+        Ok(())
     }
 }
 
