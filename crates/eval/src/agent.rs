@@ -315,6 +315,20 @@ impl AgentSetup {
 }
 
 impl AgentEnd {
+    /// Creates the end of an agent that could not start, for this reason.
+    pub(crate) fn unstarted(reason: &str) -> Self {
+        Self {
+            claim: Claim::Failed,
+            reason: reason.to_owned(),
+            cost_usd: Some(0.0),
+            tokens: Some(0),
+            rounds: Some(0),
+            model: None,
+            id: None,
+            findings: Vec::new(),
+        }
+    }
+
     pub(crate) fn timed_out(limit: Duration) -> Self {
         let reason = format!("no end within {} s", limit.as_secs());
         Self { reason, ..Self::from_outcome(Claim::TimedOut, &Value::Null) }

@@ -104,14 +104,25 @@ pub(crate) async fn perform(
     let instance = key.instance;
     let workspace = Workspace::create(machine, instance, root).await?;
     let clone = workspace.clone_to(CLONE).await?;
-    if let Some(prepare) = &instance.prepare {
-        machine.run_trusted_within(instance.timeout, &clone, prepare, &[]).await?;
-    }
-    let before = workspace.record_tree(CLONE).await?;
-    let started = Instant::now();
-    let end = agent.work(&workspace).await?;
-    let wall_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let judgement = judge_change(&workspace, &before, patch).await?;
+    let prepared = match &instance.prepare {
+        Some(prepare) => machine.run_trusted_within(instance.timeout, &clone, prepare, &[]).await,
+        None => Ok(()),
+    };
+    let (end, wall_ms, judgement) = match prepared {
+        Ok(()) => {
+            let before = workspace.record_tree(CLONE).await?;
+            let started = Instant::now();
+            let end = agent.work(&workspace).await?;
+            let wall_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            (end, wall_ms, judge_change(&workspace, &before, patch).await?)
+        }
+        // The other attempts of the run do not need this one.
+        Err(failure) => {
+            machine.process_env().write_private(patch, "")?;
+            let problem = format!("the clone cannot be prepared: {}", failure.message());
+            (AgentEnd::unstarted(&problem), 0, Judgement { problem: Some(problem), tests: Vec::new() })
+        }
+    };
     let AgentEnd { claim, reason, cost_usd, tokens, rounds, model, id, findings } = end;
     let case = instance.cheat.as_ref().filter(|_| agent.uses_scripts);
     let case = case.map(|case| CaseVerdict::new(case, claim, judgement.is_solved(), findings));

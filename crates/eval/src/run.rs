@@ -20,6 +20,9 @@ const RUN_FILE: &str = "run.json";
 /// Directory of the records of attempts.
 const ATTEMPTS: &str = "attempts";
 
+/// Extension of the record of an attempt on an older version of its instance.
+const SUPERSEDED: &str = "superseded";
+
 /// How long another process may hold the configuration locked.
 const LOCK_TIME: Duration = Duration::from_secs(30);
 
@@ -122,13 +125,17 @@ impl<'a> EvalRun<'a> {
         let pairs =
             (1..=attempts).flat_map(|number| instances.iter().map(move |instance| (*instance, number)));
         let pairs: Vec<(&Instance, u32)> = pairs.collect();
-        for_each(&pairs, jobs, |_, (instance, number)| self.perform_one(instance, *number, report)).await
+        let known = read_records(&self.directory, self.machine.process_env())?;
+        let known = known.as_slice();
+        for_each(&pairs, jobs, |_, (instance, number)| self.perform_one(instance, *number, known, report))
+            .await
     }
 
     async fn perform_one(
         &self,
         instance: &Instance,
         number: u32,
+        known: &[(AttemptRecord, PathBuf)],
         report: &dyn Fn(RunProgress<'_>),
     ) -> Result<(), Failure> {
         if let Some(program) = self.machine.missing_program(&instance.needs).await? {
@@ -144,7 +151,13 @@ impl<'a> EvalRun<'a> {
             report(RunProgress::Elsewhere);
             return Ok(());
         };
+        let others = known.iter().filter(|(record, _)| {
+            (&record.instance, record.attempt) == (&instance.id, number) && record.id != id
+        });
+        let others: Vec<&Path> = others.map(|(_, patch)| patch.as_path()).collect();
+        move_text(&file.with_extension(SUPERSEDED), &file, process_env)?;
         if file.is_file() {
+            self.set_aside(&others)?;
             report(RunProgress::Kept);
             return Ok(());
         }
@@ -158,8 +171,18 @@ impl<'a> EvalRun<'a> {
         let record = performed?;
         removed?;
         process_env.write_private(&file, &to_json(&record)?)?;
+        self.set_aside(&others)?;
         report(RunProgress::Finished(&record));
         Ok(())
+    }
+
+    /// Sets records of an attempt on an older version of its instance aside, so that the attempt counts once. `patches` are the
+    /// patches of the records, which stay.
+    fn set_aside(&self, patches: &[&Path]) -> Result<(), Failure> {
+        patches.iter().try_for_each(|patch| {
+            let record = patch.with_extension("json");
+            move_text(&record, &record.with_extension(SUPERSEDED), self.machine.process_env())
+        })
     }
 
     /// Returns the hash of instance, configuration and number.
@@ -182,16 +205,34 @@ pub fn read_run(
 ) -> Result<(RunConfiguration, Vec<(AttemptRecord, PathBuf)>), Failure> {
     let configuration = read_configuration(&directory.join(RUN_FILE))?
         .ok_or_else(|| Failure::usage(format!("{} has no run of `pintle eval run`", directory.display())))?;
-    let mut attempts = Vec::new();
-    for path in process_env.paths_in(&directory.join(ATTEMPTS)) {
-        if path.extension().is_some_and(|extension| extension == "json") {
-            let record: AttemptRecord = parse(&read_text("record", &path)?, &path)?;
-            attempts.push((record, path.with_extension("patch")));
-        }
-    }
+    let mut attempts = read_records(directory, process_env)?;
     attempts
         .sort_by(|(one, _), (other, _)| (&one.instance, one.attempt).cmp(&(&other.instance, other.attempt)));
     Ok((configuration, attempts))
+}
+
+/// Reads the records of a run with the files of their patches, in any order.
+fn read_records(
+    directory: &Path,
+    process_env: &ProcessEnv,
+) -> Result<Vec<(AttemptRecord, PathBuf)>, Failure> {
+    let mut records = Vec::new();
+    for path in process_env.paths_in(&directory.join(ATTEMPTS)) {
+        if path.extension().is_some_and(|extension| extension == "json") {
+            let record: AttemptRecord = parse(&read_text("record", &path)?, &path)?;
+            records.push((record, path.with_extension("patch")));
+        }
+    }
+    Ok(records)
+}
+
+/// Moves a text file, if it exists. A process that is killed leaves both files, of which the next one moves the first.
+fn move_text(from: &Path, to: &Path, process_env: &ProcessEnv) -> Result<(), Failure> {
+    if let Some(text) = read_text_if_exists("record", from)? {
+        process_env.write_private(to, &text)?;
+        process_env.remove_file(from)?;
+    }
+    Ok(())
 }
 
 fn read_configuration(file: &Path) -> Result<Option<RunConfiguration>, Failure> {

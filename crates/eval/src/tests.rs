@@ -194,6 +194,48 @@ async fn a_run_continues_with_the_attempts_that_are_missing() {
 }
 
 #[tokio::test]
+async fn an_attempt_counts_once_after_its_instance_has_changed() {
+    let fixture = Fixture::new();
+    let suite = sums(&fixture).await;
+    assert_eq!(fixture.run(&suite, "true", 2, 1).await, (2, 0));
+    let first = fixture.records();
+    fixture.write("suite/hidden/hidden.sh", "test $(sh sum.sh 2 2) -eq 4\n");
+    let changed = Suite::load(&fixture.at("suite"), &fixture.machine).await.unwrap();
+    assert_eq!(fixture.run(&changed, "true", 1, 1).await, (1, 0));
+    let records = fixture.records();
+    assert_eq!(records.len(), 2);
+    assert_ne!(records[0].id, first[0].id);
+    assert_eq!(records[1], first[1], "no newer attempt replaces it");
+    // The older version is back, and its attempt is not repeated.
+    sums(&fixture).await;
+    let suite = Suite::load(&fixture.at("suite"), &fixture.machine).await.unwrap();
+    assert_eq!(fixture.run(&suite, "true", 2, 1).await, (0, 2));
+    assert_eq!(fixture.records(), first);
+}
+
+#[tokio::test]
+async fn a_prepare_command_that_fails_ends_its_attempt() {
+    let fixture = Fixture::new();
+    sums(&fixture).await;
+    let path = fixture.at("suite/suite.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let task = text.split_once("[[task]]").unwrap().1.replace("id = 'sum'", "id = 'broken'");
+    let prepare = "prepare = 'echo no packages >&2; exit 3'\n";
+    let broken = task.replacen("prompt", &format!("{prepare}prompt"), 1);
+    fs::write(&path, text.replacen("[[task]]", &format!("[[task]]{broken}[[task]]"), 1)).unwrap();
+    let suite = Suite::load(&fixture.at("suite"), &fixture.machine).await.unwrap();
+    assert_eq!(fixture.run(&suite, "true", 1, 1).await, (2, 0));
+    let records = fixture.records();
+    let [broken, other] = records.as_slice() else { panic!("{records:?}") };
+    assert_eq!((broken.claim, other.claim), (Claim::Failed, Claim::Done));
+    assert!(broken.reason.starts_with("the clone cannot be prepared: "), "{broken:?}");
+    assert!(broken.reason.ends_with("failed: no packages"), "{broken:?}");
+    assert!(!broken.is_solved() && !broken.is_false_done());
+    // It has finished, like any other attempt.
+    assert_eq!(fixture.run(&suite, "true", 1, 1).await, (0, 2));
+}
+
+#[tokio::test]
 async fn an_attempt_of_another_process_is_left_to_it() {
     let fixture = Fixture::new();
     let suite = sums(&fixture).await;
