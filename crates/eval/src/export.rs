@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pintle_env::ExecutionEnvironment as _;
 use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::absolute;
 use pintle_host::sanitize::json_line;
 use pintle_workflow::report::escape_markup;
 use serde_json::json;
@@ -34,8 +35,9 @@ pub async fn predictions(
             continue;
         }
         let model = record.model.as_ref().unwrap_or(&configuration.agent);
-        let patch =
-            environment.read(patch, None).await.or_failed("the patch of an attempt cannot be read")?;
+        // The directory of the run may be relative to that of the process.
+        let patch = environment.read(&absolute(patch)?, None).await;
+        let patch = patch.or_failed("the patch of an attempt cannot be read")?;
         let line = json!({
             "instance_id": record.instance,
             "model_name_or_path": model,
