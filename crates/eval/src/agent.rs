@@ -84,19 +84,31 @@ pub enum Claim {
 }
 
 /// What an agent reports at its end.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct AgentEnd {
-    pub(crate) claim: Claim,
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AgentEnd {
+    /// Whether the goal is reached, as the agent reports it.
+    pub claim: Claim,
     /// Reason for an end other than [`Claim::Done`].
-    pub(crate) reason: String,
-    pub(crate) cost_usd: Option<f64>,
-    pub(crate) tokens: Option<u64>,
-    /// Number of model calls, or of attempts of candidates.
-    pub(crate) rounds: Option<u64>,
-    pub(crate) model: Option<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Session or task, for other commands.
-    pub(crate) id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Dollars; `None` if a price is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Input and output tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Model calls, or attempts of candidates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u64>,
     /// Findings about the candidates and the anchor of a task.
+    #[serde(skip)]
     pub(crate) findings: Vec<String>,
 }
 
@@ -192,7 +204,7 @@ impl AgentSetup {
             (claim, _) => claim,
         };
         let mut end = AgentEnd::from_outcome(claim, &report).with_reason(&report, &ended);
-        if let Some(id) = &end.id {
+        if let Some(id) = &end.session {
             self.apply_task(workspace, id, &report, claim).await?;
             if claim == Claim::Waiting {
                 // This removes the files of the task.
@@ -248,7 +260,10 @@ impl AgentSetup {
         let working = mini::work(model, &instance.prompt, environment.as_ref());
         let ended = match tokio::time::timeout(self.time_limit, working).await {
             Ok(end) => end,
-            Err(_) => AgentEnd::timed_out(self.time_limit),
+            Err(_) => {
+                let reason = format!("no end within {} s", self.time_limit.as_secs());
+                AgentEnd::new(Claim::TimedOut, reason)
+            }
         };
         session.close().await?;
         Ok(ended)
@@ -315,23 +330,14 @@ impl AgentSetup {
 }
 
 impl AgentEnd {
-    /// Creates the end of an agent that could not start, for this reason.
-    pub(crate) fn unstarted(reason: &str) -> Self {
-        Self {
-            claim: Claim::Failed,
-            reason: reason.to_owned(),
-            cost_usd: Some(0.0),
-            tokens: Some(0),
-            rounds: Some(0),
-            model: None,
-            id: None,
-            findings: Vec::new(),
-        }
+    /// Creates an end without costs.
+    pub(crate) fn new(claim: Claim, reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), ..Self::from_outcome(claim, &Value::Null) }
     }
 
-    pub(crate) fn timed_out(limit: Duration) -> Self {
-        let reason = format!("no end within {} s", limit.as_secs());
-        Self { reason, ..Self::from_outcome(Claim::TimedOut, &Value::Null) }
+    /// Creates the end of an agent that could not start, for this reason.
+    pub(crate) fn unstarted(reason: &str) -> Self {
+        Self { cost_usd: Some(0.0), tokens: Some(0), rounds: Some(0), ..Self::new(Claim::Failed, reason) }
     }
 
     /// Reads the object of `pintle run` or `pintle task run`, whose fields another program may print as well.
@@ -353,7 +359,7 @@ impl AgentEnd {
             tokens: number(&["/usage/total_tokens", "/tokens", "/spent/tokens"]),
             rounds: number(&["/model_calls", "/rounds"]).or(attempts),
             model: text_of(outcome, "model").map(str::to_owned),
-            id: find(&["/session_id", "/id"]).and_then(Value::as_str).map(str::to_owned),
+            session: find(&["/session_id", "/id"]).and_then(Value::as_str).map(str::to_owned),
             findings: findings_of(outcome),
         }
     }
@@ -442,7 +448,7 @@ mod tests {
         });
         let end = AgentEnd::from_outcome(Claim::Done, &outcome);
         assert_eq!((end.cost_usd, end.tokens, end.rounds), (Some(0.5), Some(12), Some(3)));
-        assert_eq!(end.id.as_deref(), Some("s-1"));
+        assert_eq!(end.session.as_deref(), Some("s-1"));
         let other = AgentEnd::from_outcome(Claim::Done, &json!({"tokens": 7, "rounds": 2, "model": "m"}));
         assert_eq!((other.tokens, other.rounds, other.model.as_deref()), (Some(7), Some(2), Some("m")));
     }

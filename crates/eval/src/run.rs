@@ -142,7 +142,8 @@ impl<'a> EvalRun<'a> {
             report(RunProgress::LeftOut(instance, program));
             return Ok(());
         }
-        let id = self.attempt_id(instance, number).await?;
+        let instance_hash = instance.hash(self.machine).await?;
+        let id = self.attempt_id(&instance_hash, number)?;
         let process_env = self.machine.process_env();
         let attempts = self.directory.join(ATTEMPTS);
         let file = attempts.join(format!("{id}.json"));
@@ -165,7 +166,7 @@ impl<'a> EvalRun<'a> {
         let place = blake3::hash(format!("{id}\n{}", self.directory.display()).as_bytes()).to_hex();
         let root = self.machine.work_directory(&place)?;
         let patch = attempts.join(format!("{id}.patch"));
-        let key = AttemptKey { id: &id, instance, number };
+        let key = AttemptKey { id: &id, instance, instance_hash: &instance_hash, number };
         let performed = perform(&key, self.agent, self.machine, &root, &patch).await;
         let removed = self.machine.remove(&root);
         let record = performed?;
@@ -186,8 +187,7 @@ impl<'a> EvalRun<'a> {
     }
 
     /// Returns the hash of instance, configuration and number.
-    async fn attempt_id(&self, instance: &Instance, number: u32) -> Result<String, Failure> {
-        let instance = instance.hash(self.machine).await?;
+    fn attempt_id(&self, instance: &str, number: u32) -> Result<String, Failure> {
         let configuration = to_json(&self.configuration)?;
         let hash = blake3::hash(format!("{instance}\n{configuration}\n{number}").as_bytes());
         Ok(hash.to_hex().chars().take(32).collect())

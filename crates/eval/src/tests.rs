@@ -155,9 +155,9 @@ async fn hidden_tests_judge_what_an_agent_claims() {
         let suite = sums(&fixture).await;
         assert_eq!(fixture.run(&suite, script, 1, 1).await, (1, 0), "{script}");
         let records = fixture.records();
-        assert_eq!((records[0].claim, records[0].is_solved()), (claim, is_solved), "{records:?}");
+        assert_eq!((records[0].end.claim, records[0].is_solved()), (claim, is_solved), "{records:?}");
         if script == RIGHT {
-            assert_eq!((records[0].cost_usd, records[0].tokens), (Some(0.5), Some(7)));
+            assert_eq!((records[0].end.cost_usd, records[0].end.tokens), (Some(0.5), Some(7)));
         }
         let (configuration, attempts) = read_run(&fixture.at("out"), &fixture.process_env).unwrap();
         let report = RunReport::new(&configuration, &records);
@@ -227,9 +227,9 @@ async fn a_prepare_command_that_fails_ends_its_attempt() {
     assert_eq!(fixture.run(&suite, "true", 1, 1).await, (2, 0));
     let records = fixture.records();
     let [broken, other] = records.as_slice() else { panic!("{records:?}") };
-    assert_eq!((broken.claim, other.claim), (Claim::Failed, Claim::Done));
-    assert!(broken.reason.starts_with("the clone cannot be prepared: "), "{broken:?}");
-    assert!(broken.reason.ends_with("failed: no packages"), "{broken:?}");
+    assert_eq!((broken.end.claim, other.end.claim), (Claim::Failed, Claim::Done));
+    assert!(broken.end.reason.starts_with("the clone cannot be prepared: "), "{broken:?}");
+    assert!(broken.end.reason.ends_with("failed: no packages"), "{broken:?}");
     assert!(!broken.is_solved() && !broken.is_false_done());
     // It has finished, like any other attempt.
     assert_eq!(fixture.run(&suite, "true", 1, 1).await, (0, 2));
@@ -255,7 +255,7 @@ async fn an_agent_without_end_is_stopped() {
     let agent = AgentSetup { time_limit: Duration::from_millis(300), ..program("sleep 600") };
     let run = EvalRun::open(&suite, &agent, &fixture.machine, &fixture.at("out")).await.unwrap();
     run.perform(&suite.select(None).unwrap(), 1, 1, &|_| {}).await.unwrap();
-    assert_eq!(fixture.records()[0].claim, Claim::TimedOut);
+    assert_eq!(fixture.records()[0].end.claim, Claim::TimedOut);
 }
 
 #[tokio::test]
