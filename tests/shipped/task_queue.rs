@@ -77,10 +77,13 @@ fn queued_tasks_are_run_by_a_worker() {
         vec![("Sums are right.".to_owned(), state.to_owned()), (GOAL.to_owned(), state.to_owned())]
     };
     assert_eq!(listed(&user), queued("queued"));
+    let id = added[0]["id"].as_str().unwrap();
+    assert!(user.pintle(&["task", "show", id]).starts_with(&format!("{id}  queued\n")), "as in the list");
+    let shown: Value = serde_json::from_str(&user.pintle(&["task", "show", id, "--output", "json"])).unwrap();
+    assert_eq!(shown["state"], "queued");
     assert!(user.model.requests().is_empty());
     let _worker = Worker::start(&user);
     wait_until("the tasks are done", || listed(&user) == queued("done"));
-    let id = added[0]["id"].as_str().unwrap();
     let report = user.pintle(&["task", "report", id]);
     let commit = git(&user, &["rev-parse", "HEAD"]);
     for expected in [

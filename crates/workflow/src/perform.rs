@@ -45,7 +45,7 @@ pub use self::draft::DraftError;
 use self::pending_messages::PendingMessages;
 use crate::contract::{CandidatePlan, Contract, ModelPlans};
 use crate::local::Performer;
-use crate::repository::{RepositoryError, TaskRepository, UserRepository, read_blob, remove_directory};
+use crate::repository::{RepositoryError, TaskRepository, read_blob, remove_directory, remove_task_files};
 use crate::session_runner::{
     SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult, Workspace, WorkspaceFactory,
 };
@@ -185,14 +185,10 @@ impl RepositoryPerformer {
 
     /// Removes the files of the task, and the git reference to the commit with the user's local changes.
     async fn remove_files(&self, contract: &Contract) -> Result<(), RepositoryError> {
-        self.clean().await?;
-        match &contract.base {
-            Some(base) => {
-                let root = Path::new(&base.repository);
-                UserRepository::remove_snapshot(&self.machine, root, &self.task).await
-            }
-            None => Ok(()),
-        }
+        let ended = self.workspace_factory.end(&self.directory).await;
+        let repository = contract.base.as_ref().map(|base| Path::new(&base.repository));
+        remove_task_files(&self.machine, &self.directory, &self.task, repository).await?;
+        ended.map_err(|WorkError(reason)| RepositoryError::Unfit(reason))
     }
 
     async fn open_repository(&self, contract: &Contract) -> Result<TaskRepository, StepError> {

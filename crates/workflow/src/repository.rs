@@ -14,6 +14,7 @@ mod user;
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_env::{EnvError, ExecRequest, ExecutionEnvironment, shell_word};
@@ -100,6 +101,24 @@ async fn apply_to_index(git: &RepositoryGit, patch: &[u8]) -> Result<(), GitErro
         git.bytes(&["apply", "--cached", "--binary", "--whitespace=nowarn", "-"], Some(patch)).await?;
     }
     Ok(())
+}
+
+/// Removes the directory with the files of a task, and the reference to its start commit in the user's repository, if it has one.
+///
+/// # Errors
+///
+/// [`RepositoryError::Unfit`] if a file is left, and [`RepositoryError::Git`] if the reference cannot be removed.
+pub async fn remove_task_files(
+    machine: &Arc<dyn ExecutionEnvironment>,
+    directory: &Path,
+    task: &str,
+    repository: Option<&Path>,
+) -> Result<(), RepositoryError> {
+    remove_directory(machine.as_ref(), directory).await?;
+    match repository {
+        Some(root) => UserRepository::remove_snapshot(machine, root, task).await,
+        None => Ok(()),
+    }
 }
 
 /// Removes a directory recursively, including read-only contents. A missing directory is not an error.

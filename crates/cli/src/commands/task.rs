@@ -120,10 +120,12 @@ async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Fa
         // One that cannot be read is not hidden.
         let runs = sessions.is_live(id).await;
         let (state, damage, spent) = match read_intact_task(sessions.store(), id).await {
-            Ok(IntactTask { inputs, damage: None, .. }) if inputs.is_empty() && !runs => {
-                ("queued", None, None)
+            Ok(intact) => {
+                let state = intact.state(runs);
+                let IntactTask { task, inputs, damage, .. } = intact;
+                let spent = (runs || !inputs.is_empty() || damage.is_some()).then(|| task.spent().clone());
+                (state, damage, spent)
             }
-            Ok(IntactTask { task, damage, .. }) => (task.state(), damage, Some(task.spent().clone())),
             Err(_) => ("cannot be read", None, None),
         };
         let running = if runs { ", running" } else { "" };

@@ -110,6 +110,16 @@ pub struct IntactTask {
     pub damage: Option<StoreError>,
 }
 
+impl IntactTask {
+    /// Returns the state as text: that of the task, or `queued` if no process has had the task open. `is_running` is whether a
+    /// process has it open now.
+    #[must_use]
+    pub fn state(&self, is_running: bool) -> &'static str {
+        let is_queued = self.inputs.is_empty() && self.damage.is_none() && !is_running;
+        if is_queued { "queued" } else { self.task.state() }
+    }
+}
+
 /// Reads a task up to the first damaged line of its journal, also while a process has it open.
 ///
 /// Cancel safe: it only reads.

@@ -24,19 +24,19 @@ const FLAGS: [&str; 9] =
 /// directory, which is not removed.
 pub(super) async fn converse(dir: Option<&Path>, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     terminal::require(process_env, PresentationChoice::default())?;
-    let place = temporary_directory()?;
+    let temporary = temporary_directory()?;
     let directory = match dir {
         Some(dir) => process_env::absolute(dir)?,
-        None => place.join("roman"),
+        None => temporary.join("roman"),
     };
     process_env.create_directory(&directory)?;
     copy_project(&process_env.local_environment(&directory)?, &directory).await?;
-    let script = process_env.write_new(&place.join("script.toml"), SCRIPT)?;
+    let script = process_env.write_new(&temporary.join("script.toml"), SCRIPT)?;
     console::notice(&format!("the project is in {}", directory.display()));
     let program = std::env::current_exe().or_failed("cannot start the conversation")?;
     let mut chat = Command::new(program);
     chat.arg("chat").args(FLAGS).arg(script).arg("--dir").arg(&directory);
     // Sessions of the demonstration do not appear in the user's list.
-    let error = chat.env(STATE_VARIABLE, place.join("state")).exec();
+    let error = chat.env(STATE_VARIABLE, temporary.join("state")).exec();
     Err(Failure::failed("cannot start the conversation").caused_by(&error))
 }

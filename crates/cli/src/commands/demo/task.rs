@@ -39,18 +39,18 @@ const COMMIT: &str = "git init --quiet && git add --all && git -c user.name=pint
 /// is not removed.
 pub(super) async fn run_task(args: &DemoArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     require_cargo(process_env).await?;
-    let place = temporary_directory()?;
+    let temporary = temporary_directory()?;
     let directory = match &args.dir {
         Some(dir) => process_env::absolute(dir)?,
-        None => place.join("roman"),
+        None => temporary.join("roman"),
     };
     process_env.create_directory(&directory)?;
     let environment = process_env.local_environment(&directory)?;
     copy_project(&environment, &directory).await?;
     commit(&environment).await?;
-    let script = process_env.write_new(&place.join("script.toml"), SCRIPT)?;
-    let contract = process_env.write_new(&place.join("contract.toml"), CONTRACT)?;
-    let state = place.join("state");
+    let script = process_env.write_new(&temporary.join("script.toml"), SCRIPT)?;
+    let contract = process_env.write_new(&temporary.join("contract.toml"), CONTRACT)?;
+    let state = temporary.join("state");
     introduce(&directory, &contract, &state);
     let program = std::env::current_exe().or_failed("cannot start the task")?;
     let mut task = Command::new(program);
@@ -60,7 +60,7 @@ pub(super) async fn run_task(args: &DemoArgs, process_env: &ProcessEnv) -> Resul
         task.env_remove(name);
     });
     // Tasks of the demonstration do not appear in the user's list.
-    task.envs(VARIABLES).env(STATE_VARIABLE, state).env(CONFIG_VARIABLE, place.join("no-configuration"));
+    task.envs(VARIABLES).env(STATE_VARIABLE, state).env(CONFIG_VARIABLE, temporary.join("no-configuration"));
     let error = task.exec();
     Err(Failure::failed("cannot start the task").caused_by(&error))
 }

@@ -21,10 +21,12 @@ use crate::exit::Exit;
 pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
     let id = find(&sessions, &args.task.id).await?;
-    let IntactTask { task, damage, .. } = read_intact(&sessions, &id).await?;
+    let intact = read_intact(&sessions, &id).await?;
     let is_running = sessions.is_live(&id).await;
+    let state = intact.state(is_running);
+    let IntactTask { task, damage, .. } = intact;
     let text = {
-        let shown = ShownTask { id: &id, task: &task, is_running, damage: damage.as_ref() };
+        let shown = ShownTask { id: &id, task: &task, state, is_running, damage: damage.as_ref() };
         match args.output {
             ListFormat::Json => shown.to_json()?,
             ListFormat::Text => shown.to_text(),
@@ -38,13 +40,14 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
 struct ShownTask<'a> {
     id: &'a SessionId,
     task: &'a Task,
+    state: &'static str,
     is_running: bool,
     damage: Option<&'a StoreError>,
 }
 
 impl ShownTask<'_> {
     fn to_json(&self) -> Result<String, Failure> {
-        let Self { id, task, is_running, damage } = *self;
+        let Self { id, task, state, is_running, damage } = *self;
         let candidates = task.candidates().iter().enumerate().map(|(number, candidate)| {
             json!({
                 "state": task.candidate_state(number),
@@ -55,7 +58,7 @@ impl ShownTask<'_> {
         });
         let mut shown = json!({
             "id": id.as_str(),
-            "state": task.state(),
+            "state": state,
             "running": is_running,
             "standing": TaskStatus::from_task(task),
             "ending": describe_end(task),
@@ -72,10 +75,10 @@ impl ShownTask<'_> {
     }
 
     fn to_text(&self) -> String {
-        let Self { id, task, is_running, damage } = *self;
+        let Self { id, task, state, is_running, damage } = *self;
         let running = if is_running { ", running" } else { "" };
         let goal = task.contract().goal.trim().lines().next().unwrap_or_default();
-        let mut text = format!("{id}  {}{running}\n{}\n", task.state(), sanitize(goal));
+        let mut text = format!("{id}  {state}{running}\n{}\n", sanitize(goal));
         if let Some(ending) = describe_end(task) {
             text.push_str(&format!("{}\n", sanitize(&ending)));
         }

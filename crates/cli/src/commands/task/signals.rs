@@ -12,7 +12,7 @@ use pintle_host::sessions::Sessions;
 use pintle_store::StoreError;
 use pintle_tui::console;
 use pintle_workflow::contract::Contract;
-use pintle_workflow::repository::{UserRepository, remove_directory};
+use pintle_workflow::repository::remove_task_files;
 use pintle_workflow::task::{GateAnswer, TaskSignal};
 use pintle_workflow::{LocalTaskHost, TaskHostError, post_signal, task_directory};
 
@@ -99,12 +99,8 @@ pub(super) async fn remove_files(
 ) -> Result<(), Failure> {
     let left = "the files of the task cannot be removed";
     let directory = task_directory(id, &Host::new(process_env.clone()))?;
-    remove_directory(machine.as_ref(), &directory).await.or_failed(left)?;
-    if let Some(base) = &contract.base {
-        let root = Path::new(&base.repository);
-        UserRepository::remove_snapshot(machine, root, id.as_str()).await.or_failed(left)?;
-    }
-    Ok(())
+    let repository = contract.base.as_ref().map(|base| Path::new(&base.repository));
+    remove_task_files(machine, &directory, id.as_str(), repository).await.or_failed(left)
 }
 
 /// Posts a signal for the process that runs the task, now or later.
