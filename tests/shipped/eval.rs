@@ -108,6 +108,14 @@ fn a_task_without_evidence_is_blocked() {
         &report,
         &["solved            1 of 2", "false done        0 of 1", "missed            0 of 1"],
     );
+    // The list of the user's own tasks does not have them.
+    let listed = user.command(&["task", "list"]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&listed.stdout), "no tasks\n");
+    let notices = String::from_utf8_lossy(&listed.stderr);
+    assert!(notices.contains("2 tasks of `pintle eval` left out; `--all` lists them"), "{notices}");
+    let all = user.pintle(&["task", "list", "--all", "--output", "json"]);
+    let all: Value = serde_json::from_str(&all).unwrap();
+    assert_eq!(all.as_array().unwrap().len(), 2, "{all}");
 
     measure(&user, "session");
     let runs = ["session", "task"].map(|name| user.at(name).display().to_string());

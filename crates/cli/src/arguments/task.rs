@@ -124,6 +124,9 @@ pub(crate) struct AddTaskArgs {
 /// `pintle task list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListTasksArgs {
+    /// List the tasks of `pintle eval` as well
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ListFormat,

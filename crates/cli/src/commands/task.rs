@@ -114,12 +114,17 @@ async fn open_failure(sessions: &Sessions, error: &TaskHostError, id: &SessionId
 
 async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
-    let (mut rows, mut text) = (Vec::new(), String::new());
+    let (mut rows, mut text, mut attempts) = (Vec::new(), String::new(), 0_u64);
     for summary in summaries(&sessions).await? {
         let id = &summary.id;
         // One that cannot be read is not hidden.
         let runs = sessions.is_live(id).await;
-        let (state, damage, spent) = match read_intact_task(sessions.store(), id).await {
+        let found = read_intact_task(sessions.store(), id).await;
+        if !args.all && found.as_ref().is_ok_and(|intact| is_attempt(&intact.task, process_env)) {
+            attempts += 1;
+            continue;
+        }
+        let (state, damage, spent) = match found {
             Ok(intact) => {
                 let state = intact.state(runs);
                 let IntactTask { task, inputs, damage, .. } = intact;
@@ -145,7 +150,20 @@ async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Fa
         ListFormat::Json => json_line(&Value::Array(rows))?,
     };
     console::print(&text).await?;
+    if attempts > 0 {
+        let attempts = pintle_tui::render::plural(attempts, "task");
+        console::notice(&format!("{attempts} of `pintle eval` left out; `--all` lists them"));
+    }
     Ok(Exit::Done)
+}
+
+/// Returns whether a task is an attempt of `pintle eval`, whose repository is in the state directory.
+fn is_attempt(task: &Task, process_env: &ProcessEnv) -> bool {
+    let (Some(base), Ok(state)) = (&task.contract().base, Sessions::directory(process_env)) else {
+        return false;
+    };
+    let attempts = process_env.real_path(&state).join("worktrees/eval-");
+    base.repository.starts_with(&attempts.display().to_string())
 }
 
 async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
