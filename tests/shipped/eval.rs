@@ -148,6 +148,23 @@ fn a_model_without_a_key_is_refused_before_an_attempt() {
     assert!(!user.at("out").exists() && user.model.requests().is_empty());
 }
 
+#[test]
+fn a_missing_agent_and_a_file_as_the_directory_are_refused() {
+    let user = User::new(&turns("Bash"));
+    let suite = suite(&user);
+    std::fs::write(user.at("file"), "").unwrap();
+    for (agent, out, expected) in [
+        ("pintle-no-agent", "out", "--agent: there is no program `pintle-no-agent`"),
+        ("true", "file", "file is a file; expected a directory for the run"),
+    ] {
+        let out = user.at(out).display().to_string();
+        let arguments = ["eval", "run", suite.to_str().unwrap(), "--agent", agent, "--out", &out];
+        let output = user.command(&arguments).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && error.contains(expected), "{expected}: {output:?}");
+    }
+}
+
 /// Writes an agent that reaches the goal of the first task. It records its starts in the home.
 fn write_agent(user: &User, more: &str) -> String {
     let (file, log) = (user.at("agent.sh"), user.at("starts"));

@@ -18,7 +18,7 @@ use serde_json::Value;
 #[cfg(test)]
 pub(crate) use self::script::script_of_case;
 pub(crate) use self::script::seen;
-use crate::machine::tail;
+use crate::machine::{Machine, tail};
 use crate::workspace::Workspace;
 
 /// Name of the clone in which the agent works.
@@ -155,6 +155,22 @@ impl Claim {
 }
 
 impl AgentSetup {
+    /// Checks that the program of a command exists, if the first word of the command names one. Relative paths are in the clone.
+    pub(crate) async fn require_program(&self, machine: &Machine) -> Result<(), Failure> {
+        let AgentKind::Program(command) = &self.kind else { return Ok(()) };
+        let word = command.split_whitespace().next().unwrap_or_default().to_owned();
+        let is_plain = |letter: char| letter.is_alphanumeric() || "/._+-".contains(letter);
+        if !word.chars().all(is_plain) || (word.contains('/') && !word.starts_with('/')) {
+            return Ok(());
+        }
+        match machine.missing_program(&[word]).await? {
+            None => Ok(()),
+            Some(word) => Err(Failure::usage(format!(
+                "--agent: there is no program `{word}`; expected session, task, mini or a command"
+            ))),
+        }
+    }
+
     /// Lets the agent work in the clone of a workspace. Its change is in the files of the clone afterwards.
     pub(crate) async fn work(&self, workspace: &Workspace<'_>) -> Result<AgentEnd, Failure> {
         match &self.kind {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pintle_host::failure::Failure;
-use pintle_host::process_env::{ProcessEnv, read_text, read_text_if_exists};
+use pintle_host::process_env::{ProcessEnv, absolute, read_text, read_text_if_exists};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentSetup;
@@ -74,7 +74,7 @@ impl<'a> EvalRun<'a> {
     ///
     /// # Errors
     ///
-    /// The directory has the attempts of another run, or cannot be used.
+    /// The directory has the attempts of another run, or cannot be used, and the program of the agent is missing.
     pub async fn open(
         suite: &Suite,
         agent: &'a AgentSetup,
@@ -90,8 +90,13 @@ impl<'a> EvalRun<'a> {
             time_limit_s: agent.time_limit.as_secs(),
             sandbox: machine.has_sandbox(),
         };
-        let directory = pintle_host::process_env::absolute(directory)?;
+        let directory = absolute(directory)?;
         let process_env = machine.process_env();
+        if directory.exists() && !process_env.is_directory(&directory) {
+            let message = format!("{} is a file; expected a directory for the run", directory.display());
+            return Err(Failure::usage(message));
+        }
+        agent.require_program(machine).await?;
         let _lock = process_env.lock_private(&directory.join("run.lock"), LOCK_TIME).await?;
         let file = directory.join(RUN_FILE);
         match read_configuration(&file)? {

@@ -191,6 +191,18 @@ async fn a_run_continues_with_the_attempts_that_are_missing() {
     let other = program("false");
     let refused = EvalRun::open(&suite, &other, &fixture.machine, &fixture.at("out")).await.unwrap_err();
     assert!(refused.message().contains("has the attempts of another run"), "{refused}");
+
+    fixture.write("file", "");
+    let refused = EvalRun::open(&suite, &other, &fixture.machine, &fixture.at("file")).await.unwrap_err();
+    assert!(refused.message().ends_with("file is a file; expected a directory for the run"), "{refused}");
+    for (command, is_known) in
+        [("pintle-no-agent -x", false), ("/no/agent", false), ("./in-the-clone", true), ("A=1 x", true)]
+    {
+        let agent = AgentSetup { kind: AgentKind::Program(command.to_owned()), ..program("true") };
+        let opened = EvalRun::open(&suite, &agent, &fixture.machine, &fixture.at("other")).await;
+        let problem = opened.err().map(|failure| failure.message()).unwrap_or_default();
+        assert_eq!(!problem.contains("there is no program `"), is_known, "{command}: {problem}");
+    }
 }
 
 #[tokio::test]
@@ -326,6 +338,8 @@ async fn invalid_suites_are_refused() {
         (format!("{task}files = '.'\nhiden = 'x'\n").as_str(), "unknown field `hiden`"),
         ("name = 's'\ngenerate = 'true'\n", "wrote no suite.toml"),
         ("name = 's'\ngenerate = 'echo broken; exit 3'\n", "broken"),
+        ("name = 's'\ngenerate = 'exit 3'\n", "`exit 3` failed: exit code 3"),
+        ("name = 's'\n\ntask = 1\n", "suite.toml: line 3, column 8: invalid type: integer"),
     ] {
         fixture.write("s/suite.toml", text);
         let message = fixture.refusal("s").await;

@@ -23,7 +23,7 @@ use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::process_env::ProcessEnv;
 use pintle_host::sanitize::{json_line, sanitize};
 use pintle_host::sessions::{Sessions, find_by_prefix};
-use pintle_store::{Filter, Page, Summary};
+use pintle_store::{Filter, Page, StoreError, Summary};
 use pintle_tui::console;
 use pintle_workflow::contract::ContractError;
 use pintle_workflow::report::TaskReport;
@@ -98,6 +98,10 @@ fn contract_failure(error: &ContractError, file: Option<&Path>) -> Failure {
 fn host_failure(error: &TaskHostError, id: &SessionId) -> Failure {
     if let TaskHostError::Contract(error) = error {
         return contract_failure(error, None);
+    }
+    if let TaskHostError::Store(StoreError::InUse { holder, .. }) = error {
+        return Failure::failed(format!("task {id} is in use by {holder}"))
+            .with_hint(&format!("`pintle task show {id}` shows its status"));
     }
     Failure::failed(format!("cannot use task {id}")).caused_by(error)
 }
@@ -194,4 +198,22 @@ async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit,
     // A prediction is complete: it is the change that reached the goal.
     let is_prediction = matches!(args.output, TaskReportFormat::Prediction);
     Ok(if damage.is_some() && !is_prediction { Exit::Failed } else { Exit::Done })
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_store::Holder;
+
+    use super::*;
+
+    #[test]
+    fn a_task_of_another_process_names_it() {
+        let id = SessionId::new("t-1");
+        let in_use = StoreError::InUse { session: id.clone(), holder: Holder::new("host", 7) };
+        let failure = host_failure(&in_use.into(), &id);
+        assert_eq!(
+            failure.message(),
+            "task t-1 is in use by process 7 on host; `pintle task show t-1` shows its status"
+        );
+    }
 }

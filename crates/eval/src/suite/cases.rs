@@ -5,7 +5,9 @@ use std::path::Path;
 use pintle_env::shell_word;
 use pintle_host::failure::Failure;
 use pintle_host::process_env::read_text_if_exists;
-use pintle_workflow::contract::{CandidatePlan, Contract, OnWeakEvidence, PassCondition, TaskCheck};
+use pintle_workflow::contract::{
+    CandidatePlan, Contract, OnWeakEvidence, PassCondition, TaskCheck, describe_toml_error,
+};
 use pintle_workflow::results::ResultsFormat;
 use serde::Deserialize;
 
@@ -74,7 +76,7 @@ pub(super) fn load(directory: &Path, machine: &Machine) -> Result<Suite, Failure
         let file = case.join("case.toml");
         let Some(text) = read_text_if_exists("case", &file)? else { continue };
         let parsed: CaseFile = toml::from_str(&text).map_err(|error| {
-            Failure::usage(format!("{}: {}", file.display(), error.to_string().trim_end()))
+            Failure::usage(format!("{}: {}", file.display(), describe_toml_error(&error, &text)))
         })?;
         parsed.check(&file)?;
         for is_cheat in [true, false] {

@@ -54,6 +54,12 @@ pub(super) async fn read_change(
         Failure::usage(format!("no candidate of task {id} has reached the goal"))
             .with_hint("`--candidate N` applies the change of another candidate")
     })?;
+    let count = task.candidates().len();
+    if candidate >= count {
+        let last = count.saturating_sub(1);
+        let expected = if last == 0 { "0".to_owned() } else { format!("0 to {last}") };
+        return Err(Failure::usage(format!("task {id} has no candidate {candidate}; expected {expected}")));
+    }
     let diff = newest_diff(task, candidate)
         .ok_or_else(|| Failure::usage(format!("candidate {candidate} of task {id} has changed nothing")))?;
     let blobs = sessions.store().blobs(id);
@@ -117,9 +123,12 @@ pub(super) async fn apply(args: ApplyTaskArgs, process_env: &ProcessEnv) -> Resu
     let commit = repository.commit_to_branch(&base.commit, &patch, &branch, &message).await;
     let commit = commit.map_err(|error| {
         let failure = Failure::failed(FAILED).caused_by(&error);
-        match matches!(error, RepositoryError::Unusable(_)) {
-            true => failure.with_hint("`--files` changes the working tree, and `--patch` prints the patch"),
-            false => failure,
+        if matches!(error, RepositoryError::Unusable(_)) {
+            failure.with_hint("`--files` changes the working tree, and `--patch` prints the patch")
+        } else if matches!(error, RepositoryError::BranchExists(_)) {
+            failure.with_hint("another name for `--branch` keeps both")
+        } else {
+            failure
         }
     })?;
     let mut console = Console::new();
