@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::hosted::hide_refused_beside_prompt;
 use super::{ListFormat, PromptArgs, RunArgs};
 
 /// `pintle task`.
@@ -55,6 +56,7 @@ impl TaskCommand {
 
 /// `pintle task run`.
 #[derive(Debug, Args)]
+#[command(mut_args(hide_refused_beside_prompt(&["wait_approval"])))]
 pub(crate) struct RunTaskArgs {
     /// Resume this task, given by its id or a unique prefix
     #[arg(long, value_name = "ID", conflicts_with_all = ["contract", "check", "candidates", "changes", "models", "prompt", "prompt_file"], value_parser = NonEmptyStringValueParser::new())]

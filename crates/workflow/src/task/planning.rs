@@ -9,7 +9,9 @@ use pintle_evidence::proof::{Finding, ProofStep, feedback};
 use pintle_evidence::step_proof::{StepContext, StepFacts, judge_step};
 
 use super::outcome::{BlockReason, TaskOutcome};
-use super::plan::{PlanFacts, PlanRound, PlannedStep, RoundEnd, StepCandidate, TaskPlan, UNSETTLED_STEPS};
+use super::plan::{
+    EDITED_STEPS, PlanFacts, PlanRound, PlannedStep, RoundEnd, StepCandidate, TaskPlan, UNSETTLED_STEPS,
+};
 use super::step::{StepId, StepKind, StepOrder, StepOutput, TaskStep, WorkEnd, WorkFacts};
 use super::{Task, TaskCandidate};
 use crate::contract::{MAX_ROUNDS, PathRules, TaskScope};
@@ -91,7 +93,7 @@ impl Task {
             false => self.plan.is_edited.then_some(&self.plan.backlog),
         };
         if let Some(backlog) = edited {
-            text.push_str("A user has edited the remaining steps, which now are:\n");
+            text.push_str(EDITED_STEPS);
             backlog.iter().for_each(|goal| text.push_str(&format!("- {goal}\n")));
         }
         (!text.is_empty()).then_some(text)

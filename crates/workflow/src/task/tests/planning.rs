@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::contract::{BaseCommit, PlanSettings, TaskScope};
+use crate::prompts::{self, PlanRequest};
 
 fn planned(rounds: u32) -> Contract {
     contract().with_plan(PlanSettings::at_most(rounds))
@@ -485,7 +486,16 @@ fn users_edit_the_backlog_and_steer() {
     assert_eq!(feedback(&played.task), "- use integers\n");
     finish(&mut played, work("a", Confidence::High, None));
     finish(&mut played, held());
-    assert!(feedback(&played.task).contains("- then the printer\n"));
+    let words = feedback(&played.task);
+    let step = played.task.pending().steps[0].id.clone();
+    let (contract, plan) = (played.task.contract(), task_plan(&played));
+    let message =
+        prompts::plan(&PlanRequest { contract, plan, step: &step, feedback: Some(&words), context: "" });
+    assert_eq!(
+        message.matches("- then the printer\n").count(),
+        1,
+        "the edited steps are listed once: {message}"
+    );
     finish(&mut played, plan(&[]));
     assert_eq!(played.task.pending().steps[0].id.to_string(), "evidence-0-1", "the edit was sent");
     assert!(!edit(&mut played.task, &["too late"]));
