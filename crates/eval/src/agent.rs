@@ -192,25 +192,15 @@ impl AgentSetup {
     async fn run_task(&self, workspace: &Workspace<'_>) -> Result<AgentEnd, Failure> {
         let file = workspace.path("contract.toml").display().to_string();
         let prompt = self.write_prompt(workspace)?;
-        let words = match &workspace.instance.contract {
+        let mut words = vec!["task", "run", "--output=json", "--no-wait"];
+        match &workspace.instance.contract {
             Some(contract) => {
                 let text = contract.to_toml().map_err(|error| Failure::usage(error.to_string()))?;
                 workspace.machine.process_env().write_private(Path::new(&file), &text)?;
-                vec!["task", "run", "--output", "json", "--no-wait", "--contract", file.as_str()]
+                words.extend(["--contract", &file]);
             }
-            None => {
-                vec![
-                    "task",
-                    "run",
-                    "--output",
-                    "json",
-                    "--no-wait",
-                    "--yes",
-                    "--prompt-file",
-                    prompt.as_str(),
-                ]
-            }
-        };
+            None => words.extend(["--yes", "--prompt-file", &prompt]),
+        }
         let script = self.write_script(workspace).await?;
         let ended = self.run_pintle(workspace, &words, &script).await?;
         let (report, claim) = read_end(&ended)?;

@@ -150,13 +150,6 @@ impl Machine {
         Err(refused)
     }
 
-    /// Returns the directories in a directory, by name.
-    pub(crate) fn directories_in(&self, directory: &Path) -> Vec<PathBuf> {
-        let mut directories = self.process_env.directories_in(directory);
-        directories.sort();
-        directories
-    }
-
     /// Returns the directory of an attempt in this process. Commands of other attempts cannot read it at the sandbox level
     /// `full`. Removes directories that killed processes left. Their commands may still write to them for some seconds.
     pub(crate) fn work_directory(&self, name: &str) -> Result<PathBuf, Failure> {
