@@ -487,10 +487,13 @@ fn users_edit_the_backlog_and_steer() {
     finish(&mut played, work("a", Confidence::High, None));
     finish(&mut played, held());
     let words = feedback(&played.task);
-    let step = played.task.pending().steps[0].id.clone();
-    let (contract, plan) = (played.task.contract(), task_plan(&played));
-    let message =
-        prompts::plan(&PlanRequest { contract, plan, step: &step, feedback: Some(&words), context: "" });
+    let message = prompts::plan(&PlanRequest {
+        contract: played.task.contract(),
+        plan: task_plan(&played),
+        step: &played.task.pending().steps[0].id.clone(),
+        feedback: Some(&words),
+        context: "",
+    });
     assert_eq!(
         message.matches("- then the printer\n").count(),
         1,
