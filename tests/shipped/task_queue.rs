@@ -106,6 +106,39 @@ fn queued_tasks_are_run_by_a_worker() {
 }
 
 #[test]
+fn mistakes_in_the_files_of_a_task_are_one_line_with_their_place() {
+    let user = shell_user("true");
+    for (flag, text, expected) in [
+        (
+            "--contract",
+            "goal = 'a'\n[plan]\nrounds = -3\n",
+            "terms.toml: the contract cannot be read: line 3, column 10: expected `auto`, or 0 to 50",
+        ),
+        (
+            "--models",
+            "[models]\nwriter = {}\n",
+            "terms.toml: the models cannot be read: line 2, column 1: unknown field",
+        ),
+        (
+            "--models",
+            "[models]\nwork = { share = 0.5 }\n",
+            "terms.toml: the contract is wrong: models: expected a `[budget]`",
+        ),
+    ] {
+        let file = user.at("terms.toml");
+        std::fs::write(&file, text).unwrap();
+        let mut command = user.command(&["task", "add", flag, file.to_str().unwrap()]);
+        if flag == "--models" {
+            command.arg("Sums are right.");
+        }
+        let output = command.output().unwrap();
+        failed(&output, 2, expected);
+        assert_eq!(String::from_utf8_lossy(&output.stderr).lines().count(), 1, "{output:?}");
+    }
+    assert_eq!(user.pintle(&["task", "list"]), "no tasks\n");
+}
+
+#[test]
 fn tasks_are_queued_together_or_not_at_all() {
     let user = shell_user("true");
     let add = |from: &str| user.command(&["task", "add", "--from", from]).output().unwrap();
@@ -124,6 +157,10 @@ fn tasks_are_queued_together_or_not_at_all() {
     let broken = add(directory.to_str().unwrap());
     failed(&broken, 2, "b.toml: the contract cannot be read");
     failed(&broken, 2, "line 3");
+    std::fs::write(directory.join("c.md"), [0xff]).unwrap();
+    let broken = add(directory.to_str().unwrap());
+    failed(&broken, 2, "b.toml: the contract cannot be read: line 3, column 1: unknown field `budgets`");
+    failed(&broken, 2, "c.md is not valid UTF-8 at byte 1");
     failed(&add(user.at("missing").to_str().unwrap()), 2, "cannot be read");
     failed(&user.command(&["task", "add", "x", "--from", file]).output().unwrap(), 2, "cannot be used with");
     assert_eq!(user.pintle(&["task", "list"]), "no tasks\n");

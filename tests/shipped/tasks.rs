@@ -559,6 +559,8 @@ fn the_output_of_a_failed_check_reaches_the_candidate_and_the_user() {
     let logs = user.pintle(&["task", "logs", id]);
     assert!(logs.contains("baseline-1: check sums exited with 3 ("), "{logs}");
     assert!(logs.contains("evidence-0-1: check sums exited with 3 ("), "{logs}");
+    let numbers = ["exited with 3 (run 1 of 2, ", "exited with 3 (run 2 of 2, "];
+    assert!(numbers.iter().all(|number| logs.contains(number)), "{logs}");
     assert!(logs.contains("    the reason\n") && !logs.contains("    first\n"), "{logs}");
     let step = user.pintle(&["task", "logs", id, "evidence-0-1"]);
     assert!(step.contains("    first\n    1\n") && !step.contains("baseline"), "{step}");

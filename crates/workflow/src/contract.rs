@@ -14,7 +14,7 @@ pub use pintle_evidence::task_check::{PassCondition, TaskCheck};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::draft::{ContractDraft, notes_schema};
-pub use self::file::ContractError;
+pub use self::file::{ContractError, describe_toml_error};
 pub use self::models::{ModelPlan, ModelPlans, SessionRole};
 pub use self::plan::{AUTO_ROUNDS, GoalSize, MAX_ROUNDS, PlanRounds, PlanSettings};
 use crate::work_cost::WorkCost;

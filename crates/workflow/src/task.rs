@@ -33,6 +33,7 @@ pub use pintle_evidence::step_proof::{OwnCheck, StepFacts, StepProof};
 pub use self::candidate::{CandidateAttempt, ExternalFailure, TaskCandidate};
 pub use self::costs::StepCost;
 pub use self::outcome::{AcceptedCandidate, BlockReason, LimitKind, TaskOutcome};
+pub(crate) use self::plan::EDITED_STEPS;
 pub use self::plan::{
     Confidence, MAX_STEP_GOAL, PlanFacts, PlanRound, PlannedStep, RoundEnd, StepCandidate, StepReport,
     StepSize, StepSnapshot, TaskPlan,

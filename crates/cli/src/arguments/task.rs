@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::hosted::hide_refused_beside_prompt;
 use super::parsers::parse_text;
 use super::{ListFormat, PromptArgs, RunArgs};
 
@@ -56,6 +57,7 @@ impl TaskCommand {
 
 /// `pintle task run`.
 #[derive(Debug, Args)]
+#[command(mut_args(hide_refused_beside_prompt(&["wait_approval"])))]
 pub(crate) struct RunTaskArgs {
     /// Resume this task, given by its id or a unique prefix
     #[arg(long, value_name = "ID", conflicts_with_all = ["contract", "check", "candidates", "changes", "models", "prompt", "prompt_file"], value_parser = NonEmptyStringValueParser::new())]
@@ -125,6 +127,9 @@ pub(crate) struct AddTaskArgs {
 /// `pintle task list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListTasksArgs {
+    /// List the tasks of `pintle eval` as well
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ListFormat,

@@ -24,7 +24,7 @@ use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::process_env::{ProcessEnv, STATE_VARIABLE};
 use pintle_host::sanitize::{json_line, sanitize};
 use pintle_host::sessions::{Sessions, find_by_prefix};
-use pintle_store::{Filter, Page, Summary};
+use pintle_store::{Filter, Page, StoreError, Summary};
 use pintle_tui::console;
 use pintle_workflow::contract::ContractError;
 use pintle_workflow::report::TaskReport;
@@ -108,6 +108,10 @@ fn host_failure(error: &TaskHostError, id: &SessionId) -> Failure {
     if let TaskHostError::Contract(error) = error {
         return contract_failure(error, None);
     }
+    if let TaskHostError::Store(StoreError::InUse { holder, .. }) = error {
+        return Failure::failed(format!("task {id} is in use by {holder}"))
+            .with_hint(&format!("`pintle task show {id}` shows its status"));
+    }
     Failure::failed(format!("cannot use task {id}")).caused_by(error)
 }
 
@@ -123,12 +127,17 @@ async fn open_failure(sessions: &Sessions, error: &TaskHostError, id: &SessionId
 
 async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
-    let (mut rows, mut text) = (Vec::new(), String::new());
+    let (mut rows, mut text, mut attempts) = (Vec::new(), String::new(), 0_u64);
     for summary in summaries(&sessions).await? {
         let id = &summary.id;
         // One that cannot be read is not hidden.
         let runs = sessions.is_live(id).await;
-        let (state, damage, spent) = match read_intact_task(sessions.store(), id).await {
+        let found = read_intact_task(sessions.store(), id).await;
+        if !args.all && found.as_ref().is_ok_and(|intact| is_attempt(&intact.task, process_env)) {
+            attempts += 1;
+            continue;
+        }
+        let (state, damage, spent) = match found {
             Ok(intact) => {
                 let state = intact.state(runs);
                 let IntactTask { task, inputs, damage, .. } = intact;
@@ -154,6 +163,10 @@ async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Fa
         ListFormat::Json => json_line(&Value::Array(rows))?,
     };
     console::print(&text).await?;
+    if attempts > 0 {
+        let attempts = pintle_tui::render::plural(attempts, "task");
+        console::notice(&format!("{attempts} of `pintle eval` left out; `--all` lists them"));
+    }
     Ok(Exit::Done)
 }
 
@@ -168,6 +181,15 @@ async fn describe_process(sessions: &Sessions, id: &SessionId, state: &str, runs
     // Signals stay in the inbox until a process reads them.
     let has_input = state == STATE_WAITING && sessions.store().has_posted(id).await.unwrap_or(false);
     if has_input { ", with unread input" } else { "" }
+}
+
+/// Returns whether a task is an attempt of `pintle eval`, whose repository is in the state directory.
+fn is_attempt(task: &Task, process_env: &ProcessEnv) -> bool {
+    let (Some(base), Ok(state)) = (&task.contract().base, Sessions::directory(process_env)) else {
+        return false;
+    };
+    let attempts = process_env.real_path(&state).join("worktrees/eval-");
+    base.repository.starts_with(&attempts.display().to_string())
 }
 
 async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -210,6 +232,8 @@ async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit,
 mod tests {
     use std::ffi::OsStr;
 
+    use pintle_store::Holder;
+
     use super::*;
 
     #[test]
@@ -222,5 +246,16 @@ mod tests {
                 ProcessEnv::from_variables(variables.iter().map(|(name, value)| (*name, OsStr::new(*value))));
             assert_eq!(shown_program(&process_env), expected);
         }
+    }
+
+    #[test]
+    fn a_task_of_another_process_names_it() {
+        let id = SessionId::new("t-1");
+        let in_use = StoreError::InUse { session: id.clone(), holder: Holder::new("host", 7) };
+        let failure = host_failure(&in_use.into(), &id);
+        assert_eq!(
+            failure.message(),
+            "task t-1 is in use by process 7 on host; `pintle task show t-1` shows its status"
+        );
     }
 }

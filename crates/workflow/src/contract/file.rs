@@ -21,6 +21,9 @@ pub enum ContractError {
     /// The file is not TOML, or has a field that no contract has.
     #[error("the contract cannot be read: {0}")]
     Syntax(String),
+    /// The file with models is not TOML, or has a field that no such file has.
+    #[error("the models cannot be read: {0}")]
+    Models(String),
     /// It contradicts itself, or is incomplete. Each text contains the expectation.
     #[error("the contract is wrong: {}", .0.join("; "))]
     Wrong(Vec<String>),
@@ -33,8 +36,8 @@ impl Contract {
     ///
     /// [`ContractError`], with all problems.
     pub fn parse(text: &str) -> Result<Self, ContractError> {
-        let contract: Self = toml::from_str(text)
-            .map_err(|error| ContractError::Syntax(error.to_string().trim_end().to_owned()))?;
+        let contract: Self =
+            toml::from_str(text).map_err(|error| ContractError::Syntax(describe_toml_error(&error, text)))?;
         contract.complete()
     }
 
@@ -190,6 +193,17 @@ impl Contract {
                 .push("scope: everything in `paths` is in `except`, so that nothing may change".to_owned());
         }
     }
+}
+
+/// Returns a mistake in a text of TOML as one line, with its place.
+#[must_use]
+pub fn describe_toml_error(error: &toml::de::Error, text: &str) -> String {
+    let problem = error.message().trim_end().replace('\n', "; ");
+    let Some(span) = error.span() else { return problem };
+    let before = text.get(..span.start).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1;
+    format!("line {line}, column {column}: {problem}")
 }
 
 /// Adds the problems of a check.

@@ -74,7 +74,7 @@ fn a_line_of_json_is_a_contract() {
 fn everything_that_is_wrong_is_said_at_once() {
     let problems = |text: &str| match Contract::parse(text).unwrap_err() {
         ContractError::Wrong(problems) => problems.join("\n"),
-        ContractError::Syntax(error) => error,
+        ContractError::Syntax(error) | ContractError::Models(error) => error,
     };
     insta::assert_snapshot!(problems(r#"
         goal = " "

@@ -228,8 +228,8 @@ impl UserRepository {
     ///
     /// # Errors
     ///
-    /// [`RepositoryError::Unusable`] if the repository no longer has `base`, and [`RepositoryError::Git`] if the branch
-    /// exists or the patch cannot be applied; nothing is changed then.
+    /// [`RepositoryError::Unusable`] if the repository no longer has `base`, [`RepositoryError::BranchExists`], and
+    /// [`RepositoryError::Git`] if the patch cannot be applied; nothing is changed then.
     pub async fn commit_to_branch(
         &self,
         base: &str,
@@ -262,7 +262,13 @@ impl UserRepository {
         let commit = String::from_utf8_lossy(&commit).trim().to_owned();
         // Zeros require that the branch does not exist.
         let none = "0".repeat(commit.len());
-        git.run(&["update-ref", &reference, &commit, &none]).await?;
+        if let Err(error) = git.run(&["update-ref", &reference, &commit, &none]).await {
+            // git reports the name of a reference, and not that the branch exists.
+            return Err(match git.run(&["rev-parse", "--verify", "--quiet", &reference]).await {
+                Ok(_) => RepositoryError::BranchExists(branch.to_owned()),
+                Err(_) => error.into(),
+            });
+        }
         Ok(commit)
     }
 

@@ -168,9 +168,12 @@ async fn commit(
 ) -> Result<String, Failure> {
     repository.commit_to_branch(base, patch, branch, message).await.map_err(|error| {
         let failure = Failure::failed(FAILED).caused_by(&error);
-        match matches!(error, RepositoryError::Unusable(_)) {
-            true => failure.with_hint("`--files` changes the working tree, and `--patch` prints the patch"),
-            false => failure,
+        if matches!(error, RepositoryError::Unusable(_)) {
+            failure.with_hint("`--files` changes the working tree, and `--patch` prints the patch")
+        } else if matches!(error, RepositoryError::BranchExists(_)) {
+            failure.with_hint("another name for `--branch` keeps both")
+        } else {
+            failure
         }
     })
 }

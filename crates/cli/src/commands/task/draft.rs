@@ -104,8 +104,8 @@ impl DraftApproval<'_> {
         loop {
             let toml = contract.to_toml().or_failed("the draft cannot be shown")?;
             // Shown with the question, even if standard output is a file.
-            console::prompt(&format!("{}\n", sanitize(&toml)));
-            let answer = self.prompter.ask_now("This is the contract", PROMPT).await;
+            console::prompt(&format!("This is the contract:\n\n{}\n", sanitize(&toml)));
+            let answer = self.prompter.ask_now("A model has drafted the contract above", PROMPT).await;
             match answer.as_deref().map(str::trim) {
                 Some("y" | "yes") => return Ok(contract),
                 Some("e" | "edit") => match edit_contract(&toml, self.process_env) {

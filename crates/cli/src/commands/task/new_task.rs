@@ -7,7 +7,7 @@ use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::process_env::{self, ProcessEnv};
 use pintle_host::sessions::Sessions;
 use pintle_tui::console;
-use pintle_workflow::contract::{BaseCommit, CandidatePlan, Contract, ModelPlans, TaskCheck};
+use pintle_workflow::contract::{BaseCommit, CandidatePlan, Contract, ContractError, ModelPlans, TaskCheck};
 use pintle_workflow::repository::UserRepository;
 use pintle_workflow::{LocalDirectory, read_task};
 
@@ -25,8 +25,18 @@ pub(super) fn read_contract(terms: &ContractArgs, prompt: &PromptArgs) -> Result
     if terms.check.is_empty() {
         return Ok(None);
     }
-    let models = read_models(terms)?;
-    Ok(Some(apply_terms(Contract::new(prompt_source::read(prompt)?), terms, &models)))
+    contract_of_goal(prompt_source::read(prompt)?, terms).map(Some)
+}
+
+/// Returns the contract of a goal with the flags.
+pub(super) fn contract_of_goal(goal: String, terms: &ContractArgs) -> Result<Contract, Failure> {
+    let contract = apply_terms(Contract::new(goal), terms, &read_models(terms)?);
+    contract.check().map_err(|error| {
+        let is_of_models = |problem: &String| problem.starts_with("models");
+        let is_file = matches!(&error, ContractError::Wrong(problems) if problems.iter().all(is_of_models));
+        contract_failure(&error, terms.models.as_deref().filter(|_| is_file))
+    })?;
+    Ok(contract)
 }
 
 /// Returns the models of the flags.
