@@ -18,6 +18,7 @@ mod governed;
 mod host_session;
 mod http_host;
 mod images;
+mod mounted_server;
 mod object;
 mod own_provider;
 mod passive_tools;
@@ -44,6 +45,7 @@ const EXAMPLES: &[(&str, Main)] = &[
     ("resume", resume::main),
     ("own_provider", own_provider::main),
     ("http_host", http_host::main),
+    ("mounted_server", mounted_server::main),
     ("governed", governed::main),
     ("host_session", host_session::main),
 ];

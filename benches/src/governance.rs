@@ -1,4 +1,5 @@
-//! What governance costs: a round that is judged, recorded and sandboxed, and a call that a thousand rules are about.
+//! What governance costs: a round that is judged, recorded and sandboxed, a call that a thousand rules are about, and a signed
+//! grant.
 #![expect(clippy::disallowed_methods, reason = "measures sessions without a host")]
 
 use std::path::{Path, PathBuf};
@@ -9,7 +10,8 @@ use async_trait::async_trait;
 use pintle_agent::{ApprovalRequest, Approver, Decision, Principal, Session, SessionId, Timestamp};
 use pintle_env::{ExecutionEnvironment, MemoryEnvironment, Protection, SandboxLevel, SandboxedEnvironment};
 use pintle_governance::{
-    CallFacts, GovernedSession, Grant, GrantId, Mode, Policy, Rule, Rules, WorkspacePolicy,
+    CallFacts, Delegation, GovernedSession, Grant, GrantId, GrantRecipient, GrantTrust, Mode, Policy,
+    PrivateKey, Rule, Rules, SignedChain, WorkspacePolicy,
 };
 use pintle_store::{FileStore, SessionStore as _, StoredJournal, Summary};
 use pintle_tools::gate::Permission;
@@ -25,11 +27,14 @@ use crate::sessions;
 const ROUNDS: u32 = 200;
 const RULES: usize = 1_000;
 const JUDGEMENTS: u32 = 2_000;
+const SIGNED_GRANTS: u32 = 5;
+const VERIFICATIONS: u32 = 100;
 
 const GOVERNED: &str =
     "200 rounds with a shell command, governed, kept in files and sandboxed at the level writes";
 const ADDED: &str = "200 rounds with a shell command at the level writes, governed and kept in files";
 const JUDGED: &str = "1,000 rules: time to judge a call, in microseconds";
+const VERIFIED: &str = "5 signed grants in a chain: time to verify it, in microseconds";
 
 pub(crate) fn run(wanted: &str) -> Report {
     let mut report = Report::default();
@@ -43,6 +48,9 @@ pub(crate) fn run(wanted: &str) -> Report {
     }
     if JUDGED.contains(wanted) {
         report.facts.push(judged());
+    }
+    if VERIFIED.contains(wanted) {
+        report.facts.push(verified());
     }
     report
 }
@@ -187,4 +195,35 @@ fn judged() -> Fact {
         begun.elapsed().as_secs_f64() * 1e6 / f64::from(JUDGEMENTS) / 3.0
     });
     Fact::new(JUDGED, "µs", Bound::AtMost(50.0), values.collect())
+}
+
+fn verified() -> Fact {
+    let keys: Vec<PrivateKey> =
+        (0..=SIGNED_GRANTS).map(|_| PrivateKey::generate().expect("there are random numbers")).collect();
+    let mut chain: Option<SignedChain> = None;
+    for ((pair, number), depth) in keys.windows(2).zip(1u32..).zip((0..=SIGNED_GRANTS).rev()) {
+        let [key, next] = pair else { continue };
+        let recipient = GrantRecipient::new("bench", ["bench"]).with_holder(next.public());
+        let mut grant = Grant::all(GrantId::new(number.to_string()));
+        grant.delegation = Delegation::new(depth, 1);
+        let signed = match &chain {
+            None => SignedChain::issue(key, recipient, grant),
+            Some(chain) => chain.attenuate(key, recipient, grant),
+        };
+        chain = Some(signed.expect("the grant narrows"));
+    }
+    let text = chain.expect("there is a grant").to_json();
+    let mut trust = GrantTrust::default();
+    trust.roots = keys.iter().take(1).map(PrivateKey::public).collect();
+    trust.audience = ["bench".to_owned()].into();
+    trust.subjects = ["bench".to_owned()].into();
+    let values = (0..11).map(|_| {
+        let start = Instant::now();
+        for _ in 0..VERIFICATIONS {
+            let chain = SignedChain::parse(std::hint::black_box(&text)).expect("the chain is valid");
+            trust.verify(&chain, Timestamp::from_millis(0)).expect("the root is pinned");
+        }
+        start.elapsed().as_secs_f64() * 1e6 / f64::from(VERIFICATIONS)
+    });
+    Fact::new(VERIFIED, "µs", Bound::AtMost(1_000.0), values.collect())
 }

@@ -38,6 +38,7 @@ examples![
     host_session,
     http_host,
     images,
+    mounted_server,
     object,
     own_provider,
     passive_tools,

@@ -32,7 +32,7 @@ impl Resolver for Loopback {
 }
 
 /// Starts a server that answers `served`, and with a redirect to another host at `/away`. Returns its port.
-async fn start_server(tasks: &mut JoinSet<()>) -> u16 {
+pub(super) async fn start_server(tasks: &mut JoinSet<()>) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tasks.spawn(async move {

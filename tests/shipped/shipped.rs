@@ -27,6 +27,8 @@ mod host_home;
 #[cfg(target_os = "linux")]
 mod hosts_of_commands;
 mod models;
+#[cfg(target_os = "linux")]
+mod network_setting;
 mod outcomes;
 mod package_caches;
 mod planted_programs;
@@ -43,6 +45,7 @@ mod sandbox_starts;
 mod server;
 mod servers;
 mod sessions;
+mod signed_grants;
 mod swapped_links;
 mod task_clones;
 mod task_decisions;
@@ -52,6 +55,7 @@ mod task_references;
 mod tasks;
 mod tenants;
 mod terminal;
+mod tool_manifests;
 mod trust;
 mod typed_runs;
 mod user;

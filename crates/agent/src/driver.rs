@@ -7,10 +7,12 @@ mod checkpointer;
 mod command;
 mod compaction_callers;
 mod context;
+mod environment;
 mod hooks;
 mod inbox;
 mod input_owners;
 mod model;
+mod open_runs;
 mod output;
 mod parts;
 mod posted;
@@ -22,22 +24,22 @@ mod report;
 mod response_size;
 mod segments;
 mod shutdown;
+mod staged_call;
 mod start;
 mod subagents;
 mod timers;
 mod tool;
 mod trace;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use pintle_env::ExecutionEnvironment;
 use pintle_llm::{Client, ErrorInfo};
 use pintle_tools::builtin::BackgroundCommands;
 use pintle_tools::pipeline::Gate;
 use pintle_tools::{KnownFiles, ToolRegistry};
-use tokio::sync::{OnceCell, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument as _;
@@ -46,12 +48,14 @@ use self::budget::BudgetPoint;
 use self::call_slots::CallSlots;
 use self::checkpointer::Checkpointer;
 pub(crate) use self::command::{Command, ConfigChange, MessageQueue, SentCommand};
-use self::command::{dropped_run, next_dropped};
 use self::compaction_callers::CompactionCallers;
+use self::environment::SessionEnvironment;
+pub(crate) use self::environment::{EnvironmentLifecycle, SharedEnvironment};
 use self::hooks::HookPoint;
 use self::inbox::{Inbox, Message};
 pub(crate) use self::input_owners::InputOwner;
 use self::input_owners::InputOwners;
+use self::open_runs::OpenRuns;
 pub(crate) use self::parts::Parts;
 use self::posted::PostedState;
 pub(crate) use self::recording::Recording;
@@ -60,7 +64,6 @@ pub(crate) use self::report::ExactDecision;
 use self::report::{MAX_REPORTS, Report};
 use self::segments::{OpenSegments, SegmentBoundary};
 use self::shutdown::CloseOnDrop;
-pub(crate) use self::start::{EnvironmentLifecycle, SharedEnvironment};
 use self::timers::Timers;
 use self::trace::Trace;
 use crate::approval::Approver;
@@ -69,14 +72,13 @@ use crate::config::SessionConfig;
 use crate::event_log::EventLog;
 use crate::hooks::HookSession;
 use crate::profile::ProviderProfile;
-use crate::prompt::EnvironmentContext;
 use crate::protocol::{
     Action, EventKind, InputKind, Outcome, OutcomeStatus, Principal, RunId, SessionState, Timer,
 };
 use crate::record::SessionStatus;
 use crate::run::RunEnd;
-use crate::session::{PublishedState, RunOwner};
-use crate::subagent::{Lineage, Subagents};
+use crate::session::PublishedState;
+use crate::subagent::{Lineage, Shutdown, Subagents};
 use crate::turn::Machine;
 
 pub(crate) struct Driver {
@@ -88,15 +90,7 @@ pub(crate) struct Driver {
     base_profile: ProviderProfile,
     subagents: Subagents,
     lineage: Lineage,
-    /// Environment of the next request.
-    env: Arc<dyn ExecutionEnvironment>,
-    /// Environment of the newest request, in which its calls run.
-    request_env: Arc<dyn ExecutionEnvironment>,
-    /// Environment that the session initialises and cleans up. In a fork, it is the environment of the forked session.
-    owned_env: Arc<dyn ExecutionEnvironment>,
-    initialized: Arc<OnceCell<()>>,
-    /// Description of the environment, gathered once so that the prompt stays the same.
-    environment: Arc<OnceCell<EnvironmentContext>>,
+    environment: SessionEnvironment,
     /// Tools of the newest request, regardless of later changes of the profile.
     tools: ToolRegistry,
     config: SessionConfig,
@@ -110,16 +104,10 @@ pub(crate) struct Driver {
     checkpoints: Checkpointer,
     budget: BudgetPoint,
     clock: Arc<SteadyClock>,
-    /// Which calls the session makes to `owned_env` at its start and end.
-    lifecycle: EnvironmentLifecycle,
-    /// Whether this process suspends the session.
-    suspended: bool,
-    /// Whether this process ends here without another entry of the record.
-    abandoned: bool,
+    /// How this process ends the session. After `Abandon`, it adds no entry to the record.
+    shutdown: Shutdown,
     /// Whether this process resumes a session of another process.
     is_resuming: bool,
-    /// Whether the session has to initialise `owned_env`.
-    initialize: bool,
     recording: Recording,
     /// First inputs, before any command.
     first_inputs: Vec<InputKind>,
@@ -132,8 +120,7 @@ pub(crate) struct Driver {
     report_receiver: mpsc::Receiver<Report>,
     /// All tasks of the session. Dropping the driver ends them.
     tasks: JoinSet<()>,
-    /// Runs without an outcome: the current one, and at most one that waits for its end.
-    runs: HashMap<RunId, RunOwner>,
+    runs: OpenRuns,
     /// Callers that wait for the outcomes of follow-ups.
     inputs: InputOwners,
     /// Cancels the current model call.
@@ -144,8 +131,6 @@ pub(crate) struct Driver {
     segment_counter: Arc<AtomicU64>,
     calls: CallSlots,
     posted: PostedState,
-    /// Counter for run ids, shared with the session.
-    run_counter: Arc<AtomicU64>,
     timers: Timers,
     segments: OpenSegments,
     /// Commands that outlive their calls, but not the session.
@@ -194,11 +179,7 @@ impl Driver {
             base_profile: profile,
             subagents,
             lineage,
-            request_env: Arc::clone(&env),
-            owned_env: Arc::clone(&env),
-            initialized: Arc::default(),
-            env,
-            environment: Arc::default(),
+            environment: SessionEnvironment::new(env, lifecycle),
             tools: ToolRegistry::new(),
             config,
             gates: gates.into(),
@@ -209,11 +190,8 @@ impl Driver {
             checkpoints: Checkpointer::new(checkpoints),
             budget: BudgetPoint::new(budget),
             clock: Arc::new(SteadyClock::new(clock)),
-            lifecycle,
-            suspended: false,
-            abandoned: false,
+            shutdown: Shutdown::Close,
             is_resuming: false,
-            initialize: lifecycle.initializes(),
             recording: Recording::default(),
             first_inputs: Vec::new(),
             has_begun: false,
@@ -224,14 +202,13 @@ impl Driver {
             reports,
             report_receiver,
             tasks: JoinSet::new(),
-            runs: HashMap::new(),
+            runs: OpenRuns::default(),
             inputs: InputOwners::default(),
             model: None,
             loading: None,
             segment_counter: Arc::new(AtomicU64::new(0)),
             calls: CallSlots::default(),
             posted: PostedState::default(),
-            run_counter: Arc::default(),
             timers: Timers::default(),
             segments: OpenSegments::default(),
             background,
@@ -252,17 +229,17 @@ impl Driver {
         self.begin().await;
         let mut inbox = Inbox::default();
         while !self.has_ended() {
-            if self.suspended {
+            if self.shutdown == Shutdown::Suspend {
                 inbox.ignore_commands();
             }
             tokio::select! {
                 // Handle a dropped run before newer commands.
                 biased;
-                run = next_dropped(&self.runs) => self.interrupt_dropped(run).await,
+                run = self.runs.next_dropped() => self.interrupt_dropped(run).await,
                 message = inbox.next(&mut commands, &mut self.report_receiver) => match message {
                     Message::Command(Some(command)) => {
                         // The run may have been dropped after the select polled it.
-                        while let Some(run) = dropped_run(&self.runs) {
+                        while let Some(run) = self.runs.dropped() {
                             self.interrupt_dropped(run).await;
                         }
                         self.command(command).await;
@@ -282,7 +259,7 @@ impl Driver {
         }
         if self.machine.state() != SessionState::Closed {
             let inputs = self.clean_up().await;
-            let recorded = if self.abandoned { Vec::new() } else { inputs };
+            let recorded = if self.shutdown == Shutdown::Abandon { Vec::new() } else { inputs };
             for kind in recorded {
                 self.step(kind).await;
             }
@@ -291,7 +268,7 @@ impl Driver {
         commands.close();
         while let Some(command) = commands.recv().await {
             // A suspended session is resumed later, so it accepts no more commands here.
-            if !self.suspended && !self.abandoned {
+            if self.shutdown == Shutdown::Close {
                 self.command(command).await;
             }
         }
@@ -301,8 +278,12 @@ impl Driver {
 
     /// Returns whether nothing is left to do for this process.
     fn has_ended(&self) -> bool {
-        let is_suspended = self.suspended && self.machine.current_run().is_none();
-        self.abandoned || is_suspended || self.machine.state() == SessionState::Closed
+        let has_left = match self.shutdown {
+            Shutdown::Close => false,
+            Shutdown::Suspend => self.machine.current_run().is_none(),
+            Shutdown::Abandon => true,
+        };
+        has_left || self.machine.state() == SessionState::Closed
     }
 
     /// Steps the machine with an input, performs the resulting actions, and handles the inputs that follow from them.
@@ -333,7 +314,9 @@ impl Driver {
                     }
                 }
             }
-            let is_due = inputs.is_empty() && std::mem::take(&mut has_turn_ended) && !self.suspended;
+            let is_due = inputs.is_empty()
+                && std::mem::take(&mut has_turn_ended)
+                && self.shutdown != Shutdown::Suspend;
             if is_due && self.machine.can_start_requested_compaction() {
                 inputs.push_back(InputKind::Compact);
             }
@@ -427,13 +410,7 @@ impl Driver {
         self.timers.cancel(Timer::Run(run));
         self.trace.finish(run, &outcome);
         let end = self.log.next_seq();
-        if let Some(owner) = self.runs.remove(&run) {
-            owner.finished(RunEnd { outcome, end });
-        }
-        // A run that waited for this end starts with it.
-        if let Some(owner) = self.machine.current_run().and_then(|next| self.runs.get(&next)) {
-            owner.started(end);
-        }
+        self.runs.finish(run, RunEnd { outcome, end }, self.machine.current_run());
     }
 }
 

@@ -8,13 +8,17 @@ mod budget;
 mod children;
 mod compaction;
 mod cycle;
+mod end_reasons;
 mod ending;
 mod final_question;
 mod folding;
 mod loop_detection;
 mod progress;
+mod queued_messages;
 mod reconciling;
 mod repair;
+mod request_prefix;
+mod request_size;
 mod reservation;
 mod response;
 mod rewind;
@@ -24,23 +28,25 @@ mod start;
 mod tests;
 mod window;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
-use pintle_llm::{HistoryItem, MessageList, PrefixChain, ReasoningEffort};
+use pintle_llm::{HistoryItem, ReasoningEffort};
 use serde::{Deserialize, Serialize};
 
 use self::approval::{ApprovalResult, Denials};
-use self::budget::ReachedLimit;
 use self::children::Children;
 use self::compaction::Compactions;
+use self::end_reasons::EndReasons;
 use self::ending::Ending;
 use self::loop_detection::LoopWindow;
 use self::progress::{InputStart, Progress};
+use self::queued_messages::QueuedMessages;
+use self::request_prefix::RequestPrefix;
+use self::request_size::RequestSize;
 use self::reservation::{Reservations, Slice};
 use self::rewind::RewoundHistory;
 pub(crate) use self::round::not_run;
 use self::round::{Judged, Round};
-use self::window::CountedPrompt;
 use crate::protocol::{
     Action, BudgetUsage, CallKind, Change, EventKind, ForkedFrom, Input, InputKind, LoadId, ModelCallId,
     Rejection, RunId, SessionState, Timer, Timestamp, Turn, TurnContext, TurnLimits, UserMessage,
@@ -57,8 +63,8 @@ pub struct Machine {
     progress: Option<Progress>,
     /// Set while everything that runs is being stopped.
     ending: Option<Ending>,
-    /// Input submitted while a turn was being interrupted; it starts when the turn has ended.
-    waiting: Option<(RunId, UserMessage)>,
+    #[serde(flatten)]
+    queued: QueuedMessages,
     history: Vec<Turn>,
     /// Conversation before a rewind, until the next entry of the history.
     #[serde(default)]
@@ -68,17 +74,8 @@ pub struct Machine {
     context_is_current: bool,
     /// System prompt as a history item, so that it is encoded once.
     system: Option<HistoryItem>,
-    /// System prompt and beginning of the history, as in the newest request.
-    #[serde(skip)]
-    messages: MessageList,
-    /// Size of the system prompt in that list, in characters.
-    #[serde(skip)]
-    system_chars: u64,
-    /// Size of the tool definitions of the context, in bytes of JSON.
-    #[serde(default)]
-    tool_chars: u64,
-    steering: VecDeque<UserMessage>,
-    follow_ups: VecDeque<UserMessage>,
+    #[serde(flatten)]
+    prefix: RequestPrefix,
     /// Number of leading history entries that the model has accepted: a response followed them.
     #[serde(default)]
     accepted: usize,
@@ -94,27 +91,10 @@ pub struct Machine {
     /// All call ids in the history. Two calls with the same id cannot both be answered.
     call_ids: BTreeSet<String>,
     calls: LoopWindow,
-    /// Size of the history, in characters.
-    chars: u64,
-    /// Size of the newest request, as counted by its provider.
-    #[serde(default)]
-    counted_prompt: Option<CountedPrompt>,
-    context_warned: bool,
-    last_chain: Option<PrefixChain>,
-    /// Whether the history has only grown since the last request, so that its chain can be extended.
-    #[serde(default, rename = "chain_goes_on")]
-    chain_is_current: bool,
-    /// A call of this round lost the execution environment.
-    environment_lost: bool,
-    /// Reason of a gate or a hook to end the run with this round.
-    #[serde(default, rename = "stopped_by_gate")]
-    stop_reason: Option<String>,
-    /// Question of a call of this round to the user.
-    #[serde(default)]
-    question: Option<String>,
-    /// Limit that kept a call of this round from running.
-    #[serde(default)]
-    over_budget: Option<ReachedLimit>,
+    #[serde(flatten)]
+    size: RequestSize,
+    #[serde(flatten)]
+    end_reasons: EndReasons,
     /// Amounts spent by this session and its subagents.
     #[serde(default)]
     spent: BudgetUsage,
@@ -197,12 +177,12 @@ impl Machine {
 
     /// Returns the texts of the steering messages that wait, the oldest first.
     pub fn steering(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.steering.iter().map(|message| message.text.as_str())
+        self.queued.steering()
     }
 
     /// Returns the texts of the follow-ups that wait, the oldest first.
     pub fn follow_ups(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.follow_ups.iter().map(|message| message.text.as_str())
+        self.queued.follow_ups()
     }
 
     /// Takes one input and returns the actions that follow, in order. Inputs that arrive too late change nothing.
@@ -316,7 +296,7 @@ impl Machine {
 
     fn submit(&mut self, run: RunId, message: UserMessage, out: &mut Vec<Action>) {
         let is_pausing = matches!(self.ending, Some(Ending::Interrupt | Ending::Budget(_)));
-        let is_free = self.waiting.is_none() && is_pausing;
+        let is_free = !self.queued.has_next_run() && is_pausing;
         let rejection = if self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp) {
             Some((Rejection::Closed, "the session is closed".to_owned()))
         } else if self.progress.is_some() && !is_free {
@@ -330,7 +310,7 @@ impl Machine {
             return;
         }
         if self.progress.is_some() {
-            self.waiting = Some((run, message));
+            self.queued.set_next_run(run, message);
         } else {
             self.start_run(run, message, out);
         }
@@ -347,7 +327,7 @@ impl Machine {
     /// run. While a run is being stopped and another one waits, the message steers the waiting run.
     pub(crate) fn saying(&self, run: impl FnOnce() -> RunId, message: UserMessage) -> InputKind {
         let goes_on = self.progress.is_some() && self.ending.is_none();
-        if goes_on || self.waiting.is_some() {
+        if goes_on || self.queued.has_next_run() {
             InputKind::Steer { message }
         } else {
             InputKind::Submit { run: run(), message }
@@ -355,46 +335,42 @@ impl Machine {
     }
 
     fn steer(&mut self, message: UserMessage, out: &mut Vec<Action>) {
-        let problem = self.problem_with(&message, self.steering.len());
-        self.queue(problem, out, |machine| machine.steering.push_back(message));
+        if self.admit_message(self.queued.steering_problem(&message, self.limits.max_queued), out) {
+            self.queued.steer(message);
+        }
     }
 
     fn follow_up(&mut self, message: UserMessage, out: &mut Vec<Action>) {
-        let problem = self.problem_with(&message, self.follow_ups.len());
-        self.queue(problem, out, |machine| machine.follow_ups.push_back(message));
+        if self.admit_message(self.queued.follow_up_problem(&message, self.limits.max_queued), out) {
+            self.queued.follow_up(message);
+        }
     }
 
     /// Returns why a message cannot be queued now; `None` if it can, and for other inputs.
     pub(crate) fn refusal(&self, kind: &InputKind) -> Option<String> {
-        if let InputKind::Steer { message } = kind {
-            self.problem_with(message, self.steering.len())
-        } else if let InputKind::FollowUp { message } = kind {
-            self.problem_with(message, self.follow_ups.len())
-        } else {
-            None
-        }
-    }
-
-    fn problem_with(&self, message: &UserMessage, waiting: usize) -> Option<String> {
         let max = self.limits.max_queued;
-        if self.state == SessionState::Closed {
-            Some("the session is closed".to_owned())
-        } else if waiting >= max {
-            Some(format!("{max} messages are waiting already"))
+        let problem = if let InputKind::Steer { message } = kind {
+            self.queued.steering_problem(message, max)
+        } else if let InputKind::FollowUp { message } = kind {
+            self.queued.follow_up_problem(message, max)
         } else {
-            message.problem().map(|problem| format!("it {problem}"))
-        }
+            return None;
+        };
+        let is_closed = self.state == SessionState::Closed;
+        if is_closed { Some("the session is closed".to_owned()) } else { problem }
     }
 
-    fn queue(&mut self, problem: Option<String>, out: &mut Vec<Action>, push: impl FnOnce(&mut Self)) {
-        match problem {
-            None => push(self),
-            // No event may follow the end of the session.
-            Some(_) if self.state == SessionState::Closed => {}
-            Some(problem) => out.push(Action::emit(EventKind::Warning {
-                message: format!("a message was not queued: {problem}"),
-            })),
+    /// Returns whether a message is queued, or emits a warning of the `problem` that prevents it.
+    fn admit_message(&self, problem: Option<String>, out: &mut Vec<Action>) -> bool {
+        // No event may follow the end of the session.
+        if self.state == SessionState::Closed {
+            return false;
         }
+        let is_possible = problem.is_none();
+        out.extend(problem.map(|problem| {
+            Action::emit(EventKind::Warning { message: format!("a message was not queued: {problem}") })
+        }));
+        is_possible
     }
 
     fn configure(&mut self, change: Change, out: &mut Vec<Action>) {
@@ -421,7 +397,7 @@ impl Machine {
 
     fn record(&mut self, turn: Turn) {
         self.rewound = None;
-        self.chars = self.chars.saturating_add(turn.chars());
+        self.size.add(&turn);
         self.history.push(turn);
     }
 
@@ -457,7 +433,7 @@ impl Machine {
     }
 
     fn drain_steering(&mut self, out: &mut Vec<Action>) {
-        while let Some(message) = self.steering.pop_front() {
+        while let Some(message) = self.queued.take_steering() {
             self.denials.clear();
             self.inject(message, out);
         }

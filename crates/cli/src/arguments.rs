@@ -68,7 +68,7 @@ pub(crate) use self::eval::{
     VerifyEvalArgs,
 };
 pub(crate) use self::first_contact::{DoctorArgs, LoginArgs, LogoutArgs, ManArgs};
-pub(crate) use self::grants::{GrantsArgs, GrantsCommand, RevokeArgs};
+pub(crate) use self::grants::{GrantsArgs, GrantsCommand, RevokeArgs, SignGrantArgs, VerifyGrantArgs};
 #[cfg(any(feature = "restate", feature = "server"))]
 pub(crate) use self::hosted::sandbox_remedy;
 pub(crate) use self::layer::profile_file;
@@ -151,7 +151,7 @@ pub(crate) enum Command {
     Approvals(ApprovalsArgs),
     /// List permission rules, or show the decision for a call
     Rules(RulesArgs),
-    /// Revoke grants, or list revoked grants
+    /// Sign, verify and revoke grants
     Grants(GrantsArgs),
     /// Trust the rules, hooks and servers of a project, or list trusted projects
     Trust(TrustArgs),
@@ -161,7 +161,7 @@ pub(crate) enum Command {
     Logout(LogoutArgs),
     /// Show or edit the configuration
     Config(ConfigArgs),
-    /// List the tools offered to a model
+    /// List the tools offered to a model, or check the manifest of a tool
     Tools(ToolsArgs),
     /// List known models with their limits, features and prices
     Models(ModelsArgs),
@@ -425,7 +425,10 @@ pub(crate) struct AskArgs {
 
 /// `pintle tools`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ToolsArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<ToolsCommand>,
     /// Provider to list tools for [default: the first with a key, or openai]
     #[arg(long, value_parser = named::<Provider>(), value_name = "NAME")]
     pub(crate) provider: Option<Provider>,
@@ -437,6 +440,17 @@ pub(crate) struct ToolsArgs {
     pub(crate) output: ListFormat,
     #[command(flatten)]
     pub(crate) configuration: ConfigurationArgs,
+}
+
+/// Subcommands of `pintle tools`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolsCommand {
+    /// Check the manifest of a tool, without running the tool
+    Check {
+        /// Manifest, in TOML
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
 }
 
 /// `pintle models`.

@@ -28,6 +28,7 @@ pub(crate) async fn complete(
 ) -> Result<Command, Failure> {
     match &mut command {
         Command::Ask(args) => box_future(move || complete_ask(args, process_env)).await?,
+        Command::Tools(args) if args.command.is_some() => {}
         Command::Tools(args) => box_future(move || complete_tools(args, typed, process_env)).await?,
         Command::Models(args) => box_future(move || complete_models(args, process_env)).await?,
         Command::Prompt(args) => box_future(move || complete_prompt(args, typed, process_env)).await?,

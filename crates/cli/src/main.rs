@@ -48,6 +48,8 @@ fn main() -> ExitCode {
         .with_notices(console::notices())
         .with_scripted_models(TestkitModels)
         .with_workspace(session.and_then(|args| args.environment.dir.as_deref()));
+    #[cfg(target_os = "linux")]
+    let process_env = process_env.with_sandbox_listener(LISTEN_IN_SANDBOX);
     // SAFETY: no other thread has been started yet.
     #[expect(unsafe_code, reason = "secrets leave the environment before there is another thread")]
     unsafe {

@@ -81,20 +81,89 @@ impl HostPattern {
             (Ports::Default, Side::Allow) => WEB_PORTS.contains(&port),
             (Ports::Only(only), _) => only == port,
         };
-        has_port
-            && match (&self.hosts, host) {
-                (Hosts::AnyName, Host::Name(_)) => true,
-                (Hosts::Name(name), Host::Name(found)) => name == found,
-                (Hosts::Below(parent), Host::Name(found)) => found
-                    .strip_suffix(parent.as_str())
-                    .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
-                (Hosts::Network { address, bits }, Host::Address(found)) => {
-                    is_in_network(*found, *address, *bits)
-                }
-                (Hosts::AnyName | Hosts::Name(_) | Hosts::Below(_), Host::Address(_))
-                | (Hosts::Network { .. }, Host::Name(_)) => false,
-            }
+        has_port && self.has_host(host)
     }
+
+    /// Returns true if the pattern has a host, on any port.
+    #[must_use]
+    pub fn has_host(&self, host: &Host) -> bool {
+        match (&self.hosts, host) {
+            (Hosts::AnyName, Host::Name(_)) => true,
+            (Hosts::Name(name), Host::Name(found)) => name == found,
+            (Hosts::Below(parent), Host::Name(found)) => is_below(found, parent),
+            (Hosts::Network { address, bits }, Host::Address(found)) => {
+                is_in_network(*found, *address, *bits)
+            }
+            (Hosts::AnyName | Hosts::Name(_) | Hosts::Below(_), Host::Address(_))
+            | (Hosts::Network { .. }, Host::Name(_)) => false,
+        }
+    }
+}
+
+impl HostPattern {
+    /// Returns the hosts and ports that both patterns have, as patterns of allowed hosts; `None` if they have none in
+    /// common.
+    #[must_use]
+    pub fn common_part(&self, other: &Self) -> Option<Self> {
+        let hosts = if self.hosts.contain(&other.hosts) {
+            &other.hosts
+        } else if other.hosts.contain(&self.hosts) {
+            &self.hosts
+        } else {
+            return None;
+        };
+        let ports = match (self.ports, other.ports) {
+            (Ports::Any, ports) | (ports, Ports::Any) => ports,
+            (Ports::Default, Ports::Default) => Ports::Default,
+            (Ports::Default, Ports::Only(port)) | (Ports::Only(port), Ports::Default)
+                if WEB_PORTS.contains(&port) =>
+            {
+                Ports::Only(port)
+            }
+            (Ports::Only(port), Ports::Only(other)) if port == other => Ports::Only(port),
+            (Ports::Default | Ports::Only(_), Ports::Default | Ports::Only(_)) => return None,
+        };
+        Some(Self { hosts: hosts.clone(), ports })
+    }
+
+    /// Returns true if the pattern, as one of denied hosts, has all ports.
+    #[must_use]
+    pub fn denies_all_ports(&self) -> bool {
+        matches!(self.ports, Ports::Default | Ports::Any)
+    }
+
+    /// Returns true if this pattern, as one of denied hosts, denies all that the other denies.
+    #[must_use]
+    pub fn denies_all_of(&self, other: &Self) -> bool {
+        let has_ports = match (self.ports, other.ports) {
+            (Ports::Default | Ports::Any, _) => true,
+            (Ports::Only(port), Ports::Only(other)) => port == other,
+            (Ports::Only(_), Ports::Default | Ports::Any) => false,
+        };
+        has_ports && self.hosts.contain(&other.hosts)
+    }
+}
+
+impl Hosts {
+    /// Returns true if all hosts of the other are among these. Of two sets, one contains the other or they are disjoint.
+    fn contain(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::AnyName, Self::AnyName | Self::Name(_) | Self::Below(_)) => true,
+            (Self::Name(name), Self::Name(other)) => name == other,
+            (Self::Below(parent), Self::Name(other)) => is_below(other, parent),
+            (Self::Below(parent), Self::Below(other)) => other == parent || is_below(other, parent),
+            (Self::Network { address, bits }, Self::Network { address: other, bits: of_other }) => {
+                bits <= of_other && is_in_network(*other, *address, *bits)
+            }
+            (Self::Name(_) | Self::Below(_) | Self::Network { .. }, _)
+            | (Self::AnyName, Self::Network { .. }) => false,
+        }
+    }
+}
+
+/// Returns true if a name has this one as a parent.
+fn is_below(name: &str, parent: &str) -> bool {
+    name.strip_suffix(parent).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
 }
 
 impl HostRules {
@@ -154,6 +223,15 @@ impl HostRules {
             Some(class) if !self.allow_all(&host, port) => Err(Refusal::SpecialAddress { address, class }),
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// Returns the rule that denies an address on some port; `None` if no rule does. For clients that do not know the port of a
+    /// connection when they resolve its name.
+    #[must_use]
+    pub fn denial_of(&self, address: IpAddr) -> Option<String> {
+        let host = Host::from(address);
+        let mut denying = self.layers.iter().flat_map(|layer| &layer.deny);
+        denying.find(|pattern| pattern.has_host(&host)).map(ToString::to_string)
     }
 
     fn check_denied(&self, host: &Host, port: u16) -> Result<(), Refusal> {

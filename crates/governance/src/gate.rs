@@ -11,7 +11,9 @@ use pintle_tools::pipeline::PreparedCall;
 use pintle_tools::{Effect, SandboxSide};
 
 use crate::grant::{Delegation, Grant, GrantId, PathScope};
+use crate::network::NetworkScope;
 use crate::revocation::Revocations;
+use crate::rules::SERVER_PREFIX;
 
 /// Denies every call that a grant does not allow. It never asks, since no user can approve a call outside the grant.
 ///
@@ -108,13 +110,13 @@ impl GrantGate {
             let what = if call.effect() == Effect::Write { "changes of files" } else { "commands" };
             return Some(format!("grant {id} does not allow {what}"));
         }
-        if call.effect() == Effect::Network && !network {
-            return Some(format!("grant {id} does not allow the network"));
+        if let Some(objection) = network_objection(network, call) {
+            return Some(format!("grant {id} does not allow {objection}"));
         }
         if call.sandbox() == Some(SandboxSide::Outside) && !outside_sandbox {
             return Some(format!("grant {id} does not allow commands outside of the sandbox"));
         }
-        if call.sandbox() == Some(SandboxSide::Outside) && !network {
+        if call.sandbox() == Some(SandboxSide::Outside) && !network.is_all() {
             return Some(format!(
                 "grant {id} does not allow the network, which a command outside of the sandbox has"
             ));
@@ -159,6 +161,26 @@ impl GrantGate {
             }
         }
         None
+    }
+}
+
+/// Describes the network or the host that a call may not reach; `None` if it may. The connections of servers and commands are
+/// limited where they are opened.
+fn network_objection(network: &NetworkScope, call: &PreparedCall) -> Option<String> {
+    if call.effect() != Effect::Network {
+        return None;
+    }
+    match network {
+        NetworkScope::All => None,
+        NetworkScope::None => Some("the network".to_owned()),
+        NetworkScope::Hosts(_) if call.name().starts_with(SERVER_PREFIX) => None,
+        NetworkScope::Hosts(hosts) => match call.hosts() {
+            None => Some("calls that do not name their hosts".to_owned()),
+            Some(called) => called
+                .iter()
+                .find(|host| !hosts.names(host))
+                .map(|host| format!("the host {host}; the user can add it to the grant")),
+        },
     }
 }
 

@@ -22,7 +22,9 @@ use serde::{Deserialize, Serialize};
 pub use self::arguments::ArgumentScope;
 pub use self::attenuate::{Attenuation, Axis};
 pub use self::paths::PathScope;
+use crate::network::NetworkScope;
 use crate::pattern::Pattern;
+use crate::signed_grant::PublicKey;
 use crate::tool_names::kind_of_tool;
 
 /// Id of a grant.
@@ -65,7 +67,7 @@ impl fmt::Display for GrantId {
 }
 
 /// Authority of a session: operations, time and budget. A grant is plain data without a signature. The application that
-/// stores it controls who may change it.
+/// stores it controls who may change it. A [`SignedChain`](crate::SignedChain) is verified into a grant.
 ///
 /// [`Grant::none`] allows nothing, and each field widens one part. A subagent gets a grant by
 /// [`attenuate`](Self::attenuate), which allows nothing that the parent's grant does not allow.
@@ -82,6 +84,13 @@ pub struct Grant {
     /// Grants that it was attenuated from, the oldest first. Revoking one of them revokes it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ancestors: Vec<GrantId>,
+    /// Keys that signed it and its ancestors, starting with the root; empty for an unsigned grant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub issuers: Vec<PublicKey>,
+    /// Text of the signed chain from which it was verified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<String>,
     /// Session that it applies to; any session if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
@@ -100,8 +109,9 @@ pub struct Grant {
     pub writes: PathScope,
     /// Highest effect of a call.
     pub effect: EffectCeiling,
-    /// Whether tools may reach other machines.
-    pub network: bool,
+    /// Machines that tools may reach.
+    #[schemars(with = "crate::network::NetworkForm")]
+    pub network: NetworkScope,
     /// Whether commands may run outside of the sandbox of their environment, each after a user has allowed it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub outside_sandbox: bool,
@@ -231,6 +241,8 @@ impl Grant {
             version: Self::VERSION,
             id,
             ancestors: Vec::new(),
+            issuers: Vec::new(),
+            chain: None,
             session: None,
             epoch: 0,
             tools: BTreeSet::new(),
@@ -238,7 +250,7 @@ impl Grant {
             reads: PathScope::none(),
             writes: PathScope::none(),
             effect: EffectCeiling::Read,
-            network: false,
+            network: NetworkScope::None,
             outside_sandbox: false,
             environments: BTreeSet::new(),
             budget: Limits::default(),
@@ -262,7 +274,7 @@ impl Grant {
             reads: PathScope::all(),
             writes: PathScope::all(),
             effect: EffectCeiling::Execute,
-            network: true,
+            network: NetworkScope::All,
             outside_sandbox: true,
             environments: any(),
             delegation: Delegation::new(u32::MAX, u32::MAX),

@@ -129,7 +129,7 @@ mod tests {
 
     use pintle_env::{Command, EnvError, LocalEnvironment, MemoryEnvironment, Process, forward};
     use pintle_llm::ToolCall;
-    use pintle_tools::pipeline::{Preparation, prepare};
+    use pintle_tools::pipeline::{JudgedCall, prepare};
     use pintle_tools::{ToolRegistry, builtin};
     use serde_json::{Value, json};
 
@@ -175,7 +175,7 @@ mod tests {
             env.resolved.store(0, Ordering::Relaxed);
             let call = ToolCall::new("c", tool, arguments.as_object().unwrap().clone());
             let prepared = prepare(&registry, &[Arc::clone(&gate)], env.as_ref(), &call).await;
-            assert_eq!(matches!(prepared, Preparation::Refused { .. }), is_denied, "{tool}: {prepared:?}");
+            assert_eq!(matches!(prepared, JudgedCall::Refused { .. }), is_denied, "{tool}: {prepared:?}");
             assert_eq!(env.resolved.load(Ordering::Relaxed) > 0, is_denied, "{tool}");
         }
     }
@@ -232,12 +232,12 @@ mod tests {
             let (tool, arguments) = read(path);
             let call = ToolCall::new("c", tool, arguments.as_object().unwrap().clone());
             let prepared = prepare(&registry, &[Arc::clone(&in_hidden)], env.as_ref(), &call).await;
-            assert_eq!(matches!(prepared, Preparation::Refused { .. }), is_denied, "{path}: {prepared:?}");
+            assert_eq!(matches!(prepared, JudgedCall::Refused { .. }), is_denied, "{path}: {prepared:?}");
         }
         for ((tool, arguments), is_denied) in cases {
             let call = ToolCall::new("c", tool, arguments.as_object().unwrap().clone());
             let prepared = prepare(&registry, &[Arc::clone(&gate)], env.as_ref(), &call).await;
-            let denied = matches!(&prepared, Preparation::Refused { judgement, .. } if !judgement.is_empty());
+            let denied = matches!(&prepared, JudgedCall::Refused { judgement, .. } if !judgement.is_empty());
             assert_eq!(denied, is_denied, "{tool} {arguments}: {prepared:?}");
         }
     }

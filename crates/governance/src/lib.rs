@@ -11,10 +11,12 @@ mod grant;
 mod hidden;
 mod hooks;
 mod mode;
+mod network;
 mod pattern;
 mod policy;
 mod revocation;
 mod rules;
+mod signed_grant;
 mod tool_names;
 mod watch;
 mod workspace_policy;
@@ -37,12 +39,17 @@ pub use hooks::{
     TrustedPrograms,
 };
 pub use mode::{CallTraits, Mode, UnknownMode};
+pub use network::{HostScope, NetworkScope};
 pub use pattern::Pattern;
 pub use policy::{
     APPROVAL_SOURCE, Policy, PolicyError, PolicyGate, PresentPlan, PresentPlanInput, RecordedPolicy,
 };
 pub use revocation::{RevocationSource, Revocations, RevokedGrants};
 pub use rules::{Address, CallFacts, DeniedReads, Rule, RuleError, Rules, RulesError, Ruling};
+pub use signed_grant::{
+    ChainError, GrantClaims, GrantRecipient, GrantTrust, GrantTrustError, KeyError, PrivateKey, PublicKey,
+    SignedChain, SignedGrant, UnsignableNumber,
+};
 pub use watch::{
     FinalCheck, ProtectedPathWatch, ProtectedPaths, WatchedFiles, own_protected_paths, protected_paths,
 };

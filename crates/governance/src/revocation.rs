@@ -1,12 +1,13 @@
 //! Revoked grants.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde::{Deserialize, Serialize};
 
 use crate::grant::{Grant, GrantId};
+use crate::signed_grant::PublicKey;
 
 /// Revoked grants as plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +20,13 @@ pub struct RevokedGrants {
     /// All grants with a lower [epoch](Grant::epoch) are revoked; default 0, which revokes none.
     #[serde(default)]
     pub before_epoch: u64,
+    /// Keys, each with the epoch below which the grants that it signed are revoked, with all their attenuations. Every signed
+    /// grant has a lower epoch than [`ALL_EPOCHS`](Self::ALL_EPOCHS).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub issuers: BTreeMap<PublicKey, u64>,
+    /// Roots that are pinned now; `None` if the source has none. A signed grant of another root is not in force.
+    #[serde(skip)]
+    pub pinned_roots: Option<BTreeSet<PublicKey>>,
 }
 
 /// List of revoked grants that the application stores, such as a file that several processes share.
@@ -67,21 +75,36 @@ impl Revocations {
     /// `None` if it is in force.
     #[must_use]
     pub fn objection(&self, grant: &Grant) -> Option<String> {
-        let was_revoked = || Some(format!("grant {} was revoked", grant.id));
-        if self.revoked.read().unwrap_or_else(PoisonError::into_inner).contains(grant) {
-            return was_revoked();
+        if let Some(objection) = self.revoked.read().unwrap_or_else(PoisonError::into_inner).objection(grant)
+        {
+            return Some(objection);
         }
         match self.source.as_ref()?.revoked() {
-            Ok(revoked) if revoked.contains(grant) => was_revoked(),
-            Ok(_) => None,
+            Ok(revoked) => revoked.objection(grant),
             Err(reason) => Some(format!("the list of revoked grants cannot be read: {reason}")),
         }
     }
 }
 
 impl RevokedGrants {
+    /// Epoch that is above the epoch of every signed grant.
+    pub const ALL_EPOCHS: u64 = u64::MAX;
+
+    /// Returns why a grant is not in force; `None` if it is in force.
+    #[must_use]
+    pub fn objection(&self, grant: &Grant) -> Option<String> {
+        if self.contains(grant) {
+            return Some(format!("grant {} was revoked", grant.id));
+        }
+        let root = grant.issuers.first()?;
+        let is_pinned = self.pinned_roots.as_ref().is_none_or(|roots| roots.contains(root));
+        (!is_pinned).then(|| format!("the root of grant {} is not pinned any more", grant.id))
+    }
+
     fn contains(&self, grant: &Grant) -> bool {
+        let by_issuer = |key: &PublicKey| self.issuers.get(key).is_some_and(|before| grant.epoch < *before);
         grant.epoch < self.before_epoch
+            || grant.issuers.iter().any(by_issuer)
             || [&grant.id].into_iter().chain(&grant.ancestors).any(|id| self.ids.contains(id))
     }
 }
@@ -119,9 +142,38 @@ mod tests {
             let list = |(ids, before_epoch): (&[&str], u64)| RevokedGrants {
                 ids: ids.iter().map(|id| GrantId::new(*id)).collect(),
                 before_epoch,
+                ..RevokedGrants::default()
             };
             *shared.0.lock().unwrap() = revoked.map(list).map_err(str::to_owned);
             assert_eq!(revocations.objection(&grant).as_deref(), expected, "{revoked:?}");
+        }
+    }
+
+    #[test]
+    fn signed_grants_are_revoked_by_issuer_and_generation_and_with_their_root() {
+        let key = |digit: &str| format!("ed25519:{}", digit.repeat(64)).parse::<PublicKey>().unwrap();
+        let mut signed = Grant::all(GrantId::new("g"));
+        signed.issuers = vec![key("1"), key("2")];
+        signed.epoch = 3;
+        let unsigned = Grant::all(GrantId::new("g"));
+        let revoked = Some("grant g was revoked");
+        for (issuers, roots, expected) in [
+            (vec![], None, None),
+            (vec![(key("1"), 3)], None, None),
+            (vec![(key("1"), 4)], None, revoked),
+            (vec![(key("2"), RevokedGrants::ALL_EPOCHS)], None, revoked),
+            (vec![(key("3"), RevokedGrants::ALL_EPOCHS)], None, None),
+            (vec![], Some(vec![key("1")]), None),
+            (vec![], Some(vec![key("2")]), Some("the root of grant g is not pinned any more")),
+            (vec![], Some(vec![]), Some("the root of grant g is not pinned any more")),
+        ] {
+            let mut list =
+                RevokedGrants { issuers: issuers.into_iter().collect(), ..RevokedGrants::default() };
+            list.pinned_roots = roots.map(|roots| roots.into_iter().collect());
+            let source = Shared(Arc::new(Mutex::new(Ok(list.clone()))));
+            let revocations = Revocations::new().with_source(source);
+            assert_eq!(revocations.objection(&signed).as_deref(), expected, "{list:?}");
+            assert_eq!(revocations.objection(&unsigned), None, "{list:?}");
         }
     }
 }

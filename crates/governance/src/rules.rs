@@ -18,12 +18,13 @@ use pintle_tools::gate::{CommandLine, CommandMention, Permission};
 use pintle_tools::{Effect, ReadExtent};
 
 pub use self::denied_reads::DeniedReads;
-pub(crate) use self::facts::are_below;
+pub(crate) use self::facts::{SERVER_PREFIX, are_below};
 pub use self::file::RulesError;
 pub(crate) use self::file::form_error;
 pub(crate) use self::links::RuleLinks;
 pub use self::rule::{Rule, RuleError};
 use self::searched::ReadRoot;
+use crate::network::HostScope;
 
 /// Rules from files, the command line or an application. Rules that deny take precedence over rules that ask, and these
 /// over rules that allow, regardless of their origin. Calls that no rule names follow the [mode](crate::Mode).
@@ -44,7 +45,11 @@ use self::searched::ReadRoot;
 /// # Ok::<(), pintle_governance::RulesError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Rules(Vec<RuleEntry>);
+pub struct Rules {
+    entries: Vec<RuleEntry>,
+    /// Hosts that a session may reach; `None` without such a limit.
+    network: Option<HostScope>,
+}
 
 /// Rule with its permission and its origin.
 #[derive(Clone, Debug)]
@@ -148,31 +153,48 @@ impl Rules {
 
     /// Adds a rule. `source` is its origin.
     pub fn add(&mut self, permission: Permission, rule: Rule, source: impl Into<String>) {
-        self.0.push(RuleEntry { permission, rule, source: source.into() });
+        self.entries.push(RuleEntry { permission, rule, source: source.into() });
     }
 
     /// Adds all rules of another set.
     pub fn extend(&mut self, other: Self) {
-        self.0.extend(other.0);
+        self.entries.extend(other.entries);
+        if let Some(hosts) = other.network {
+            self.limit_network(hosts);
+        }
+    }
+
+    /// Limits the network to the hosts that these and earlier limits allow.
+    pub fn limit_network(&mut self, hosts: HostScope) {
+        self.network = Some(match &self.network {
+            Some(earlier) => earlier.narrowed_by(&hosts),
+            None => hosts,
+        });
+    }
+
+    /// Returns the hosts that a session may reach, whatever its settings allow; `None` without such a limit.
+    #[must_use]
+    pub fn network(&self) -> Option<&HostScope> {
+        self.network.as_ref()
     }
 
     /// Returns the number of rules.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.entries.len()
     }
 
     /// Returns whether there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.entries.is_empty()
     }
 
     /// Returns the first unknown tool that a rule names, with the rule and its origin. `is_known` receives a name or
     /// kind. Names with `*` are patterns and need not match a tool.
     #[must_use]
     pub fn unknown_tool(&self, is_known: impl Fn(&str) -> bool) -> Option<(&str, &Rule, &str)> {
-        self.0.iter().find_map(|entry| {
+        self.entries.iter().find_map(|entry| {
             let tool = entry.rule.tool_name()?;
             (!is_known(tool)).then_some((tool, &entry.rule, entry.source.as_str()))
         })
@@ -211,13 +233,14 @@ impl Rules {
     #[must_use]
     pub fn split_widening(self) -> (Self, Vec<(Rule, String)>) {
         let (widening, narrowing): (Vec<RuleEntry>, Vec<RuleEntry>) =
-            self.0.into_iter().partition(|entry| entry.permission == Permission::Allow);
-        (Self(narrowing), widening.into_iter().map(|entry| (entry.rule, entry.source)).collect())
+            self.entries.into_iter().partition(|entry| entry.permission == Permission::Allow);
+        let narrowing = Self { entries: narrowing, network: self.network };
+        (narrowing, widening.into_iter().map(|entry| (entry.rule, entry.source)).collect())
     }
 
     /// Returns the rules in the form of a record.
     pub fn on_record(&self) -> impl Iterator<Item = PolicyRule> {
-        self.0.iter().map(|RuleEntry { permission, rule, source }| PolicyRule {
+        self.entries.iter().map(|RuleEntry { permission, rule, source }| PolicyRule {
             permission: *permission,
             rule: rule.to_string(),
             source: source.clone(),
@@ -225,7 +248,7 @@ impl Rules {
     }
 
     fn with_permission(&self, permission: Permission) -> impl Iterator<Item = &RuleEntry> {
-        self.0.iter().filter(move |entry| entry.permission == permission)
+        self.entries.iter().filter(move |entry| entry.permission == permission)
     }
 }
 

@@ -8,15 +8,17 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value as Json;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-use self::keys::{KEY_COMMAND, Key, PROFILES, PROVIDERS};
+use self::keys::{KEY_COMMAND, Key, PROFILES, PROVIDERS, TOOL_DIRS};
 use self::problem::Problem;
 use crate::failure::Failure;
 use crate::layers::{Access, ValueKind};
 use crate::named_value::suggest_name;
 use crate::process_env::{self, ProcessEnv};
+use crate::spec::NetworkAccess;
 
 /// Name of the user's file in the directory of the configuration.
 pub(crate) const FILE: &str = "config.toml";
@@ -48,6 +50,15 @@ pub struct KeyCommand {
     pub line: usize,
 }
 
+/// Directory with manifests of tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolDirectoryPath {
+    /// Its absolute path.
+    pub path: PathBuf,
+    /// Line of the path, from 1.
+    pub line: usize,
+}
+
 /// Content of a file. Settings with mistakes are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct File {
@@ -59,6 +70,8 @@ pub struct File {
     pub profiles: BTreeMap<String, Vec<Setting>>,
     /// Programs that print keys.
     pub key_commands: Vec<KeyCommand>,
+    /// Directories with manifests of tools.
+    pub tool_dirs: Vec<ToolDirectoryPath>,
     /// Mistakes.
     pub problems: Vec<Problem>,
 }
@@ -159,6 +172,7 @@ impl Reader<'_> {
         match key.get_ref().as_ref() {
             PROFILES => self.profiles(value),
             KEY_COMMAND => self.key_commands(value),
+            TOOL_DIRS => self.tool_dirs(value),
             _ => {
                 let setting = self.setting(Level::Top, key, value);
                 self.file.settings.extend(setting);
@@ -216,6 +230,23 @@ impl Reader<'_> {
         }
     }
 
+    fn tool_dirs(&mut self, value: &Spanned<DeValue<'_>>) {
+        let expected = format!("`{TOOL_DIRS}`: expected an array of directories, such as [\"tools\"]");
+        let Some(paths) = value.get_ref().as_array() else {
+            self.problem(value.span(), expected);
+            return;
+        };
+        for path in paths.iter() {
+            match path.get_ref().as_str().filter(|text| !text.trim().is_empty()) {
+                Some(text) => {
+                    let line = self.line_of(path.span().start);
+                    self.file.tool_dirs.push(ToolDirectoryPath { path: self.directory.join(text), line });
+                }
+                None => self.problem(path.span(), expected.clone()),
+            }
+        }
+    }
+
     fn setting(&mut self, level: Level, key: &DeKey<'_>, value: &Spanned<DeValue<'_>>) -> Option<Setting> {
         let name = key.get_ref().as_ref();
         let Some(known) = Key::find(name).filter(|known| level == Level::Top || is_in_profile(known)) else {
@@ -241,13 +272,15 @@ impl Reader<'_> {
     fn unknown(&mut self, level: Level, name: &str, span: Range<usize>) {
         let message = match (level, name) {
             (Level::Profile, keys::PROFILE) => "a profile cannot select another one".to_owned(),
-            (Level::Profile, PROFILES | KEY_COMMAND) => format!("`{name}` cannot be part of a profile"),
+            (Level::Profile, PROFILES | KEY_COMMAND | TOOL_DIRS) => {
+                format!("`{name}` cannot be part of a profile")
+            }
             (Level::Profile, _) => {
                 let known = keys::all().filter(is_in_profile).map(|key| key.name);
                 format!("unknown key `{name}`{}", meant_or_list(name, known))
             }
             (Level::Top, _) => {
-                let known = keys::all().map(|key| key.name).chain([PROFILES, KEY_COMMAND]);
+                let known = keys::all().map(|key| key.name).chain([PROFILES, KEY_COMMAND, TOOL_DIRS]);
                 format!("unknown key `{name}`{}", meant_or_list(name, known))
             }
         };
@@ -263,6 +296,12 @@ impl Reader<'_> {
             return format!("`{}`: expected {expected}", key.name);
         }
         let value_ref = value.get_ref();
+        if kind == ValueKind::Network
+            && let Some(lists) = json_of(value_ref).filter(|_| value_ref.is_table())
+            && let Err(error) = lists.to_string().parse::<NetworkAccess>()
+        {
+            return format!("`{}`: {error}", key.name);
+        }
         let meant = match (kind, value_ref.as_str(), value_ref.as_table()) {
             (ValueKind::Choice(names), Some(text), _) => suggest_name(text, names.iter().copied()),
             (ValueKind::Profile, _, Some(table)) => suggest_profile(table),
@@ -331,6 +370,7 @@ fn flag_value(kind: ValueKind, value: &DeValue<'_>) -> Option<String> {
     let is_switch = kind == ValueKind::Switch;
     let is_number = matches!(kind, ValueKind::Count | ValueKind::Percent);
     let text = match value {
+        DeValue::Table(_) if kind == ValueKind::Network => json_of(value)?.to_string(),
         DeValue::String(text) if !is_switch && !is_number => text.clone().into_owned(),
         // A time may be a number of seconds.
         DeValue::Integer(number) if is_number || kind == ValueKind::Time => {
@@ -346,6 +386,19 @@ fn flag_value(kind: ValueKind, value: &DeValue<'_>) -> Option<String> {
         | DeValue::Table(_) => return None,
     };
     kind.accepts(&text).then_some(text)
+}
+
+/// Returns a table of lists of texts as JSON; `None` if it has other values.
+fn json_of(value: &DeValue<'_>) -> Option<Json> {
+    match value {
+        DeValue::String(text) => Some(Json::from(&**text)),
+        DeValue::Array(array) => array.iter().map(|value| json_of(value.get_ref())).collect(),
+        DeValue::Table(table) => {
+            let entries = table.iter();
+            entries.map(|(key, value)| Some((key.get_ref().to_string(), json_of(value.get_ref())?))).collect()
+        }
+        DeValue::Integer(_) | DeValue::Boolean(_) | DeValue::Float(_) | DeValue::Datetime(_) => None,
+    }
 }
 
 /// Returns program and arguments; `None` without a program, or if a value is not a string.

@@ -130,13 +130,13 @@ impl Host {
     /// client that it may not set. A client sets no grant if the program gives the file of one: the grant of the client would have
     /// another id, so that a revocation of the file's grant would not apply.
     pub async fn resolve(&self, sources: SettingSources) -> Result<ResolvedSession, Failure> {
-        let is_grant_requested =
-            sources.request.as_ref().is_some_and(|request| request.spec.policy.grant.is_some());
-        if is_grant_requested && sources.given.grant.is_some() {
+        let requested = sources.request.as_ref().and_then(|request| request.spec.policy.grant.as_ref());
+        if requested.is_some() && sources.given.grant.is_some() {
             return Err(Failure::usage(
                 "grant: expected none, because sessions have the grant of the program",
             ));
         }
+        requested.map_or(Ok(()), grant::require_unsigned)?;
         let MergedSession { resolved, spec, sources, loaded } =
             box_future(|| merge_session(sources, self.process_env())).await?;
         let SettingSources { given, remembered: kept, .. } = sources;
@@ -153,7 +153,7 @@ impl Host {
         }
         let Resolved { mut spec, origins, .. } = resolved;
         if let Some(file) = &given.grant {
-            spec.policy.grant = Some(grant::read_file(file)?);
+            spec.policy.grant = Some(grant::read_file(file, self.process_env())?);
         }
         Ok(ResolvedSession { spec, remembered, presentation, origins })
     }

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use crate::failure::Failure;
 use crate::named_value::parse_setting;
-use crate::spec::SessionSpec;
+use crate::spec::{SandboxLevel, SessionSpec};
 
 /// Environment and working directory of the tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,11 +59,34 @@ impl SshHost {
 impl TryFrom<&SessionSpec> for EnvironmentChoice {
     type Error = Failure;
 
-    /// Fails for an environment of no known form.
+    /// Fails for an environment of no known form, and for one that cannot limit commands to a list of hosts if there is one.
     fn try_from(spec: &SessionSpec) -> Result<Self, Failure> {
         let environment = &spec.environment;
-        Ok(Self { spec: parse_setting(&environment.kind)?, directory: environment.dir.clone() })
+        let choice = Self { spec: parse_setting(&environment.kind)?, directory: environment.dir.clone() };
+        if environment.hosts().is_some() {
+            require_host_limits(&choice.spec, environment.sandbox)?;
+        }
+        Ok(choice)
     }
+}
+
+/// Fails if commands in this environment have no separate network, which a list of hosts needs.
+fn require_host_limits(environment: &EnvSpec, sandbox: SandboxLevel) -> Result<(), Failure> {
+    if *environment != EnvSpec::Local {
+        return Err(unsupported_hosts(&format!("it is not supported in the environment {environment}")));
+    }
+    match sandbox {
+        SandboxLevel::Full | SandboxLevel::Auto => Ok(()),
+        SandboxLevel::Writes => Err(unsupported_hosts("it is not supported at the sandbox level writes")),
+        SandboxLevel::Off => Err(unsupported_hosts("it is not supported without a sandbox")),
+    }
+}
+
+/// Returns the failure for a list of hosts that cannot be enforced.
+pub(crate) fn unsupported_hosts(reason: &str) -> Failure {
+    Failure::usage(format!("cannot limit the network to a list of hosts: {reason}"))
+        .with_setting("environment.network")
+        .with_hint("use the sandbox level full on this machine, or network = \"off\" or \"on\"")
 }
 
 impl EnvironmentChoice {

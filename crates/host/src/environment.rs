@@ -1,6 +1,7 @@
 //! Creates the execution environment of a run: local, a container, or a remote host.
 
 mod confinement;
+mod host_limits;
 mod project_caches;
 #[cfg(target_os = "linux")]
 mod proxy_gateway;
@@ -22,11 +23,12 @@ use pintle_env::{
     DockerEnvironment, EnvError, ExecutionEnvironment, OutputLimits, ReadOnlyEnvironment, SshEnvironment,
     SshError, SshErrorKind, WriteSwitch,
 };
-use pintle_governance::{FinalCheck, ProtectedPathWatch, WorkspacePolicy};
+use pintle_governance::{FinalCheck, HostScope, ProtectedPathWatch, WorkspacePolicy};
 
 use self::confinement::{ConfinedLocal, GuardedFiles, ReplacedPathsSource};
 pub use self::confinement::{Confinement, SANDBOX_HINT, SandboxRequirements, SandboxState, has_sandbox};
 pub(crate) use self::confinement::{ENVIRONMENT_UNUSABLE, offline_environment};
+use self::host_limits::HostLimits;
 use self::project_caches::SessionCaches;
 pub use self::project_caches::{UnusedCaches, prune_caches};
 #[cfg(target_os = "linux")]
@@ -41,7 +43,7 @@ pub use self::secrets::server_paths;
 use self::temporary::{AbandonedRemoval, TemporaryDirectory};
 use self::watch_record::WatchRecord;
 use self::workspace_search::WorkspaceSearch;
-use crate::env_spec::{EnvSpec, EnvironmentChoice, SshHost};
+use crate::env_spec::{EnvSpec, EnvironmentChoice, SshHost, unsupported_hosts};
 use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::notice::Notices;
 use crate::policy::{Project, ProjectFiles};
@@ -58,6 +60,10 @@ pub struct EnvTarget<'a> {
     denials: &'a [String],
     /// Further hidden paths.
     hidden: &'a [PathBuf],
+    /// Hosts that commands may reach; `None` without such a limit.
+    hosts: Option<&'a HostScope>,
+    /// Whether rules limit the hosts.
+    has_rules: bool,
     process_env: &'a ProcessEnv,
 }
 
@@ -75,6 +81,8 @@ pub struct EnvSession {
     sandbox: SandboxState,
     /// Hidden and protected files, for gates, the watch and checkpoints.
     workspace: WorkspacePolicy,
+    /// Hosts that commands may reach; `None` without such a limit.
+    hosts: Option<HostScope>,
     /// Returns the protected files that a command was able to change.
     replaced: Option<ReplacedPathsSource>,
     /// Restores git histories that commands remove.
@@ -143,6 +151,8 @@ impl<'a> EnvTarget<'a> {
             requirements: SandboxRequirements::default(),
             denials: &[],
             hidden: &[],
+            hosts: None,
+            has_rules: false,
             process_env,
         })
     }
@@ -162,6 +172,14 @@ impl<'a> EnvTarget<'a> {
     /// Hides further paths. Relative ones start at the working directory.
     pub fn with_hidden(mut self, hidden: &'a [PathBuf]) -> Self {
         self.hidden = hidden;
+        self
+    }
+
+    /// Lets commands reach these hosts in place of no network, and limits commands to the hosts of the rules. An environment that
+    /// cannot limit commands is refused when it is connected.
+    pub fn with_hosts(mut self, hosts: Option<&'a HostScope>) -> Self {
+        self.hosts = hosts;
+        self.has_rules = true;
         self
     }
 
@@ -202,6 +220,11 @@ impl<'a> EnvTarget<'a> {
             }
         };
         let projects = ProjectFiles::new(Arc::clone(&environment));
+        if let Err(failure) = self.refuse_hosts(environment.as_ref(), &projects).await {
+            // The first failure is the one to report.
+            let _ = environment.cleanup().await;
+            return Err(failure);
+        }
         let environment = confinement::confine(&self.confinement, environment, []);
         let sandbox = match self.confinement.level {
             SandboxLevel::Off => SandboxState::Off,
@@ -232,6 +255,7 @@ impl<'a> EnvTarget<'a> {
             abandoned: AbandonedRemoval::default(),
             sandbox,
             workspace,
+            hosts: None,
             replaced: None,
             repositories: RepositoryGuard::default(),
             search: None,
@@ -255,18 +279,21 @@ impl<'a> EnvTarget<'a> {
         // File tools read the directories that commands can read.
         policy.visible.extend(self.requirements.readable.iter().cloned());
         let unlimited = builder.clone().build().or_failed(ENVIRONMENT_UNUSABLE)?;
-        let projects = ProjectFiles::new(Arc::new(unlimited));
-        let files =
-            GuardedFiles { record: &record, policy: &policy, denials: self.denials, projects: &projects };
+        let unlimited = Arc::new(unlimited);
+        let projects = ProjectFiles::new(Arc::clone(&unlimited) as _);
+        let HostLimits { hosts, are_of_rules } = self.host_limits(&*unlimited, &projects).await?;
+        let network = if hosts.is_some() { Some(false) } else { self.confinement.network };
+        let confinement = Confinement { network, ..self.confinement };
+        let files = GuardedFiles {
+            record: &record,
+            policy: &policy,
+            denials: self.denials,
+            projects: &projects,
+            hosts: hosts.as_ref(),
+        };
         let confined = async |requirements| {
-            confinement::build_local(
-                &self.confinement,
-                requirements,
-                builder.clone(),
-                &files,
-                self.process_env,
-            )
-            .await
+            confinement::build_local(&confinement, requirements, builder.clone(), &files, self.process_env)
+                .await
         };
         let mut local = confined(&self.requirements).await?;
         let mut initialized = self.initialize(local.environment).await;
@@ -290,6 +317,11 @@ impl<'a> EnvTarget<'a> {
             ..
         } = local;
         let environment = initialized?;
+        if are_of_rules && !matches!(sandbox, SandboxState::Level(_)) {
+            // The first failure is the one to report.
+            let _ = environment.cleanup().await;
+            return Err(unsupported_hosts("it is not supported without a sandbox"));
+        }
         let writes = self.requirements.writes.clone();
         let kill_all = Some(kill_all);
         Ok(EnvSession {
@@ -300,6 +332,7 @@ impl<'a> EnvTarget<'a> {
             abandoned,
             sandbox,
             workspace,
+            hosts,
             replaced,
             repositories,
             search,
@@ -420,6 +453,11 @@ impl EnvSession {
     /// As [`Project::read_all`].
     pub async fn projects(&self) -> Result<&[Project], Failure> {
         self.projects.projects().await
+    }
+
+    /// Returns the hosts that commands, web tools and servers may reach; `None` without such a limit.
+    pub fn hosts(&self) -> Option<&HostScope> {
+        self.hosts.as_ref()
     }
 
     /// Returns hidden and protected files, for gates, the watch and checkpoints.

@@ -1,12 +1,13 @@
 //! The workspace and the network of a session with a grant.
 
-use pintle_governance::{Grant, Revocations, WorkspacePolicy};
+use pintle_governance::{Grant, NetworkScope, Revocations, WorkspacePolicy};
 use pintle_tools::Effect;
 
 use crate::environment::{Confinement, EnvSession, SandboxState};
 use crate::failure::Failure;
 use crate::policy::grant::RevocationFile;
 use crate::process_env::ProcessEnv;
+use crate::spec::SessionSpec;
 
 /// Returns the policy of the session's workspace. With a grant, it has the revocations of this machine's user.
 pub fn workspace_policy(
@@ -34,7 +35,7 @@ pub fn require_network_blocked(
     has_project_hooks: bool,
 ) -> Result<(), Failure> {
     let id = &grant.id;
-    let (message, hint) = if grant.network || blocks_network(sandbox, confinement) {
+    let (message, hint) = if grant.network.is_all() || blocks_network(sandbox, confinement) {
         return Ok(());
     } else if grant.effect.contains(Effect::Execute) {
         (
@@ -52,6 +53,32 @@ pub fn require_network_blocked(
         return Ok(());
     };
     Err(Failure::usage(message).with_hint(hint))
+}
+
+/// Removes the hosts that the grant in the settings does not allow from the network of the session.
+pub(crate) fn limit_network(spec: &mut SessionSpec) {
+    if let (Some(grant), Some(network)) = (&spec.policy.grant, &mut spec.environment.network) {
+        *network = network.limited_by(&grant.network);
+    }
+}
+
+/// Fails if commands and web tools may reach hosts that a grant does not allow. The grant may be one on the record, which the
+/// settings do not have.
+pub(crate) fn require_hosts_within(grant: &Grant, spec: &SessionSpec) -> Result<(), Failure> {
+    let environment = &spec.environment;
+    let is_within = match (environment.hosts(), &grant.network) {
+        (Some(hosts), granted) => NetworkScope::Hosts(hosts.clone()).is_within(granted),
+        // Without a list of hosts, the other checks decide.
+        (None, NetworkScope::Hosts(_)) => !environment.has_network(),
+        (None, NetworkScope::None | NetworkScope::All) => true,
+    };
+    if is_within {
+        return Ok(());
+    }
+    let id = &grant.id;
+    Err(Failure::usage(format!("grant {id} does not allow all hosts that the session may reach"))
+        .with_setting("environment.network")
+        .with_hint("set `network` to hosts that the grant allows, or to \"off\""))
 }
 
 /// Returns whether commands have no network.

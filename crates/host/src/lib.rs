@@ -47,6 +47,7 @@ pub mod sessions;
 pub mod slash_commands;
 mod spec;
 pub mod timeout;
+pub mod tool_manifests;
 pub mod toolset;
 pub mod user_commands;
 
@@ -59,8 +60,8 @@ pub use layers::{
 };
 pub use open::{EnvironmentCheck, EnvironmentWrapper, OpenRequest, OpenSession, Surface};
 pub use spec::{
-    BaseUrl, Combine, CountLimit, EnvironmentSpec, InstructionSpec, LimitSpec, ModelSpec, NetworkAccess,
-    PartialEnvironment, PartialInstructions, PartialLimits, PartialModel, PartialPersistence, PartialPolicy,
-    PartialSpec, PartialTools, PersistenceSpec, PolicySpec, ProfileRef, SandboxLevel, ServerDeclaration,
-    SessionSpec, ToolSpec, UnknownName, WorktreeBase,
+    BaseUrl, Combine, CountLimit, EnvironmentSpec, InstructionSpec, InvalidNetwork, LimitSpec, ModelSpec,
+    NetworkAccess, PartialEnvironment, PartialInstructions, PartialLimits, PartialModel, PartialPersistence,
+    PartialPolicy, PartialSpec, PartialTools, PersistenceSpec, PolicySpec, ProfileRef, SandboxLevel,
+    ServerDeclaration, SessionSpec, ToolSpec, UnknownName, WorktreeBase,
 };

@@ -22,6 +22,7 @@ use crate::configuration::ResolvedSession;
 use crate::env_spec::EnvironmentChoice;
 use crate::environment::{Confinement, EnvSession, EnvTarget};
 use crate::failure::Failure;
+use crate::grant_workspace;
 use crate::host::Host;
 use crate::limit_sources::LimitSources;
 use crate::model::Model;
@@ -221,7 +222,8 @@ impl Host {
     }
 
     async fn open_session(&self, request: OpenRequest, surface: Surface<'_>) -> Result<OpenSession, Failure> {
-        let OpenRequest { spec, remembered, selected, worktree, model, must_be_stored, .. } = request;
+        let OpenRequest { mut spec, remembered, selected, worktree, model, must_be_stored, .. } = request;
+        grant_workspace::limit_network(&mut spec);
         let process_env = self.process_env_for(&spec);
         let attendant = Arc::clone(&surface.attendant);
         let prepared = box_future(|| async {

@@ -22,6 +22,7 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::notice::Notice;
 use crate::process_env::{self, ProcessEnv};
 use crate::spec::{PolicySpec, SessionSpec};
+use crate::tool_manifests::{self, ToolDirectory};
 use crate::toolset;
 
 /// Mode and rules that a run asks for.
@@ -55,6 +56,8 @@ pub struct LoadedPolicy {
     pub project_hooks: Vec<(HookCommands, TrustedPrograms)>,
     /// MCP server files of trusted projects, the nearest last.
     pub server_files: Vec<ProjectServerFile>,
+    /// Manifests of tools, of the user and of trusted projects, the nearest first.
+    pub tools: Vec<ToolDirectory>,
     /// Rules of projects that are not trusted, which do not apply.
     pub untrusted: Option<UntrustedParts>,
 }
@@ -91,8 +94,20 @@ pub async fn load(
     } else {
         collect_project_parts(projects, &TrustedProjects::open(process_env)?, environment_name, &workspace)?
     };
-    let ProjectParts { rules: of_projects, hooks: project_hooks, server_files, untrusted } = of_projects;
+    let ProjectParts { rules: of_projects, hooks: project_hooks, server_files, tools: of_trusted, untrusted } =
+        of_projects;
+    let mut tools = match environment.shares_host_files() {
+        true => tool_manifests::read_user_directories(&workspace, process_env).await?,
+        false => Vec::new(),
+    };
+    tools.extend(of_trusted);
     rules.extend(of_projects);
+    for directory in tools.iter().filter(|directory| !directory.tools.is_empty()) {
+        // File tools must not change trusted manifests.
+        let rule = format!("@write({}/**)", escaped(&directory.path.to_string_lossy()));
+        let rule = Rule::parse(&rule, &workspace).or_usage("cannot protect a directory of tools")?;
+        rules.add(Permission::Deny, rule, "directories of tools");
+    }
     add_flags(&mut rules, Permission::Allow, &choice.allow, &workspace)?;
     add_flags(&mut rules, Permission::Ask, &choice.ask, &workspace)?;
     add_flags(&mut rules, Permission::Deny, &choice.deny, &workspace)?;
@@ -101,7 +116,7 @@ pub async fn load(
         check_hook_names(hooks)?;
     }
     let policy = Policy::new(choice.mode.unwrap_or(Mode::Auto), rules, workspace);
-    Ok(LoadedPolicy { policy, user_hooks, project_hooks, server_files, untrusted })
+    Ok(LoadedPolicy { policy, user_hooks, project_hooks, server_files, tools, untrusted })
 }
 
 /// Returns the rules of the user, of the projects that contain the working directory, and of `--deny`, for their denials: these
@@ -185,6 +200,7 @@ struct ProjectParts {
     rules: Rules,
     hooks: Vec<(HookCommands, TrustedPrograms)>,
     server_files: Vec<ProjectServerFile>,
+    tools: Vec<ToolDirectory>,
     untrusted: Option<UntrustedParts>,
 }
 
@@ -221,6 +237,7 @@ fn collect_project_parts(
                     .or_usage("cannot protect the program of a hook or server")?;
                 parts.rules.add(Permission::Deny, rule, "programs of hooks and servers");
             }
+            parts.tools.extend_from_slice(project.tools());
             continue;
         }
         let (narrowing, widening) = rules.split_widening();

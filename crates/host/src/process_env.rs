@@ -78,6 +78,7 @@ pub struct ProcessEnv {
     notices: Notices,
     /// Models whose answers come from a script, if this process has them.
     scripted_models: Option<Arc<dyn ScriptedModels>>,
+    sandbox_listener: Option<&'static str>,
 }
 
 impl ProcessEnv {
@@ -93,6 +94,7 @@ impl ProcessEnv {
             foreign_roots: Vec::new(),
             notices: Notices::default(),
             scripted_models: None,
+            sandbox_listener: None,
         }
     }
 
@@ -116,6 +118,7 @@ impl ProcessEnv {
             foreign_roots: Vec::new(),
             notices: Notices::default(),
             scripted_models: None,
+            sandbox_listener: None,
         };
         match process_env.home() {
             Some(_) => process_env,
@@ -166,6 +169,18 @@ impl ProcessEnv {
     /// Returns the directories of other users of the same server.
     pub fn foreign_roots(&self) -> &[PathBuf] {
         &self.foreign_roots
+    }
+
+    /// Returns this environment for a program that opens the listener in a sandbox if this is its only argument. Without it, a
+    /// list of hosts is refused as unsupported.
+    pub fn with_sandbox_listener(mut self, argument: &'static str) -> Self {
+        self.sandbox_listener = Some(argument);
+        self
+    }
+
+    /// Returns the argument with which this program opens the listener in a sandbox.
+    pub(crate) fn sandbox_listener(&self) -> Option<&'static str> {
+        self.sandbox_listener
     }
 
     /// Returns this environment with models whose answers come from a script.

@@ -87,8 +87,9 @@ mod with_servers {
         process_env: &ProcessEnv,
     ) -> Result<SessionServers, Failure> {
         let context = ServerStartContext {
-            offline: grant.filter(|grant| !grant.network).map(|grant| OfflineGrant {
+            offline: grant.filter(|grant| !grant.network.is_all()).map(|grant| OfflineGrant {
                 id: grant.id.clone(),
+                allows_hosts: grant.network.is_any(),
                 sandbox_blocks_network: grant_workspace::blocks_network(
                     env_session.sandbox(),
                     &options.confinement,
@@ -97,6 +98,7 @@ mod with_servers {
             environment: env_session.server_environment(),
             name: &options.environment.to_string(),
             network: options.confinement.has_network(),
+            hosts: env_session.hosts().cloned(),
             keeps_state: options.keeps_state,
         };
         let (files, more) = declared;

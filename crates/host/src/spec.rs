@@ -4,6 +4,7 @@
 //! workspace or the provider stay text: rules, environments, providers and models. The code that opens a session parses them.
 
 mod breadth;
+mod network;
 mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,13 +12,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pintle_agent::{CompactionPolicy, Toolset};
-use pintle_governance::{AtLimit, Grant, Mode, ScopedLimits, UnknownPrice};
+use pintle_governance::{AtLimit, Grant, HostScope, Mode, ScopedLimits, UnknownPrice};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::breadth::Breadth;
+pub use self::network::{InvalidNetwork, NetworkAccess};
 pub use self::values::{
-    BaseUrl, CountLimit, NetworkAccess, ProfileRef, SandboxLevel, ServerDeclaration, UnknownName,
-    WorktreeBase,
+    BaseUrl, CountLimit, ProfileRef, SandboxLevel, ServerDeclaration, UnknownName, WorktreeBase,
 };
 
 /// How the values of several layers form one.
@@ -416,13 +417,19 @@ spec! {
 }
 
 impl EnvironmentSpec {
-    /// Returns whether sandboxed commands and web tools may use the network.
+    /// Returns whether sandboxed commands and web tools may use the network without a limit to [some hosts](Self::hosts).
     #[must_use]
     pub fn has_network(&self) -> bool {
-        match self.network {
-            Some(access) => access == NetworkAccess::On,
+        match &self.network {
+            Some(access) => *access == NetworkAccess::On,
             None => self.sandbox == SandboxLevel::Off,
         }
+    }
+
+    /// Returns the hosts that sandboxed commands and web tools may reach; `None` without such a limit.
+    #[must_use]
+    pub fn hosts(&self) -> Option<&HostScope> {
+        self.network.as_ref()?.hosts()
     }
 }
 
@@ -497,7 +504,7 @@ mod tests {
             (SandboxLevel::Full, Some(NetworkAccess::On), true),
         ] {
             let environment = EnvironmentSpec { sandbox, network, ..EnvironmentSpec::default() };
-            assert_eq!(environment.has_network(), expected, "{sandbox} {network:?}");
+            assert_eq!(environment.has_network(), expected, "{environment:?}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pintle_agent::{ProviderProfile, SearchBy, SubagentLimits, Toolset, ToolsetOptions};
-use pintle_governance::{Mode, PresentPlan};
+use pintle_governance::{HostScope, Mode, PresentPlan};
 use pintle_llm::Client;
 use pintle_tools::ToolRegistry;
 use pintle_web::{AddressRules, FetchLimits, HttpWebClient, ProviderSearch};
@@ -50,17 +50,19 @@ struct ExtraTools {
     ungated_search: bool,
     /// Whether a user can answer questions.
     questions: bool,
-    /// Whether web tools may use the network.
+    /// Whether web tools may use the network, with or without a limit to some hosts.
     network: bool,
 }
 
 /// Returns the profile of a run with all its tools.
 ///
 /// Web searches use the model's provider, but only at its default base URL and with a model from the catalog. Others might
-/// reject the request.
+/// reject the request. With a limit to `hosts`, pages of other hosts are not fetched, and there are no web searches, which
+/// the provider makes without this limit.
 pub(crate) fn build_run_profile(
     model: &Model,
     choice: &ToolsetChoice,
+    hosts: Option<&HostScope>,
     questions: bool,
     is_granted: bool,
 ) -> Result<ProviderProfile, Failure> {
@@ -71,8 +73,9 @@ pub(crate) fn build_run_profile(
     let client = (model.route.base_url.is_none() && model.catalog_entry().is_some()).then_some(&model.client);
     let profile = model.profile();
     let fits_window = model.names_tools() || fits_extra_tools(&profile);
+    let network = network || hosts.is_some();
     let extra = ExtraTools { fits_window, ungated_search, questions, network };
-    let options = options(&profile, model.toolset(toolset), client, extra);
+    let options = options(&profile, model.toolset(toolset), client, hosts, extra);
     let profile = model.profile_with_tools(toolset, &options);
     if network {
         profile
@@ -91,7 +94,7 @@ pub fn display_options(
     let client = Client::builder().build().or_failed("cannot list the tools")?;
     let fits_window = names_tools || fits_extra_tools(profile);
     let extra = ExtraTools { fits_window, ungated_search: true, questions: false, network: true };
-    Ok(options(profile, toolset, Some(&client), extra))
+    Ok(options(profile, toolset, Some(&client), None, extra))
 }
 
 /// Returns the names of all tools of all toolsets and models.
@@ -138,6 +141,7 @@ fn options(
     profile: &ProviderProfile,
     toolset: Toolset,
     client: Option<&Client>,
+    hosts: Option<&HostScope>,
     extra: ExtraTools,
 ) -> ToolsetOptions {
     if !extra.fits_window {
@@ -148,7 +152,14 @@ fn options(
         return options;
     }
     let web = HttpWebClient::new(FetchLimits::default(), AddressRules::public_only()).staying_on_host();
+    let web = match hosts {
+        Some(hosts) => web.with_hosts(hosts.rules()),
+        None => web,
+    };
     let options = options.with_web(Arc::new(web));
+    if hosts.is_some() {
+        return options;
+    }
     let engine =
         client.and_then(|client| ProviderSearch::new(client.clone(), &profile.provider, &profile.model));
     let Some(engine) = engine else { return options };

@@ -1,4 +1,4 @@
-// Calls the interface of the server.
+// Calls the interface of the server. Its paths start at the page, which an application can mount under any path.
 
 /**
  * @import { Task, TaskDetail } from "./tasks.js"
@@ -48,7 +48,7 @@ async function send(method, path, body) {
   const init = { method, headers, body: body === undefined ? undefined : JSON.stringify(body), credentials: /** @type {const} */ ("same-origin") };
   for (let attempt = 1; ; attempt += 1) {
     try {
-      const response = await fetch(path, init);
+      const response = await fetch(`.${path}`, init);
       if (response.ok) return response;
       if (response.status === 401 && path !== "/v1/login") unauthorized();
       throw new ApiError(response.status, await response.json().catch(() => null));
@@ -177,7 +177,7 @@ export const cancelTask = (id) => send("POST", `${ofTask(id)}/cancel`, {});
 export const taskEventsUrl = (id) => `${ofTask(id)}/events`;
 
 /** @param {string} id */
-export const taskReportUrl = (id) => `${ofTask(id)}/report`;
+export const taskReportUrl = (id) => `.${ofTask(id)}/report`;
 
 /** @returns {Promise<Model[]>} */
 export const models = async () => (await get("/v1/models")).models ?? [];
@@ -186,7 +186,7 @@ export const models = async () => (await get("/v1/models")).models ?? [];
 export const eventsUrl = (id) => `${at(id)}/events`;
 
 /** @param {string} id @param {string} hash */
-export const blobUrl = (id, hash) => `${at(id)}/blobs/${encodeURIComponent(hash)}`;
+export const blobUrl = (id, hash) => `.${at(id)}/blobs/${encodeURIComponent(hash)}`;
 
 /** @param {string} id */
-export const journalUrl = (id) => `${at(id)}/journal`;
+export const journalUrl = (id) => `.${at(id)}/journal`;

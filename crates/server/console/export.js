@@ -32,7 +32,7 @@ export async function exportSession(session, state, imageUrl) {
     await new Promise((resolve) => setTimeout(resolve));
   }
   parts.push("</main>");
-  const style = await (await fetch("/console/style.css")).text();
+  const style = await (await fetch("./console/style.css")).text();
   const text = htmlDocument(title, style, parts.join("\n"), document.documentElement.dataset.theme ?? "");
   download(`${fileName(title)}.html`, text);
 }

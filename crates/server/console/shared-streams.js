@@ -47,7 +47,7 @@ class WorkerStreams {
     this.count = 0;
     /** @type {Map<number, import("./stream-hub.js").Receive>} */
     this.receivers = new Map();
-    const worker = new SharedWorker("/console/stream-worker.js", { type: "module", name: "pintle streams 1" });
+    const worker = new SharedWorker("./console/stream-worker.js", { type: "module", name: "pintle streams 1" });
     this.port = worker.port;
     this.timer = setTimeout(() => this.fail(), PATIENCE);
     worker.addEventListener("error", () => this.fail());
@@ -101,7 +101,7 @@ class WorkerStreams {
 let streams = null;
 
 function own() {
-  return new StreamHub({ open: (url) => new EventSource(url) });
+  return new StreamHub({ open: (url) => new EventSource(`.${url}`) });
 }
 
 function start() {

@@ -8,7 +8,8 @@ const CHECK = 60_000;
 /** Checks without an answer after which a tab is gone. */
 const MISSES = 3;
 
-const hub = new StreamHub({ open: (url) => new EventSource(url) });
+// Addresses of the worker start at its own file.
+const hub = new StreamHub({ open: (url) => new EventSource(`..${url}`) });
 
 /**
  * Serves one tab.

@@ -3,9 +3,9 @@
 use std::io::Read as _;
 use std::sync::LazyLock;
 
-use axum::extract::Path;
+use axum::extract::{OriginalUri, Path};
 use axum::http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION, VARY,
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -103,9 +103,19 @@ static TAGS: LazyLock<Vec<String>> = LazyLock::new(|| {
     FILES.iter().map(tag).collect()
 });
 
-/// Serves the page.
-pub(crate) async fn page(headers: HeaderMap) -> Response {
-    serve("index.html", &headers)
+/// Serves the page, whose links are relative. The path of the mounted router is redirected to the same path with a slash at
+/// its end.
+pub(crate) async fn page(OriginalUri(uri): OriginalUri, headers: HeaderMap) -> Response {
+    match uri.path().rsplit_once('/') {
+        Some((_, last)) if !last.is_empty() => {
+            let location = HeaderValue::from_str(&format!("./{last}/"));
+            location.map_or_else(
+                |_| StatusCode::NOT_FOUND.into_response(),
+                |location| (StatusCode::TEMPORARY_REDIRECT, [(LOCATION, location)]).into_response(),
+            )
+        }
+        _ => serve("index.html", &headers),
+    }
 }
 
 /// Serves a file that the page references.

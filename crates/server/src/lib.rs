@@ -4,8 +4,10 @@
 
 mod api;
 mod audit;
+mod authentication;
 mod console;
 mod counters;
+mod damage;
 mod feed;
 mod files;
 mod host;
@@ -13,6 +15,7 @@ mod hub;
 mod limits;
 mod problem;
 mod serve;
+mod store_session_host;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "tls")]
@@ -23,6 +26,7 @@ mod user_session_host;
 
 pub use api::{AccessToken, AccessTokens, TokenError, TokenScope};
 pub use audit::{AuditLine, AuditLog};
+pub use authentication::{Authenticator, ClientIdentity, RequestParts};
 pub use files::{FileChanges, FileLeft, FilePoint, FileStep, RestoreReport, RestoreRequest};
 pub use host::{
     DocumentKind, HostError, ModelSummary, NewRules, NewSession, OpenSession, SessionControls, SessionHost,
@@ -31,6 +35,7 @@ pub use host::{
 pub use hub::Reopened;
 pub use limits::ServerLimits;
 pub use serve::Server;
+pub use store_session_host::StoreSessionHost;
 #[cfg(feature = "tls")]
 pub use tls::{TlsError, TlsIdentity};
 #[cfg(feature = "host")]

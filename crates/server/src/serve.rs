@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::{self, Access, AccessTokens, App, BrowserLogins, RateLimiter};
 use crate::audit::AuditLog;
+use crate::authentication::{Authentication, Authenticator};
 use crate::host::SessionHost;
 use crate::hub::{Hub, Reopened};
 use crate::limits::ServerLimits;
@@ -44,7 +45,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct Server {
     pub(crate) hub: Arc<Hub>,
-    tokens: Option<AccessTokens>,
+    authentication: Authentication,
     hosts: Vec<String>,
     clock: Arc<dyn Clock>,
     audit: Option<Arc<dyn AuditLog>>,
@@ -62,13 +63,20 @@ impl Server {
     pub fn new(host: Arc<dyn SessionHost>, store: Arc<dyn SessionStore>, limits: ServerLimits) -> Self {
         let hosts = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).to_vec();
         let hub = Hub::new(host, store, limits);
-        Self { hub, tokens: None, hosts, clock: Arc::new(SystemClock), audit: None }
+        Self { hub, authentication: Authentication::Open, hosts, clock: Arc::new(SystemClock), audit: None }
     }
 
     /// Requires one of these tokens from every client. Without tokens, every client that can connect has all scopes.
     #[must_use]
     pub fn with_tokens(mut self, tokens: AccessTokens) -> Self {
-        self.tokens = Some(tokens);
+        self.authentication = Authentication::Tokens(tokens);
+        self
+    }
+
+    /// Lets the application authenticate every client, in place of tokens.
+    #[must_use]
+    pub fn with_authenticator(mut self, authenticator: impl Authenticator + 'static) -> Self {
+        self.authentication = Authentication::Application(Arc::new(authenticator));
         self
     }
 
@@ -149,7 +157,7 @@ impl Server {
     }
 
     fn require_tokens(&self, listener: &TcpListener) -> io::Result<()> {
-        if self.tokens.is_none() && !listener.local_addr()?.ip().is_loopback() {
+        if matches!(self.authentication, Authentication::Open) && !listener.local_addr()?.ip().is_loopback() {
             let problem = "a server that is not on the loopback interface needs tokens";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
         }
@@ -164,9 +172,30 @@ impl Server {
         self.serve(router, accept, |stream| std::future::ready(Ok((stream, Protocol::Http1))), stop).await;
     }
 
+    /// Returns the interface and the console for a server of the application, which mounts them under any path without
+    /// parameters: `application.nest_service("/agent", server.router())`, or `fallback_service` for the root. Links,
+    /// cookies and redirects are relative, so that a proxy can add a prefix to the path.
+    ///
+    /// Without an [authenticator](Self::with_authenticator) and tokens, all clients are refused. The server of the
+    /// application limits its connections and checks the header `host`. Requests of pages of other origins are refused.
+    /// The application calls [`shut_down`](Self::shut_down) before it ends.
+    pub fn router(&self) -> axum::Router {
+        let server = match self.authentication {
+            Authentication::Open => self.clone().with_tokens(AccessTokens::default()),
+            Authentication::Tokens(_) | Authentication::Application(_) => self.clone(),
+        };
+        api::router(server.app(None, false))
+    }
+
+    /// Ends the streams of events and closes the sessions of a [`router`](Self::router). Runs that exceed
+    /// [`ServerLimits::drain`] are left to the next server.
+    pub async fn shut_down(&self) {
+        self.hub.shut_down().await;
+    }
+
     pub(crate) fn app(&self, hosts: Option<Vec<String>>, is_secure: bool) -> App {
         let access = Access {
-            tokens: self.tokens.clone(),
+            authentication: self.authentication.clone(),
             hosts,
             is_secure,
             clock: Arc::clone(&self.clock),

@@ -5,6 +5,7 @@ mod decisions;
 mod following;
 mod harness;
 mod lifecycle;
+mod mounted;
 mod opening;
 mod restarts;
 mod room;

@@ -2,7 +2,6 @@
 
 mod builder;
 mod controls;
-mod damage;
 mod fork;
 mod request;
 mod roots;
@@ -37,11 +36,11 @@ use pintle_store::{IntactRecord, StoreError, Summary, read_intact};
 
 pub use self::builder::UserSessionHostBuilder;
 use self::controls::UserSessionControls;
-use self::damage::damage_or;
 use self::fork::{unknown_policy, widening};
 use self::request::request_settings;
 pub use self::roots::WorkspaceRoot;
 use self::roots::WorkspaceRoots;
+use crate::damage::damage_or;
 use crate::files::{FileChanges, FileLeft, FilePoint, FileStep, RestoreReport, RestoreRequest};
 use crate::host::{
     DocumentKind, HostError, ModelSummary, NewSession, OpenSession, SessionHost, SessionSettings,

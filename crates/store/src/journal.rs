@@ -2,6 +2,7 @@
 
 mod fork;
 mod reading;
+mod stored_session;
 mod workspace;
 
 use std::collections::{BTreeMap, HashSet};
@@ -21,6 +22,7 @@ use tokio::sync::Mutex;
 use self::fork::ForkHeader;
 pub use self::fork::{ForkError, StoredFork, fork};
 pub use self::reading::{IntactRecord, read_intact, read_objects, read_record};
+pub use self::stored_session::StoredSession;
 pub use self::workspace::{WorkspaceMatch, match_workspace};
 use crate::blob::MAX_INLINE_LINE;
 use crate::error::StoreError;

@@ -23,8 +23,8 @@ pub use file::FileStore;
 pub use hash::{Hash, InvalidHash};
 pub use holder::Holder;
 pub use journal::{
-    ForkError, IntactRecord, StoredFork, StoredJournal, WorkspaceMatch, fork, match_workspace, post_input,
-    read_intact, read_objects, read_record, title_of,
+    ForkError, IntactRecord, StoredFork, StoredJournal, StoredSession, WorkspaceMatch, fork, match_workspace,
+    post_input, read_intact, read_objects, read_record, title_of,
 };
 pub use ledger::check_ledger_name;
 pub use memory::MemoryStore;

@@ -49,7 +49,7 @@ pub(crate) use path::{display_path, search_base, unreadable};
 pub(crate) use read_file::{FileLines, FileView, OffsetPastEnd, empty as empty_file, read_file};
 pub use read_file::{ReadFile, ReadFileInput};
 pub use read_many_files::{ReadManyFiles, ReadManyFilesInput};
-pub use shell::{Shell, ShellInput};
+pub use shell::{Shell, ShellInput, run_command};
 pub(crate) use shell::{end_of, missing_apply_patch, stopped_by_limits};
 pub use update_plan::{PlanStatus, PlanStep, UpdatePlan, UpdatePlanInput};
 pub use web::{

@@ -34,9 +34,9 @@ use crate::schema;
 use crate::tool::ToolOutput;
 use crate::truncate::{self, TruncationLimits, TruncationRule};
 
-/// The outcome of [`prepare`].
+/// A call that the gates have judged: the outcome of [`prepare`].
 #[derive(Debug)]
-pub enum Preparation {
+pub enum JudgedCall {
     /// The call may run.
     Ready {
         /// The call.
@@ -67,29 +67,29 @@ pub async fn prepare(
     gates: &[Arc<dyn Gate>],
     env: &dyn ExecutionEnvironment,
     call: &ToolCall,
-) -> Preparation {
+) -> JudgedCall {
     let prepared = match PreparedCall::new(registry, env, call) {
         Ok(prepared) => prepared,
-        Err(error) => return Preparation::Refused { error, judgement: Judgement::new() },
+        Err(error) => return JudgedCall::Refused { error, judgement: Judgement::new() },
     };
     let name = prepared.name().to_owned();
     let prepared = match prepared.hold(env).await {
         Ok(prepared) => prepared,
         Err(error) => {
             let error = tool_error(&name, error.into());
-            return Preparation::Refused { error, judgement: Judgement::new() };
+            return JudgedCall::Refused { error, judgement: Judgement::new() };
         }
     };
     let judgement = gate::judge(gates, &prepared).await;
     match judgement.permission() {
         Permission::Allow | Permission::Ask => {
-            Preparation::from_judgement(prepared.with_resolved_targets(env).await, judgement)
+            JudgedCall::from_judgement(prepared.with_resolved_targets(env).await, judgement)
         }
-        Permission::Deny => Preparation::from_judgement(prepared, judgement),
+        Permission::Deny => JudgedCall::from_judgement(prepared, judgement),
     }
 }
 
-impl Preparation {
+impl JudgedCall {
     /// Returns the outcome for the judgement of a call.
     #[must_use]
     pub fn from_judgement(call: PreparedCall, judgement: Judgement) -> Self {

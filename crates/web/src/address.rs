@@ -27,6 +27,14 @@ pub(crate) struct RefusedAddress {
     pub(crate) class: &'static str,
 }
 
+/// Error for a name with an address that a rule denies.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{host} may not be reached: the rule `{rule}` denies its address")]
+pub(crate) struct DeniedAddress {
+    pub(crate) host: String,
+    pub(crate) rule: String,
+}
+
 impl AddressRules {
     /// Allows public addresses only. The default.
     #[must_use]
@@ -79,6 +87,12 @@ impl AddressRules {
             }
             Some(_) | None => Ok(()),
         }
+    }
+}
+
+impl From<DeniedAddress> for WebError {
+    fn from(denied: DeniedAddress) -> Self {
+        Self::new(WebErrorKind::Refused, denied.to_string())
     }
 }
 

@@ -6,11 +6,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use pintle_egress::{Host, HostRules, Target};
 use pintle_tools::builtin::{FetchRequest, WebClient, WebError, WebErrorKind, WebPage};
 use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{Certificate, Client, Response, Url, redirect};
 
-use crate::address::{AddressRules, RefusedAddress};
+use crate::address::{AddressRules, DeniedAddress, RefusedAddress};
 use crate::charset::decode;
 use crate::markdown::to_markdown;
 use crate::resolver::{self, CheckedResolver, HostLookup};
@@ -28,6 +29,8 @@ const ACCEPTED: HeaderValue =
 pub struct HttpWebClient {
     limits: FetchLimits,
     rules: AddressRules,
+    /// Hosts that may be reached; `None` without such a limit.
+    hosts: Option<Arc<HostRules>>,
     lookup: HostLookup,
     /// Whether redirects to another host are refused.
     stays_on_host: bool,
@@ -88,7 +91,7 @@ impl HttpWebClient {
     /// Like [`new`](Self::new), with names resolved by `lookup`.
     pub(crate) fn with_lookup(limits: FetchLimits, rules: AddressRules, lookup: HostLookup) -> Self {
         let (plain, secure) = (OnceLock::new(), OnceLock::new());
-        Self { limits, rules, lookup, stays_on_host: false, roots: Vec::new(), plain, secure }
+        Self { limits, rules, hosts: None, lookup, stays_on_host: false, roots: Vec::new(), plain, secure }
     }
 
     /// Refuses redirects to another host. The error contains the address, which can be fetched with a separate call. Needed
@@ -96,6 +99,14 @@ impl HttpWebClient {
     #[must_use]
     pub fn staying_on_host(mut self) -> Self {
         self.stays_on_host = true;
+        self
+    }
+
+    /// Limits requests, redirects included, to targets that these rules allow as well. Errors name the host.
+    #[must_use]
+    pub fn with_hosts(mut self, hosts: HostRules) -> Self {
+        self.hosts = Some(Arc::new(hosts));
+        (self.plain, self.secure) = (OnceLock::new(), OnceLock::new());
         self
     }
 
@@ -120,6 +131,7 @@ impl HttpWebClient {
         let mut url = parse(address)?;
         for _ in 0..=self.limits.redirects {
             self.rules.check_url(&url)?;
+            self.check_host(&url)?;
             let request = self.client(&url)?.get(url.clone());
             let response = request.send().await.map_err(|error| failed(&url, error))?;
             match redirect_target(&url, &response)? {
@@ -134,6 +146,19 @@ impl HttpWebClient {
         }
         let message = format!("more than {} redirects; the last one led to {url}", self.limits.redirects);
         Err(WebError::new(WebErrorKind::TooManyRedirects, message))
+    }
+
+    /// Checks the host and port of a URL before the host is resolved.
+    fn check_host(&self, url: &Url) -> Result<(), WebError> {
+        let Some(hosts) = &self.hosts else { return Ok(()) };
+        let host = url.host_str().unwrap_or_default();
+        let refused = |reason: String| {
+            WebError::new(WebErrorKind::Refused, format!("{host} may not be reached: {reason}"))
+        };
+        let target = Host::parse(host)
+            .and_then(|host| Target::new(host, url.port_or_known_default().unwrap_or_default()));
+        let target = target.map_err(|error| refused(error.to_string()))?;
+        hosts.check(&target).map_err(|refusal| refused(refusal.to_string()))
     }
 
     /// Reads the text of a response.
@@ -183,7 +208,7 @@ impl HttpWebClient {
     }
 
     fn build(&self, secure: bool) -> Result<Client, WebError> {
-        let resolver = CheckedResolver::new(self.rules.clone(), Arc::clone(&self.lookup));
+        let resolver = CheckedResolver::new(self.rules.clone(), self.hosts.clone(), Arc::clone(&self.lookup));
         let mut builder = Client::builder()
             .redirect(redirect::Policy::none())
             .retry(reqwest::retry::never())
@@ -309,6 +334,9 @@ fn failed(url: &Url, error: reqwest::Error) -> WebError {
     while let Some(source) = innermost.source() {
         if let Some(refused) = source.downcast_ref::<RefusedAddress>() {
             return WebError::from(refused.clone());
+        }
+        if let Some(denied) = source.downcast_ref::<DeniedAddress>() {
+            return WebError::from(denied.clone());
         }
         innermost = source;
     }

@@ -6,9 +6,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 
+use pintle_egress::HostRules;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use crate::address::AddressRules;
+use crate::address::{AddressRules, DeniedAddress};
 
 /// Function that resolves a name to its addresses.
 pub(crate) type HostLookup =
@@ -19,12 +20,13 @@ pub(crate) type HostLookup =
 /// The connection goes to the addresses that were checked, so a record that changes in between has no effect.
 pub(crate) struct CheckedResolver {
     rules: AddressRules,
+    hosts: Option<Arc<HostRules>>,
     lookup: HostLookup,
 }
 
 impl CheckedResolver {
-    pub(crate) fn new(rules: AddressRules, lookup: HostLookup) -> Self {
-        Self { rules, lookup }
+    pub(crate) fn new(rules: AddressRules, hosts: Option<Arc<HostRules>>, lookup: HostLookup) -> Self {
+        Self { rules, hosts, lookup }
     }
 }
 
@@ -32,10 +34,14 @@ impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let host = name.as_str().to_owned();
         let (rules, found) = (self.rules.clone(), (self.lookup)(host.clone()));
+        let hosts = self.hosts.clone();
         Box::pin(async move {
             let addresses = found.await?;
             for address in &addresses {
                 rules.check_address(&host, *address)?;
+                if let Some(rule) = hosts.as_ref().and_then(|hosts| hosts.denial_of(*address)) {
+                    return Err(DeniedAddress { host, rule }.into());
+                }
             }
             // The client replaces port 0 by the URL's port.
             let addresses: Addrs = Box::new(addresses.into_iter().map(|address| SocketAddr::new(address, 0)));

@@ -19,6 +19,7 @@ pub mod task;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod work_cost;
+mod worker;
 
 pub use durable::{DECISION_POLL_INTERVAL, DurableHost, InProcessHost, STEP_SLICE, run_to_end};
 #[cfg(feature = "host")]
@@ -41,3 +42,4 @@ pub use session_runner::{
 };
 pub use step_runs::RunPurpose;
 pub use supervisor::{PerformerFactory, StepProgress, TaskEnd, TaskStatus, TaskSupervisor};
+pub use worker::{Worker, WorkerEvent, WorkerProblem};

@@ -35,7 +35,7 @@ const ARROWS: &[Arrows] = &[
     },
     Arrows {
         from: "pintle-governance",
-        to: &["pintle-agent", "pintle-env", "pintle-tools"],
+        to: &["pintle-agent", "pintle-egress", "pintle-env", "pintle-tools"],
         to_in_tests: &["pintle-test-conditions", "pintle-llm"],
     },
     Arrows {

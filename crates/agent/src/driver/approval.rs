@@ -12,7 +12,7 @@ use pintle_tools::gate::{self, Judgement, JudgementStep, Permission, Verdict};
 use pintle_tools::pipeline::{self, DryRun, Execution, Gate, PreparedCall};
 use tracing::Instrument as _;
 
-use super::call_slots::{Prepared, ReadyCall};
+use super::call_slots::CallPreparationResult;
 use super::report::ExactDecision;
 use super::{Driver, Report};
 use crate::approval::ApprovalRequest;
@@ -54,8 +54,13 @@ impl Driver {
     }
 
     /// Refuses a call that needs approval if the same call was denied before.
-    pub(super) fn remember_denial(&self, key: CallKey, mut prepared: Prepared) -> Prepared {
-        let Ok(ReadyCall { request: Some(request), .. }) = &prepared.result else { return prepared };
+    pub(super) fn remember_denial(
+        &self,
+        key: CallKey,
+        mut prepared: CallPreparationResult,
+    ) -> CallPreparationResult {
+        let Ok(judged) = &prepared.result else { return prepared };
+        let Some(request) = judged.request() else { return prepared };
         if !self.machine.was_denied(key, &request.arguments) {
             return prepared;
         }

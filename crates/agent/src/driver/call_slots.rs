@@ -5,53 +5,28 @@ use std::sync::Arc;
 
 use pintle_llm::Fingerprint;
 use pintle_tools::ToolError;
-use pintle_tools::gate::{Judgement, JudgementStep};
+use pintle_tools::gate::Judgement;
 use pintle_tools::pipeline::PreparedCall;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Driver;
+use super::staged_call::{Asked, Judged, Released, StagedCall};
 use crate::approval::ApprovalRequest;
-use crate::protocol::{
-    CallKey, CallPlan, ChangedArguments, HookAdditions, InputKind, Preparation, Principal, Timer,
-};
-
-/// A call that may run, at once or after approval.
-#[derive(Debug)]
-pub(super) struct ReadyCall {
-    pub(super) call: PreparedCall,
-    /// Request for approval, if a gate asks for it.
-    pub(super) request: Option<Arc<ApprovalRequest>>,
-    /// Answer of a hook to a question that was asked only because no rule names the call.
-    pub(super) answer: Option<JudgementStep>,
-}
-
-/// A call that may start.
-#[derive(Debug)]
-pub(super) struct Released {
-    pub(super) call: PreparedCall,
-    /// Fingerprint that was approved, if approval was needed.
-    pub(super) approved: Option<Fingerprint>,
-    /// Principal that approved it, if known.
-    pub(super) approved_by: Option<Principal>,
-    /// Answer of a hook that replaces an approval.
-    pub(super) answer: Option<JudgementStep>,
-    /// Stops it.
-    pub(super) cancel: CancellationToken,
-}
+use crate::protocol::{CallKey, ChangedArguments, HookAdditions, InputKind, Preparation, Principal, Timer};
 
 /// Result of preparing a call.
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct CallPreparationResult {
     /// Judgement of the gates.
     pub(super) judgement: Judgement,
-    pub(super) result: Result<ReadyCall, ToolError>,
+    pub(super) result: Result<StagedCall<Judged>, ToolError>,
     /// Arguments that a hook changed.
     pub(super) changed: Option<ChangedArguments>,
     /// Context and stop reason of the hooks.
     pub(super) additions: HookAdditions,
 }
 
-impl From<ToolError> for Prepared {
+impl From<ToolError> for CallPreparationResult {
     /// Returns the result of a call that no gate has judged.
     fn from(error: ToolError) -> Self {
         Self {
@@ -63,30 +38,13 @@ impl From<ToolError> for Prepared {
     }
 }
 
-/// Converts the result of preparing a call for the machine.
-pub(super) fn preparation(result: &Result<ReadyCall, ToolError>) -> Preparation {
-    let ReadyCall { call, request, .. } = match result {
-        Ok(ready) => ready,
-        Err(error) => {
-            return Preparation::Refused { error: error.kind(), message: error.for_model().to_owned() };
+impl CallPreparationResult {
+    /// Returns the preparation for the machine.
+    pub(super) fn preparation(&self) -> Preparation {
+        match &self.result {
+            Ok(judged) => judged.preparation(),
+            Err(error) => Preparation::Refused { error: error.kind(), message: error.for_model().to_owned() },
         }
-    };
-    let plan = CallPlan {
-        effect: call.effect(),
-        repeatable: call.is_repeatable(),
-        declares_changes: call.declares_changes(),
-        writes: call.targets().to_vec(),
-        repairs: call.repairs().to_vec(),
-    };
-    match request {
-        None => Preparation::Ready(plan),
-        Some(request) => Preparation::Ask {
-            plan,
-            arguments: request.arguments.clone(),
-            reason: request.reason.clone(),
-            fingerprint: request.fingerprint,
-            sandbox: request.sandbox,
-        },
     }
 }
 
@@ -95,14 +53,24 @@ pub(super) fn preparation(result: &Result<ReadyCall, ToolError>) -> Preparation 
 enum CallSlot {
     /// Being prepared. Dropping the guard ends the preparation.
     Preparing { _cancel: DropGuard },
-    /// Prepared.
-    Ready(Box<ReadyCall>),
-    /// Waiting for a decision. Dropping the guard ends the approver's work.
-    Pending { call: Box<PreparedCall>, request: Arc<ApprovalRequest>, _asked: DropGuard },
-    /// Approved; it may run once, with exactly these arguments.
-    Approved { call: Box<PreparedCall>, fingerprint: Fingerprint, by: Option<Principal> },
+    /// Judged; it may need approval.
+    Judged(Box<StagedCall<Judged>>),
+    /// Waiting for a decision.
+    Asked(Box<StagedCall<Asked>>),
+    /// Approved.
+    Released(Box<StagedCall<Released>>),
     /// Running. The token stops it.
     Running(CancellationToken),
+}
+
+impl CallSlot {
+    /// Returns the request that waits for a decision.
+    fn pending(&self) -> Option<&Arc<ApprovalRequest>> {
+        match self {
+            Self::Asked(call) => Some(call.request()),
+            Self::Preparing { .. } | Self::Judged(_) | Self::Released(_) | Self::Running(_) => None,
+        }
+    }
 }
 
 /// The open calls of a round.
@@ -122,13 +90,13 @@ impl CallSlots {
     }
 
     /// Stores a prepared call, or removes one that was refused. Does nothing for a call that is no longer needed.
-    pub(super) fn set_prepared(&mut self, key: CallKey, result: Result<ReadyCall, ToolError>) {
+    pub(super) fn set_prepared(&mut self, key: CallKey, result: Result<StagedCall<Judged>, ToolError>) {
         if !matches!(self.slots.get(&key), Some(CallSlot::Preparing { .. })) {
             return;
         }
         match result {
-            Ok(ready) => {
-                self.slots.insert(key, CallSlot::Ready(Box::new(ready)));
+            Ok(judged) => {
+                self.slots.insert(key, CallSlot::Judged(Box::new(judged)));
             }
             Err(_) => {
                 self.slots.remove(&key);
@@ -139,22 +107,26 @@ impl CallSlots {
     /// Moves a prepared call that needs approval to the pending ones. Returns its request and the token that fires when
     /// the decision is no longer needed; `None` if the call needs no approval.
     pub(super) fn set_pending(&mut self, key: CallKey) -> Option<(Arc<ApprovalRequest>, CancellationToken)> {
-        let Some(CallSlot::Ready(ready)) = self.slots.get(&key) else { return None };
-        let (call, request) = (Box::new(ready.call.clone()), ready.request.clone()?);
-        let asked = CancellationToken::new();
-        let guard = asked.clone().drop_guard();
-        let slot = CallSlot::Pending { call, request: Arc::clone(&request), _asked: guard };
-        self.slots.insert(key, slot);
+        let (call, asked) = self.take_judged(key, true)?.ask()?;
+        let request = Arc::clone(call.request());
+        self.slots.insert(key, CallSlot::Asked(Box::new(call)));
         Some((request, asked))
+    }
+
+    /// Removes and returns the judged call with this key, if it needs approval or, respectively, does not.
+    fn take_judged(&mut self, key: CallKey, needs_approval: bool) -> Option<StagedCall<Judged>> {
+        let Some(CallSlot::Judged(call)) = self.slots.get(&key) else { return None };
+        if call.request().is_some() != needs_approval {
+            return None;
+        }
+        let Some(CallSlot::Judged(call)) = self.slots.remove(&key) else { return None };
+        Some(*call)
     }
 
     /// Approves a prepared call that was approved before the session was resumed.
     pub(super) fn confirm(&mut self, key: CallKey, by: Option<Principal>) {
-        if let Some(CallSlot::Ready(ready)) = self.slots.get(&key)
-            && let Some(request) = &ready.request
-        {
-            let (call, fingerprint) = (Box::new(ready.call.clone()), request.fingerprint);
-            self.slots.insert(key, CallSlot::Approved { call, fingerprint, by });
+        if let Some(call) = self.take_judged(key, true).and_then(|call| call.confirm(by)) {
+            self.slots.insert(key, CallSlot::Released(Box::new(call)));
         }
     }
 
@@ -167,10 +139,10 @@ impl CallSlots {
         by: Option<Principal>,
     ) -> Option<CallKey> {
         let key = self.find_pending(call_id, exactly)?;
-        if let Some(CallSlot::Pending { call, .. }) = self.slots.remove(&key)
+        if let Some(CallSlot::Asked(call)) = self.slots.remove(&key)
             && approved
         {
-            self.slots.insert(key, CallSlot::Approved { call, fingerprint: exactly, by });
+            self.slots.insert(key, CallSlot::Released(Box::new(call.approve(by))));
         }
         Some(key)
     }
@@ -179,8 +151,9 @@ impl CallSlots {
     /// next preparation. Returns its key, or `None` without such a call.
     pub(super) fn change(&mut self, call_id: &str, exactly: Fingerprint) -> Option<CallKey> {
         let key = self.find_pending(call_id, exactly)?;
-        if let Some(CallSlot::Pending { call, .. }) = self.slots.remove(&key) {
-            self.changed.insert(key, *call);
+        if let Some(CallSlot::Asked(call)) = self.slots.remove(&key) {
+            let (call, _) = call.into_parts();
+            self.changed.insert(key, call);
         }
         Some(key)
     }
@@ -192,17 +165,9 @@ impl CallSlots {
 
     /// Returns the key of the pending call with this id and fingerprint.
     fn find_pending(&self, call_id: &str, exactly: Fingerprint) -> Option<CallKey> {
-        self.slots.iter().find_map(|(key, slot)| match slot {
-            CallSlot::Pending { request, .. }
-                if request.call_id == call_id && request.fingerprint == exactly =>
-            {
-                Some(*key)
-            }
-            CallSlot::Preparing { .. }
-            | CallSlot::Ready(_)
-            | CallSlot::Pending { .. }
-            | CallSlot::Approved { .. }
-            | CallSlot::Running(_) => None,
+        self.slots.iter().find_map(|(key, slot)| {
+            let request = slot.pending()?;
+            (request.call_id == call_id && request.fingerprint == exactly).then_some(*key)
         })
     }
 
@@ -211,22 +176,24 @@ impl CallSlots {
         self.pending().any(|request| request.call_id == call_id)
     }
 
-    /// Moves a call that may run to the running ones. Returns `None` if there is no such call.
-    pub(super) fn run(&mut self, key: CallKey) -> Option<Released> {
-        let (call, approved, approved_by, answer) = match self.slots.remove(&key)? {
-            CallSlot::Ready(ready) if ready.request.is_none() => (ready.call, None, None, ready.answer),
-            CallSlot::Approved { call, fingerprint, by } => (*call, Some(fingerprint), by, None),
-            other @ (CallSlot::Preparing { .. }
-            | CallSlot::Ready(_)
-            | CallSlot::Pending { .. }
-            | CallSlot::Running(_)) => {
-                self.slots.insert(key, other);
-                return None;
-            }
+    /// Moves a call that may run to the running ones. Returns it and the token that stops it; `None` if there is no such
+    /// call.
+    pub(super) fn run(&mut self, key: CallKey) -> Option<(StagedCall<Released>, CancellationToken)> {
+        let call = match self.take_judged(key, false) {
+            Some(call) => call.release()?,
+            None => self.take_released(key)?,
         };
         let cancel = CancellationToken::new();
         self.slots.insert(key, CallSlot::Running(cancel.clone()));
-        Some(Released { call, approved, approved_by, answer, cancel })
+        Some((call, cancel))
+    }
+
+    fn take_released(&mut self, key: CallKey) -> Option<StagedCall<Released>> {
+        if !matches!(self.slots.get(&key), Some(CallSlot::Released(_))) {
+            return None;
+        }
+        let Some(CallSlot::Released(call)) = self.slots.remove(&key) else { return None };
+        Some(*call)
     }
 
     /// Returns whether a call may start without a barrier: the call may run twice, or it declares its changes, and the
@@ -234,8 +201,9 @@ impl CallSlots {
     pub(super) fn may_start_unsynced(&self, key: CallKey) -> bool {
         let may = |call: &PreparedCall| call.is_repeatable() || call.declares_changes();
         match self.slots.get(&key) {
-            Some(CallSlot::Ready(ready)) => may(&ready.call),
-            Some(CallSlot::Pending { call, .. } | CallSlot::Approved { call, .. }) => may(call),
+            Some(CallSlot::Judged(call)) => may(call.call()),
+            Some(CallSlot::Asked(call)) => may(call.call()),
+            Some(CallSlot::Released(call)) => may(call.call()),
             Some(CallSlot::Preparing { .. } | CallSlot::Running(_)) | None => false,
         }
     }
@@ -254,7 +222,7 @@ impl CallSlots {
 
     /// Removes a call that waits for a decision.
     pub(super) fn remove_pending(&mut self, key: CallKey) {
-        if matches!(self.slots.get(&key), Some(CallSlot::Pending { .. })) {
+        if matches!(self.slots.get(&key), Some(CallSlot::Asked(_))) {
             self.slots.remove(&key);
         }
     }
@@ -273,13 +241,7 @@ impl CallSlots {
 
     /// Returns the requests that wait for a decision, in the order of their calls.
     pub(super) fn pending(&self) -> impl Iterator<Item = &Arc<ApprovalRequest>> {
-        self.slots.values().filter_map(|slot| match slot {
-            CallSlot::Pending { request, .. } => Some(request),
-            CallSlot::Preparing { .. }
-            | CallSlot::Ready(_)
-            | CallSlot::Approved { .. }
-            | CallSlot::Running(_) => None,
-        })
+        self.slots.values().filter_map(CallSlot::pending)
     }
 
     /// Returns whether these are the requests that wait for a decision.
@@ -353,36 +315,13 @@ impl Driver {
 
 #[cfg(test)]
 mod tests {
-    use pintle_env::MemoryEnvironment;
-    use pintle_llm::ToolCall;
     use pintle_tools::ToolErrorKind;
-    use pintle_tools::pipeline;
 
     use super::*;
-    use crate::profile::ProviderProfile;
+    use crate::driver::staged_call::tests::{allowed, gated};
     use crate::protocol::ModelCallId;
 
     const KEY: CallKey = CallKey { model_call: ModelCallId(1), index: 0 };
-
-    async fn ready() -> ReadyCall {
-        let tools = ProviderProfile::anthropic("m").tool_registry;
-        let tool_call = ToolCall::from_raw("a", "shell", r#"{"command":"true"}"#);
-        let env = MemoryEnvironment::new("/project");
-        let pipeline::Preparation::Ready { call, .. } =
-            pipeline::prepare(&tools, &[], &env, &tool_call).await
-        else {
-            panic!("it may run")
-        };
-        ReadyCall { call, request: None, answer: None }
-    }
-
-    async fn gated() -> ReadyCall {
-        let mut ready = ready().await;
-        let fingerprint = ready.call.fingerprint();
-        let request = ApprovalRequest::new("a", "shell", fingerprint);
-        ready.request = Some(Arc::new(request));
-        ready
-    }
 
     #[tokio::test]
     async fn unwanted_preparations_are_cancelled_and_dropped() {
@@ -393,7 +332,7 @@ mod tests {
                 slots.keep_running();
             }
             assert_eq!(cancel.is_cancelled(), !is_wanted);
-            slots.set_prepared(KEY, Ok(ready().await));
+            slots.set_prepared(KEY, Ok(allowed().await));
             assert_eq!(slots.run(KEY).is_some(), is_wanted);
         }
     }
@@ -420,7 +359,8 @@ mod tests {
         assert_eq!(slots.decide("a", request.fingerprint, true, Some(Principal::new("x"))), Some(KEY));
         assert!(slots.pending_are(&[]) && asked.is_cancelled());
         assert_eq!(slots.decide("a", request.fingerprint, false, None), None, "the first decision counts");
-        let Released { approved, approved_by, cancel, .. } = slots.run(KEY).unwrap();
+        let (call, cancel) = slots.run(KEY).unwrap();
+        let (_, Released { approved, approved_by, .. }) = call.into_parts();
         assert_eq!((approved, approved_by), (Some(request.fingerprint), Some(Principal::new("x"))));
         assert!(slots.run(KEY).is_none());
         slots.stop(KEY);

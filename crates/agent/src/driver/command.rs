@@ -1,14 +1,11 @@
 //! Commands of the embedding application.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use pintle_env::ExecutionEnvironment;
 use pintle_llm::{AdapterTimeout, ReasoningEffort, RetryPolicy};
 use pintle_tools::{CommandTimeouts, ToolRegistry, TruncationLimits};
 use tokio::sync::oneshot;
-use tokio_util::sync::CancellationToken;
 
 use super::hooks::UserInput;
 use super::{Driver, ExactDecision, InputOwner};
@@ -20,7 +17,7 @@ use crate::protocol::{
     UserMessage,
 };
 use crate::session::{RunOwner, SessionBuilder};
-use crate::subagent::SubagentHandle;
+use crate::subagent::{Shutdown, SubagentHandle};
 
 /// Command with the principal that sent it.
 #[derive(Debug)]
@@ -125,14 +122,14 @@ impl Driver {
     pub(super) async fn command(&mut self, sent: SentCommand) {
         let command = &sent.command;
         if let Command::Abandon = command {
-            self.abandoned = true;
+            self.shutdown = Shutdown::Abandon;
             return;
         }
         if let Command::Detach = command
             && self.machine.current_run().is_some()
             && !self.machine.is_stopping()
         {
-            self.abandoned = true;
+            self.shutdown = Shutdown::Abandon;
             return;
         }
         self.follow_subagents().await;
@@ -171,10 +168,7 @@ impl Driver {
         let kind = match queue {
             MessageQueue::Steering => InputKind::Steer { message },
             MessageQueue::FollowUps => InputKind::FollowUp { message },
-            MessageQueue::Soonest => {
-                let run = || RunId(self.run_counter.fetch_add(1, Ordering::Relaxed));
-                self.machine.saying(run, message)
-            }
+            MessageQueue::Soonest => self.machine.saying(|| self.runs.next_id(), message),
         };
         let refusal = if self.machine.state() == SessionState::Closed {
             Some(SessionError::Closed)
@@ -232,7 +226,7 @@ impl Driver {
                 if self.machine.current_run().is_none() {
                     owner.started(self.log.next_seq());
                 }
-                self.runs.insert(run, owner);
+                self.runs.add(run, owner);
                 InputKind::Submit { run, message: *message }
             }
             Command::Message { queue, message, owner, accepted } => {
@@ -244,11 +238,11 @@ impl Driver {
             // It is handled before the hooks and never reaches the machine.
             Command::Abandon => return None,
             Command::Detach => {
-                self.suspended = true;
+                self.shutdown = Shutdown::Suspend;
                 return None;
             }
             Command::Suspend => {
-                self.suspended = true;
+                self.shutdown = Shutdown::Suspend;
                 self.machine.current_run()?;
                 InputKind::Interrupt
             }
@@ -314,36 +308,11 @@ impl Driver {
 
     /// Interrupts a run whose owner dropped it, once.
     pub(super) async fn interrupt_dropped(&mut self, run: RunId) {
-        if let Some(owner) = self.runs.get_mut(&run) {
-            owner.dropped = None;
-        }
+        let has_next = self.runs.handle_drop(run);
         // A second run only waits for one that is being stopped already. Another interrupt would stop the second.
-        let is_being_stopped = self.machine.current_run() == Some(run) && self.runs.len() > 1;
+        let is_being_stopped = self.machine.current_run() == Some(run) && has_next;
         if !is_being_stopped {
             self.step(InputKind::Interrupt).await;
         }
     }
-}
-
-/// Returns a run that its owner has dropped.
-pub(super) fn dropped_run(runs: &HashMap<RunId, RunOwner>) -> Option<RunId> {
-    let is_dropped = |owner: &RunOwner| owner.dropped.as_ref().is_some_and(CancellationToken::is_cancelled);
-    runs.iter().find_map(|(run, owner)| is_dropped(owner).then_some(*run))
-}
-
-/// Returns the next run that its owner drops. Cancel safe.
-pub(super) async fn next_dropped(runs: &HashMap<RunId, RunOwner>) -> RunId {
-    let mut owned = runs.iter().filter_map(|(run, owner)| Some((*run, owner.dropped.as_ref()?)));
-    // There are at most two: the current run, and one that waits for its end.
-    let (one, other) = (owned.next(), owned.next());
-    tokio::select! {
-        run = dropped(one) => run,
-        run = dropped(other) => run,
-    }
-}
-
-async fn dropped(run: Option<(RunId, &CancellationToken)>) -> RunId {
-    let Some((run, dropped)) = run else { return std::future::pending().await };
-    dropped.cancelled().await;
-    run
 }

@@ -12,6 +12,7 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+use super::environment::EnvironmentInit;
 use super::{Driver, Report};
 use crate::profile::ProviderProfile;
 use crate::prompt::{EnvironmentContext, SystemPrompt};
@@ -19,31 +20,20 @@ use crate::protocol::{CallKind, InputKind, LoadId, LoadedProject, TurnContext};
 use crate::subagent::Subagents;
 
 impl Driver {
-    /// Runs later calls in `env`. If the working directory changes, the prompt's description of the environment is
-    /// gathered again.
+    /// Runs later calls in `env`.
     pub(super) fn set_environment(&mut self, env: Arc<dyn ExecutionEnvironment>) {
-        if env.working_directory() != self.env.working_directory() {
-            self.environment = Arc::default();
-        }
-        self.env = env;
+        self.environment.replace(env);
         // Which tools can leave a sandbox depends on it.
         self.set_profile(self.base_profile.clone());
-    }
-
-    /// Returns the initialisation that must precede any use of the environment. A session that starts with a prompt loads
-    /// nothing before its first call, so calls need it, too.
-    pub(super) fn environment_init(&self) -> EnvironmentInit {
-        let env = self.initialize.then(|| Arc::clone(&self.owned_env));
-        EnvironmentInit { env, done: Arc::clone(&self.initialized) }
     }
 
     /// Starts a load and cancels the earlier one. The machine ignores it by its id if it has already ended.
     pub(super) fn load_context(&mut self, load: LoadId) {
         let reports = self.reports.clone();
         let loader = ContextLoader {
-            env: Arc::clone(&self.env),
-            environment: Arc::clone(&self.environment),
-            init: self.environment_init(),
+            env: Arc::clone(self.environment.current()),
+            environment: self.environment.description(),
+            init: self.environment.initialization(),
             profile: self.profile.clone(),
             user_instructions: self.config.user_instructions.clone(),
             redactions: self.config.redactions.clone(),
@@ -83,23 +73,6 @@ pub(super) fn in_session(
         tracing::error!(%error, "a command cannot ask to leave the sandbox");
     }
     profile
-}
-
-/// One-time initialisation of a session's own environment. Does nothing for an environment with another owner.
-#[derive(Clone, Debug)]
-pub(super) struct EnvironmentInit {
-    env: Option<Arc<dyn ExecutionEnvironment>>,
-    done: Arc<OnceCell<()>>,
-}
-
-impl EnvironmentInit {
-    /// Initialises the environment, unless that has been done.
-    pub(super) async fn ensure(&self) -> Result<(), EnvError> {
-        if let Some(env) = &self.env {
-            self.done.get_or_try_init(|| env.initialize()).await?;
-        }
-        Ok(())
-    }
 }
 
 struct ContextLoader {

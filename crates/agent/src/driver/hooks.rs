@@ -258,7 +258,7 @@ impl Driver {
             (UserInput::Posted(delivery), None) => self.take_posted(*delivery).await,
             (UserInput::Command(SentCommand { command, by }), Some(reason)) => {
                 if let Command::Submit { run, owner, .. } = command {
-                    self.runs.insert(run, owner);
+                    self.runs.add(run, owner);
                     self.author = by.map(|by| *by);
                     self.step(InputKind::InputRefused { run: Some(run), reason }).await;
                 } else if let Command::Message { accepted, .. } = command {

@@ -49,9 +49,7 @@ impl Driver {
     /// Reports the outcome of an input to its owner: to the run whose first input it is, or to the caller that queued it.
     pub(super) fn finish_input(&mut self, run: RunId, outcome: Outcome, is_last: bool) {
         self.inputs.finish(&outcome, is_last);
-        if let Some(owner) = self.runs.get(&run) {
-            owner.input_finished(outcome);
-        }
+        self.runs.finish_input(run, outcome);
     }
 }
 

@@ -27,7 +27,7 @@ impl Driver {
         self.drop_waiting_calls();
         self.subagents.clear_reservations();
         self.tools = self.profile.tool_registry.clone();
-        self.request_env = Arc::clone(&self.env);
+        self.environment.start_request();
         let cancel = CancellationToken::new();
         self.model = Some(cancel.clone());
         let reports = self.reports.clone();

@@ -1,7 +1,6 @@
 //! Inputs that are posted to the session. Each is recorded once and then removed from the inbox.
 
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
@@ -11,8 +10,9 @@ use tracing::Instrument as _;
 use super::hooks::UserInput;
 use super::report::ExactDecision;
 use super::{Driver, Report};
-use crate::protocol::{Decision, InputKind, PostedInput, PostedItem, RunId};
+use crate::protocol::{Decision, InputKind, PostedInput, PostedItem};
 use crate::record::{PostedInputs, Record};
+use crate::subagent::Shutdown;
 
 /// Delay after an error of the inbox.
 const RETRY_DELAY: Duration = Duration::from_secs(5);
@@ -73,7 +73,7 @@ impl Driver {
 
     /// Handles a posted input.
     pub(super) async fn posted(&mut self, delivery: Delivery) {
-        if self.suspended {
+        if self.shutdown == Shutdown::Suspend {
             // It is for the process that resumes the session.
             return;
         }
@@ -94,14 +94,10 @@ impl Driver {
     pub(super) async fn take_posted(&mut self, delivery: Delivery) {
         let kind = match &delivery.posted.input {
             PostedInput::Message { message, .. } if self.machine.current_run().is_none() => {
-                let run = RunId(self.run_counter.fetch_add(1, Ordering::Relaxed));
-                InputKind::Submit { run, message: message.clone() }
+                InputKind::Submit { run: self.runs.next_id(), message: message.clone() }
             }
             PostedInput::Message { message, .. } => InputKind::FollowUp { message: message.clone() },
-            PostedInput::Say { message, .. } => {
-                let run = || RunId(self.run_counter.fetch_add(1, Ordering::Relaxed));
-                self.machine.saying(run, message.clone())
-            }
+            PostedInput::Say { message, .. } => self.machine.saying(|| self.runs.next_id(), message.clone()),
             PostedInput::Steer { message, .. } => InputKind::Steer { message: message.clone() },
             PostedInput::Interrupt { .. } => InputKind::Interrupt,
             PostedInput::Abort { .. } => InputKind::Abort,

@@ -40,8 +40,8 @@ impl IntentSink for RecordedIntents {
 impl Driver {
     /// Compares the files of an interrupted call with its declared changes, in a separate task.
     pub(super) fn reconcile(&mut self, call: CallKey, files: Vec<FileIntent>) {
-        let env = self.request_env.clone();
-        let init = self.environment_init();
+        let env = self.environment.requested().clone();
+        let init = self.environment.initialization();
         let reports = self.reports.clone();
         let task = async move {
             let comparing = async {

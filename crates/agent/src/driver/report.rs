@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Driver;
 use super::budget::SourceAnswer;
-use super::call_slots::Prepared;
+use super::call_slots::CallPreparationResult;
 use super::hooks::HookedInput;
 use super::posted::Delivery;
 use crate::protocol::{CallKey, Decision, InputKind, Principal, SegmentId, Timer};
@@ -30,7 +30,7 @@ pub(super) enum Report {
     /// Text of an open segment.
     Text { segment: SegmentId, delta: String },
     /// Result of preparing a call.
-    Prepared { key: CallKey, prepared: Box<Prepared> },
+    Prepared { key: CallKey, prepared: Box<CallPreparationResult> },
     /// User input with the answer of its hooks.
     Hooked(Box<HookedInput>),
     /// Decision of the approver.

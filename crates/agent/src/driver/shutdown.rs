@@ -28,25 +28,15 @@ impl Driver {
         self.calls.clear();
         self.timers.cancel_approvals();
         self.background.close().await;
-        self.subagents
-            .close(match (self.abandoned, self.suspended) {
-                (true, _) => Shutdown::Abandon,
-                (false, true) => Shutdown::Suspend,
-                (false, false) => Shutdown::Close,
-            })
-            .await;
+        self.subagents.close(self.shutdown).await;
         // An abandoned session ends as if the process had died, without hooks.
         if let Some(hooks) = &self.hooks
-            && !self.abandoned
+            && self.shutdown != Shutdown::Abandon
         {
-            let suspended = self.suspended.then_some(SessionEndReason::Suspended);
+            let suspended = (self.shutdown == Shutdown::Suspend).then_some(SessionEndReason::Suspended);
             hooks.session_ended(suspended.unwrap_or_else(|| self.machine.end_reason())).await;
         }
-        if self.lifecycle.cleans_up()
-            && let Err(error) = self.owned_env.cleanup().await
-        {
-            tracing::warn!(%error, "the environment could not be cleaned up");
-        }
+        self.environment.clean_up().await;
         self.subagents.take_inputs().into()
     }
 }

@@ -3,54 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pintle_env::ExecutionEnvironment;
 use pintle_tools::builtin::BackgroundCommands;
-use tokio::sync::OnceCell;
 
 use super::hooks::HookPoint;
 use super::posted::PostedState;
-use super::{Driver, Recording, SegmentBoundary};
-use crate::prompt::EnvironmentContext;
+use super::{Driver, Recording, SegmentBoundary, SharedEnvironment};
 use crate::protocol::{Action, Change, InputKind, PolicyChange, RunId, SessionState, Start, TurnContext};
 use crate::record::{Journal, Record, Recorder, ReplayError};
 use crate::session::{RunOwner, Session, SessionBuilder};
 use crate::subagent::RecordedSubagent;
 use crate::turn::Machine;
-
-/// Calls that a session makes to its execution environment at its start and end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EnvironmentLifecycle {
-    /// `initialize` and `cleanup`.
-    Owned,
-    /// `cleanup`. The embedding application has initialised the environment.
-    Initialized,
-    /// None. The embedding application, or the parent of a subagent, makes both.
-    Shared,
-}
-
-impl EnvironmentLifecycle {
-    /// Returns whether the session initialises the environment.
-    pub(super) fn initializes(self) -> bool {
-        self == Self::Owned
-    }
-
-    /// Returns whether the session cleans up the environment.
-    pub(super) fn cleans_up(self) -> bool {
-        self != Self::Shared
-    }
-}
-
-/// State of the execution environment that a session and its forks share.
-#[derive(Clone, Debug)]
-pub(crate) struct SharedEnvironment {
-    /// Description in the prompt.
-    description: Arc<OnceCell<EnvironmentContext>>,
-    /// Whether the first of them that uses the environment has to initialise it.
-    initialize: bool,
-    /// Environment of the first of them.
-    owned: Arc<dyn ExecutionEnvironment>,
-    initialized: Arc<OnceCell<()>>,
-}
 
 impl Driver {
     /// Starts a new session, or one with a history.
@@ -61,10 +23,7 @@ impl Driver {
         recording: Recording,
     ) {
         if let Some(shared) = shared {
-            self.environment = shared.description;
-            self.initialize = shared.initialize;
-            self.owned_env = shared.owned;
-            self.initialized = shared.initialized;
+            self.environment.join(shared);
         }
         start.context = start.context.filter(|context| self.matches_profile(context));
         self.tools = self.profile.tool_registry.clone();
@@ -74,7 +33,7 @@ impl Driver {
         self.first_inputs = vec![InputKind::Opened {
             provider: self.profile.provider.clone(),
             model: self.profile.model.clone(),
-            working_directory: self.env.working_directory().display().to_string(),
+            working_directory: self.environment.working_directory().display().to_string(),
         }];
         self.first_inputs.extend(self.delegated_authority());
         self.publish();
@@ -115,7 +74,7 @@ impl Driver {
         self.recording = Recording::new(Some(Arc::new(Recorder::from_record(record.clone()))), journal);
         self.first_inputs = self.inputs_to_resume(record);
         self.posted = PostedState::from_record(record);
-        self.run_counter.store(record.next_run(), Ordering::Relaxed);
+        self.runs.set_next(record.next_run());
         self.subagents.inherit_names(record.header.start.subagents_named);
         let keep_open = self.recording.subagents().is_some() && self.machine.state() != SessionState::Closed;
         self.subagents.restore(RecordedSubagent::all_of(record), self.machine.subagents_named(), keep_open);
@@ -144,7 +103,7 @@ impl Driver {
     /// Adds the owner of a run that is unfinished in the record.
     pub(crate) fn adopt(&mut self, run: RunId, owner: RunOwner) {
         owner.started(self.log.next_seq());
-        self.runs.insert(run, owner);
+        self.runs.add(run, owner);
     }
 
     /// Handles the first inputs of a new or resumed session.
@@ -167,35 +126,29 @@ impl Driver {
 
     /// Returns the counter for run ids.
     pub(crate) fn run_counter(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.run_counter)
+        self.runs.counter()
     }
 
     /// Returns a builder of a fork after the first `turns` history entries; `None` if there are fewer.
     #[allow(clippy::disallowed_methods, reason = "a fork has the gates of its origin")]
     pub(super) fn fork(&self, turns: usize) -> Option<SessionBuilder> {
         let start = self.machine.fork(turns, self.log.session_id().clone())?;
-        let mut builder =
-            Session::builder(self.client.clone(), self.base_profile.clone(), Arc::clone(&self.env))
-                .config(self.config.clone())
-                .clock(self.clock.clone())
-                .shared_environment()
-                .record(self.recording.is_kept())
-                .start(start);
+        let mut builder = Session::builder(
+            self.client.clone(),
+            self.base_profile.clone(),
+            self.environment.current().clone(),
+        )
+        .config(self.config.clone())
+        .clock(self.clock.clone())
+        .shared_environment()
+        .record(self.recording.is_kept())
+        .start(start);
         let hooks = self.hooks.as_ref().map(HookPoint::hooks);
-        builder.share(self.gates.to_vec(), self.approver.clone(), hooks, self.shared_environment());
+        builder.share(self.gates.to_vec(), self.approver.clone(), hooks, self.environment.share());
         if let Some(source) = self.budget.source() {
             builder = builder.budget_source(source);
         }
         Some(builder)
-    }
-
-    fn shared_environment(&self) -> SharedEnvironment {
-        SharedEnvironment {
-            description: Arc::clone(&self.environment),
-            initialize: self.initialize,
-            owned: Arc::clone(&self.owned_env),
-            initialized: Arc::clone(&self.initialized),
-        }
     }
 
     /// Returns the inputs that a resumed machine needs before `Resumed`.

@@ -1,5 +1,7 @@
 //! Subagents, as the driver handles them.
 
+use std::sync::Arc;
+
 use pintle_tools::ToolKind;
 use pintle_tools::pipeline::PreparedCall;
 use tokio::sync::oneshot;
@@ -38,7 +40,8 @@ impl Driver {
     }
 
     pub(super) fn set_profile(&mut self, profile: ProviderProfile) {
-        self.profile = super::context::in_session(&profile, &self.subagents, self.env.as_ref());
+        self.profile =
+            super::context::in_session(&profile, &self.subagents, self.environment.current().as_ref());
         self.base_profile = profile;
     }
 
@@ -72,7 +75,7 @@ impl Driver {
         let parts = Parts {
             client: self.client.clone(),
             profile: self.base_profile.clone(),
-            env: self.env.clone(),
+            env: Arc::clone(self.environment.current()),
             config,
             gates: self.gates.to_vec(),
             approver: self.approver.clone(),

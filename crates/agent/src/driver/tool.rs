@@ -18,12 +18,13 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::approval::Objection;
-use super::call_slots::{Prepared, ReadyCall, Released, preparation};
+use super::call_slots::CallPreparationResult;
 use super::checkpointer::Checkpointer;
-use super::context::EnvironmentInit;
+use super::environment::EnvironmentInit;
 use super::hooks::{self, HookPoint};
 use super::reconciling::RecordedIntents;
 use super::redacting::redact_execution;
+use super::staged_call::{Released, StagedCall};
 use super::{Driver, Report, approval, output, trace};
 use crate::hooks::CallAnswer;
 use crate::protocol::{
@@ -49,8 +50,8 @@ impl Driver {
             tool_call,
             registry: self.tools.clone(),
             gates: Arc::clone(&self.gates),
-            env: Arc::clone(&self.request_env),
-            init: self.environment_init(),
+            env: Arc::clone(self.environment.requested()),
+            init: self.environment.initialization(),
             origin: self.lineage.origin.clone(),
             // The user or hook that changed the arguments has decided on them.
             hooks: if changed { None } else { self.hooks.clone() },
@@ -75,9 +76,10 @@ impl Driver {
     }
 
     /// Stores a prepared call and returns the input for the machine.
-    pub(super) fn set_prepared(&mut self, key: CallKey, prepared: Prepared) -> InputKind {
-        let Prepared { judgement, result, changed, additions } = self.remember_denial(key, prepared);
-        let preparation = preparation(&result);
+    pub(super) fn set_prepared(&mut self, key: CallKey, prepared: CallPreparationResult) -> InputKind {
+        let prepared = self.remember_denial(key, prepared);
+        let preparation = prepared.preparation();
+        let CallPreparationResult { judgement, result, changed, additions } = prepared;
         self.calls.set_prepared(key, result);
         InputKind::CallPrepared { call: key, preparation, judgement, changed, additions }
     }
@@ -85,11 +87,10 @@ impl Driver {
     /// Runs a prepared call in a separate task. Its start is in the log. Returns the result of a call that cannot run.
     pub(super) fn run_tool(&mut self, key: CallKey) -> Option<InputKind> {
         // The machine runs only prepared calls. For any other call, the model gets the result of a stopped call.
-        let Some(Released { call, approved, approved_by, answer, cancel }) = self.calls.run(key) else {
-            return Some(not_run(key));
-        };
+        let Some((released, cancel)) = self.calls.run(key) else { return Some(not_run(key)) };
+        let (call, Released { approved, approved_by, answer }) = released.into_parts();
         self.reserve_subagent(&call);
-        let mut cx = ToolContext::new(Arc::clone(&self.request_env), call.call_id())
+        let mut cx = ToolContext::new(Arc::clone(self.environment.requested()), call.call_id())
             .with_cancel(cancel)
             .with_timeouts(self.config.command_timeouts)
             .with_background(self.background.clone())
@@ -242,7 +243,7 @@ struct CallPreparation {
 
 impl CallPreparation {
     /// Prepares the call. A panic of the tool or of a gate only fails this call.
-    async fn run(self) -> Prepared {
+    async fn run(self) -> CallPreparationResult {
         let name = self.tool_call.name.clone();
         AssertUnwindSafe(self.prepare()).catch_unwind().await.unwrap_or_else(|_panic| {
             tracing::error!(tool = name, "preparing a call panicked");
@@ -253,7 +254,7 @@ impl CallPreparation {
         })
     }
 
-    async fn prepare(self) -> Prepared {
+    async fn prepare(self) -> CallPreparationResult {
         if let Err(error) = self.init.ensure().await {
             let message = format!("The execution environment cannot be used: {error}");
             return ToolError::new(ToolErrorKind::EnvironmentLost, message).into();
@@ -266,10 +267,10 @@ impl CallPreparation {
     }
 
     /// Runs the hooks for a call that the gates have judged.
-    async fn hooked(&self, hooks: &HookPoint, judged: pipeline::Preparation) -> Prepared {
+    async fn hooked(&self, hooks: &HookPoint, judged: pipeline::JudgedCall) -> CallPreparationResult {
         let judged = self.locate_paths(judged).await;
-        let (pipeline::Preparation::Ready { call, judgement }
-        | pipeline::Preparation::Ask { call, judgement }) = &judged
+        let (pipeline::JudgedCall::Ready { call, judgement } | pipeline::JudgedCall::Ask { call, judgement }) =
+            &judged
         else {
             return self.prepared(judged).await;
         };
@@ -278,21 +279,22 @@ impl CallPreparation {
             context: given.context.clone(),
             stop: given.stop.as_deref().map(hooks::ended_by_hook),
         };
-        let prepared = Prepared { additions, ..self.answered(given, judged).await };
-        let Ok(ReadyCall { call, request: Some(request), .. }) = &prepared.result else { return prepared };
+        let prepared = CallPreparationResult { additions, ..self.answered(given, judged).await };
+        let Ok(asking) = &prepared.result else { return prepared };
+        let Some(request) = asking.request() else { return prepared };
         let given = hooks.before_approval(request).await;
         if given == CallAnswer::default() {
             return prepared;
         }
-        let judged = pipeline::Preparation::Ask { call: call.clone(), judgement: prepared.judgement };
+        let judged = pipeline::JudgedCall::Ask { call: asking.call().clone(), judgement: prepared.judgement };
         let again = self.answered(given, judged).await;
         let changed = again.changed.or(prepared.changed);
-        Prepared { changed, additions: prepared.additions, ..again }
+        CallPreparationResult { changed, additions: prepared.additions, ..again }
     }
 
     /// Applies the answer of a hook to a call that the gates have judged. Changed arguments are judged again. Questions
     /// of hooks that ran before remain, since those hooks do not run again.
-    async fn answered(&self, given: CallAnswer, judged: pipeline::Preparation) -> Prepared {
+    async fn answered(&self, given: CallAnswer, judged: pipeline::JudgedCall) -> CallPreparationResult {
         let (judged, changed) = match &given.arguments {
             None => (judged, None),
             Some(arguments) => {
@@ -309,41 +311,41 @@ impl CallPreparation {
             }
         };
         let judged = match judged {
-            pipeline::Preparation::Ready { call, mut judgement }
-            | pipeline::Preparation::Ask { call, mut judgement } => {
+            pipeline::JudgedCall::Ready { call, mut judgement }
+            | pipeline::JudgedCall::Ask { call, mut judgement } => {
                 hooks::add_answer(&mut judgement, &given);
-                pipeline::Preparation::from_judgement(call, judgement)
+                pipeline::JudgedCall::from_judgement(call, judgement)
             }
-            refused @ pipeline::Preparation::Refused { .. } => refused,
+            refused @ pipeline::JudgedCall::Refused { .. } => refused,
         };
-        Prepared { changed, ..self.prepared(judged).await }
+        CallPreparationResult { changed, ..self.prepared(judged).await }
     }
 
-    async fn prepared(&self, judged: pipeline::Preparation) -> Prepared {
+    async fn prepared(&self, judged: pipeline::JudgedCall) -> CallPreparationResult {
         let mut judged = self.locate_paths(judged).await;
         if let Some(shown) = &self.changed {
             judged = refuse_redirected(judged, shown);
         }
         let (judgement, result) = match judged {
-            pipeline::Preparation::Ready { call, judgement } => {
+            pipeline::JudgedCall::Ready { call, judgement } => {
                 let answer = judgement.steps().iter().find(|step| step.answers).cloned();
                 // Its paths are resolved again right before it runs.
-                (judgement, Ok(ReadyCall { call: call.release(), request: None, answer }))
+                (judgement, Ok(StagedCall::allowed(call.release(), answer)))
             }
-            pipeline::Preparation::Ask { call, judgement } => {
+            pipeline::JudgedCall::Ask { call, judgement } => {
                 let (env, origin) = (Arc::clone(&self.env), self.origin.clone());
                 let request = approval::request(&self.session, &call, &judgement, env, origin).await;
-                (judgement, Ok(ReadyCall { call: call.release(), request: Some(request), answer: None }))
+                (judgement, Ok(StagedCall::gated(call.release(), request)))
             }
-            pipeline::Preparation::Refused { error, judgement } => (judgement, Err(error)),
+            pipeline::JudgedCall::Refused { error, judgement } => (judgement, Err(error)),
         };
-        Prepared { judgement, result, changed: None, additions: HookAdditions::default() }
+        CallPreparationResult { judgement, result, changed: None, additions: HookAdditions::default() }
     }
 
     /// Records the locations of a call's paths if a user or a hook decides on it, so that the decision applies only to
     /// these files.
-    async fn locate_paths(&self, judged: pipeline::Preparation) -> pipeline::Preparation {
-        use pipeline::Preparation::{Ask, Ready, Refused};
+    async fn locate_paths(&self, judged: pipeline::JudgedCall) -> pipeline::JudgedCall {
+        use pipeline::JudgedCall::{Ask, Ready, Refused};
         let env = self.env.as_ref();
         match judged {
             Ask { call, judgement } => Ask { call: call.locate(env).await, judgement },
@@ -356,8 +358,8 @@ impl CallPreparation {
 }
 
 /// Refuses a call with changed arguments if a path has another location than when the call was `shown`.
-fn refuse_redirected(judged: pipeline::Preparation, shown: &PreparedCall) -> pipeline::Preparation {
-    use pipeline::Preparation::{Ask, Ready, Refused};
+fn refuse_redirected(judged: pipeline::JudgedCall, shown: &PreparedCall) -> pipeline::JudgedCall {
+    use pipeline::JudgedCall::{Ask, Ready, Refused};
     let Some(call) = judged.call() else { return judged };
     let is_redirected = |path: &Path, locations: &[PathBuf]| {
         call.locations().any(|(now, found)| now == path && found != locations)
@@ -373,10 +375,10 @@ fn refuse_redirected(judged: pipeline::Preparation, shown: &PreparedCall) -> pip
 
 /// Adds the questions of hooks in an earlier judgement to a new one.
 fn with_questions_of_hooks(
-    judged: pipeline::Preparation,
-    earlier: &pipeline::Preparation,
-) -> pipeline::Preparation {
-    use pipeline::Preparation::{Ask, Ready, Refused};
+    judged: pipeline::JudgedCall,
+    earlier: &pipeline::JudgedCall,
+) -> pipeline::JudgedCall {
+    use pipeline::JudgedCall::{Ask, Ready, Refused};
     let (Ready { judgement: asked, .. } | Ask { judgement: asked, .. } | Refused { judgement: asked, .. }) =
         earlier;
     match judged {
@@ -386,7 +388,7 @@ fn with_questions_of_hooks(
                 .iter()
                 .filter(|step| hooks::is_question(step))
                 .for_each(|step| judgement.push(step.clone()));
-            pipeline::Preparation::from_judgement(call, judgement)
+            pipeline::JudgedCall::from_judgement(call, judgement)
         }
         refused @ Refused { .. } => refused,
     }

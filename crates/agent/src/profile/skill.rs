@@ -165,7 +165,7 @@ mod tests {
 
     use pintle_env::MemoryEnvironment;
     use pintle_llm::ToolCall;
-    use pintle_tools::pipeline::{Preparation, execute, prepare};
+    use pintle_tools::pipeline::{JudgedCall, execute, prepare};
     use pintle_tools::{ToolRegistry, TruncationLimits};
     use serde_json::json;
 
@@ -187,7 +187,7 @@ mod tests {
         registry.register(tool).unwrap();
         let name = registry.names().next().unwrap().to_owned();
         let call = ToolCall::from_raw("c1", name, arguments.to_string());
-        let Preparation::Ready { call, .. } = prepare(&registry, &[], env.as_ref(), &call).await else {
+        let JudgedCall::Ready { call, .. } = prepare(&registry, &[], env.as_ref(), &call).await else {
             panic!("the call is valid")
         };
         let execution = execute(&call, &ToolContext::new(env, "c1"), &TruncationLimits::new()).await;

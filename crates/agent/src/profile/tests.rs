@@ -9,7 +9,7 @@ use pintle_llm::{ToolCall, ToolDefinition};
 use pintle_tools::builtin::{
     FetchRequest, SearchQuery, SearchResults, WebClient, WebError, WebErrorKind, WebPage, WebSearchClient,
 };
-use pintle_tools::pipeline::{Preparation, execute, prepare};
+use pintle_tools::pipeline::{JudgedCall, execute, prepare};
 use pintle_tools::{Effect, ToolContext, ToolError, ToolOutput, TruncationLimits};
 use serde_json::json;
 
@@ -219,7 +219,7 @@ async fn output_limits_apply_by_kind() {
         arguments.insert(parameter.to_owned(), "seq 1 1000".into());
         let call = ToolCall::new("c1", name, arguments);
         let prepared = prepare(&profile.tool_registry, &[], env.as_ref(), &call).await;
-        let Preparation::Ready { call, .. } = prepared else { panic!("{prepared:?}") };
+        let JudgedCall::Ready { call, .. } = prepared else { panic!("{prepared:?}") };
         let limits = TruncationLimits::default().with_chars("shell", 100);
         let execution = execute(&call, &ToolContext::new(env, "c1"), &limits).await;
         assert!(execution.result.text().len() < 500, "{name}: {}", execution.result.text());
@@ -390,7 +390,7 @@ async fn call(
 ) -> String {
     let call = ToolCall::new("c1", name, arguments.as_object().unwrap().clone());
     let prepared = prepare(&profile.tool_registry, &[], env.as_ref(), &call).await;
-    let Preparation::Ready { call, .. } = prepared else { panic!("{prepared:?}") };
+    let JudgedCall::Ready { call, .. } = prepared else { panic!("{prepared:?}") };
     let execution = execute(&call, &ToolContext::new(env, "c1"), &TruncationLimits::default()).await;
     assert_eq!(execution.error.is_some(), is_error, "{:?}", execution.result);
     execution.output.to_text_lossy().unwrap()

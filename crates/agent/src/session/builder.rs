@@ -64,6 +64,13 @@ impl SessionBuilder {
         self
     }
 
+    /// Sets the model of the profile.
+    #[must_use]
+    pub fn with_model(mut self, model: impl Into<String>) -> Self {
+        self.parts.profile = self.parts.profile.with_model(model);
+        self
+    }
+
     /// Sets the approver, which decides on calls that a gate asks about. Without an approver, only
     /// [`SessionHandle::decide`] does.
     #[must_use]

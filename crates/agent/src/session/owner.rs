@@ -20,7 +20,7 @@ pub(crate) struct RunOwner {
 
 impl RunOwner {
     /// Creates both sides of a run. The run itself is created with the error of its submission, if it was rejected.
-    pub(super) fn new(log: &Arc<EventLog>) -> (Self, impl FnOnce(Option<SessionError>) -> Run + use<>) {
+    pub(crate) fn new(log: &Arc<EventLog>) -> (Self, impl FnOnce(Option<SessionError>) -> Run + use<>) {
         let (sender, progress) = watch::channel(RunProgress::default());
         let dropped = CancellationToken::new();
         let owner = Self { progress: sender, dropped: Some(dropped.clone()) };

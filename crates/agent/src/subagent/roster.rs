@@ -158,7 +158,7 @@ impl Roster {
     }
 }
 
-/// Way in which a session ends its subagents.
+/// Way in which a process ends a session and its subagents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shutdown {
     /// Subagents are closed.

@@ -190,7 +190,7 @@ impl Machine {
         let Some(reached) = self.limit_on_tool_call() else { return };
         let Phase::RunningTools(round) = &mut self.phase else { return };
         if round.hold(out) {
-            self.over_budget = self.over_budget.or(Some(reached));
+            self.end_reasons.reach(reached);
         }
     }
 }

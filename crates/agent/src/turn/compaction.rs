@@ -11,11 +11,11 @@ mod pieces;
 mod requests;
 mod user_messages;
 
-use pintle_llm::{ErrorInfo, Finish, HistoryItem, Message, MessageList, Response};
+use pintle_llm::{ErrorInfo, Finish, HistoryItem, Message, Response};
 use serde::{Deserialize, Serialize};
 
 use super::ending::Ending;
-use super::window::CHARS_PER_TOKEN;
+use super::request_size::CHARS_PER_TOKEN;
 use super::{Machine, Phase};
 use crate::protocol::{
     Action, Compaction, CompactionTrigger, EventKind, ModelCallId, SessionState, Turn, TurnContext, TurnKind,
@@ -204,8 +204,8 @@ impl Machine {
         let percent = self.limits.compaction.at_percent.map_or(100, u64::from);
         let threshold = usable_window(context).saturating_mul(percent) / 100;
         let is_due = self.limits.compaction.at_percent.is_some()
-            && self.estimated_tokens() >= threshold
-            && self.chars >= self.compactions.not_before;
+            && self.size.estimated_tokens() >= threshold
+            && self.size.history_chars() >= self.compactions.not_before;
         if !is_requested && !is_due {
             return false;
         }
@@ -226,9 +226,9 @@ impl Machine {
             is_partial: false,
             is_cut_off: false,
             requests: 0,
-            before: self.chars,
+            before: self.size.history_chars(),
             window: context.context_window,
-            room: (self.estimated_tokens() > usable).then_some(usable / 2),
+            room: (self.size.estimated_tokens() > usable).then_some(usable / 2),
         };
         let started = self.request_summary(current, context, out);
         if is_requested && !started {
@@ -297,8 +297,9 @@ impl Machine {
             return true;
         }
         self.note_gain(out);
-        let is_too_long =
-            |current: CurrentCompaction| current.is_after_overflow && self.chars >= current.before;
+        let is_too_long = |current: CurrentCompaction| {
+            current.is_after_overflow && self.size.history_chars() >= current.before
+        };
         if self.progress.is_some() && self.running_compaction().is_some_and(is_too_long) {
             self.end_without_room(out);
         } else {
@@ -310,14 +311,14 @@ impl Machine {
     /// Replaces the first `through` entries with the summary in this response.
     fn replace_with_summary(&mut self, through: usize, response: &Response, out: &mut Vec<Action>) {
         self.measure_system();
-        let (before, from) = (self.chars, self.compactions.entries());
+        let (before, from) = (self.size.history_chars(), self.compactions.entries());
         let compaction = self.compaction_of(through, response.text());
         self.set_view(compaction);
         let end = EventKind::CompactionEnd {
             through: through as u64,
             from: from as u64,
-            tokens_before: self.tokens_with(before),
-            tokens_after: self.tokens_with(self.chars),
+            tokens_before: self.size.tokens_with(before),
+            tokens_after: self.size.tokens_with(self.size.history_chars()),
             usage: response.usage.clone(),
         };
         self.report_result(end, out);
@@ -333,7 +334,7 @@ impl Machine {
         let Some(mut current) = self.running_compaction().filter(|current| !current.is_cut_off) else {
             return false;
         };
-        let size = current.room.unwrap_or_else(|| self.estimated_tokens().min(current.window));
+        let size = current.room.unwrap_or_else(|| self.size.estimated_tokens().min(current.window));
         if size / 2 < LEAST_ROOM {
             return false;
         }
@@ -352,10 +353,11 @@ impl Machine {
     /// Records the size that a compaction saved.
     fn note_gain(&mut self, out: &mut Vec<Action>) {
         let Some(current) = self.compactions.current else { return };
-        let gained = current.before.saturating_sub(self.chars);
+        let gained = current.before.saturating_sub(self.size.history_chars());
         let window = self.context.as_ref().map_or(0, |context| context.context_window);
         let least = window.saturating_mul(CHARS_PER_TOKEN) / LEAST_GAIN;
-        self.compactions.not_before = if gained < least { self.chars.saturating_add(least) } else { 0 };
+        self.compactions.not_before =
+            if gained < least { self.size.history_chars().saturating_add(least) } else { 0 };
         if current.is_manual && gained == 0 {
             let message = "the compaction gained nothing: the summary and the user's messages are as long as the text that they replace";
             self.report_result(EventKind::Warning { message: message.to_owned() }, out);
@@ -417,7 +419,8 @@ impl Machine {
             self.warn_of_failure(is_partial, problem, out);
             // The same attempt would fail again at once.
             let window = self.context.as_ref().map_or(0, |context| context.context_window);
-            self.compactions.not_before = self.chars.saturating_add(window * CHARS_PER_TOKEN / LEAST_GAIN);
+            self.compactions.not_before =
+                self.size.history_chars().saturating_add(window * CHARS_PER_TOKEN / LEAST_GAIN);
         }
         self.phase = Phase::Resting;
         if self.progress.is_none() {
@@ -434,14 +437,11 @@ impl Machine {
     pub(super) fn set_view(&mut self, compaction: Compaction) {
         let tail = self.history.get(compaction.through..).unwrap_or_default();
         let tail: u64 = tail.iter().map(Turn::chars).sum();
-        self.chars = tail.saturating_add(compaction.chars());
+        self.size.set_history(tail.saturating_add(compaction.chars()));
         // In every fork and rewind, it replaces an earlier compaction of the same history.
         self.compactions.made.retain(|made| made.made_at < compaction.made_at);
         self.compactions.made.push(compaction);
-        self.messages = MessageList::default();
-        self.chain_is_current = false;
-        self.counted_prompt = None;
-        self.context_warned = false;
+        self.prefix.reset();
         self.compactions.reported = 0;
     }
 
@@ -475,21 +475,20 @@ impl Machine {
 
     /// Measures the system prompt, whose size a stored machine does not contain.
     fn measure_system(&mut self) {
-        if self.messages.is_empty() {
+        if self.prefix.is_empty() {
             self.messages();
         }
     }
 
     /// Reports the share of the context window that the next request uses, if it has changed by a tenth.
     pub(super) fn report_context_use(&mut self, context: &TurnContext, out: &mut Vec<Action>) {
-        let (window, used) = (context.context_window, self.estimated_tokens());
+        let (window, used) = (context.context_window, self.size.estimated_tokens());
         let step = used.saturating_mul(100) / window.max(1) / USAGE_STEP;
         if step == self.compactions.reported {
             return;
         }
         self.compactions.reported = step;
-        let tools = self.tool_chars / CHARS_PER_TOKEN;
-        let system = self.system_chars / CHARS_PER_TOKEN;
+        let (tools, system) = (self.size.tool_tokens(), self.size.system_tokens());
         let history = used.saturating_sub(system).saturating_sub(tools);
         out.push(Action::emit(EventKind::ContextUsage { window, used, system, tools, history }));
     }

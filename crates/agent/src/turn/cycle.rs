@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use pintle_llm::{
-    ContentPart, Error, ErrorInfo, ErrorKind, Finish, HistoryItem, Message, MessageList, PrefixChain,
-    ReadableDuration, Request, Response, Retry, Segment, ToolCall, ToolChoice, Warning,
+    ContentPart, Error, ErrorInfo, ErrorKind, Finish, HistoryItem, Message, MessageList, ReadableDuration,
+    Request, Response, Retry, ToolCall, ToolChoice, Warning,
 };
 
 use super::budget::ReachedLimit;
@@ -12,7 +12,6 @@ use super::compaction::summary_item;
 use super::ending::Ending;
 use super::final_question::status_after;
 use super::round::{NotRunReason, Round};
-use super::window::tool_chars;
 use super::{Machine, Phase};
 use crate::protocol::{
     Action, EventKind, LoadId, ModelCallId, OutcomeStatus, SegmentKind, Turn, TurnContext, UserMessage,
@@ -82,7 +81,7 @@ impl Machine {
     }
 
     fn stopped_by_limit(&mut self, out: &mut Vec<Action>) -> bool {
-        let over_budget = self.over_budget.take().or_else(|| self.limit_on_model_call());
+        let over_budget = self.end_reasons.take_limit().or_else(|| self.limit_on_model_call());
         let rounds = self.progress.as_ref().map_or(0, |progress| progress.rounds);
         let max_rounds = self.limits.max_tool_rounds_per_input;
         let max_turns = self.limits.max_turns;
@@ -131,28 +130,27 @@ impl Machine {
 
     /// Sets the context of the next request.
     pub(super) fn take_context(&mut self, mut context: TurnContext, out: &mut Vec<Action>) {
-        self.chain_is_current = false;
+        self.prefix.break_chain();
         // An unchanged prompt keeps its item, and with it the cached encodings.
         let prompt = system_message(&mut context);
         if self.system.as_ref().is_none_or(|item| item.text() != prompt.text()) {
             self.system = Some(prompt.into());
-            self.messages = MessageList::default();
-            self.counted_prompt = None;
+            self.prefix.reset();
+            self.size.take_count();
         }
         let model_of = |context: &TurnContext| (context.provider.clone(), context.model.clone());
         if self.context.as_ref().map(model_of) != Some(model_of(&context)) {
             // Another model may refuse content that the previous one accepted, and counts tokens differently.
             self.accepted = 0;
-            self.counted_prompt = None;
+            self.size.take_count();
         }
         let before = self.context.as_ref().map(|context| &context.project);
         if before.map_or(!context.project.is_empty(), |before| *before != context.project) {
             out.push(Action::emit(EventKind::ProjectLoaded(context.project.clone())));
         }
-        self.tool_chars = tool_chars(&context);
+        self.size.set_tools(&context);
         self.context = Some(context);
         self.context_is_current = true;
-        self.context_warned = false;
     }
 
     pub(super) fn context_failed(&mut self, failed: LoadId, error: ErrorInfo, out: &mut Vec<Action>) {
@@ -174,49 +172,24 @@ impl Machine {
         request
     }
 
-    /// Returns the system prompt and the history. The list grows with the history and so keeps the encodings that earlier
-    /// requests cached for its beginning.
+    /// Returns the system prompt and the history.
     pub(super) fn messages(&mut self) -> MessageList {
-        if self.messages.is_empty() {
-            self.messages.extend(self.system.clone());
+        if self.prefix.is_empty() {
             let parts = self.system.iter().flat_map(|item| &item.content).filter_map(ContentPart::as_text);
-            self.system_chars = parts.map(|text| text.chars().count() as u64).sum();
+            self.size.set_system(parts.map(|text| text.chars().count() as u64).sum());
         }
         let compaction = self.compactions.newest();
-        let first = compaction.map_or(0, |compaction| compaction.through);
-        let before = usize::from(self.system.is_some()) + usize::from(compaction.is_some());
-        if let Some(compaction) = compaction.filter(|_| self.messages.len() < before) {
-            self.messages.extend([summary_item(compaction)]);
-        }
-        let known = first + self.messages.len() - before;
-        let new = self.history.get(known..).unwrap_or_default();
-        self.messages.extend(new.iter().map(|turn| turn.item.clone()));
-        self.messages.clone()
+        let through = compaction.map_or(0, |compaction| compaction.through);
+        let summary = compaction.map(|compaction| move || summary_item(compaction));
+        self.prefix.extend(self.system.as_ref(), through, summary, &self.history)
     }
 
     fn announce(&mut self, request: &Request, out: &mut Vec<Action>) {
-        let moved = self.chain(request);
-        if let Some(fingerprint) = self.last_chain.as_ref().and_then(PrefixChain::last) {
+        let moved = self.prefix.update_chain(request);
+        if let Some(fingerprint) = self.prefix.fingerprint() {
             let messages = request.messages.len();
             out.push(Action::emit(EventKind::RequestPrepared { fingerprint, messages, moved }));
         }
-    }
-
-    /// Updates the prefix chain to this request and returns the first segment that moved since the previous one. If only
-    /// new messages can differ, only they are hashed.
-    fn chain(&mut self, request: &Request) -> Option<Segment> {
-        if self.chain_is_current
-            && let Some(last) = &mut self.last_chain
-            && let Some(new) = request.messages.get(last.messages()..)
-            && last.extend(new)
-        {
-            return None;
-        }
-        let chain = request.prefix_chain();
-        let moved = self.last_chain.as_ref().and_then(|last| last.first_moved(&chain));
-        self.last_chain = Some(chain);
-        self.chain_is_current = true;
-        moved
     }
 
     pub(super) fn awaits(&self, model_call: ModelCallId) -> bool {
@@ -330,7 +303,7 @@ impl Machine {
     pub(super) fn record_response(&mut self, response: &Response, out: &mut Vec<Action>) {
         self.turns += 1;
         self.settle(&response.usage, out);
-        self.set_prompt_size(response.usage.input_tokens);
+        self.size.set_count(response.usage.input_tokens, self.history.len());
         if let Some(progress) = &mut self.progress {
             progress.text = progress.response.with_beginning(response.text());
             progress.usage += &response.usage;
@@ -359,11 +332,11 @@ impl Machine {
 
     /// Ends the input after a response without tool calls, unless steering messages are waiting.
     fn finish_response(&mut self, response: &Response, out: &mut Vec<Action>) {
-        if let Some(reason) = self.stop_reason.take() {
+        if let Some(reason) = self.end_reasons.take_stop() {
             self.fail_stopped(reason, out);
             return;
         }
-        if !self.steering.is_empty() {
+        if self.queued.has_steering() {
             self.reset_response();
             self.drain_steering(out);
             self.proceed(out);
@@ -386,7 +359,7 @@ impl Machine {
         let Some(progress) = &mut self.progress else { return };
         if progress.sent_on < max {
             progress.sent_on += 1;
-            self.steering.push_back(UserMessage::notice(text));
+            self.queued.steer(UserMessage::notice(text));
         } else {
             let message =
                 format!("a hook wanted to send the model on again, which is possible {max} times a run");
@@ -397,7 +370,7 @@ impl Machine {
     /// Records the reason with which the run fails at the next reply.
     pub(super) fn end_stopped(&mut self, model_call: ModelCallId, reason: String) {
         if self.awaits(model_call) && self.ending.is_none() {
-            self.stop_reason.get_or_insert(reason);
+            self.end_reasons.stop(Some(reason));
         }
     }
 

@@ -60,7 +60,7 @@ impl Machine {
 
     /// Ends the run that waits for the end of the current one.
     pub(super) fn drop_waiting(&mut self, out: &mut Vec<Action>) {
-        if let Some((run, _)) = self.waiting.take() {
+        if let Some((run, _)) = self.queued.take_next_run() {
             let outcome = Outcome::new(OutcomeStatus::Interrupted);
             out.push(Action::Finish { run, outcome: Box::new(outcome) });
         }
@@ -135,7 +135,7 @@ impl Machine {
                 | OutcomeStatus::ContextFull
                 | OutcomeStatus::OutputLimit
         );
-        if !is_limit && let Some(next) = self.follow_ups.pop_front() {
+        if !is_limit && let Some(next) = self.queued.take_follow_up() {
             let outcome = self.input_outcome(status, None);
             out.extend(outcome.map(|(run, outcome)| Action::FinishInput { run, outcome, is_last: false }));
             self.start_input(next, out);
@@ -152,8 +152,8 @@ impl Machine {
         out.push(Action::emit(EventKind::ProcessingEnd { state: self.state, outcome: Some(status) }));
         self.finish_run(status, error, out);
         self.return_slice();
-        if let Some((run, text)) = self.waiting.take() {
-            self.start_run(run, text, out);
+        if let Some((run, message)) = self.queued.take_next_run() {
+            self.start_run(run, message, out);
         }
     }
 

@@ -9,6 +9,7 @@ use pintle_llm::{ErrorInfo, ErrorKind, Finish, Response, ToolCall};
 
 use super::approval::ApprovalResult;
 use super::cycle::{is_fatal, is_pause};
+use super::end_reasons::RoundEnd;
 use super::ending::Ending;
 use super::final_question::status_after;
 use super::progress::Progress;
@@ -183,8 +184,8 @@ impl Machine {
             return;
         }
         if self.progress.is_some() {
-            if self.ending == Some(Ending::Interrupt) && self.waiting.is_none() {
-                self.waiting = Some((run, message));
+            if self.ending == Some(Ending::Interrupt) && !self.queued.has_next_run() {
+                self.queued.set_next_run(run, message);
             }
             return;
         }
@@ -207,7 +208,7 @@ impl Machine {
         let mut left = if followed.is_complete { followed.steered.saturating_sub(told) } else { u64::MAX };
         let before = out.len();
         while left > 0
-            && let Some(message) = self.steering.pop_front()
+            && let Some(message) = self.queued.take_steering()
         {
             left -= 1;
             self.inject(message, out);
@@ -277,7 +278,7 @@ impl Machine {
         } else if finish == Finish::Error {
             self.settle_unrun(calls, NotRunReason::CutOff, out);
             self.fold_end_by(OutcomeStatus::Failed, followed, out);
-        } else if calls.is_empty() && self.stop_reason.take().is_some() {
+        } else if calls.is_empty() && self.end_reasons.take_stop().is_some() {
             self.fold_end(OutcomeStatus::Failed, None, followed, out);
         } else if calls.is_empty() {
             self.fold_answer(&response, followed, out);
@@ -314,8 +315,7 @@ impl Machine {
         !followed.is_complete
             && followed.request
             && response.tool_calls().next().is_none()
-            && self.steering.is_empty()
-            && self.follow_ups.is_empty()
+            && !self.queued.has_messages()
             && !is_pause(response)
     }
 
@@ -330,14 +330,14 @@ impl Machine {
         let summary = response.text();
         let is_taken = followed.summarized && !summary.trim().is_empty();
         if is_taken && through > 0 && through <= self.history.len() {
-            let before = self.estimated_tokens();
+            let before = self.size.estimated_tokens();
             let from = self.compactions.entries();
             self.set_view(self.compaction_of(through, summary));
             out.push(Action::emit(EventKind::CompactionEnd {
                 through: through as u64,
                 from: from as u64,
                 tokens_before: before,
-                tokens_after: self.estimated_tokens(),
+                tokens_after: self.size.estimated_tokens(),
                 usage: response.usage.clone(),
             }));
         }
@@ -394,7 +394,7 @@ impl Machine {
 
     /// Starts the next follow-up, if there is one. Returns whether it did.
     fn fold_follow_up(&mut self, followed: &InputConsequences, out: &mut Vec<Action>) -> bool {
-        let Some(next) = self.follow_ups.pop_front() else { return false };
+        let Some(next) = self.queued.take_follow_up() else { return false };
         self.close_round(NotRunReason::OverBudget, followed, out);
         self.fold_user(next, followed, out);
         true
@@ -487,18 +487,18 @@ impl Machine {
             return;
         }
         self.record_round();
-        let lost = std::mem::take(&mut self.environment_lost);
-        let stopped = self.stop_reason.take();
-        let question = self.question.take();
+        let end = self.end_reasons.end_round();
         if let Some(progress) = &mut self.progress {
             progress.rounds += 1;
         }
         self.await_request();
         if self.ending.is_some() {
             self.fold_end(OutcomeStatus::Interrupted, None, followed, out);
-        } else if lost || stopped.is_some() {
+        } else if end.is_failure() {
             self.fold_end(OutcomeStatus::Failed, None, followed, out);
-        } else if let Some(question) = question.filter(|_| self.steering.is_empty()) {
+        } else if let RoundEnd::Question(question) = end
+            && !self.queued.has_steering()
+        {
             if let Some(progress) = &mut self.progress {
                 progress.text = question;
             }
@@ -569,7 +569,7 @@ impl Machine {
         out.push(Action::emit(EventKind::ProcessingEnd { state: self.state, outcome: Some(status) }));
         self.finish_run(status, error, out);
         self.return_slice();
-        if let Some((run, message)) = self.waiting.take() {
+        if let Some((run, message)) = self.queued.take_next_run() {
             self.fold_submit(run, message, followed, out);
         }
     }

@@ -1,8 +1,6 @@
 //! Repairs of responses and of the history, so that the provider accepts the next request (design, section 10).
 
-use pintle_llm::{
-    ContentPart, ErrorInfo, ErrorKind, MediaSource, Message, MessageList, TextData, ToolResult,
-};
+use pintle_llm::{ContentPart, ErrorInfo, ErrorKind, MediaSource, Message, TextData, ToolResult};
 use serde_json::Value;
 
 use super::Machine;
@@ -48,8 +46,7 @@ impl Machine {
         };
         let Some(repair) = repair else { return false };
         self.repairs += 1;
-        self.chain_is_current = false;
-        self.messages = MessageList::default();
+        self.prefix.reset();
         let message = format!("the provider refused the request ({error}); {repair}");
         out.push(Action::emit(EventKind::HistoryRepaired { message }));
         true
@@ -63,7 +60,9 @@ impl Machine {
             count => (count, "reasoning"),
         };
         // The provider's last count includes the removed content.
-        self.counted_prompt = self.counted_prompt.filter(|_| count == 0);
+        if count > 0 {
+            self.size.take_count();
+        }
         (count > 0).then(|| {
             let responses = Count(count as u64, "earlier response");
             format!("the {removed} of {responses} is left out")
@@ -87,7 +86,7 @@ impl Machine {
             turn.item = message.into();
             edited += 1;
             if index >= counted_from {
-                self.chars = self.chars.saturating_sub(before).saturating_add(turn.chars());
+                self.size.replace(before, turn.chars());
             }
         }
         edited

@@ -172,7 +172,7 @@ impl Machine {
         messages: impl IntoIterator<Item = &'a HistoryItem>,
     ) -> u64 {
         let bounds = &context.bounds;
-        let Some(counted) = self.counted_prompt else {
+        let Some(counted) = self.size.count() else {
             let tools =
                 context.tools.iter().map(|tool| tool.description.len() + tool.parameters.to_string().len());
             let tools = text_tokens(tools.sum(), bounds);
@@ -182,7 +182,7 @@ impl Machine {
         let new = self.history.get(counted.turns..).unwrap_or_default();
         let new = new.iter().map(|turn| turn_tokens(turn, bounds));
         // A request for a summary continues after the history.
-        let more = messages.into_iter().skip(self.messages.len()).map(|message| item_tokens(message, bounds));
+        let more = messages.into_iter().skip(self.prefix.len()).map(|message| item_tokens(message, bounds));
         let new = new.chain(more).fold(0, u64::saturating_add);
         counted.tokens.saturating_add(new)
     }

@@ -1,6 +1,5 @@
 //! Rewinding: the session continues after an earlier entry of its history.
 
-use pintle_llm::MessageList;
 use serde::{Deserialize, Serialize};
 
 use super::compaction::Compactions;
@@ -66,18 +65,15 @@ impl Machine {
             }
         }
         let kept = self.history.len();
-        self.chars = self.history.iter().fold(0, |chars: u64, turn| chars.saturating_add(turn.chars()));
+        let chars = self.history.iter().fold(0, |chars: u64, turn| chars.saturating_add(turn.chars()));
+        self.size.set_history(chars);
         self.accepted = self.accepted.min(kept);
         // Makes subscribers replace their history.
         self.repairs += 1;
         self.state = SessionState::Idle;
-        self.question = None;
-        self.over_budget = None;
+        self.end_reasons.rewind();
         self.calls = LoopWindow::default();
-        self.messages = MessageList::default();
-        self.chain_is_current = false;
-        self.counted_prompt = None;
-        self.context_warned = false;
+        self.prefix.reset();
         self.start_compacted(self.compactions.of_history(turns));
         out.push(Action::emit(EventKind::Rewound { turns: kept }));
     }

@@ -6,7 +6,6 @@ use super::children::Children;
 use super::cycle::system_message;
 use super::ending::Ending;
 use super::round::Resumption;
-use super::window::tool_chars;
 use super::{Machine, Phase};
 use crate::protocol::{
     Action, EventKind, ForkedFrom, SessionId, SessionState, Start, Timestamp, Turn, TurnContext,
@@ -32,7 +31,9 @@ impl Machine {
         }
         machine.context_is_current = start.context.is_some();
         machine.context = start.context.map(|context| *context);
-        machine.tool_chars = machine.context.as_ref().map_or(0, tool_chars);
+        if let Some(context) = &machine.context {
+            machine.size.set_tools(context);
+        }
         machine.system = machine.context.as_mut().map(|context| system_message(context).into());
         machine.forked_from = start.forked_from;
         machine.children = Children::after(start.subagents_named);

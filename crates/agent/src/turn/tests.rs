@@ -22,6 +22,7 @@ mod rounds;
 mod starting;
 mod steering;
 mod stopping;
+mod storing;
 mod texts;
 
 use std::path::{Path, PathBuf};

@@ -141,14 +141,15 @@ impl ConfinementArgs {
     /// Returns the flags for settings.
     #[cfg(feature = "mcp")]
     pub(crate) fn from_spec(spec: &pintle_host::SessionSpec) -> Self {
-        let switch = |access| match access {
+        let switch = |access: &NetworkAccess| match access {
             NetworkAccess::On => Switch::On,
-            NetworkAccess::Off => Switch::Off,
+            // Servers of tools support no list of hosts.
+            NetworkAccess::Off | NetworkAccess::Hosts(_) => Switch::Off,
         };
         Self {
             sandbox: spec.environment.sandbox,
             no_sandbox: false,
-            network: spec.environment.network.map(switch),
+            network: spec.environment.network.as_ref().map(switch),
             confine: spec.environment.confine,
             read_before_write: spec.policy.read_before_write,
         }

@@ -179,6 +179,7 @@ fn examples(kind: ValueKind) -> Vec<&'static str> {
         ValueKind::Switch => vec!["true", "false"],
         ValueKind::Path | ValueKind::Profile => vec!["dir/file.toml"],
         ValueKind::Rule => vec!["shell(ls)"],
+        ValueKind::Network => vec!["on", "off"],
         ValueKind::Structure => panic!("a key has no parts"),
     }
 }

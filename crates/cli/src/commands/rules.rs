@@ -12,7 +12,7 @@ use pintle_host::process_env::ProcessEnv;
 use pintle_host::sanitize::{json_line, to_single_line};
 use pintle_host::{SandboxLevel, environment};
 use pintle_tools::gate::{Judgement, JudgementStep, Permission};
-use pintle_tools::pipeline::Preparation;
+use pintle_tools::pipeline::JudgedCall;
 use pintle_tui::console;
 use serde_json::json;
 
@@ -75,11 +75,11 @@ async fn check(args: &CheckRulesArgs, process_env: &ProcessEnv) -> Result<Exit, 
     let gates = workspace.gates(&environment, &loaded.policy).in_order();
     let call = DescribedCall::parse(&args.call, environment.as_ref()).await?;
     let judgement = match call.judged_by(&gates, environment.as_ref()).await? {
-        Preparation::Ready { judgement, .. } | Preparation::Ask { judgement, .. } => judgement,
-        Preparation::Refused { error, judgement } if judgement.is_empty() => {
+        JudgedCall::Ready { judgement, .. } | JudgedCall::Ask { judgement, .. } => judgement,
+        JudgedCall::Refused { error, judgement } if judgement.is_empty() => {
             return Err(Failure::usage("cannot parse the call").caused_by(&error));
         }
-        Preparation::Refused { judgement, .. } => judgement,
+        JudgedCall::Refused { judgement, .. } => judgement,
     };
     let text = decision(&judgement, args.scope.output)?;
     console::print(&text).await?;

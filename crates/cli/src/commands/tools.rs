@@ -1,26 +1,55 @@
-//! `pintle tools`: lists the tools offered to a model.
+//! `pintle tools`: lists the tools offered to a model, and checks manifests of tools.
+
+use std::path::Path;
 
 use pintle_agent::{ProviderProfile, SubagentLimits};
-use pintle_host::failure::{Failure, OrFailure as _};
-use pintle_host::process_env::ProcessEnv;
+use pintle_host::failure::{Failure, FailureKind, OrFailure as _};
+use pintle_host::process_env::{self, ProcessEnv};
 use pintle_host::provider::Provider;
 use pintle_host::route::{self, Route};
 use pintle_host::sanitize::json_line;
+use pintle_host::tool_manifests::ToolDirectory;
 use pintle_host::toolset;
 use pintle_llm::{Client, Message, Request, ToolDefinition};
 use pintle_testkit::{Script, ScriptedServer, ServerOptions, Turn};
 use pintle_tui::console;
 use serde_json::Value;
 
-use crate::arguments::{ListFormat, ToolsArgs};
+use crate::arguments::{ListFormat, ToolsArgs, ToolsCommand};
 use crate::exit::Exit;
 use crate::testkit_models::dialect_of;
 
 /// Model name for providers without a default model. Their tools do not depend on it.
 const ANY_MODEL: &str = "any";
 
-/// Lists the tools of a provider's profile. Needs no key.
+/// Runs `pintle tools`. Needs no key.
 pub(crate) async fn tools(args: &ToolsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    match &args.command {
+        Some(ToolsCommand::Check { file }) => check(file, process_env).await,
+        None => list(args, process_env).await,
+    }
+}
+
+/// Checks a manifest. Its mistakes are one usage failure.
+async fn check(file: &Path, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let environment = process_env.local_environment(&process_env.directory(None)?)?;
+    let file = process_env::absolute(file)?;
+    match ToolDirectory::check_file(&file, &environment).await {
+        Ok(loaded) => {
+            let mut text = describe(&loaded.manifest.definition);
+            text.push_str("\nno mistakes\n");
+            console::print(&text).await?;
+            Ok(Exit::Done)
+        }
+        Err(problems) => {
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            Err(Failure::multi_line(FailureKind::Usage, &problems.join("\n")))
+        }
+    }
+}
+
+/// Lists the tools of a provider's profile.
+async fn list(args: &ToolsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let provider = route::displayed_provider(args.provider, None, process_env)?;
     let profile = provider.profile(provider.default_model().unwrap_or(ANY_MODEL));
     let toolset = args.toolset.into();

@@ -113,13 +113,14 @@ fn add(
     let hash = trusted.add(EnvSpec::LOCAL, project, process_env)?.to_string();
     match output {
         ListFormat::Json => {
-            let UntrustedParts { rules, hooks, servers, settings, .. } = parts;
+            let UntrustedParts { rules, hooks, servers, tools, settings, .. } = parts;
             json_line(&json!({
                 "project": project.root.display().to_string(),
                 "hash": hash,
                 "settings": settings,
                 "hooks": hooks,
                 "servers": servers,
+                "tools": tools,
                 "rules": rules,
             }))
         }

@@ -1,28 +1,18 @@
 //! `pintle worker`: runs tasks that no other process runs, or tasks that an engine assigns.
 
-use std::collections::HashSet;
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
-use pintle_agent::SessionId;
 use pintle_host::Host;
 use pintle_host::failure::Failure;
 use pintle_host::process_env::ProcessEnv;
 use pintle_host::sanitize::sanitize;
-use pintle_store::{Filter, Page, Summary};
 use pintle_tui::console;
 use pintle_tui::interrupt::Interrupts;
-use pintle_workflow::{
-    HostPerformerFactory, InProcessHost, KIND, KIND_TASK, TaskEnd, TaskHostError, TaskStatus, TaskSupervisor,
-};
-use tokio::task::JoinSet;
+use pintle_workflow::{HostPerformerFactory, TaskEnd, TaskSupervisor, Worker, WorkerEvent};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::arguments::{RunArgs, WorkerArgs};
 use crate::exit::Exit;
-
-/// Interval of the search for new tasks.
-const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Runs `pintle worker` until a signal arrives.
 pub(crate) async fn run_worker(args: WorkerArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -41,11 +31,10 @@ pub(crate) async fn run_worker(args: WorkerArgs, process_env: &ProcessEnv) -> Re
         return super::task::engine::serve(address, &args, sandbox, supervisor, interrupts).await;
     }
     console::print("keeping the tasks of the store going\n").await?;
-    tokio::select! {
-        never = run_tasks(&supervisor) => match never {},
-        () = interrupts.first_signal() => {}
-    }
-    supervisor.close().await;
+    let worker = Worker::new(supervisor);
+    let (sender, lines) = unbounded_channel();
+    let report = move |event: &WorkerEvent| report(event, &sender);
+    tokio::join!(worker.run(interrupts.first_signal(), report), print_lines(lines));
     Ok(Exit::Done)
 }
 
@@ -55,22 +44,32 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
     args.refuse_hosted(&also, |flag| format!("`pintle worker` takes no {flag}: tasks decide on that"))
 }
 
-/// Runs a task to its end. The output has its start and its end, unless it had ended before.
-async fn attend(supervisor: Arc<TaskSupervisor>, summary: Summary) -> Result<(), TaskHostError> {
-    let Summary { id, title, .. } = summary;
-    let status = supervisor.ensure_running(&id).await?;
-    let title = sanitize(&title).into_owned();
-    let line = match status {
-        TaskStatus::Ended(_) => return Ok(()),
-        TaskStatus::Asked(_) => format!("task {id} waits for a decision: {title}\n"),
-        TaskStatus::Full => format!("task {id} waits for another task: {title}\n"),
-        TaskStatus::Steps(_) | _ => format!("task {id} starts: {title}\n"),
+/// Reports an event: a problem as a notice, any other event as a line of the output.
+fn report(event: &WorkerEvent, lines: &UnboundedSender<String>) {
+    let line = match event {
+        WorkerEvent::Started { id, title } => format!("task {id} starts: {}\n", sanitize(title)),
+        WorkerEvent::Waiting { id, title, gate: Some(_) } => {
+            format!("task {id} waits for a decision: {}\n", sanitize(title))
+        }
+        WorkerEvent::Waiting { id, title, gate: None } => {
+            format!("task {id} waits for another task: {}\n", sanitize(title))
+        }
+        WorkerEvent::Ended { id, title, end } => {
+            format!("task {id} is {}: {}\n", describe_end(*end), sanitize(title))
+        }
+        WorkerEvent::Problem(problem) => return console::notice(&problem.to_string()),
+        _ => return,
     };
-    // A worker whose output is closed continues.
-    let _ = console::print(&line).await;
-    let end = describe_end(InProcessHost::new(supervisor, id.clone()).run().await?);
-    let _ = console::print(&format!("task {id} is {end}: {title}\n")).await;
-    Ok(())
+    // The receiver exists as long as the worker runs.
+    let _ = lines.send(line);
+}
+
+/// Prints lines until no sender is left.
+async fn print_lines(mut lines: UnboundedReceiver<String>) {
+    while let Some(line) = lines.recv().await {
+        // A worker whose output is closed continues.
+        let _ = console::print(&line).await;
+    }
 }
 
 fn describe_end(end: TaskEnd) -> &'static str {
@@ -80,48 +79,5 @@ fn describe_end(end: TaskEnd) -> &'static str {
         TaskEnd::Limit => "at its limit",
         TaskEnd::Aborted => "cancelled",
         TaskEnd::Failed | _ => "failed",
-    }
-}
-
-/// Runs each task of the store that has not ended.
-async fn run_tasks(supervisor: &Arc<TaskSupervisor>) -> Infallible {
-    let filter = Filter::default().with_property(KIND, KIND_TASK);
-    // Tasks that have ended, or cannot continue here, are checked only once.
-    let mut known: HashSet<SessionId> = HashSet::new();
-    // Tasks without a contract, which their process may be about to record.
-    let mut incomplete: HashSet<SessionId> = HashSet::new();
-    let mut attending = JoinSet::new();
-    let mut is_away = false;
-    loop {
-        let listed = supervisor.store().list(&filter, &Page::default()).await;
-        let was_away = std::mem::replace(&mut is_away, listed.is_err());
-        if let (Err(error), false) = (&listed, was_away) {
-            console::notice(&format!("cannot list the tasks, retrying: {error}"));
-        }
-        for summary in listed.into_iter().flatten() {
-            if known.insert(summary.id.clone()) {
-                let supervisor = Arc::clone(supervisor);
-                attending.spawn(async move { (summary.id.clone(), attend(supervisor, summary).await) });
-            }
-        }
-        tokio::select! {
-            () = tokio::time::sleep(INTERVAL) => {}
-            Some(Ok((id, ended))) = attending.join_next() => match ended {
-                Ok(()) => {}
-                Err(TaskHostError::NotATask { .. }) if incomplete.insert(id.clone()) => {
-                    known.remove(&id);
-                    tokio::time::sleep(INTERVAL).await;
-                }
-                Err(error @ (TaskHostError::NotHere { .. } | TaskHostError::NotATask { .. })) => {
-                    console::notice(&error.to_string());
-                }
-                Err(error) => {
-                    // The store may be temporarily unavailable.
-                    console::notice(&format!("retrying task {id}: {error}"));
-                    known.remove(&id);
-                    tokio::time::sleep(INTERVAL).await;
-                }
-            },
-        }
     }
 }

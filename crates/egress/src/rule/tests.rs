@@ -148,3 +148,27 @@ fn networks_are_compared_by_their_bits() {
         assert_eq!(pattern.covers(&host, 443, Side::Allow), expected, "{network} {found}");
     }
 }
+
+#[test]
+fn two_patterns_have_an_exact_common_part() {
+    for (one, other, common) in [
+        ("a.example", "a.example", Some("a.example")),
+        ("a.example", "b.example", None),
+        ("*.example", "a.example:443", Some("a.example:443")),
+        ("*.example", "example", None),
+        ("*.example", "*.a.example", Some("*.a.example")),
+        ("*.a.example", "*.ba.example", None),
+        ("*", "*.example:*", Some("*.example")),
+        ("*:*", "*.example:22", Some("*.example:22")),
+        ("*", "*.example:22", None),
+        ("*", "192.0.2.1", None),
+        ("10.0.0.0/8", "10.1.2.3:80", Some("10.1.2.3:80")),
+        ("10.0.0.0/8", "11.0.0.1", None),
+        ("2001:db8::/32", "[2001:db8::1]", Some("[2001:db8::1]")),
+    ] {
+        let [one, other]: [HostPattern; 2] = [one, other].map(|text| text.parse().unwrap());
+        let common = common.map(|text| text.parse::<HostPattern>().unwrap());
+        assert_eq!(one.common_part(&other), common, "{one} {other}");
+        assert_eq!(other.common_part(&one), common, "{other} {one}");
+    }
+}

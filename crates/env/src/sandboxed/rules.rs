@@ -92,7 +92,8 @@ impl Rules {
             separate.extend(self.hidden.iter().cloned());
         }
         let installs_archives = has_npm_package(&self.working_directory);
-        Seeding { downloads: self.network, installs_archives, separate, max_entries: MAX_ENTRIES }
+        let downloads = self.network || self.gateway.is_some();
+        Seeding { downloads, installs_archives, separate, max_entries: MAX_ENTRIES }
     }
 
     /// Records the directory that a root names now, if there is one; blocks.

@@ -9,13 +9,15 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use pintle_agent::Timestamp;
 use pintle_env::LocalEnvironment;
 use pintle_llm::ToolCall;
-use pintle_tools::pipeline::{Preparation, prepare};
+use pintle_tools::builtin::{FetchRequest, WebClient, WebError, WebErrorKind, WebFetch, WebPage};
+use pintle_tools::pipeline::{JudgedCall, prepare};
 use pintle_tools::{ToolRegistry, builtin};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
 use crate::grant::{ArgumentScope, EffectCeiling, GrantId, Window};
+use crate::network::HostScope;
 use crate::pattern::Pattern;
 
 /// Clock that a test sets, in milliseconds.
@@ -81,9 +83,9 @@ impl Fixture {
             .with_revocations(self.revocations.clone());
         let call = ToolCall::new("c", tool, arguments.as_object().unwrap().clone());
         match prepare(&self.registry, &[Arc::new(gate)], env.as_ref(), &call).await {
-            Preparation::Ready { .. } => None,
-            Preparation::Refused { error, .. } => Some(error.to_string().replace(&self.path(""), "DIR/")),
-            Preparation::Ask { judgement, .. } => panic!("a grant does not ask: {judgement:?}"),
+            JudgedCall::Ready { .. } => None,
+            JudgedCall::Refused { error, .. } => Some(error.to_string().replace(&self.path(""), "DIR/")),
+            JudgedCall::Ask { judgement, .. } => panic!("a grant does not ask: {judgement:?}"),
         }
     }
 }
@@ -228,11 +230,63 @@ async fn commands_leave_the_sandbox_only_if_the_grant_says_so() {
     grant.outside_sandbox = true;
     let denied = fixture.denied(&grant, "shell", call(true)).await.unwrap();
     assert!(denied.contains("grant g does not allow the network"), "{denied}");
-    grant.network = true;
+    grant.network = crate::NetworkScope::All;
     let gate = GrantGate::new(Arc::new(grant), SessionId::new("s"), Arc::clone(&fixture.env) as _, "local")
         .with_clock(Arc::clone(&fixture.clock) as _)
         .with_revocations(fixture.revocations.clone());
     let tool_call = ToolCall::new("c", "shell", call(true).as_object().unwrap().clone());
     let prepared = prepare(&fixture.registry, &[Arc::new(gate)], fixture.env.as_ref(), &tool_call).await;
-    assert!(matches!(prepared, Preparation::Ask { .. }), "it does not run by the grant alone: {prepared:?}");
+    assert!(matches!(prepared, JudgedCall::Ask { .. }), "it does not run by the grant alone: {prepared:?}");
+}
+
+/// A client that only names hosts.
+#[derive(Debug)]
+struct NamedHosts;
+
+#[async_trait]
+impl WebClient for NamedHosts {
+    fn host(&self, url: &str) -> Option<String> {
+        url.strip_prefix("https://")?.split('/').next().map(str::to_owned)
+    }
+
+    async fn fetch(&self, _: FetchRequest) -> Result<WebPage, WebError> {
+        Err(WebError::new(WebErrorKind::Failed, "there is no web here"))
+    }
+}
+
+#[tokio::test]
+async fn web_tools_reach_only_hosts_of_the_grant() {
+    let mut fixture = Fixture::new();
+    fixture.registry.register(WebFetch::new(Arc::new(NamedHosts))).unwrap();
+    let mut grant = fixture.grant();
+    grant.tools = [Pattern::new("web_fetch")].into();
+    let hosts = HostScope::parse(["*.example"], ["b.example"]).unwrap();
+    for (network, url, objection) in [
+        (NetworkScope::None, "https://a.example/", Some("grant g does not allow the network")),
+        (NetworkScope::All, "https://a.test/", None),
+        (NetworkScope::Hosts(hosts.clone()), "https://a.example/", None),
+        (
+            NetworkScope::Hosts(hosts.clone()),
+            "https://b.example/",
+            Some("grant g does not allow the host b.example"),
+        ),
+        (
+            NetworkScope::Hosts(hosts.clone()),
+            "https://a.test/",
+            Some("grant g does not allow the host a.test"),
+        ),
+        (
+            NetworkScope::Hosts(hosts),
+            "ftp://a.example/",
+            Some("grant g does not allow calls that do not name their hosts"),
+        ),
+    ] {
+        grant.network = network;
+        let denied = fixture.denied(&grant, "web_fetch", json!({ "url": url })).await;
+        match (&denied, objection) {
+            (None, None) => {}
+            (Some(found), Some(objection)) => assert!(found.contains(objection), "{url}: {found}"),
+            (None | Some(_), _) => panic!("{url}: {denied:?}"),
+        }
+    }
 }

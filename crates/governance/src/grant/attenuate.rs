@@ -88,6 +88,8 @@ impl Grant {
     pub fn attenuate(&self, mut child: Self) -> Result<Self, Attenuation> {
         child.ancestors = self.ancestors.iter().chain([&self.id]).cloned().collect();
         child.epoch = self.epoch;
+        child.issuers.clone_from(&self.issuers);
+        child.chain.clone_from(&self.chain);
         match self.exceeded_by(&child) {
             Some(axis) => Err(Attenuation { axis }),
             None => Ok(child),
@@ -101,7 +103,8 @@ impl Grant {
         let descends = child.ancestors.len() > self.ancestors.len()
             && child.ancestors.starts_with(&self.ancestors)
             && child.ancestors.get(self.ancestors.len()) == Some(&self.id)
-            && !child.ancestors.contains(&child.id);
+            && !child.ancestors.contains(&child.id)
+            && child.issuers.starts_with(&self.issuers);
         let of_child = [
             (Axis::Form, is_form && descends),
             // A subagent has a separate session, so the child of a grant for one session must name a session as well.
@@ -135,7 +138,7 @@ impl Grant {
             (Axis::Reads, self.reads.covers(&other.reads)),
             (Axis::Writes, self.writes.covers(&other.writes)),
             (Axis::Effect, other.effect <= self.effect),
-            (Axis::Network, self.network || !other.network),
+            (Axis::Network, other.network.is_within(&self.network)),
             (Axis::OutsideSandbox, self.outside_sandbox || !other.outside_sandbox),
             (Axis::Environments, covers(&self.environments, &other.environments)),
             (Axis::Budget, covers_limits(&self.budget, &other.budget)),

@@ -4,11 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use pintle_agent::Money;
+use pintle_egress::HostPattern;
 use pintle_test_conditions::cases;
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::network::HostScope;
 
 fn id(text: &str) -> GrantId {
     GrantId::new(text)
@@ -143,7 +145,7 @@ fn the_axis_that_widens_is_named() {
         (Axis::Reads, |child| child.reads = PathScope::within(["/w/secret/x"])),
         (Axis::Reads, |child| child.reads = PathScope::within(["/"]).except(["/w/secret"])),
         (Axis::Writes, |child| child.writes = PathScope::within(["/w"]).except(["/w/secret", "/w/.git/x"])),
-        (Axis::Network, |child| child.network = true),
+        (Axis::Network, |child| child.network = NetworkScope::All),
         (Axis::OutsideSandbox, |child| child.outside_sandbox = true),
         (Axis::Environments, |child| child.environments = [Pattern::new("local")].into()),
         (Axis::Budget, |child| child.budget.tokens = Some(1_001)),
@@ -237,7 +239,7 @@ fn allows(grant: &Grant, facts: &Facts) -> bool {
     grant.allows_tool(&facts.tool)
         && grant.argument_objection((&facts.tool, &facts.kind), &json!({"v": facts.value}), false).is_none()
         && grant.effect.contains(facts.effect)
-        && (facts.effect != Effect::Network || grant.network)
+        && (facts.effect != Effect::Network || grant.network.is_any())
         && (!facts.leaves_sandbox || grant.outside_sandbox)
         && (facts.effect != Effect::Read || grant.reads.contains(Path::new(&facts.path)))
         && (facts.effect != Effect::Write || grant.writes.contains(Path::new(&facts.path)))
@@ -262,6 +264,14 @@ fn scopes() -> impl Strategy<Value = PathScope> {
     (paths(), paths()).prop_map(|(roots, except)| PathScope { roots, except })
 }
 
+fn networks() -> impl Strategy<Value = NetworkScope> {
+    let pattern =
+        texts(r"(\*\.)?[ab]\.example(:443)?").prop_map(|pattern| pattern.parse::<HostPattern>().unwrap());
+    let hosts = (proptest::collection::btree_set(pattern, 0..3))
+        .prop_map(|allow| NetworkScope::Hosts(HostScope { allow, deny: BTreeSet::new() }));
+    prop_oneof![Just(NetworkScope::None), hosts, Just(NetworkScope::All)]
+}
+
 fn moments() -> impl Strategy<Value = Option<Timestamp>> {
     proptest::option::of((0..6i64).prop_map(Timestamp::from_millis))
 }
@@ -284,7 +294,7 @@ prop_compose! {
         arguments in proptest::collection::vec(argument_scopes(), 0..2),
         (reads, writes) in (scopes(), scopes()),
         effect in prop_oneof![Just(EffectCeiling::Read), Just(EffectCeiling::Write), Just(EffectCeiling::Execute)],
-        (network, outside_sandbox) in (proptest::bool::ANY, proptest::bool::ANY),
+        (network, outside_sandbox) in (networks(), proptest::bool::ANY),
         (tokens, wall_time_ms) in (proptest::option::of(0..5u64), proptest::option::of(0..5u64)),
         window in (moments(), moments()).prop_map(|(start, end)| Window::new(start, end)),
         delegation in (0..4u32, 0..4u32).prop_map(|(depth, width)| Delegation::new(depth, width)),

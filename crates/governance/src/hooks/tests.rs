@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use pintle_agent::SubagentOrigin;
 use pintle_env::{LocalEnvironment, Output};
 use pintle_llm::{ToolCall, ToolResult};
-use pintle_tools::pipeline::{Preparation, prepare};
+use pintle_tools::pipeline::{JudgedCall, prepare};
 use pintle_tools::{ToolErrorKind, ToolRegistry, builtin};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -95,8 +95,8 @@ impl Fixture {
         builtin::register_core(&mut registry).unwrap();
         let call = ToolCall::new("c", tool, arguments.as_object().unwrap().clone());
         match prepare(&registry, &[], self.env.as_ref(), &call).await {
-            Preparation::Ready { call, .. } => call,
-            other @ (Preparation::Ask { .. } | Preparation::Refused { .. }) => panic!("{other:?}"),
+            JudgedCall::Ready { call, .. } => call,
+            other @ (JudgedCall::Ask { .. } | JudgedCall::Refused { .. }) => panic!("{other:?}"),
         }
     }
 

@@ -3,7 +3,7 @@
 use pintle_env::MemoryEnvironment;
 use pintle_llm::ToolCall;
 use pintle_tools::gate::Judgement;
-use pintle_tools::pipeline::{Preparation, prepare};
+use pintle_tools::pipeline::{JudgedCall, prepare};
 use pintle_tools::{ToolRegistry, builtin};
 use serde_json::{Value, json};
 
@@ -27,9 +27,9 @@ async fn judge(policy: &Policy, tool: &str, arguments: Value) -> Judgement {
     let gate: Arc<dyn Gate> = Arc::new(PolicyGate::new(policy.clone(), Arc::clone(&env)));
     let call = ToolCall::new("c", tool, arguments.as_object().unwrap().clone());
     match prepare(&registry, &[gate], env.as_ref(), &call).await {
-        Preparation::Ready { judgement, .. }
-        | Preparation::Ask { judgement, .. }
-        | Preparation::Refused { judgement, .. } => judgement,
+        JudgedCall::Ready { judgement, .. }
+        | JudgedCall::Ask { judgement, .. }
+        | JudgedCall::Refused { judgement, .. } => judgement,
     }
 }
 
@@ -167,9 +167,9 @@ async fn judge_in_sandbox(policy: &Policy, tool: &str, arguments: Value) -> Judg
     let hook: Arc<dyn Gate> = Arc::new(AllowingHook);
     let call = ToolCall::new("c", tool, arguments.as_object().unwrap().clone());
     match prepare(&registry, &[Arc::new(gate), hook], env.as_ref(), &call).await {
-        Preparation::Ready { judgement, .. }
-        | Preparation::Ask { judgement, .. }
-        | Preparation::Refused { judgement, .. } => judgement,
+        JudgedCall::Ready { judgement, .. }
+        | JudgedCall::Ask { judgement, .. }
+        | JudgedCall::Refused { judgement, .. } => judgement,
     }
 }
 

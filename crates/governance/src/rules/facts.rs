@@ -13,7 +13,7 @@ use super::rule::{DescribedCall, DescribedTarget};
 use super::{Address, CallFacts, JudgedPath, JudgedPaths, OtherPaths, ReadRoot, RuleError};
 
 /// Prefix of the names of tools of MCP servers.
-const SERVER_PREFIX: &str = "mcp__";
+pub(crate) const SERVER_PREFIX: &str = "mcp__";
 
 impl CallFacts {
     /// Creates facts about a call that touches nothing.

@@ -8,6 +8,7 @@ use toml::Spanned;
 
 use super::Rules;
 use super::rule::{Rule, RuleError};
+use crate::network::HostScope;
 
 /// Form of a rules file.
 #[derive(Deserialize)]
@@ -19,6 +20,8 @@ struct File {
     ask: Vec<Spanned<String>>,
     #[serde(default)]
     deny: Vec<Spanned<String>>,
+    #[serde(default)]
+    network: Option<HostScope>,
 }
 
 /// Reason why a text is not a rules file. It names the file and the line.
@@ -47,10 +50,11 @@ pub enum RulesError {
     },
 }
 
-const KEYS: [&str; 3] = ["allow", "ask", "deny"];
+const KEYS: [&str; 4] = ["allow", "ask", "deny", "network"];
 
 impl Rules {
-    /// Parses a rules file: TOML with the lists `allow`, `ask` and `deny` of [rules](Rule). `source_name` is the name of
+    /// Parses a rules file: TOML with the lists `allow`, `ask` and `deny` of [rules](Rule), and the table `network` with a
+    /// [limit to some hosts](HostScope). `source_name` is the name of
     /// the file, for messages. `workspace` is the base of relative paths: an absolute path with all links resolved.
     ///
     /// # Errors
@@ -64,6 +68,7 @@ impl Rules {
             RulesError::Form { source_name: source_name.to_owned(), line, message }
         })?;
         let mut rules = Self::new();
+        rules.network = file.network;
         let lists =
             [(Permission::Allow, file.allow), (Permission::Ask, file.ask), (Permission::Deny, file.deny)];
         for (permission, list) in lists {

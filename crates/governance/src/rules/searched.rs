@@ -46,7 +46,7 @@ impl Rules {
 
     fn restricting(&self) -> impl Iterator<Item = &Rule> {
         let restricts = |permission| matches!(permission, Permission::Deny | Permission::Ask);
-        self.0.iter().filter(move |entry| restricts(entry.permission)).map(|entry| &entry.rule)
+        self.entries.iter().filter(move |entry| restricts(entry.permission)).map(|entry| &entry.rule)
     }
 }
 

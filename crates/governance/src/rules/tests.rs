@@ -252,7 +252,7 @@ fn wrong_files_name_the_line_and_the_nearest_word() {
     let failed = |text: &str| Rules::parse("r.toml", text, Path::new(WORKSPACE)).unwrap_err().to_string();
     assert_eq!(
         failed("allow = []\nalow = [\"shell\"]\n"),
-        "r.toml: line 2: unknown field `alow`, expected one of `allow`, `ask`, `deny`; did you mean `allow`?"
+        "r.toml: line 2: unknown field `alow`, expected one of `allow`, `ask`, `deny`, `network`; did you mean `allow`?"
     );
     assert_eq!(
         failed("\n\ndeny = [\"shell\", \"@x\"]"),
@@ -271,4 +271,25 @@ fn tools_that_nobody_knows_are_found() {
         rules.unknown_tool(|name| name == "shell").map(|(tool, rule, _)| (tool.to_owned(), rule.to_string()));
     assert_eq!(found, Some(("shel".to_owned(), "shel(command:ls)".to_owned())));
     assert!(rules.unknown_tool(|_| true).is_none());
+}
+
+#[test]
+fn limits_on_hosts_only_narrow() {
+    let parse = |text: &str| Rules::parse("r.toml", text, Path::new("/w"));
+    let mut rules = parse("network = { allow = [\"*.example\"], deny = [\"b.example\"] }").unwrap();
+    assert!(rules.is_empty());
+    rules.extend(Rules::new());
+    rules.extend(parse("network = { allow = [\"a.example\", \"other\"] }").unwrap());
+    let expected = HostScope::parse(["a.example"], ["b.example"]).unwrap();
+    assert_eq!(rules.network(), Some(&expected));
+    let (narrowing, widening) = rules.split_widening();
+    assert_eq!((narrowing.network(), widening.len()), (Some(&expected), 0));
+    assert_eq!(Rules::new().network(), None);
+    for (text, problem) in [
+        ("ask = []\nnetwork = { allow = [\"https://a\"] }", "r.toml: line 2: invalid host `https://a`"),
+        ("network = true", "r.toml: line 1: "),
+    ] {
+        let error = parse(text).unwrap_err().to_string();
+        assert!(error.starts_with(problem), "{error}");
+    }
 }

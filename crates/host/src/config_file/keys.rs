@@ -20,6 +20,9 @@ pub const PROFILES: &str = "profiles";
 /// Table with the programs that print keys, by provider.
 pub const KEY_COMMAND: &str = "key_command";
 
+/// Array of the directories with manifests of tools.
+pub const TOOL_DIRS: &str = "tool_dirs";
+
 /// Providers whose key a program may print.
 pub const PROVIDERS: &[&str] = Provider::NAMES;
 

@@ -17,6 +17,7 @@ compact_at = 0x20
 confine = true
 catalog = "models.json"
 profile = "sub/own.toml"
+tool_dirs = ["tools", "/opt/tools"]
 
 [profiles.review]
 mode = "plan"
@@ -38,9 +39,11 @@ openai = ["pass", "show", "openai"]
             ("profile", "/etc/pintle/sub/own.toml", 6),
         ]
     );
-    assert_eq!(values(&file.profiles["review"]), [("mode", "plan", 9), ("timeout", "2m", 10)]);
+    assert_eq!(values(&file.profiles["review"]), [("mode", "plan", 10), ("timeout", "2m", 11)]);
     let words = ["pass", "show", "openai"].map(str::to_owned).to_vec();
-    assert_eq!(file.key_commands, [KeyCommand { provider: "openai", words, line: 13 }]);
+    assert_eq!(file.key_commands, [KeyCommand { provider: "openai", words, line: 14 }]);
+    let directory = |path: &str| ToolDirectoryPath { path: PathBuf::from(path), line: 7 };
+    assert_eq!(file.tool_dirs, [directory("/etc/pintle/tools"), directory("/opt/tools")]);
 }
 
 #[test]
@@ -91,6 +94,10 @@ fn mistakes_name_position_value_and_expectation() {
         ("model = {}", "line 1, column 9: `model`: found a table, expected a text that is not empty"),
         ("[profiles.a]\nmodle = 1", "line 2, column 1: unknown key `modle`; did you mean `model`?"),
         ("[profiles.a]\nprofile = \"b\"", "line 2, column 1: a profile cannot select another one"),
+        (
+            "tool_dirs = [7]",
+            "line 1, column 14: `tool_dirs`: expected an array of directories, such as [\"tools\"]",
+        ),
         ("[profiles.a.key_command]", "line 1, column 13: `key_command` cannot be part of a profile"),
         (
             "[key_command]\nopenapi = [\"x\"]",

@@ -283,6 +283,7 @@ mod tests {
             ValueKind::Count | ValueKind::Percent => "7",
             ValueKind::Time => "9s",
             ValueKind::Switch => "true",
+            ValueKind::Network => "{\"allow\": [\"h\"]}",
             ValueKind::Structure => panic!("a key has no parts"),
         }
     }

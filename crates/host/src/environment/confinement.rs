@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pintle_env::{ConfinedEnvironment, ExecutionEnvironment, LocalEnvironmentBuilder, WriteSwitch};
-use pintle_governance::WorkspacePolicy;
+use pintle_governance::{HostScope, WorkspacePolicy};
 
 #[cfg(target_os = "linux")]
 use self::linux::build_sandboxed;
@@ -19,7 +19,7 @@ use super::secrets;
 use super::temporary::TemporaryDirectory;
 use super::watch_record::WatchRecord;
 use super::workspace_search::{SearchedWorkspace, WorkspaceSearch};
-use crate::env_spec::EnvSpec;
+use crate::env_spec::{EnvSpec, unsupported_hosts};
 use crate::failure::{Failure, OrFailure as _};
 use crate::policy::ProjectFiles;
 use crate::process_env::ProcessEnv;
@@ -37,7 +37,8 @@ pub const SANDBOX_HINT: &str =
 pub struct Confinement {
     /// Level of the sandbox that commands run in.
     pub level: SandboxLevel,
-    /// Whether sandboxed commands and web tools may use the network; `None` leaves it to the sandbox.
+    /// Whether sandboxed commands and web tools may use the network; `None` leaves it to the sandbox. A list of hosts is separate
+    /// from it: [`EnvTarget::with_hosts`](super::EnvTarget::with_hosts).
     pub network: Option<bool>,
     /// Whether file tools are restricted to the working directory.
     pub confine: bool,
@@ -60,7 +61,7 @@ impl From<&SessionSpec> for Confinement {
         let environment = &spec.environment;
         Self {
             level: environment.sandbox,
-            network: environment.network.map(|access| access == NetworkAccess::On),
+            network: environment.network.as_ref().map(|access| *access == NetworkAccess::On),
             confine: environment.confine,
         }
     }
@@ -94,7 +95,7 @@ pub(super) struct ConfinedLocal {
 /// Returns paths that the sandbox no longer protected.
 pub(super) type ReplacedPathsSource = Arc<dyn Fn() -> BTreeSet<PathBuf> + Send + Sync>;
 
-/// Files of a workspace and of the user that a sandbox guards.
+/// Files of a workspace and of the user that a sandbox guards, and the hosts that its commands may reach.
 #[derive(Clone, Copy)]
 pub(super) struct GuardedFiles<'a> {
     pub(super) record: &'a WatchRecord,
@@ -102,6 +103,8 @@ pub(super) struct GuardedFiles<'a> {
     /// Rules of `--deny`.
     pub(super) denials: &'a [String],
     pub(super) projects: &'a ProjectFiles,
+    /// Hosts that commands may reach; `None` without such a limit.
+    pub(super) hosts: Option<&'a HostScope>,
 }
 
 /// Sandbox requirements of a run.
@@ -218,6 +221,13 @@ pub(super) async fn build_local(
             }
         }
     };
+    if files.hosts.is_some() {
+        let reason = match &sandbox {
+            SandboxState::Unavailable { reasons } => format!("the sandbox cannot be set up: {reasons}"),
+            SandboxState::Off | SandboxState::Level(_) => "it is not supported without a sandbox".to_owned(),
+        };
+        return Err(unsupported_hosts(&reason));
+    }
     let plain = builder.clone().build().or_failed(ENVIRONMENT_UNUSABLE)?;
     let workspace = plain.working_directory().to_path_buf();
     let searched = SearchedWorkspace {

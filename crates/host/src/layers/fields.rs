@@ -10,7 +10,6 @@ use crate::spec::{Combine, WorktreeBase};
 const MODES: &[&str] = &["plan", "ask", "edit", "auto"];
 const MODES_AFTER_PLAN: &[&str] = &["ask", "edit", "auto"];
 const SANDBOX_LEVELS: &[&str] = &["auto", "full", "writes", "off"];
-const NETWORK: &[&str] = &["on", "off"];
 
 const FALSE: DefaultValue = DefaultValue::Value("false");
 const TRUE: DefaultValue = DefaultValue::Value("true");
@@ -124,7 +123,7 @@ pub static FIELDS: &[FieldRow] = &[
     .with_retention(FieldRetention::Always),
     FieldRow::new(
         "environment.network",
-        ValueKind::Choice(NETWORK),
+        ValueKind::Network,
         Combine::Bounded,
         "Network access of sandboxed commands and web tools",
     )
@@ -365,7 +364,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::spec::{NetworkAccess, PartialSpec, SandboxLevel};
+    use crate::spec::{PartialSpec, SandboxLevel};
 
     /// Returns the names of a choice.
     fn names(path: &str) -> BTreeSet<&'static str> {
@@ -389,7 +388,6 @@ mod tests {
     fn each_value_has_its_name() {
         let sorted = |names: &[&'static str]| names.iter().copied().collect::<BTreeSet<_>>();
         assert_eq!(names("environment.sandbox"), sorted(SandboxLevel::NAMES));
-        assert_eq!(names("environment.network"), sorted(NetworkAccess::NAMES));
         assert_eq!(names("policy.mode"), sorted(&Mode::ALL.map(Mode::as_str)));
         let after_plan: BTreeSet<_> =
             Mode::ALL.into_iter().filter(|mode| *mode != Mode::Plan).map(Mode::as_str).collect();

@@ -337,7 +337,7 @@ mod tests {
         ] {
             let weaker = weaker.map(|(kind, access)| network(kind, access));
             for (can_approve, is_refused) in [(false, is_refused), (true, false)] {
-                let request = network(client(can_approve), requested);
+                let request = network(client(can_approve), requested.clone());
                 let found = problems(weaker.iter().cloned().chain([request]));
                 let expected = if is_refused { vec![ProblemKind::MissingScope] } else { Vec::new() };
                 assert_eq!(found, expected, "{weaker:?} {requested} {can_approve}");

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::spec::Combine;
+use crate::spec::{Combine, NetworkAccess};
 use crate::timeout;
 
 /// A field of [`SessionSpec`](crate::SessionSpec), with its names in each source of settings.
@@ -64,6 +64,8 @@ pub enum ValueKind {
     Rule,
     /// A value with parts, which has its own form in each source.
     Structure,
+    /// A switch of the network, or a table with lists of hosts, which is JSON as text.
+    Network,
 }
 
 /// Default of a field.
@@ -244,6 +246,7 @@ impl ValueKind {
             Self::Profile => "the name of a profile, or the path of a file".to_owned(),
             Self::Rule => "a rule for calls, such as shell(git *)".to_owned(),
             Self::Structure => "a value with parts".to_owned(),
+            Self::Network => "\"on\", \"off\", or hosts such as { allow = [\"*.example.com\"] }".to_owned(),
         }
     }
 
@@ -259,6 +262,7 @@ impl ValueKind {
             Self::Time => timeout::parse(text).is_ok(),
             Self::Switch => matches!(text, "true" | "false"),
             Self::Structure => false,
+            Self::Network => text.parse::<NetworkAccess>().is_ok(),
         }
     }
 }
@@ -310,6 +314,8 @@ mod tests {
             (ValueKind::Path, ""),
             (ValueKind::Rule, ""),
             (ValueKind::Structure, "{}"),
+            (ValueKind::Network, "all"),
+            (ValueKind::Network, "{\"allow\": [\"https://host\"]}"),
         ];
         for (kind, value) in cases {
             assert!(!kind.accepts(value), "{kind:?}: {value}");

@@ -3,8 +3,10 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use pintle_governance::TrustedPrograms;
+use pintle_egress::{Host, Target};
+use pintle_governance::{HostScope, TrustedPrograms};
 use pintle_mcp::{ServerName, ServerSpec, ServerTransport, parse_declared_servers};
+use pintle_web::Url;
 
 use crate::failure::Failure;
 use crate::policy::{self, ProjectServerFile};
@@ -238,6 +240,20 @@ pub fn describe_server(spec: &ServerSpec) -> String {
 /// Returns why a server cannot be used without network access; `None` if it can.
 pub fn network_objection(transport: &ServerTransport, has_network: bool) -> Option<&'static str> {
     (!has_network && matches!(transport, ServerTransport::Http(_))).then_some("it needs --network on")
+}
+
+/// Returns why a server cannot be used if only these hosts may be reached; `None` if it can.
+pub(crate) fn host_objection(transport: &ServerTransport, hosts: &HostScope) -> Option<String> {
+    let ServerTransport::Http(server) = transport else { return None };
+    let Ok(url) = Url::parse(server.url()) else { return Some("its URL is invalid".to_owned()) };
+    let host = url.host_str().unwrap_or_default();
+    let target =
+        Host::parse(host).and_then(|host| Target::new(host, url.port_or_known_default().unwrap_or_default()));
+    let refusal = match target {
+        Ok(target) => hosts.rules().check(&target).err()?.to_string(),
+        Err(error) => error.to_string(),
+    };
+    Some(format!("its host {host} may not be reached: {refusal}"))
 }
 
 /// Returns the directory whose file `pintle mcp add --project` changes.

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use pintle_agent::{ProviderProfile, SessionHandle};
 use pintle_env::ExecutionEnvironment;
-use pintle_governance::GrantId;
+use pintle_governance::{GrantId, HostScope};
 use pintle_mcp::{McpServers, ServerName, ServerSpec, ServerTransport, ToolListing};
 use pintle_tools::ToolRegistry;
 
-use super::declarations::{Declarations, DeclaredServer, ServerChoice, network_objection};
+use super::declarations::{Declarations, DeclaredServer, ServerChoice, host_objection, network_objection};
 use super::elicitor::AttendantElicitor;
 use super::listings::ServerListings;
 use super::prompts::{self, ServerPrompts};
@@ -58,17 +58,21 @@ pub(crate) struct ServerStartContext<'a> {
     pub(crate) name: &'a str,
     /// Whether servers behind a URL may be called.
     pub(crate) network: bool,
-    /// The grant of the session, if it allows no network.
+    /// Hosts of the servers behind a URL that may be called; `None` without such a limit.
+    pub(crate) hosts: Option<HostScope>,
+    /// The grant of the session, if it does not allow the whole network.
     pub(crate) offline: Option<OfflineGrant>,
     /// Whether listings of servers are stored.
     pub(crate) keeps_state: bool,
 }
 
-/// Grant that allows no network.
+/// Grant that does not allow the whole network.
 #[derive(Debug)]
 pub(crate) struct OfflineGrant {
     pub(crate) id: GrantId,
-    /// Whether programs in the sandbox of the session have no network.
+    /// Whether it allows some hosts.
+    pub(crate) allows_hosts: bool,
+    /// Whether programs in the sandbox of the session reach no hosts but those that it allows.
     pub(crate) sandbox_blocks_network: bool,
 }
 
@@ -77,15 +81,20 @@ impl ServerStartContext<'_> {
     fn objection(&self, transport: &ServerTransport) -> Option<String> {
         let is_held = |offline: &OfflineGrant| match transport {
             ServerTransport::Stdio(server) => offline.sandbox_blocks_network && !server.outside_sandbox,
+            // The host of its URL is checked below.
+            ServerTransport::Http(_) => offline.allows_hosts,
             // Another transport would use the network, too.
-            ServerTransport::Http(_) | _ => false,
+            _ => false,
         };
         match &self.offline {
             Some(offline) if !is_held(offline) => Some(format!(
                 "grant {} does not allow the network, and no sandbox blocks it for this server",
                 offline.id
             )),
-            Some(_) | None => network_objection(transport, self.network).map(str::to_owned),
+            Some(_) | None => match &self.hosts {
+                Some(hosts) => host_objection(transport, hosts),
+                None => network_objection(transport, self.network).map(str::to_owned),
+            },
         }
     }
 }

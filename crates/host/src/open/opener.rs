@@ -38,6 +38,7 @@ use crate::servers::{self, ServerOptions, ServerSpec, SessionServers};
 use crate::session_limits::SessionLimits;
 use crate::sessions::{SessionOrigin, SessionStorage};
 use crate::spec::SessionSpec;
+use crate::tool_manifests::{self, ToolDirectory};
 use crate::toolset;
 
 /// Opens one session.
@@ -82,6 +83,7 @@ struct SessionPolicy {
     grant: Option<Grant>,
     effort: Option<String>,
     server_files: Vec<ProjectServerFile>,
+    tools: Vec<ToolDirectory>,
 }
 
 /// Parts that the builder of a session receives.
@@ -100,7 +102,9 @@ impl SessionOpener<'_> {
         stored: Option<SessionStorage>,
         surface: Surface<'_>,
     ) -> Result<(StartedSession, EnvSession), Failure> {
-        let Surface { hooks, tools, servers, is_disposable, readable, is_contained, .. } = surface;
+        let Surface { hooks, tools, servers, is_disposable, mut readable, is_contained, .. } = surface;
+        let workspace = self.process_env.directory(self.environment.directory.as_deref()).ok();
+        readable.extend(tool_manifests::readable_directories(workspace.as_deref(), self.process_env));
         let (wrap_environment, check_environment) = (surface.wrap_environment, surface.check_environment);
         let id = match &stored {
             Some(stored) => stored.id.clone(),
@@ -143,6 +147,7 @@ impl SessionOpener<'_> {
         let target = EnvTarget::new(self.environment.clone(), Confinement::from(spec), self.process_env)?
             .with_denials(&spec.policy.deny)
             .with_hidden(&spec.policy.hidden)
+            .with_hosts(spec.environment.hosts())
             .with_requirements(SandboxRequirements {
                 writes: WriteSwitch::new(spec.policy.mode != Mode::Plan),
                 can_run_outside: self.attendant.is_attended() || spec.policy.wait_approval,
@@ -192,10 +197,11 @@ impl SessionOpener<'_> {
         let is_stored = stored.is_some();
         let is_new = stored.as_ref().is_none_or(SessionStorage::is_new);
         let is_resumed = matches!(&stored, Some(SessionStorage { origin: SessionOrigin::Resumed(_), .. }));
-        let SessionPolicy { policy, hooks, grant, effort, server_files } =
+        let SessionPolicy { policy, hooks, grant, effort, server_files, tools } =
             box_future(|| self.load_policy(env_session, stored.as_ref())).await?;
         limit_sources.grant = grant.as_ref().map(|grant| grant.budget);
-        let mut profile = self.profile(&policy, grant.is_some(), additions.tools)?;
+        let mut profile =
+            self.profile(&policy, grant.is_some(), (tools.as_slice(), env_session), additions.tools)?;
         let mut more = servers::parse_declarations(spec, process_env)?;
         more.extend(additions.servers);
         let servers = servers::add_to_profile(
@@ -254,7 +260,7 @@ impl SessionOpener<'_> {
         let projects = env_session.projects().await?;
         let loaded =
             policy::load(&(*spec).into(), environment.as_ref(), &name, projects, process_env).await?;
-        let LoadedPolicy { policy, user_hooks, project_hooks, server_files, untrusted } = loaded;
+        let LoadedPolicy { policy, user_hooks, project_hooks, server_files, tools, untrusted } = loaded;
         if let Some(untrusted) = untrusted {
             process_env.notices().report(untrusted.notice());
         }
@@ -282,6 +288,7 @@ impl SessionOpener<'_> {
         let recorded = stored.and_then(|stored| stored.grant.as_ref());
         let grant = policy::grant::load(spec.policy.grant.as_ref(), recorded)?;
         if let Some(grant) = &grant {
+            grant_workspace::require_hosts_within(grant, spec)?;
             grant_workspace::require_network_blocked(
                 grant,
                 env_session.sandbox(),
@@ -289,10 +296,10 @@ impl SessionOpener<'_> {
                 !project_hooks.is_empty(),
             )?;
         }
-        let has_network = grant.as_ref().is_none_or(|grant| grant.network);
+        let has_network = grant.as_ref().is_none_or(|grant| grant.network.is_all());
         let hooks =
             hooks::load(user_hooks, project_hooks, env_session, has_network, &policy, process_env).await?;
-        Ok(SessionPolicy { policy, hooks, grant, effort, server_files })
+        Ok(SessionPolicy { policy, hooks, grant, effort, server_files, tools })
     }
 
     /// Narrows the session once the machine has lost the sandbox: users are asked about each call, and a run without a user is
@@ -323,15 +330,22 @@ impl SessionOpener<'_> {
         &self,
         policy: &Policy,
         is_granted: bool,
+        (manifests, env_session): (&[ToolDirectory], &EnvSession),
         tools: Vec<Arc<RegisteredTool>>,
     ) -> Result<ProviderProfile, Failure> {
         let Self { spec, model, process_env, .. } = self;
-        let mut profile =
-            toolset::build_run_profile(model, &(*spec).into(), self.attendant.is_attended(), is_granted)?;
+        let mut profile = toolset::build_run_profile(
+            model,
+            &(*spec).into(),
+            env_session.hosts(),
+            self.attendant.is_attended(),
+            is_granted,
+        )?;
         if self.can_switch_to_plan || policy.mode() == Mode::Plan && self.can_accept_plan() {
             let tool = PresentPlan::new(policy.clone(), policy.after_plan());
             profile = profile.with_tool(tool).or_failed("cannot offer the tool for plans")?;
         }
+        tool_manifests::add_to_profile(&mut profile, manifests, env_session, is_granted, process_env)?;
         profile = instructions::add_user_skills(profile, &self.environment.spec, process_env);
         if let Some(text) = spec.instructions.base.clone() {
             profile = profile.with_base_instructions(text);

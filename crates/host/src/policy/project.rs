@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::config_file::File;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env;
+use crate::tool_manifests::ToolDirectory;
 
 /// Directory of a project's own files.
 pub const DIRECTORY: &str = WorkspacePolicy::SETTINGS;
@@ -56,6 +57,8 @@ pub struct Project {
     servers: Vec<ProjectServer>,
     /// Programs of the hooks and servers, with the hash of each.
     programs: TrustedPrograms,
+    /// Manifests of tools, with the state of the files that they run.
+    tools: Vec<ToolDirectory>,
 }
 
 /// MCP server that a project declares.
@@ -142,7 +145,13 @@ impl Project {
         for ProjectServer { words, directory, .. } in &servers {
             programs.add_invocation(words, directory.as_deref(), environment).await;
         }
-        Ok(Some(Self { root, name, files, hooks, servers, programs }))
+        let mut project = Self { root, name, files, hooks, servers, programs, tools: Vec::new() };
+        let directories = project.configuration_file().map(|file| file.tool_dirs).unwrap_or_default();
+        for directory in directories {
+            let tools = ToolDirectory::read(&directory.path, Some(&project.root), environment).await;
+            project.tools.push(tools);
+        }
+        Ok(Some(project))
     }
 
     /// Returns the rules file, and its name for messages.
@@ -209,9 +218,16 @@ impl Project {
         &self.programs
     }
 
+    /// Returns the manifests of its tools.
+    pub fn tools(&self) -> &[ToolDirectory] {
+        &self.tools
+    }
+
     /// Returns the first of its programs that no rule protects against writes, because its path is not UTF-8.
     pub fn unprotected_program(&self) -> Option<&Path> {
-        self.programs.iter().map(|(path, _)| path).find(|path| path.to_str().is_none())
+        let directories = self.tools.iter().map(|directory| directory.path.as_path());
+        let mut all = self.programs.iter().map(|(path, _)| path).chain(directories);
+        all.find(|path| path.to_str().is_none())
     }
 
     /// Returns the hash that is stored if the user trusts the project in its current state.
@@ -226,6 +242,7 @@ impl Project {
             let content = content.unwrap_or_else(|| "nothing".to_owned());
             all.extend_from_slice(format!("\n{} {content}", path.display()).as_bytes());
         }
+        self.tools.iter().for_each(|directory| directory.append_state(&mut all));
         Hash::of(&all)
     }
 }

@@ -10,6 +10,7 @@ use crate::layers::ValueKind;
 use crate::notice::Notice;
 use crate::process_env::ProcessEnv;
 use crate::sanitize::to_single_line;
+use crate::tool_manifests::ToolDirectory;
 
 /// Parts of projects that apply only if the user trusts them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct UntrustedParts {
     pub hooks: Vec<String>,
     /// MCP servers.
     pub servers: Vec<String>,
+    /// Tools of manifests.
+    pub tools: Vec<String>,
     /// Keys of the configuration with their values, such as `mode = "auto"`.
     pub settings: Vec<String>,
     /// Whether the user trusted one of the projects before it changed.
@@ -45,6 +48,7 @@ impl UntrustedParts {
             hooks: project.hooks().iter().map(|hook| hook.command().to_owned()).collect(),
             // Some builds cannot start servers.
             servers: project.servers().filter(|_| cfg!(feature = "mcp")).collect(),
+            tools: project.tools().iter().flat_map(ToolDirectory::lines).collect(),
             settings: configuration.as_ref().map(trusted_settings).unwrap_or_default(),
             was_trusted: false,
         }
@@ -52,17 +56,19 @@ impl UntrustedParts {
 
     /// Adds the parts of another project.
     pub(super) fn extend(&mut self, other: Self) {
-        let Self { rules, hooks, servers, settings, was_trusted } = other;
+        let Self { rules, hooks, servers, tools, settings, was_trusted } = other;
         self.rules.extend(rules);
         self.hooks.extend(hooks);
         self.servers.extend(servers);
+        self.tools.extend(tools);
         self.settings.extend(settings);
         self.was_trusted |= was_trusted;
     }
 
-    /// Returns whether there are rules, hooks or servers. Settings do not count.
+    /// Returns whether there are rules, hooks, servers or tools. Settings do not count.
     pub(super) fn has_policy_parts(&self) -> bool {
-        !(self.rules.is_empty() && self.hooks.is_empty() && self.servers.is_empty())
+        let Self { rules, hooks, servers, tools, .. } = self;
+        [rules, hooks, servers, tools].into_iter().any(|parts| !parts.is_empty())
     }
 
     /// Returns a line for each part, with its kind.
@@ -71,6 +77,7 @@ impl UntrustedParts {
             ("setting", &self.settings),
             ("hook", &self.hooks),
             ("server", &self.servers),
+            ("tool", &self.tools),
             ("allowed without asking", &self.rules),
         ];
         let lines_of = |(kind, parts): (&'static str, &Vec<String>)| -> Vec<String> {
@@ -80,11 +87,15 @@ impl UntrustedParts {
         kinds.into_iter().flat_map(lines_of).collect()
     }
 
-    /// Returns the notice that rules, hooks and servers do not apply, and how to change that. The settings have a separate
+    /// Returns the notice that rules, hooks, servers and tools do not apply, and how to change that. The settings have a separate
     /// notice where they are read.
     pub fn notice(&self) -> Notice {
-        let parts =
-            [("rules that allow something", &self.rules), ("hooks", &self.hooks), ("servers", &self.servers)];
+        let parts = [
+            ("rules that allow something", &self.rules),
+            ("hooks", &self.hooks),
+            ("servers", &self.servers),
+            ("tools", &self.tools),
+        ];
         let parts = parts.into_iter().filter(|(_, parts)| !parts.is_empty());
         // A command may have several lines.
         let parts = parts.map(|(kind, parts)| format!("{kind} ({})", to_single_line(&parts.join(", "))));
@@ -212,14 +223,16 @@ mod tests {
             rules: vec!["shell(ls)".to_owned()],
             hooks: vec!["true\nserver: none".to_owned()],
             servers: vec!["s (a b)".to_owned()],
+            tools: vec!["t (./t, read)".to_owned()],
             settings: vec!["mode = \"auto\"".to_owned()],
             was_trusted: false,
         };
         let lines = parts.lines();
-        assert_eq!(lines.len(), 4, "{lines:?}");
+        assert_eq!(lines.len(), 5, "{lines:?}");
         assert_eq!((lines[0].as_str(), lines[2].as_str()), ("setting: mode = \"auto\"", "server: s (a b)"));
         assert!(lines[1].starts_with("hook: true\\n"), "{lines:?}");
-        assert_eq!(lines[3], "allowed without asking: shell(ls)");
+        assert_eq!(lines[3], "tool: t (./t, read)");
+        assert_eq!(lines[4], "allowed without asking: shell(ls)");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use pintle_agent::Limits;
 use pintle_governance::{Grant, Mode, ScopedLimits};
 
-use super::values::{CountLimit, NetworkAccess, SandboxLevel};
+use super::values::{CountLimit, SandboxLevel};
 
 /// Setting whose values allow more or less.
 pub(crate) trait Breadth: Clone + PartialEq {
@@ -40,16 +40,6 @@ impl Breadth for Mode {
 impl Breadth for SandboxLevel {
     fn within(&self, limit: &Self) -> Result<Self, String> {
         Ok(*self.min(limit))
-    }
-}
-
-impl Breadth for NetworkAccess {
-    fn within(&self, limit: &Self) -> Result<Self, String> {
-        Ok(*self.min(limit))
-    }
-
-    fn is_narrowest(&self) -> bool {
-        *self == Self::Off
     }
 }
 
@@ -89,6 +79,8 @@ impl Breadth for Grant {
             within.ancestors.push(limit.id.clone());
         }
         within.epoch = limit.epoch;
+        within.issuers.clone_from(&limit.issuers);
+        within.chain.clone_from(&limit.chain);
         Ok(within)
     }
 
@@ -135,6 +127,7 @@ mod tests {
     use pintle_governance::GrantId;
 
     use super::*;
+    use crate::spec::NetworkAccess;
 
     /// Checks two values of which the first allows less, or that each is within the other if they are equal.
     fn check<T: Breadth + fmt::Debug>(narrow: &T, wide: &T) {

@@ -82,16 +82,6 @@ choice! {
 }
 
 choice! {
-    /// Network access of sandboxed commands and web tools.
-    NetworkAccess {
-        /// No access.
-        Off = "off",
-        /// Access to every address.
-        On = "on",
-    }
-}
-
-choice! {
     /// Starting point of the worktree of a session.
     WorktreeBase {
         /// The commit that is checked out.
@@ -230,10 +220,6 @@ mod tests {
         for name in SandboxLevel::NAMES {
             let level: SandboxLevel = name.parse().unwrap();
             assert_eq!((level.as_str(), serde_json::to_value(level).unwrap()), (*name, json!(name)));
-        }
-        for name in NetworkAccess::NAMES {
-            let access: NetworkAccess = name.parse().unwrap();
-            assert_eq!((access.as_str(), serde_json::to_value(access).unwrap()), (*name, json!(name)));
         }
         for name in WorktreeBase::NAMES {
             let base: WorktreeBase = name.parse().unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN, RETRY_AFTER, SET_COOKIE};
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, RETRY_AFTER, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -18,15 +18,13 @@ use tokio::time::Instant;
 
 use super::App;
 use super::extractors::{IDEMPOTENCY_KEY, OpenJson};
-use super::logins::BrowserLogins;
+use super::logins::{BrowserLogins, LOGIN_COOKIE, cookie};
 use super::openapi::Operation;
 use super::rate::RateLimiter;
 use crate::audit::{AuditLine, AuditLog};
+use crate::authentication::{Authentication, ClientIdentity, RequestParts};
 use crate::problem::{FAILED, FORBIDDEN, Problem, RATE, UNAUTHORIZED};
 use crate::unauthenticated::UnauthenticatedPeer;
-
-/// Cookie of a page that has logged in. It contains no token and is invalid after a restart.
-const LOGIN_COOKIE: &str = "pintle_login";
 
 /// Path of logins.
 const LOGIN_PATH: &str = "/v1/login";
@@ -171,8 +169,7 @@ impl AccessTokens {
 /// Access control of a listener.
 #[derive(Debug)]
 pub(crate) struct Access {
-    /// `None` if every client that can connect has all scopes, as on a socket of one user.
-    pub(crate) tokens: Option<AccessTokens>,
+    pub(crate) authentication: Authentication,
     /// Host names of the server for pages, without a port; `None` where clients connect without a host name.
     pub(crate) hosts: Option<Vec<String>>,
     /// Whether connections are encrypted.
@@ -186,7 +183,7 @@ pub(crate) struct Access {
 /// Authenticated sender of a request.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Caller {
-    /// `None` if the server has no tokens.
+    /// `None` if the server authenticates no clients.
     pub(crate) name: Option<String>,
     scopes: Vec<TokenScope>,
     pub(crate) tenant: Option<String>,
@@ -195,6 +192,12 @@ pub(crate) struct Caller {
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Caller").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl From<ClientIdentity> for Caller {
+    fn from(ClientIdentity { name, scopes, tenant }: ClientIdentity) -> Self {
+        Self { name: Some(name), scopes, tenant }
     }
 }
 
@@ -250,8 +253,10 @@ impl Caller {
 }
 
 /// Authenticates the request or rejects it. Mutations are written to the audit log.
-pub(super) async fn authorize(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let caller = app.access.caller(request.headers());
+pub(super) async fn authorize(State(app): State<App>, request: Request, next: Next) -> Response {
+    let (head, body) = request.into_parts();
+    let caller = app.access.caller(&head).await;
+    let mut request = Request::from_parts(head, body);
     let peer = request.extensions().get::<UnauthenticatedPeer>().cloned();
     if let (Ok(_), Some(peer)) = (&caller, &peer) {
         peer.remove_waiting();
@@ -272,6 +277,10 @@ pub(super) async fn authorize(State(app): State<App>, mut request: Request, next
         log.write(&AuditLine { at: app.access.clock.now(), status: response.status().as_u16(), ..line });
     }
     response
+}
+
+fn unknown_to_application() -> Problem {
+    Problem::new(UNAUTHORIZED, "the application that serves this path does not know the client: log in there")
 }
 
 fn too_many(wait: Duration) -> Response {
@@ -317,9 +326,17 @@ impl Access {
         }
     }
 
-    fn caller(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
-        let Some(tokens) = &self.tokens else {
-            return Ok(Caller { name: None, scopes: TokenScope::ALL.to_vec(), tenant: None });
+    async fn caller(&self, request: &RequestParts) -> Result<Caller, Problem> {
+        let headers = &request.headers;
+        let tokens = match &self.authentication {
+            Authentication::Open => {
+                return Ok(Caller { name: None, scopes: TokenScope::ALL.to_vec(), tenant: None });
+            }
+            Authentication::Application(application) => {
+                let client = application.authenticate(request).await.map(Caller::from);
+                return client.ok_or_else(unknown_to_application);
+            }
+            Authentication::Tokens(tokens) => tokens,
         };
         let now = self.clock.now();
         let found = match (bearer(headers), cookie(headers)) {
@@ -390,14 +407,6 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-fn cookie(headers: &HeaderMap) -> Option<&str> {
-    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-    cookies.flat_map(|value| value.split(';')).find_map(|pair| {
-        let (name, value) = pair.trim().split_once('=')?;
-        (name == LOGIN_COOKIE).then_some(value)
-    })
-}
-
 pub(super) fn operations() -> Vec<Operation> {
     vec![
         Operation::open("post", LOGIN_PATH, "logIn", "Exchange a token for a cookie", post(login))
@@ -447,7 +456,11 @@ async fn token(Extension(caller): Extension<Caller>) -> Response {
 /// Starts a login and sets its cookie, which scripts cannot read.
 async fn login(State(app): State<App>, headers: HeaderMap, OpenJson(login): OpenJson<Login>) -> Response {
     let now = app.access.clock.now();
-    let found = app.access.tokens.as_ref().map(|tokens| tokens.find(&login.token, now));
+    let found = match &app.access.authentication {
+        Authentication::Open => None,
+        Authentication::Application(_) => return unknown_to_application().into_response(),
+        Authentication::Tokens(tokens) => Some(tokens.find(&login.token, now)),
+    };
     if matches!(found, Some(None)) {
         // Valid logins are not counted, because other callers could otherwise block them.
         if let Err(wait) = app.access.rates.count("", Instant::now()) {
@@ -461,7 +474,7 @@ async fn login(State(app): State<App>, headers: HeaderMap, OpenJson(login): Open
         Some(token) => app.access.logins.start(token.hash, authority(&headers), now),
     };
     match cookie {
-        Ok(cookie) => set_cookie(&app, &cookie, ""),
+        Ok(cookie) => set_cookie(&app, &headers, &cookie, ""),
         Err(error) => Problem::internal(FAILED, "cannot start a login", &error).into_response(),
     }
 }
@@ -470,12 +483,16 @@ async fn logout(State(app): State<App>, headers: HeaderMap) -> Response {
     if let Some(cookie) = cookie(&headers) {
         app.access.logins.end(cookie);
     }
-    set_cookie(&app, "", "; Max-Age=0")
+    set_cookie(&app, &headers, "", "; Max-Age=0")
 }
 
-fn set_cookie(app: &App, value: &str, more: &str) -> Response {
-    let secure = if app.access.is_secure { "; Secure" } else { "" };
-    let cookie = format!("{LOGIN_COOKIE}={value}; Path=/; HttpOnly; SameSite=Strict{secure}{more}");
+/// Returns a response that sets the cookie. Without a path, browsers send it to all paths below `v1`, wherever
+/// an application or a proxy mounts the server.
+fn set_cookie(app: &App, headers: &HeaderMap, value: &str, more: &str) -> Response {
+    let is_https = |origin: &HeaderValue| origin.as_bytes().starts_with(b"https://");
+    let is_secure = app.access.is_secure || headers.get(ORIGIN).is_some_and(is_https);
+    let secure = if is_secure { "; Secure" } else { "" };
+    let cookie = format!("{LOGIN_COOKIE}={value}; HttpOnly; SameSite=Strict{secure}{more}");
     let mut response = StatusCode::NO_CONTENT.into_response();
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().insert(SET_COOKIE, cookie);
@@ -489,7 +506,7 @@ mod tests {
 
     fn access(hosts: Option<&[&str]>) -> Access {
         Access {
-            tokens: None,
+            authentication: Authentication::Open,
             hosts: hosts.map(|hosts| hosts.iter().map(|host| (*host).to_owned()).collect()),
             is_secure: false,
             clock: Arc::new(pintle_agent::SystemClock),

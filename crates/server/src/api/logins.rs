@@ -4,9 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use axum::http::HeaderMap;
+use axum::http::header::COOKIE;
 use pintle_agent::Timestamp;
 
 use super::access::{TokenError, hash, random_text};
+
+/// Cookie of a page that has logged in. It contains no token and is invalid after a restart.
+pub(super) const LOGIN_COOKIE: &str = "pintle_login";
 
 /// Time after which a page has to log in again.
 const LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
@@ -60,6 +65,15 @@ impl BrowserLogins {
     pub(super) fn end(&self, cookie: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&hash(cookie));
     }
+}
+
+/// Returns the value of the login cookie.
+pub(super) fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    cookies.flat_map(|value| value.split(';')).find_map(|pair| {
+        let (name, value) = pair.trim().split_once('=')?;
+        (name == LOGIN_COOKIE).then_some(value)
+    })
 }
 
 #[cfg(test)]

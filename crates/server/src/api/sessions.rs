@@ -269,7 +269,7 @@ async fn create(
         post_input(app.hub.store.as_ref(), &id, &key.input_id(), input).await?;
         app.hub.open_or_wait(&id).await?;
     }
-    created_response(&app, &caller, &id, is_new).await
+    created_response(&app, &caller, &id, is_new, "sessions").await
 }
 
 async fn fork(
@@ -292,14 +292,16 @@ async fn fork(
     }
     let fork = key.session_id(&format!("{}/{origin}", caller.namespace()));
     let (id, is_new) = app.hub.fork(&origin, &root, body.turns, fork).await?;
-    created_response(&app, &caller, &id, is_new).await
+    created_response(&app, &caller, &id, is_new, "..").await
 }
 
+/// Returns the response of a request that created a session. `parent` is the path of the sessions relative to the request.
 async fn created_response(
     app: &App,
     caller: &Caller,
     id: &SessionId,
     is_new: bool,
+    parent: &str,
 ) -> Result<Response, Problem> {
     let summary = app.hub.store.summary(id).await?;
     // The id is derived from the caller's name, so it cannot be the id of another caller's session.
@@ -308,7 +310,7 @@ async fn created_response(
         .ok_or_else(|| Problem::new(FAILED, "the session was deleted meanwhile"))?;
     let view = app.view_now(&summary).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-    let location = HeaderValue::from_str(&format!("/v1/sessions/{id}"));
+    let location = HeaderValue::from_str(&format!("{parent}/{id}"));
     let mut response = (status, json(&view)).into_response();
     if let Ok(location) = location {
         response.headers_mut().insert(LOCATION, location);

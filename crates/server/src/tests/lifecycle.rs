@@ -18,7 +18,7 @@ async fn a_session_is_created_once_for_each_key() {
     let created = fixture.send(request.clone()).await;
     assert_eq!(created.status, 201, "{created:?}");
     let id = created.json()["id"].as_str().unwrap().to_owned();
-    assert_eq!(created.header("location"), format!("/v1/sessions/{id}"));
+    assert_eq!(created.header("location"), format!("sessions/{id}"));
     fixture.follow(&id, None).await.until_kind("PROCESSING_END").await;
     let again = fixture.send(request.clone()).await;
     assert_eq!((again.status, again.json()["id"].as_str()), (200, Some(id.as_str())));

@@ -1,9 +1,9 @@
 //! Permissions that a fork inherits from its origin.
 
 use pintle_agent::SessionId;
-use pintle_governance::RecordedPolicy;
+use pintle_governance::{NetworkScope, RecordedPolicy};
+use pintle_host::SessionSpec;
 use pintle_host::env_spec::EnvSpec;
-use pintle_host::{EnvironmentSpec, NetworkAccess, SandboxLevel, SessionSpec};
 use pintle_store::StoreError;
 use pintle_tools::gate::Permission;
 
@@ -29,8 +29,8 @@ pub(super) fn widening(fork: &SessionSpec, recorded: &RecordedPolicy, new: &Sess
     if fork.environment.sandbox > new.environment.sandbox {
         return Some("the fork inherits a weaker sandbox than new sessions have".to_owned());
     }
-    let is_networked = has_network(fork) && !has_network(new);
-    is_networked.then(|| "the fork inherits a sandbox with network, and new sessions have none".to_owned())
+    let is_networked = !network(fork).is_within(&network(new));
+    is_networked.then(|| "the fork inherits a sandbox with more network than new sessions have".to_owned())
 }
 
 /// Returns the name of the environment in its usual form.
@@ -39,9 +39,12 @@ fn kind(spec: &SessionSpec) -> String {
     kind.parse::<EnvSpec>().map_or_else(|_| kind.clone(), |kind| kind.to_string())
 }
 
-fn has_network(spec: &SessionSpec) -> bool {
-    let EnvironmentSpec { sandbox, network, .. } = &spec.environment;
-    network.map_or(*sandbox == SandboxLevel::Off, |network| network == NetworkAccess::On)
+fn network(spec: &SessionSpec) -> NetworkScope {
+    match spec.environment.hosts() {
+        Some(hosts) => NetworkScope::Hosts(hosts.clone()),
+        None if spec.environment.has_network() => NetworkScope::All,
+        None => NetworkScope::None,
+    }
 }
 
 /// Returns the reason why a fork of a damaged session may do more than its origin.

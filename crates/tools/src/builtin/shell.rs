@@ -59,12 +59,12 @@ impl Shell {
     fn timeout(&self, requested: Option<u64>, timeouts: CommandTimeouts) -> Timeout {
         match requested.map(Duration::from_millis) {
             Some(requested) if requested > timeouts.max => {
-                Timeout { granted: timeouts.max, excessive: Some(requested) }
+                Timeout { granted: timeouts.max, excessive: Some(requested), is_argument: true }
             }
-            Some(requested) => Timeout { granted: requested, excessive: None },
+            Some(requested) => Timeout { granted: requested, excessive: None, is_argument: true },
             None => {
                 let default = self.default_timeout.unwrap_or(timeouts.default);
-                Timeout { granted: default.min(timeouts.max), excessive: None }
+                Timeout { granted: default.min(timeouts.max), excessive: None, is_argument: true }
             }
         }
     }
@@ -81,19 +81,33 @@ impl Tool for Shell {
 
     async fn call(&self, input: ShellInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let timeout = self.timeout(input.timeout_ms, cx.timeouts);
-        let mut request = ExecRequest::new(input.command).with_timeout(timeout.granted);
-        request.on_output = cx.on_output.clone();
-        let stopped = "the command was stopped, with all that it had started";
-        let result = cx.until_cancelled(stopped, cx.env.exec_command(request)).await?;
-        let report = report(&result, &timeout, cx);
-        let text = append(result.output.clone(), report, cx.env.output_limits()).await?;
-        let timed_out = result.timed_out.then_some(timeout.granted);
-        let exit_code = (!result.timed_out).then_some(result.exit_code);
-        Ok(ToolOutput::new(text)
-            .with_error(result.timed_out)
-            .with_timed_out(timed_out)
-            .with_exit_code(exit_code))
+        run(ExecRequest::new(input.command).with_timeout(timeout.granted), &timeout, cx).await
     }
+}
+
+/// Runs a command like [`Shell`], for a tool whose time-out is no argument. The time-out of the request is at most the
+/// session's maximum, and the output is streamed to [`ToolContext::on_output`].
+///
+/// When [`ToolContext::cancel`] fires or the future is dropped, the command and its child processes are terminated.
+///
+/// # Errors
+///
+/// The command cannot be started, or is cancelled.
+pub async fn run_command(request: ExecRequest, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+    let granted = request.timeout.min(cx.timeouts.max);
+    let timeout = Timeout { granted, excessive: None, is_argument: false };
+    run(request.with_timeout(granted), &timeout, cx).await
+}
+
+async fn run(mut request: ExecRequest, timeout: &Timeout, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+    request.on_output = cx.on_output.clone();
+    let stopped = "the command was stopped, with all that it had started";
+    let result = cx.until_cancelled(stopped, cx.env.exec_command(request)).await?;
+    let report = report(&result, timeout, cx);
+    let text = append(result.output.clone(), report, cx.env.output_limits()).await?;
+    let timed_out = result.timed_out.then_some(timeout.granted);
+    let exit_code = (!result.timed_out).then_some(result.exit_code);
+    Ok(ToolOutput::new(text).with_error(result.timed_out).with_timed_out(timed_out).with_exit_code(exit_code))
 }
 
 /// The time-out of a command.
@@ -101,6 +115,8 @@ struct Timeout {
     granted: Duration,
     /// The time-out that the call requested, if it is above the maximum.
     excessive: Option<Duration>,
+    /// Whether a call can set the time-out.
+    is_argument: bool,
 }
 
 /// Returns the lines that follow the output.
@@ -113,8 +129,11 @@ fn report(result: &ExecResult, timeout: &Timeout, cx: &ToolContext) -> String {
         lines.push(format!("[{} more bytes of output were not kept.]", result.output.dropped()));
     }
     if result.timed_out {
-        let note =
-            format!(include_str!("../../prompts/notes/timed_out.md"), timeout = timeout.granted.as_millis());
+        let limit = timeout.granted.as_millis();
+        let note = match timeout.is_argument {
+            true => format!(include_str!("../../prompts/notes/timed_out.md"), timeout = limit),
+            false => format!("[ERROR: Command timed out after {limit}ms. Partial output is shown above.]"),
+        };
         lines.push(note.trim_ascii_end().to_owned());
     }
     if let Some(requested) = timeout.excessive {

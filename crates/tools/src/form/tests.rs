@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::*;
 use crate::context::ToolContext;
 use crate::error::ToolErrorKind;
-use crate::pipeline::{Preparation, prepare};
+use crate::pipeline::{JudgedCall, prepare};
 use crate::registry::ToolRegistry;
 use crate::tool::{Effect, ToolOutput};
 use crate::truncate::TruncationMode;
@@ -107,8 +107,8 @@ async fn refusal(registry: &ToolRegistry, arguments: &str) -> Option<(ToolErrorK
     let env = LocalEnvironment::with_host_env("/project", []).unwrap();
     let call = ToolCall::from_raw("c1", "configurable", arguments);
     match prepare(registry, &[], &env, &call).await {
-        Preparation::Refused { error, .. } => Some((error.kind(), error.for_model().to_owned())),
-        Preparation::Ready { .. } | Preparation::Ask { .. } => None,
+        JudgedCall::Refused { error, .. } => Some((error.kind(), error.for_model().to_owned())),
+        JudgedCall::Ready { .. } | JudgedCall::Ask { .. } => None,
     }
 }
 

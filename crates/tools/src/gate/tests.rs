@@ -5,7 +5,7 @@ use pintle_llm::ToolCall;
 use serde_json::json;
 
 use super::*;
-use crate::pipeline::{Preparation, prepare};
+use crate::pipeline::{JudgedCall, prepare};
 use crate::registry::ToolRegistry;
 use crate::tests::probe::{Probe, call, denies, probe};
 use crate::tool::Effect;
@@ -92,7 +92,7 @@ async fn an_invalid_patch_is_refused_before_gates_judge_it() {
                 registry.register(crate::builtin::ApplyPatch::new()).unwrap();
             }
             let call = ToolCall::from_raw("c", "apply_patch", json!({ key: patch }).to_string());
-            let Preparation::Refused { error, .. } = prepare(&registry, &gates, &env, &call).await else {
+            let JudgedCall::Refused { error, .. } = prepare(&registry, &gates, &env, &call).await else {
                 panic!("{patch}");
             };
             assert_eq!(error.kind(), kind, "{}", error.for_model());

@@ -8,7 +8,7 @@ use crate::builtin::{ApplyPatch, EditFile, WriteFile};
 use crate::context::ToolContext;
 use crate::error::ToolErrorKind;
 use crate::native;
-use crate::pipeline::{Preparation, execute, prepare};
+use crate::pipeline::{JudgedCall, execute, prepare};
 use crate::registry::ToolRegistry;
 use crate::tests::harness::Harness;
 use crate::tool::DynTool;
@@ -88,7 +88,7 @@ async fn declared(harness: &Harness, case: &Case, fails: bool) -> Vec<FileIntent
     let Case(name, registry, arguments) = case;
     let arguments = arguments.replace("DIR", harness.path("").to_str().unwrap().trim_end_matches('/'));
     let call = ToolCall::from_raw("call_1", registry.names().next().unwrap(), arguments);
-    let Preparation::Ready { call, .. } = prepare(registry, &[], harness.env.as_ref(), &call).await else {
+    let JudgedCall::Ready { call, .. } = prepare(registry, &[], harness.env.as_ref(), &call).await else {
         panic!("{name} cannot be prepared");
     };
     let execution = execute(&call, &cx, &TruncationLimits::new()).await;

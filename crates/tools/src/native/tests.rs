@@ -10,7 +10,7 @@ use crate::builtin;
 use crate::context::{CommandTimeouts, ToolContext};
 use crate::error::ToolErrorKind;
 use crate::kind::ToolKind;
-use crate::pipeline::{Preparation, execute, prepare};
+use crate::pipeline::{JudgedCall, execute, prepare};
 use crate::registry::ToolRegistry;
 use crate::tests::harness::Harness;
 use crate::tool::{ChangeKind, DynTool, Effect};
@@ -403,8 +403,8 @@ async fn a_tilde_is_the_home_directory_for_every_tool() {
         let env = MemoryEnvironment::new("/w").with_home("/users/me").with_file("/users/me/d/a.txt", "one\n");
         let call = ToolCall::from_raw("1", name, arguments.to_string());
         let prepared = match prepare(&registry_of(family), &[], &env, &call).await {
-            Preparation::Ready { call, .. } => call,
-            other @ (Preparation::Ask { .. } | Preparation::Refused { .. }) => panic!("{name}: {other:?}"),
+            JudgedCall::Ready { call, .. } => call,
+            other @ (JudgedCall::Ask { .. } | JudgedCall::Refused { .. }) => panic!("{name}: {other:?}"),
         };
         let mut judged = prepared.reads().iter().chain(prepared.writes());
         assert!(judged.all(|path| path.starts_with("/users/me/d")), "{family} {name}: {prepared:?}");
@@ -428,14 +428,14 @@ async fn a_tilde_without_a_home_directory_is_refused() {
         let arguments = json!({"file_path": path, "content": "x"}).to_string();
         let call = ToolCall::from_raw("1", "write_file", arguments);
         match prepare(&registry_of("spec"), &[], &env, &call).await {
-            Preparation::Refused { error, .. } => {
+            JudgedCall::Refused { error, .. } => {
                 assert!(
                     is_refused && error.for_model().contains("home directory is not known"),
                     "{path}: {error:?}"
                 );
             }
-            Preparation::Ready { .. } => assert!(!is_refused, "{path}"),
-            asks @ Preparation::Ask { .. } => panic!("{path}: {asks:?}"),
+            JudgedCall::Ready { .. } => assert!(!is_refused, "{path}"),
+            asks @ JudgedCall::Ask { .. } => panic!("{path}: {asks:?}"),
         }
     }
 }

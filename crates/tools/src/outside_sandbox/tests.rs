@@ -9,7 +9,7 @@ use super::*;
 use crate::builtin::{self, BackgroundCommands};
 use crate::gate::{EffectGate, Gate, Judgement, Permission, Verdict, judge};
 use crate::native::{anthropic, gemini, openai};
-use crate::pipeline::{Execution, Preparation, PreparedCall, RunOptions, prepare, run};
+use crate::pipeline::{Execution, JudgedCall, PreparedCall, RunOptions, prepare, run};
 
 /// An environment that holds its commands to another directory than those outside.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ fn shell(line: &str, outside: Option<bool>) -> ToolCall {
 
 async fn prepared(env: &dyn ExecutionEnvironment, call: &ToolCall) -> (PreparedCall, Judgement) {
     match prepare(&offering(), &[], env, call).await {
-        Preparation::Ready { call, judgement } | Preparation::Ask { call, judgement } => (call, judgement),
+        JudgedCall::Ready { call, judgement } | JudgedCall::Ask { call, judgement } => (call, judgement),
         refused => panic!("{refused:?}"),
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pintle_llm::ToolCall;
 
-use super::{Execution, Gate, Preparation, PreparedCall, execute, prepare};
+use super::{Execution, Gate, JudgedCall, PreparedCall, execute, prepare};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::gate::{self, Permission};
@@ -111,14 +111,12 @@ pub async fn run(
     let mut cx = cx.clone();
     cx.call_id.clone_from(&call.id);
     let prepared = match prepare(registry, &options.gates, cx.env.as_ref(), call).await {
-        Preparation::Ready { call: prepared, .. } => prepared,
-        Preparation::Ask { call, judgement } => {
-            match approved(call, judgement.reason(), &cx, options).await {
-                Ok(prepared) => prepared,
-                Err(error) => return Execution::failed(&cx.call_id, &error),
-            }
-        }
-        Preparation::Refused { error, .. } => return Execution::failed(&cx.call_id, &error),
+        JudgedCall::Ready { call: prepared, .. } => prepared,
+        JudgedCall::Ask { call, judgement } => match approved(call, judgement.reason(), &cx, options).await {
+            Ok(prepared) => prepared,
+            Err(error) => return Execution::failed(&cx.call_id, &error),
+        },
+        JudgedCall::Refused { error, .. } => return Execution::failed(&cx.call_id, &error),
     };
     cx.env = Arc::clone(prepared.judged_in(&cx.env));
     for gate in &options.gates {

@@ -113,25 +113,25 @@ fn registry() -> ToolRegistry {
     registry
 }
 
-async fn prepared(registry: &ToolRegistry, call: &ToolCall) -> Preparation {
+async fn prepared(registry: &ToolRegistry, call: &ToolCall) -> JudgedCall {
     prepare(registry, &[], &environment(), call).await
 }
 
 /// Returns why a call is refused.
 async fn refusal(registry: &ToolRegistry, call: &ToolCall) -> String {
     match prepared(registry, call).await {
-        Preparation::Refused { error, .. } => format!("{:?}: {}", error.kind(), error.for_model()),
-        other @ (Preparation::Ready { .. } | Preparation::Ask { .. }) => panic!("{other:?}"),
+        JudgedCall::Refused { error, .. } => format!("{:?}: {}", error.kind(), error.for_model()),
+        other @ (JudgedCall::Ready { .. } | JudgedCall::Ask { .. }) => panic!("{other:?}"),
     }
 }
 
 async fn run(registry: &ToolRegistry, call: &ToolCall) -> Execution {
     match prepared(registry, call).await {
-        Preparation::Ready { call, .. } => {
+        JudgedCall::Ready { call, .. } => {
             let cx = ToolContext::new(Arc::new(environment()), call.call_id());
             execute(&call, &cx, &TruncationLimits::new()).await
         }
-        other @ (Preparation::Refused { .. } | Preparation::Ask { .. }) => panic!("{other:?}"),
+        other @ (JudgedCall::Refused { .. } | JudgedCall::Ask { .. }) => panic!("{other:?}"),
     }
 }
 
@@ -190,7 +190,7 @@ async fn invalid_arguments_are_explained() {
 
 #[tokio::test]
 async fn a_prepared_call_describes_itself() {
-    let Preparation::Ready { call, .. } =
+    let JudgedCall::Ready { call, .. } =
         prepared(&registry(), &call("echo", &json!({"text": "a/../b"}))).await
     else {
         panic!("the call fits");
@@ -215,8 +215,8 @@ async fn two_names_of_a_file_have_one_target() {
         for name in ["src/file", "src/../src/./file", "link/file", "other"] {
             let call = call("echo", &json!({"text": name}));
             let prepared = match prepare(&registry(), &gates, &env, &call).await {
-                Preparation::Ready { call, .. } | Preparation::Ask { call, .. } => call,
-                Preparation::Refused { error, .. } => panic!("{error:?}"),
+                JudgedCall::Ready { call, .. } | JudgedCall::Ask { call, .. } => call,
+                JudgedCall::Refused { error, .. } => panic!("{error:?}"),
             };
             assert_eq!(prepared.targets(), [real.join("src/file")], "{name}");
             assert_eq!(
@@ -232,7 +232,7 @@ async fn two_names_of_a_file_have_one_target() {
 async fn free_text_becomes_the_only_required_argument() {
     let execution = run(&registry(), &ToolCall::custom("1", "echo", "free\ntext")).await;
     assert_eq!(execution.result.text(), "free\ntext");
-    let Preparation::Ready { call, .. } =
+    let JudgedCall::Ready { call, .. } =
         prepared(&registry(), &ToolCall::custom("1", "echo", "free\ntext")).await
     else {
         panic!("the call fits");
@@ -268,9 +268,9 @@ async fn gates_judge_in_order_until_one_denies() {
         let gates: Vec<Arc<dyn Gate>> = fixed.iter().map(|gate| Arc::clone(gate) as Arc<dyn Gate>).collect();
         let call = call("echo", &json!({"text": "a"}));
         let outcome = match prepare(&registry(), &gates, &environment(), &call).await {
-            Preparation::Ready { .. } => "ready".to_owned(),
-            Preparation::Ask { judgement, .. } => format!("ask: {}", judgement.reason()),
-            Preparation::Refused { error, .. } => format!("{:?}: {}", error.kind(), error.for_model()),
+            JudgedCall::Ready { .. } => "ready".to_owned(),
+            JudgedCall::Ask { judgement, .. } => format!("ask: {}", judgement.reason()),
+            JudgedCall::Refused { error, .. } => format!("{:?}: {}", error.kind(), error.for_model()),
         };
         assert_eq!(outcome, expected);
         let decided = verdicts.iter().position(|verdict| *verdict == deny).unwrap_or(verdicts.len());
@@ -384,7 +384,7 @@ async fn arguments_are_parsed_once_per_execution() {
     let mut registry = ToolRegistry::new();
     let tool = tool_fn("counted", "Counts.", |_: CountedInput, _| async { Ok::<_, ToolError>("counted") });
     registry.register(tool.with_effect(Effect::Read)).unwrap();
-    let Preparation::Ready { call, .. } = prepared(&registry, &call("counted", &json!({"text": "a"}))).await
+    let JudgedCall::Ready { call, .. } = prepared(&registry, &call("counted", &json!({"text": "a"}))).await
     else {
         panic!("the call fits");
     };

@@ -8,7 +8,7 @@ use pintle_llm::ToolCall;
 use tempfile::TempDir;
 
 use crate::context::ToolContext;
-use crate::pipeline::{Execution, Preparation, execute, prepare};
+use crate::pipeline::{Execution, JudgedCall, execute, prepare};
 use crate::registry::ToolRegistry;
 use crate::tool::DynTool;
 use crate::truncate::TruncationLimits;
@@ -60,17 +60,17 @@ impl Harness {
     /// Returns what the model reads of a call: `ok: ` or `error: `, and the text, with the directory as `DIR`.
     pub(crate) async fn call(&self, tool: impl DynTool, arguments: &str) -> String {
         let (is_error, text) = match self.prepare(tool, arguments).await {
-            Preparation::Ready { call, .. } => {
+            JudgedCall::Ready { call, .. } => {
                 let result = execute(&call, &self.context(), &TruncationLimits::new()).await.result;
                 (result.is_error, result.text())
             }
-            Preparation::Refused { error, .. } => (true, error.for_model().to_owned()),
-            asks @ Preparation::Ask { .. } => panic!("{arguments}: {asks:?}"),
+            JudgedCall::Refused { error, .. } => (true, error.for_model().to_owned()),
+            asks @ JudgedCall::Ask { .. } => panic!("{arguments}: {asks:?}"),
         };
         format!("{}: {}", if is_error { "error" } else { "ok" }, self.mask(&text))
     }
 
-    async fn prepare(&self, tool: impl DynTool, arguments: &str) -> Preparation {
+    async fn prepare(&self, tool: impl DynTool, arguments: &str) -> JudgedCall {
         let mut registry = ToolRegistry::new();
         registry.register(tool).unwrap();
         let name = registry.names().next().unwrap().to_owned();
@@ -90,8 +90,8 @@ impl Harness {
         arguments: &str,
     ) -> Execution {
         match self.prepare(tool, arguments).await {
-            Preparation::Ready { call, .. } => execute(&call, cx, &TruncationLimits::new()).await,
-            other @ (Preparation::Ask { .. } | Preparation::Refused { .. }) => {
+            JudgedCall::Ready { call, .. } => execute(&call, cx, &TruncationLimits::new()).await,
+            other @ (JudgedCall::Ask { .. } | JudgedCall::Refused { .. }) => {
                 panic!("{arguments}: {other:?}")
             }
         }

@@ -251,6 +251,52 @@ async fn every_address_of_a_name_is_checked() {
 }
 
 #[tokio::test]
+async fn only_hosts_of_the_rules_are_reached() {
+    let server = Server::start().await;
+    let port = server.address.port();
+    let lookup: HostLookup = Arc::new(|_| Box::pin(async { Ok(vec![IpAddr::from([127, 0, 0, 1])]) }));
+    let patterns = |texts: &[String]| {
+        texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<pintle_egress::HostPattern>>()
+    };
+    let limited = |allow: &[String], deny: &[String]| {
+        HttpWebClient::with_lookup(FetchLimits::default(), AddressRules::any(), Arc::clone(&lookup))
+            .with_hosts(HostRules::new(patterns(allow), patterns(deny)))
+    };
+    let allowed = [format!("*.test:{port}"), format!("127.0.0.1:{port}")];
+    let client = limited(&allowed, &["denied.test".to_owned()]);
+    assert!(fetch(&client, &format!("http://a.test:{port}/json")).await.is_ok());
+    assert!(fetch(&client, &server.url("/json")).await.is_ok());
+    assert_eq!(server.requests(), 2);
+    for (url, reason) in [
+        ("http://other.example/".to_owned(), "other.example may not be reached: no rule names it"),
+        ("http://a.test/".to_owned(), "a.test may not be reached: no rule names it"),
+        (
+            format!("http://denied.test:{port}/"),
+            "denied.test may not be reached: the rule `denied.test` denies it",
+        ),
+        (
+            "http://127.0.0.1:9/".to_owned(),
+            "127.0.0.1 may not be reached: it is an address, and no rule names the address",
+        ),
+    ] {
+        let expected = (WebErrorKind::Refused, reason.to_owned());
+        assert_eq!(fetch(&client, &url).await.unwrap_err(), expected, "{url}");
+    }
+    assert_eq!(server.requests(), 2);
+    // A redirect is a request of its target.
+    let (kind, message) = fetch(&client, &server.url("/to-name")).await.unwrap_err();
+    assert_eq!(
+        (kind, message.as_str()),
+        (WebErrorKind::Refused, "localhost may not be reached: no rule names it")
+    );
+    let denied = limited(&[format!("*.test:{port}")], &["127.0.0.0/8".to_owned()]);
+    let expected = "a.test may not be reached: the rule `127.0.0.0/8` denies its address".to_owned();
+    let found = fetch(&denied, &format!("http://a.test:{port}/json")).await.unwrap_err();
+    assert_eq!(found, (WebErrorKind::Refused, expected));
+    assert_eq!(server.requests(), 3);
+}
+
+#[tokio::test]
 async fn size_and_time_are_limited() {
     let server = Server::start().await;
     let rules = AddressRules::any();

@@ -40,7 +40,7 @@ impl HostWorkspaceFactory {
     /// Adds the grant of the file, if there is one.
     pub(super) fn add_grant(&self, spec: &mut SessionSpec) -> Result<(), Failure> {
         if let Some(file) = &self.grant {
-            spec.policy.grant = Some(grant::read_file(file)?);
+            spec.policy.grant = Some(grant::read_file(file, self.host.process_env())?);
         }
         Ok(())
     }
@@ -71,6 +71,7 @@ impl HostWorkspaceFactory {
             ..SandboxRequirements::default()
         };
         let target = target.with_denials(&spec.policy.deny).with_hidden(&spec.policy.hidden);
+        let target = target.with_hosts(spec.environment.hosts());
         target.with_requirements(used).connect().await
     }
 }

@@ -34,7 +34,7 @@ impl Machine {
             );
             out.push(Action::emit(EventKind::Warning { message }));
         }
-        let window = context.context_window.min(self.estimated_tokens());
+        let window = context.context_window.min(self.size.estimated_tokens());
         let current = CurrentCompaction {
             through,
             is_manual: false,
@@ -43,7 +43,7 @@ impl Machine {
             is_partial: false,
             is_cut_off: false,
             requests: 0,
-            before: self.chars,
+            before: self.size.history_chars(),
             window,
             room: Some(window / 2),
         };
@@ -60,7 +60,7 @@ impl Machine {
             && matches!(error.status, Some(400 | 422));
         let is_first = self.progress.as_ref().is_some_and(|progress| !progress.assumed_overflow);
         let window = self.context.as_ref().map_or(0, |context| context.context_window);
-        let used = self.estimated_tokens().saturating_mul(100);
+        let used = self.size.estimated_tokens().saturating_mul(100);
         let is_nearly_full = used > window.saturating_mul(ASSUMED_ABOVE);
         (is_unknown && is_first && is_nearly_full).then(|| used / window.max(1))
     }
@@ -86,7 +86,7 @@ impl Machine {
         if is_last || (error.kind != ErrorKind::ContextLength && !is_assumed) {
             return false;
         }
-        let refused = current.room.unwrap_or_else(|| self.estimated_tokens());
+        let refused = current.room.unwrap_or_else(|| self.size.estimated_tokens());
         if current.room.is_some_and(|room| room / 2 < LEAST_ROOM) {
             return false;
         }

@@ -4,7 +4,7 @@ use pintle_llm::{HistoryItem, Message, Request, ToolChoice, ToolList};
 
 use super::{CurrentCompaction, INTRODUCTION, LEAST_ROOM, MAX_REQUESTS, PIECE, pieces};
 use crate::protocol::{Action, EventKind, ModelCallId, SessionState, TurnContext};
-use crate::turn::window::CHARS_PER_TOKEN;
+use crate::turn::request_size::CHARS_PER_TOKEN;
 use crate::turn::{Machine, Phase};
 
 /// Largest part of the room for a piece that the summary so far may take: one third.
@@ -31,12 +31,11 @@ impl Machine {
             request.model.clone_from(model);
         }
         // The provider has counted the conversation, and not the text of a piece.
-        let counted = self.counted_prompt;
-        if current.room.is_some() {
-            self.counted_prompt = None;
-        }
+        let counted = if current.room.is_some() { self.size.take_count() } else { None };
         let reserved = self.reserve(context, &mut request);
-        self.counted_prompt = counted;
+        if let Some(counted) = counted {
+            self.size.restore_count(counted);
+        }
         if reserved.is_err() {
             return false;
         }
@@ -53,7 +52,7 @@ impl Machine {
         // The request is not part of the conversation, so the next request is compared with the previous one.
         let chain = request.prefix_chain();
         if let Some(fingerprint) = chain.last() {
-            let moved = self.last_chain.as_ref().and_then(|last| last.first_moved(&chain));
+            let moved = self.prefix.first_moved(&chain);
             let messages = request.messages.len();
             out.push(Action::emit(EventKind::RequestPrepared { fingerprint, messages, moved }));
         }

@@ -13,6 +13,7 @@ use crate::protocol::{
     Action, ApprovalEnding, CallKey, CallPlan, EventKind, HookAdditions, ImageSummary, Preparation, Timer,
     Turn, add_context,
 };
+use crate::turn::end_reasons::RoundEnd;
 use crate::turn::{Machine, Phase, approval};
 
 impl Machine {
@@ -60,7 +61,7 @@ impl Machine {
         emit_judgement(state, judged.judgement, out);
         let HookAdditions { context, stop } = judged.additions;
         state.context = state.context.take().or(context);
-        self.stop_reason = self.stop_reason.take().or(stop);
+        self.end_reasons.stop(stop);
         match preparation {
             Preparation::Ready(plan) => {
                 state.stage = Stage::Ready(plan);
@@ -104,7 +105,7 @@ impl Machine {
             }
             Preparation::Refused { error, message } => {
                 if error == ToolErrorKind::EnvironmentLost {
-                    self.environment_lost = true;
+                    self.end_reasons.lose_environment();
                 }
                 state.refuse(error, &message, out);
             }
@@ -152,13 +153,11 @@ impl Machine {
         let since = since.unwrap_or(now);
         let mut result = finished.result;
         if finished.error == Some(ToolErrorKind::EnvironmentLost) {
-            self.environment_lost = true;
+            self.end_reasons.lose_environment();
         }
-        self.stop_reason = self.stop_reason.take().or(finished.stop);
+        self.end_reasons.stop(finished.stop);
         if let Some(question) = finished.question {
-            // Several questions of one round are asked together.
-            let earlier = self.question.take().map(|earlier| earlier + "\n\n").unwrap_or_default();
-            self.question = Some(earlier + &question);
+            self.end_reasons.ask(&question);
         }
         if let (Some(changed), Value::String(text)) = (&state.changed, &mut result.content) {
             text.insert_str(0, &changed.note());
@@ -256,28 +255,27 @@ impl Machine {
             return;
         }
         self.record_round();
-        let lost = std::mem::take(&mut self.environment_lost);
-        let stopped = self.stop_reason.take();
-        let question = self.question.take();
-        if self.ending.is_some() || lost || stopped.is_some() {
+        let end = self.end_reasons.end_round();
+        if self.ending.is_some() || end.is_failure() {
             // The run ends for another reason.
-            self.over_budget = None;
+            self.end_reasons.drop_limit();
         }
         if self.ending.is_some() {
             self.conclude(out);
-        } else if lost {
-            let error =
-                Error::new(ErrorKind::Network, "the execution environment is lost").with_retry(Retry::Never);
-            self.fail(error.info().clone(), out);
-        } else if let Some(reason) = stopped {
-            self.fail_stopped(reason, out);
-        } else if let Some(question) =
-            question.filter(|_| self.steering.is_empty() && self.over_budget.is_none())
-        {
-            self.await_answer(question, out);
-        } else {
+            return;
+        }
+        match end {
+            RoundEnd::EnvironmentLost => {
+                let error = Error::new(ErrorKind::Network, "the execution environment is lost")
+                    .with_retry(Retry::Never);
+                self.fail(error.info().clone(), out);
+            }
+            RoundEnd::Stopped(reason) => self.fail_stopped(reason, out),
+            RoundEnd::Question(question) if !self.queued.has_steering() && !self.end_reasons.has_limit() => {
+                self.await_answer(question, out);
+            }
             // A steering message may be the answer.
-            self.next_round(out);
+            RoundEnd::Question(_) | RoundEnd::NextRequest => self.next_round(out),
         }
     }
 

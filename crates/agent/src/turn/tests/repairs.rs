@@ -213,7 +213,7 @@ fn refused_reasoning_is_removed_and_the_request_retried() {
     assert_eq!(harness.requests[3].messages.get(2).unwrap().text(), "I look.", "its text stays");
     assert_eq!(harness.machine.repairs(), 1, "the change of the history is visible");
     let chars: u64 = harness.machine.history().iter().map(Turn::chars).sum();
-    assert_eq!(harness.machine.chars, chars, "the size of the history has changed, too");
+    assert_eq!(harness.machine.size.history_chars(), chars, "the size of the history has changed, too");
 
     think(&mut harness, "c");
     assert_eq!(reasoning_sent(&harness), 3, "later reasoning is sent");

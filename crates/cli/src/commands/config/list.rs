@@ -1,6 +1,6 @@
 //! `pintle config`: values and their sources.
 
-use pintle_host::config_file::keys::{self, BASE_URL, KEY_COMMAND, Key, PROFILE, PROFILES};
+use pintle_host::config_file::keys::{self, BASE_URL, KEY_COMMAND, Key, PROFILE, PROFILES, TOOL_DIRS};
 use pintle_host::config_file::{problem, user_path};
 use pintle_host::configuration::{Configuration, Settings, Source, Value, project_root};
 use pintle_host::failure::Failure;
@@ -79,6 +79,17 @@ fn rows(settings: &Settings, loaded: &Configuration) -> Vec<Row> {
             source: ValueOrigin::from(&source).to_string(),
         });
     }
+    if let Some(first) = loaded.user.tool_dirs.first() {
+        let source = Source::File { name: loaded.user.name.clone(), line: first.line, profile: None };
+        let paths = loaded.user.tool_dirs.iter().map(|directory| directory.path.display().to_string());
+        let paths: Vec<String> = paths.collect();
+        rows.push(Row {
+            name: TOOL_DIRS.to_owned(),
+            value: json!(paths),
+            text: paths.join(", "),
+            source: ValueOrigin::from(&source).to_string(),
+        });
+    }
     let profiles = loaded.profiles();
     if !profiles.is_empty() {
         let names: Vec<&str> = profiles.into_iter().collect();
@@ -117,6 +128,8 @@ pub(super) fn json_of(kind: ValueKind, text: &str) -> Json {
     match kind {
         ValueKind::Count | ValueKind::Percent => text.parse::<u64>().map_or(Json::Null, Json::from),
         ValueKind::Switch => Json::from(text == "true"),
+        // Lists of hosts are JSON.
+        ValueKind::Network => serde_json::from_str(text).unwrap_or_else(|_| Json::from(text)),
         ValueKind::Text
         | ValueKind::Url
         | ValueKind::Choice(_)

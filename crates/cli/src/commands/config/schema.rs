@@ -1,7 +1,7 @@
 //! JSON Schema of `config.toml`, for editors, and the table of keys in the reference.
 
 use pintle_host::config_file::is_in_profile;
-use pintle_host::config_file::keys::{self, KEY_COMMAND, Key, PROFILES, PROVIDERS};
+use pintle_host::config_file::keys::{self, KEY_COMMAND, Key, PROFILES, PROVIDERS, TOOL_DIRS};
 use pintle_host::{DefaultValue, ValueKind};
 use serde_json::{Map, Value, json};
 
@@ -41,6 +41,14 @@ pub(super) fn schema() -> Value {
             "additionalProperties": false,
         }),
     );
+    all.insert(
+        TOOL_DIRS.to_owned(),
+        json!({
+            "description": "Directories with manifests of tools (trusted)",
+            "type": "array",
+            "items": {"type": "string", "pattern": "\\S"},
+        }),
+    );
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Configuration of pintle",
@@ -54,6 +62,10 @@ pub(super) fn schema() -> Value {
 fn properties(condition: impl Fn(&Key) -> bool) -> Map<String, Value> {
     let keys = keys::all().filter(condition);
     keys.map(|key| (key.name.to_owned(), property(&key))).collect()
+}
+
+fn hosts() -> Value {
+    json!({"type": "array", "items": {"type": "string"}})
 }
 
 fn property(key: &Key) -> Value {
@@ -71,6 +83,19 @@ fn property(key: &Key) -> Value {
         ]}),
         ValueKind::Switch => json!({"type": "boolean"}),
         ValueKind::Structure => json!({"type": "object"}),
+        ValueKind::Network => json!({"anyOf": [
+            {"enum": ["on", "off"]},
+            {
+                "type": "object",
+                "properties": {
+                    "allow": hosts(),
+                    "deny": hosts(),
+                    "presets": {"type": "array", "items": {"enum": ["apt", "cargo", "go", "npm", "pip"]}},
+                    "mirrors": {"type": "object", "additionalProperties": hosts()},
+                },
+                "additionalProperties": false,
+            },
+        ]}),
     };
     if let Some(property) = property.as_object_mut() {
         let access = key.row.access.as_str();

@@ -65,7 +65,8 @@ async fn answer(
         policy.set_mode(Mode::Ask).await.or_failed("cannot set the mode")?;
     }
     policy.drive(env_session.writes().clone());
-    let grant = args.grant.as_deref().map(policy::grant::read_file).transpose()?;
+    let grant = args.grant.as_deref();
+    let grant = grant.map(|file| policy::grant::read_file(file, process_env)).transpose()?;
     let workspace = grant_workspace::workspace_policy(env_session, grant.is_some(), process_env)?;
     let mut chain = chain(args, env_session, &policy);
     if let Some(grant) = grant {

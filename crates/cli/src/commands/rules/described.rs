@@ -10,7 +10,7 @@ use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::toolset;
 use pintle_llm::{ToolCall, ToolDefinition};
 use pintle_tools::gate::Gate;
-use pintle_tools::pipeline::{Preparation, prepare};
+use pintle_tools::pipeline::{JudgedCall, prepare};
 use pintle_tools::{
     DefinitionError, DynTool, Effect, ToolContext, ToolError, ToolErrorKind, ToolInput, ToolKind, ToolOutput,
     ToolRegistry,
@@ -94,7 +94,7 @@ impl DescribedCall {
             && let Some(registry) = toolset::find_registry(tool)?
         {
             let call = ToolCall::from_raw(ID, tool, arguments.to_string());
-            if let Preparation::Ready { call, .. } = prepare(&registry, &[], environment, &call).await {
+            if let JudgedCall::Ready { call, .. } = prepare(&registry, &[], environment, &call).await {
                 self.reads = call.reads().to_vec();
                 self.writes = call.writes().to_vec();
                 return Ok(());
@@ -110,7 +110,7 @@ impl DescribedCall {
         self,
         gates: &[Arc<dyn Gate>],
         environment: &dyn ExecutionEnvironment,
-    ) -> Result<Preparation, Failure> {
+    ) -> Result<JudgedCall, Failure> {
         let call = ToolCall::from_raw(ID, self.name.clone(), self.arguments.to_string());
         let mut registry = ToolRegistry::new();
         registry.register(self).or_usage("cannot parse the call")?;

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use pintle_env::LocalEnvironment;
 use pintle_llm::ToolCall;
-use pintle_tools::pipeline::{Preparation, prepare};
+use pintle_tools::pipeline::{JudgedCall, prepare};
 use pintle_tools::{ToolRegistry, builtin};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -38,9 +38,9 @@ fn is_allowed(tree: &Tree, registry: &ToolRegistry, grant: &Grant, used: &Use) -
         prepare(registry, &[Arc::new(gate) as Arc<dyn Gate>], env.as_ref(), &call).await
     });
     match prepared {
-        Preparation::Ready { .. } => Some(true),
-        Preparation::Refused { judgement, .. } => (!judgement.is_empty()).then_some(false),
-        Preparation::Ask { .. } => panic!("a grant does not ask"),
+        JudgedCall::Ready { .. } => Some(true),
+        JudgedCall::Refused { judgement, .. } => (!judgement.is_empty()).then_some(false),
+        JudgedCall::Ask { .. } => panic!("a grant does not ask"),
     }
 }
 

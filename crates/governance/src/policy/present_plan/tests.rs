@@ -12,7 +12,7 @@ use pintle_agent::{
 use pintle_env::{ExecutionEnvironment, MemoryEnvironment};
 use pintle_llm::testing::FakeAdapter;
 use pintle_llm::{Client, Fingerprint, Message, Role, ToolCall};
-use pintle_tools::pipeline::{Preparation, prepare};
+use pintle_tools::pipeline::{JudgedCall, prepare};
 use pintle_tools::{DynTool, ToolRegistry};
 use serde_json::{Value, json};
 
@@ -198,7 +198,7 @@ async fn a_plan_that_is_empty_or_too_long_reaches_nobody() {
     ] {
         let call = ToolCall::from_raw("1", PresentPlan::NAME, arguments.to_string());
         match prepare(&registry, &gates, env.as_ref(), &call).await {
-            Preparation::Refused { error, .. } => {
+            JudgedCall::Refused { error, .. } => {
                 assert!(error.for_model().contains(expected), "{}", error.for_model());
             }
             other => panic!("{other:?}"),
@@ -206,7 +206,7 @@ async fn a_plan_that_is_empty_or_too_long_reaches_nobody() {
     }
     let call = ToolCall::from_raw("1", PresentPlan::NAME, json!({"plan": "x".repeat(MAX_PLAN)}).to_string());
     match prepare(&registry, &gates, env.as_ref(), &call).await {
-        Preparation::Ask { judgement, .. } => {
+        JudgedCall::Ask { judgement, .. } => {
             assert_eq!(judgement.reason(), "accepting the plan changes the mode from plan to auto");
         }
         other => panic!("{other:?}"),

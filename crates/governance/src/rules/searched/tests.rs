@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pintle_env::{LocalEnvironment, MemoryEnvironment};
 use pintle_llm::{ToolCall, ToolResult};
 use pintle_tools::gate::{Gate, Judgement};
-use pintle_tools::pipeline::{Execution, Preparation, prepare};
+use pintle_tools::pipeline::{Execution, JudgedCall, prepare};
 use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolKind, ToolOutput, ToolRegistry, builtin};
 use serde_json::{Value, json};
 
@@ -69,8 +69,8 @@ async fn judge(
     registry.register(Archive).unwrap();
     let call = ToolCall::new("c", tool, arguments.as_object().unwrap().clone());
     match prepare(&registry, &[Arc::new(gate)], env.as_ref(), &call).await {
-        Preparation::Ready { judgement, .. } | Preparation::Ask { judgement, .. } => judgement,
-        Preparation::Refused { error, judgement } => {
+        JudgedCall::Ready { judgement, .. } | JudgedCall::Ask { judgement, .. } => judgement,
+        JudgedCall::Refused { error, judgement } => {
             assert!(!judgement.is_empty(), "{error}");
             judgement
         }
@@ -201,7 +201,7 @@ async fn links_of_rules_are_resolved_again_after_a_change() {
     let mut registry = ToolRegistry::new();
     builtin::register_core(&mut registry).unwrap();
     let command = ToolCall::new("c", "shell", json!({"command": "ln"}).as_object().unwrap().clone());
-    let Preparation::Ready { call, .. } = prepare(&registry, &[], env.as_ref(), &command).await else {
+    let JudgedCall::Ready { call, .. } = prepare(&registry, &[], env.as_ref(), &command).await else {
         panic!("nothing judges it")
     };
     let result = ToolResult::new("c", "", false);

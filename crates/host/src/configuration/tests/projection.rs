@@ -73,6 +73,10 @@ pub(super) fn of_choices(spec: &SessionSpec) -> BTreeMap<&'static str, Json> {
     let BudgetChoice { limits: budget, at_limit, unknown_price } = spec.into();
     let session = SessionLimits::from(spec);
     let base_url = model.base_url.as_ref().map(BaseUrl::as_str);
+    let network = match spec.environment.hosts() {
+        Some(hosts) => json(hosts),
+        None => json(&network.map(|is_on| if is_on { "on" } else { "off" })),
+    };
     let mut settings = of_spec(spec);
     settings.extend([
         ("model.provider", json(&model.provider.map(|provider| provider.value_name()))),
@@ -86,7 +90,7 @@ pub(super) fn of_choices(spec: &SessionSpec) -> BTreeMap<&'static str, Json> {
         ("environment.kind", json(&environment.spec.to_string())),
         ("environment.dir", json(&environment.directory)),
         ("environment.sandbox", json(&level)),
-        ("environment.network", json(&network.map(|is_on| if is_on { "on" } else { "off" }))),
+        ("environment.network", network),
         ("environment.confine", json(&confine)),
         ("policy.mode", json(&policy.mode)),
         ("policy.allow", json(&policy.allow)),

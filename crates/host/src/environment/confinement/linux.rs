@@ -4,16 +4,20 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pintle_egress::{Limits, Proxy, SystemResolver};
 use pintle_env::{
-    ExecutionEnvironment, LocalEnvironment, LocalEnvironmentBuilder, ProjectCaches, Protection,
-    ReadOnlyEnvironment, SandboxLevel, SandboxSupport, SandboxedEnvironment,
+    ExecutionEnvironment, ListenerHelper, LocalEnvironment, LocalEnvironmentBuilder, NetworkGateway,
+    ProjectCaches, Protection, ReadOnlyEnvironment, SandboxLevel, SandboxSupport, SandboxedEnvironment,
 };
+use pintle_governance::HostScope;
 
 use super::{
     ConfinedLocal, Confinement, ENVIRONMENT_UNUSABLE, GuardedFiles, SandboxAttempt, SandboxRequirements,
     SandboxState, confine,
 };
+use crate::env_spec::unsupported_hosts;
 use crate::environment::project_caches::{self, FillCaches, SessionCaches};
+use crate::environment::proxy_gateway::ProxyGateway;
 use crate::environment::repository_guard::RepositoryGuard;
 use crate::environment::sandbox_loss::SandboxLoss;
 use crate::environment::sandbox_probe::{self, SandboxProbe};
@@ -63,6 +67,13 @@ pub(super) async fn build_sandboxed(
         .with_caches(caches, temporary.path().join("copies-of-caches"), &requirements.writes)
         .with_writable_while(&workspace, &requirements.writes)
         .leavable(requirements.can_run_outside);
+    if let Some(hosts) = files.hosts {
+        if level != SandboxLevel::Full {
+            let why = reason(SandboxLevel::Full).map(|reason| format!(" ({reason})")).unwrap_or_default();
+            return Err(unsupported_hosts(&format!("it is not supported at the sandbox level {level}{why}")));
+        }
+        sandbox = sandbox.with_gateway(gateway(hosts, process_env)?);
+    }
     sandbox = requirements.readable.iter().fold(sandbox, SandboxedEnvironment::with_readable);
     let mut policy = files.policy.clone();
     policy.sandbox_holds_commands = true;
@@ -123,6 +134,16 @@ pub(super) async fn build_sandboxed(
         caches,
         loss,
     })))
+}
+
+/// Returns the gateway of commands to these hosts, with a proxy for the session.
+fn gateway(hosts: &HostScope, process_env: &ProcessEnv) -> Result<Arc<dyn NetworkGateway>, Failure> {
+    let Some(argument) = process_env.sandbox_listener() else {
+        return Err(unsupported_hosts("this program opens no listener in sandboxes"));
+    };
+    let proxy = Proxy::new(Arc::new(SystemResolver), Limits::default());
+    let helper = ListenerHelper::new("/proc/self/exe", [argument]);
+    Ok(Arc::new(ProxyGateway::new(proxy, hosts.rules(), helper)))
 }
 
 /// Reports that the machine has lost the sandbox. The record of its probe is removed then.

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 
 use pintle_llm::ToolCall;
-use pintle_tools::pipeline::{Preparation, prepare};
+use pintle_tools::pipeline::{JudgedCall, prepare};
 use pintle_tools::{ToolRegistry, builtin};
 use serde_json::json;
 
@@ -60,7 +60,7 @@ impl Fixture {
         builtin::register_core(&mut registry).unwrap();
         let call = ToolCall::from_raw("c", "shell", json!({ "command": "true" }).to_string());
         let gates: [Arc<dyn Gate>; 1] = [Arc::new(gate.clone())];
-        let Preparation::Ready { call: command, .. } = prepare(&registry, &gates, env.as_ref(), &call).await
+        let JudgedCall::Ready { call: command, .. } = prepare(&registry, &gates, env.as_ref(), &call).await
         else {
             panic!("the command is refused")
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use pintle_agent::Limits;
-use pintle_governance::{EffectCeiling, Grant, GrantId, Mode, Pattern, ScopedLimits};
+use pintle_governance::{EffectCeiling, Grant, GrantId, Mode, NetworkScope, Pattern, ScopedLimits};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -20,11 +20,17 @@ const GRANTS: u64 = 4;
 fn grant(number: u64) -> Grant {
     let mut grant = Grant::none(GrantId::new(format!("g{number}")));
     grant.effect = if number == 0 { EffectCeiling::Read } else { EffectCeiling::Execute };
-    grant.network = number == 2;
+    grant.network = if number == 2 { NetworkScope::All } else { NetworkScope::None };
     let tools: &[&str] = if number == 3 { &["read", "shell", "other"] } else { &["read", "shell"] };
     grant.tools = tools.iter().map(|name| Pattern::new(*name)).collect();
     grant.budget.tokens = Some(1_000 * (number + 1));
     grant
+}
+
+/// Each of the lists has a host that the other does not have.
+fn networks() -> Vec<NetworkAccess> {
+    let texts = ["off", "on", r#"{"allow":["*.example"]}"#, r#"{"allow":["a.example","b.test"]}"#];
+    texts.map(|text| text.parse().unwrap()).to_vec()
 }
 
 fn levels() -> impl Strategy<Value = SandboxLevel> {
@@ -59,7 +65,7 @@ fn specs() -> BoxedStrategy<PartialSpec> {
     let counts = || option::of((0..4_u64).prop_map(CountLimit));
     let environment = (
         option::of(levels()),
-        option::of(select(vec![NetworkAccess::Off, NetworkAccess::On])),
+        option::of(select(networks())),
         option::of(any::<bool>()),
         option::of(paths()),
     );

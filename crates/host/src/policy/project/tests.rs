@@ -240,3 +240,35 @@ async fn a_project_with_a_program_that_no_rule_protects_is_not_trusted() {
         }
     }
 }
+
+#[tokio::test]
+async fn tools_of_a_project_are_part_of_its_hash() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().canonicalize().unwrap();
+    let manifest = "name = 't'\ndescription = 'd'\nprogram = './t.sh'\nparameters = { type = 'object' }\n";
+    write(&root.join(".pintle/config.toml"), "tool_dirs = [\"tools\", \"../..\", \"..\"]\n");
+    write(&root.join(".pintle/tools/t.toml"), manifest);
+    write(&root.join(".pintle/tools/t.sh"), "#!/bin/sh\n");
+    let environment = LocalEnvironment::with_host_env(&root, []).unwrap();
+    let changed = manifest.replace("'d'", "'e'");
+    let mut hashes = Vec::new();
+    for (file, text) in [
+        (".pintle/tools/t.sh", "#!/bin/sh\n"),
+        (".pintle/tools/t.sh", "#!/bin/sh\nexit 1\n"),
+        (".pintle/tools/t.toml", changed.as_str()),
+        (".pintle/tools/u.toml", "name = 7\n"),
+    ] {
+        write(&root.join(file), text);
+        let projects = Project::read_all(&environment).await.unwrap();
+        let [tools, outside, root_itself] = projects[0].tools() else { panic!("{projects:?}") };
+        assert_eq!(tools.tools.len(), 1, "{tools:?}");
+        for refused in [outside, root_itself] {
+            assert!(refused.tools.is_empty(), "{refused:?}");
+            assert!(refused.problems[0].message.contains("expected a directory below"), "{refused:?}");
+        }
+        hashes.push(projects[0].hash());
+    }
+    hashes.sort();
+    hashes.dedup();
+    assert_eq!(hashes.len(), 4, "each change ends the trust");
+}

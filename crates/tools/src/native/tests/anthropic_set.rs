@@ -166,7 +166,7 @@ async fn a_command_runs_in_the_background() {
         let name = registry.names().next().unwrap().to_owned();
         let call = pintle_llm::ToolCall::from_raw("call_1", name, arguments.to_string());
         let prepared = crate::pipeline::prepare(&registry, &[], harness.env.as_ref(), &call).await;
-        let crate::pipeline::Preparation::Ready { call, .. } = prepared else {
+        let crate::pipeline::JudgedCall::Ready { call, .. } = prepared else {
             return format!("{prepared:?}");
         };
         let execution = crate::pipeline::execute(&call, &cx, &crate::TruncationLimits::new()).await;

@@ -2,7 +2,7 @@ use pintle_llm::{ToolCall, ToolCallKind};
 
 use super::openai::{ApplyPatch, ExecCommand, ViewImage, WriteStdin};
 use super::*;
-use crate::pipeline::{Preparation, execute, prepare};
+use crate::pipeline::{JudgedCall, execute, prepare};
 use crate::registry::ToolRegistry;
 use crate::truncate::TruncationLimits;
 
@@ -161,7 +161,7 @@ async fn a_patch_is_free_text() {
     let mut call = ToolCall::from_raw("c1", "apply_patch", patch);
     call.kind = ToolCallKind::Custom;
     call.arguments = Value::String(patch.to_owned()).into();
-    let Preparation::Ready { call, .. } = prepare(&registry, &[], harness.env.as_ref(), &call).await else {
+    let JudgedCall::Ready { call, .. } = prepare(&registry, &[], harness.env.as_ref(), &call).await else {
         panic!("the call is valid");
     };
     assert_eq!(call.writes().len(), 4);

@@ -100,7 +100,7 @@ async fn repairs_are_reported_and_can_be_disabled() {
     assert!(registry().repairs_arguments() && !exact.repairs_arguments());
     for (arguments, expected) in cases {
         let call = ToolCall::from_raw("call_7", "faulty", arguments.as_str());
-        let Preparation::Ready { call: prepared, .. } = prepared(&registry(), &call).await else {
+        let JudgedCall::Ready { call: prepared, .. } = prepared(&registry(), &call).await else {
             panic!("{arguments}")
         };
         assert_eq!(prepared.arguments(), &json!({"what": "a", "amount": 3}));
@@ -110,9 +110,9 @@ async fn repairs_are_reported_and_can_be_disabled() {
 
         // To a schema 5.0 is an integer, so only the tool refuses it.
         let refused = match super::prepared(&exact, &call).await {
-            Preparation::Refused { error, .. } => error.kind() == ToolErrorKind::InvalidArguments,
-            Preparation::Ready { .. } => false,
-            Preparation::Ask { .. } => panic!("there is no gate"),
+            JudgedCall::Refused { error, .. } => error.kind() == ToolErrorKind::InvalidArguments,
+            JudgedCall::Ready { .. } => false,
+            JudgedCall::Ask { .. } => panic!("there is no gate"),
         };
         assert_eq!(refused, !expected.is_empty(), "{arguments}");
     }
@@ -144,7 +144,7 @@ async fn huge_arguments_are_accepted_or_refused_briefly() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hanging_tool_is_stopped_unless_it_waits() {
-    let Preparation::Ready { call, .. } =
+    let JudgedCall::Ready { call, .. } =
         prepared(&registry(), &call("faulty", &json!({"what": "hang"}))).await
     else {
         panic!("the call fits")
@@ -226,13 +226,13 @@ proptest! {
         let call = ToolCall::from_raw("1", name, raw);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         match runtime.block_on(prepared(&registry, &call)) {
-            Preparation::Ready { call, .. } => {
+            JudgedCall::Ready { call, .. } => {
                 let validator = registry.get("faulty").unwrap().validator().unwrap();
                 prop_assert!(validator.is_valid(call.arguments()));
                 prop_assert!(repair || call.repairs().is_empty());
             }
-            Preparation::Refused { error, .. } => prop_assert!(error.for_model().len() < 4_000),
-            Preparation::Ask { .. } => prop_assert!(false, "there is no gate"),
+            JudgedCall::Refused { error, .. } => prop_assert!(error.for_model().len() < 4_000),
+            JudgedCall::Ask { .. } => prop_assert!(false, "there is no gate"),
         }
     }
 }

@@ -32,6 +32,7 @@ fn table() -> String {
             ValueKind::Profile => "name or file".to_owned(),
             ValueKind::Rule => "rule".to_owned(),
             ValueKind::Structure => "table".to_owned(),
+            ValueKind::Network => "`\"on\"`, `\"off\"`, or a table of hosts".to_owned(),
         };
         let default = match key.row.default {
             DefaultValue::Description(text) => text.to_owned(),
@@ -116,7 +117,7 @@ fn a_new_session_of_the_server_has_the_fields_of_the_rows() {
         assert_eq!(rest.contains("equires the scope approve"), is_limited, "{name}: {text}");
         let expected = match row.kind {
             ValueKind::Rule => "array",
-            ValueKind::Structure => "object",
+            ValueKind::Structure | ValueKind::Network => "object",
             ValueKind::Switch => "boolean",
             ValueKind::Count | ValueKind::Percent => "integer",
             ValueKind::Text
@@ -145,6 +146,10 @@ fn files_are_valid_as_the_schema_says() {
         ("model = \" \"", false),
         ("base_url = \"ftp://h\"", false),
         ("base_url = \"https://h/v1\"", true),
+        ("network = \"on\"", true),
+        ("network = \"all\"", false),
+        ("network = { allow = [\"*.example.com:443\"], presets = [\"cargo\"] }", true),
+        ("network = { alow = [] }", false),
         ("mode = \"ask\"", true),
         ("mode = \"aks\"", false),
         ("compact_at = 101", false),
@@ -157,6 +162,10 @@ fn files_are_valid_as_the_schema_says() {
         ("[key_command]\nopenai = []", false),
         ("[key_command]\nopenai = [\"\"]", false),
         ("[key_command]\nacme = [\"x\"]", false),
+        ("tool_dirs = [\"tools\", \"/opt/tools\"]", true),
+        ("tool_dirs = \"tools\"", false),
+        ("tool_dirs = [\" \"]", false),
+        ("[profiles.a]\ntool_dirs = [\"tools\"]", false),
     ];
     for (text, is_valid) in cases {
         let value: Value = toml::from_str(text).unwrap();

@@ -6,7 +6,7 @@ use pintle_store::{IntactRecord, SessionStore, read_intact};
 use crate::host::HostError;
 
 /// Returns the damage of a session's record, if an operation failed with `error` because of it, and otherwise `error`.
-pub(super) async fn damage_or(store: &dyn SessionStore, id: &SessionId, error: HostError) -> HostError {
+pub(crate) async fn damage_or(store: &dyn SessionStore, id: &SessionId, error: HostError) -> HostError {
     if !matches!(error, HostError::Failed { .. }) {
         return error;
     }
