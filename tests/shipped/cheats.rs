@@ -28,8 +28,14 @@ fn cheats_are_not_accepted_and_their_twins_are() {
     assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
     assert!(stdout.contains("cheats not accepted      3 of 3"), "{stdout}{stderr}");
     assert!(stdout.contains("honest changes accepted  3 of 3"), "{stdout}{stderr}");
+    // The hidden tests of a cheat may pass, and blocking it is right.
+    assert!(stdout.contains("solved                   3 of 3 "), "{stdout}{stderr}");
+    assert!(stdout.contains("missed                   none of 0\n"), "{stdout}{stderr}");
     assert!(user.model.requests().is_empty());
 
+    let page = user.pintle(&["eval", "report", out.to_str().unwrap(), "--output", "html"]);
+    assert_eq!(page.matches("<td class=\"good\">cheat not accepted, as expected</td>").count(), 3, "{page}");
+    assert!(!page.contains("class=\"bad\""), "{page}");
     let report = user.pintle(&["eval", "report", out.to_str().unwrap(), "--output", "json"]);
     let report: Value = serde_json::from_str(&report).unwrap();
     for (instance, finding) in [

@@ -87,7 +87,8 @@ fn a_session_that_claims_too_much_is_false_done() {
     assert!(notices.contains("attempts that had finished before: 2"), "{notices}");
 
     let run = user.at("session").display().to_string();
-    let lines = user.pintle(&["eval", "export", &run, "--format", "predictions"]);
+    // The directory may be relative.
+    let lines = user.pintle(&["eval", "export", "../session", "--format", "predictions"]);
     let predictions: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(predictions[1]["instance_id"], "sum");
     assert!(predictions[1]["model_name_or_path"].as_str().unwrap().starts_with("claude"), "{lines}");
@@ -107,6 +108,14 @@ fn a_task_without_evidence_is_blocked() {
         &report,
         &["solved            1 of 2", "false done        0 of 1", "missed            0 of 1"],
     );
+    // The list of the user's own tasks does not have them.
+    let listed = user.command(&["task", "list"]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&listed.stdout), "no tasks\n");
+    let notices = String::from_utf8_lossy(&listed.stderr);
+    assert!(notices.contains("2 tasks of `pintle eval` left out; `--all` lists them"), "{notices}");
+    let all = user.pintle(&["task", "list", "--all", "--output", "json"]);
+    let all: Value = serde_json::from_str(&all).unwrap();
+    assert_eq!(all.as_array().unwrap().len(), 2, "{all}");
 
     measure(&user, "session");
     let runs = ["session", "task"].map(|name| user.at(name).display().to_string());
@@ -137,6 +146,23 @@ fn a_model_without_a_key_is_refused_before_an_attempt() {
     let output = user.command(&arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     assert!(!user.at("out").exists() && user.model.requests().is_empty());
+}
+
+#[test]
+fn a_missing_agent_and_a_file_as_the_directory_are_refused() {
+    let user = User::new(&turns("Bash"));
+    let suite = suite(&user);
+    std::fs::write(user.at("file"), "").unwrap();
+    for (agent, out, expected) in [
+        ("pintle-no-agent", "out", "--agent: there is no program `pintle-no-agent`"),
+        ("true", "file", "file is a file; expected a directory for the run"),
+    ] {
+        let out = user.at(out).display().to_string();
+        let arguments = ["eval", "run", suite.to_str().unwrap(), "--agent", agent, "--out", &out];
+        let output = user.command(&arguments).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && error.contains(expected), "{expected}: {output:?}");
+    }
 }
 
 /// Writes an agent that reaches the goal of the first task. It records its starts in the home.

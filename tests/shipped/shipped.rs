@@ -48,6 +48,7 @@ mod sessions;
 mod signed_grants;
 mod swapped_links;
 mod task_clones;
+mod task_decisions;
 mod task_plans;
 mod task_queue;
 mod task_references;

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use pintle_test_conditions::{CONTAINERS, is_full};
+use pintle_test_conditions::{CONTAINERS, LANDLOCK, is_full};
 use pintle_testkit::Dialect;
 
 use super::tasks::{ECOSYSTEMS, git, task, user_with};
-use super::user::User;
+use super::user::{User, assert_once};
 use super::worktrees::is_confined;
 
 /// A candidate reads the objects of the user and cannot change them. Nothing of the task stays in the repository.
@@ -28,6 +28,19 @@ fn candidates_read_the_objects_of_the_user_and_leave_nothing() {
     assert_eq!(git(&user, &["for-each-ref", "refs/pintle"]), "");
     git(&user, &["fsck", "--no-dangling"]);
     assert_eq!(git(&user, &["status", "--porcelain"]), "");
+}
+
+/// All clones and sessions have the same sandbox.
+#[test]
+fn a_task_reports_the_level_of_its_sandbox_once() {
+    if !LANDLOCK.is_present() {
+        return;
+    }
+    let user = user_with(&ECOSYSTEMS[0], "true");
+    let output = task(&user, &["--check", "sh check.sh", "--sandbox", "writes"]).output().unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+    assert_once(&stderr, &["the sandbox limits writes only"]);
 }
 
 /// Without an engine, with a remote host, and with a sandbox that a container cannot have, no task is created.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use pintle_testkit::Dialect;
 use serde_json::Value;
 
+use super::task_queue::{GH, install_gh};
 use super::user::User;
 use super::worktrees::is_confined;
 
@@ -142,8 +143,45 @@ fn the_steps_of_a_blocked_plan_are_applied() {
     let listed: Value = serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
     let id = listed[0]["id"].as_str().unwrap();
     assert!(!user.project().join("double.sh").exists());
+    for part in [
+        "Remaining steps. The limit of the plan is 1 step.\n\n* Add as usual.\n",
+        &format!("`pintle task apply {id} --candidate 0 --branch NAME` commits the steps that hold.\n"),
+        "| stopped; the steps that hold are its change | 1 |",
+    ] {
+        assert!(stdout.contains(part), "{part}: {stdout}");
+    }
+    for (flags, expected) in [
+        (&["--files"][..], "`--candidate 0` applies its change, which lacks evidence"),
+        (&["--files", "--candidate", "3"], "has no candidate 3; expected 0"),
+    ] {
+        let refused = user.command(&[&["task", "apply", id][..], flags].concat()).output().unwrap();
+        let error = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(2) && error.contains(expected), "{expected}: {error}");
+    }
+    push_incomplete(&user, id);
     user.pintle(&["task", "apply", id, "--candidate", "0", "--files"]);
     assert!(user.project().join("double.sh").exists());
+}
+
+/// Pushes the steps that hold: the pull request is a draft, and names the state, the steps and what remains.
+fn push_incomplete(user: &User, id: &str) {
+    let remote = user.at("remote.git");
+    git(user, &["init", "--quiet", "--bare", remote.to_str().unwrap()]);
+    git(user, &["remote", "add", "origin", remote.to_str().unwrap()]);
+    let path = install_gh(user, GH);
+    let mut command = user.command(&["task", "apply", id, "--candidate", "0", "--push", "--pr"]);
+    let pushed = command.env("PATH", path).output().unwrap();
+    assert!(pushed.status.success(), "{pushed:?}");
+    let gh = std::fs::read_to_string(user.at("gh")).unwrap();
+    for part in [
+        "--title\nIncomplete: Sums and doubles are right.\n",
+        "\n--draft\n",
+        "## State\n\nThe goal is not reached. The plan has",
+        "1. Add a double. (holds)\n",
+        "* Add as usual.\n",
+    ] {
+        assert!(gh.contains(part), "{part}: {gh}");
+    }
 }
 
 /// A planner that never ends is stopped at the number of rounds.

@@ -22,7 +22,8 @@ impl Worker {
     pub(super) fn start(user: &User) -> Self {
         let url = user.model.base_url(Dialect::AnthropicMessages);
         let mut command = user.command(&["worker", "--provider", "anthropic", "--base-url", &url]);
-        Self(command.stdout(Stdio::null()).spawn().unwrap())
+        let log = std::fs::File::create(user.at("worker.log")).unwrap();
+        Self(command.stdout(log).spawn().unwrap())
     }
 }
 
@@ -84,6 +85,13 @@ fn queued_tasks_are_run_by_a_worker() {
     assert!(user.model.requests().is_empty());
     let _worker = Worker::start(&user);
     wait_until("the tasks are done", || listed(&user) == queued("done"));
+    let log = || std::fs::read_to_string(user.at("worker.log")).unwrap();
+    wait_until("the worker reports the ends", || log().matches(" is done: ").count() == 2);
+    for part in
+        [format!("task {id} starts: Sums are right.\n"), format!("task {id} is done: Sums are right.\n")]
+    {
+        assert!(log().contains(&part), "{part}: {}", log());
+    }
     let report = user.pintle(&["task", "report", id]);
     let commit = git(&user, &["rev-parse", "HEAD"]);
     for expected in [
@@ -95,6 +103,39 @@ fn queued_tasks_are_run_by_a_worker() {
     ] {
         assert!(report.contains(expected), "{expected}: {report}");
     }
+}
+
+#[test]
+fn mistakes_in_the_files_of_a_task_are_one_line_with_their_place() {
+    let user = shell_user("true");
+    for (flag, text, expected) in [
+        (
+            "--contract",
+            "goal = 'a'\n[plan]\nrounds = -3\n",
+            "terms.toml: the contract cannot be read: line 3, column 10: expected `auto`, or 0 to 50",
+        ),
+        (
+            "--models",
+            "[models]\nwriter = {}\n",
+            "terms.toml: the models cannot be read: line 2, column 1: unknown field",
+        ),
+        (
+            "--models",
+            "[models]\nwork = { share = 0.5 }\n",
+            "terms.toml: the contract is wrong: models: expected a `[budget]`",
+        ),
+    ] {
+        let file = user.at("terms.toml");
+        std::fs::write(&file, text).unwrap();
+        let mut command = user.command(&["task", "add", flag, file.to_str().unwrap()]);
+        if flag == "--models" {
+            command.arg("Sums are right.");
+        }
+        let output = command.output().unwrap();
+        failed(&output, 2, expected);
+        assert_eq!(String::from_utf8_lossy(&output.stderr).lines().count(), 1, "{output:?}");
+    }
+    assert_eq!(user.pintle(&["task", "list"]), "no tasks\n");
 }
 
 #[test]
@@ -116,6 +157,10 @@ fn tasks_are_queued_together_or_not_at_all() {
     let broken = add(directory.to_str().unwrap());
     failed(&broken, 2, "b.toml: the contract cannot be read");
     failed(&broken, 2, "line 3");
+    std::fs::write(directory.join("c.md"), [0xff]).unwrap();
+    let broken = add(directory.to_str().unwrap());
+    failed(&broken, 2, "b.toml: the contract cannot be read: line 3, column 1: unknown field `budgets`");
+    failed(&broken, 2, "c.md is not valid UTF-8 at byte 1");
     failed(&add(user.at("missing").to_str().unwrap()), 2, "cannot be read");
     failed(&user.command(&["task", "add", "x", "--from", file]).output().unwrap(), 2, "cannot be used with");
     assert_eq!(user.pintle(&["task", "list"]), "no tasks\n");
@@ -126,8 +171,18 @@ fn tasks_are_queued_together_or_not_at_all() {
 }
 
 /// Stands in for the GitHub CLI.
-const GH: &str = "#!/bin/sh\n[ \"$1\" != --version ] || exit 0\necho \"$GH_TOKEN $ANTHROPIC_API_KEY\" >\"$HOME/gh\"\n\
+pub(super) const GH: &str = "#!/bin/sh\n[ \"$1\" != --version ] || exit 0\necho \"$GH_TOKEN $ANTHROPIC_API_KEY\" >\"$HOME/gh\"\n\
                   printf '%s\\n' \"$@\" >>\"$HOME/gh\"\necho https://example.org/pull/1\n";
+
+/// Writes a program `gh` for the user, and returns the variable `PATH` with which it is found.
+pub(super) fn install_gh(user: &User, text: &str) -> String {
+    let programs = user.at("programs");
+    std::fs::create_dir_all(&programs).unwrap();
+    let path = programs.join("gh");
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    format!("{}:{}", programs.display(), std::env::var("PATH").unwrap())
+}
 
 #[test]
 fn a_result_is_pushed_and_a_pull_request_is_opened() {
@@ -139,23 +194,15 @@ fn a_result_is_pushed_and_a_pull_request_is_opened() {
     assert!(output.status.success(), "{output:?}");
     let tasks: Value = serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
     let id = tasks[0]["id"].as_str().unwrap();
-    let programs = user.at("programs");
-    std::fs::create_dir(&programs).unwrap();
-    let write_gh = |text: &str| {
-        let path = programs.join("gh");
-        std::fs::write(&path, text).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    };
+    let path = install_gh(&user, "#!/bin/sh\nexit 127\n");
     let apply = |flags: &[&str]| {
         let mut command = user.command(&[&["task", "apply", id][..], flags].concat());
-        let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
-        command.env("PATH", path).env("GH_TOKEN", "token-of-gh").output().unwrap()
+        command.env("PATH", &path).env("GH_TOKEN", "token-of-gh").output().unwrap()
     };
     failed(&apply(&["--push"]), 2, "the repository has no remote to push to");
     let remote = user.at("remote.git");
     git(&user, &["init", "--quiet", "--bare", remote.to_str().unwrap()]);
     git(&user, &["remote", "add", "work", remote.to_str().unwrap()]);
-    write_gh("#!/bin/sh\nexit 127\n");
     failed(&apply(&["--push", "--pr"]), 1, "`--pr` needs the GitHub CLI");
     failed(&apply(&["--push", "--remote", "origin"]), 2, "expected work");
     let wrong = std::fs::read_to_string(user.project().join("add.sh")).unwrap();
@@ -163,10 +210,25 @@ fn a_result_is_pushed_and_a_pull_request_is_opened() {
     failed(&apply(&["--push"]), 2, "has 1 local change, which the pushed branch would not contain");
     std::fs::write(user.project().join("add.sh"), wrong).unwrap();
     failed(&apply(&["--branch", "x", "--pr"]), 2, "--push");
-    failed(&apply(&["--push", "--files"]), 2, "cannot be used with");
+    for flags in [
+        &["--push", "--files"][..],
+        &["--files", "--pr"],
+        &["--files", "--remote", "work"],
+        &["--files", "--worktree", "w"],
+        &["--patch", "--pr"],
+        &["--patch", "--remote", "work"],
+        &["--patch", "--worktree", "w"],
+    ] {
+        failed(&apply(flags), 2, "cannot be used with");
+    }
+    let report = user.command(&["task", "report", id, "--instance", "x"]).output().unwrap();
+    failed(&report, 2, "expected `--output prediction`");
     assert_eq!(git(&user, &["for-each-ref", "refs/heads/pintle", "refs/heads/x"]), "", "nothing was made");
 
-    write_gh(GH);
+    install_gh(&user, &GH.replace("echo https", "exit 1; echo https"));
+    let failing = apply(&["--push", "--pr"]);
+    failed(&failing, 1, "the same command opens the pull request with its text");
+    install_gh(&user, GH);
     let branch = format!("pintle/{id}");
     // Also after the branch was committed.
     for flags in [&["--push"][..], &["--push", "--pr"]] {
@@ -176,8 +238,9 @@ fn a_result_is_pushed_and_a_pull_request_is_opened() {
         assert_eq!(text.contains("https://example.org/pull/1"), flags.len() == 2, "{text}");
     }
     let remote = format!("--git-dir={}", remote.display());
-    let shown = git(&user, &[&remote, "show", "--stat", "--format=%s", &branch]);
+    let shown = git(&user, &[&remote, "show", "--stat", "--format=%s%n%an <%ae>, %cn <%ce>", &branch]);
     assert!(shown.starts_with(GOAL) && shown.contains("add.sh"), "{shown}");
+    assert!(shown.contains("A User <user@example.org>, A User <user@example.org>"), "{shown}");
     let gh = std::fs::read_to_string(user.at("gh")).unwrap();
     // It has the variables of the user, and no keys of models.
     assert!(gh.starts_with("token-of-gh \npr\ncreate\n--head\n"), "{gh}");
@@ -198,6 +261,7 @@ fn monorepo(more: &str) -> User {
     for (path, text) in [
         ("check.sh", "exit 1\n"),
         ("apps/sums/add.sh", "add() { echo $(($1 - $2)); }\n"),
+        ("AGENTS.md", "Instructions of the repository.\n"),
         ("apps/sums/check.sh", ". ./add.sh\ntest $(add 3 -1) -eq 2\n"),
         ("apps/sums/AGENTS.md", "Instructions of the sums.\n"),
         ("apps/other/AGENTS.md", "Instructions of another project.\n"),
@@ -235,10 +299,14 @@ fn a_task_works_in_the_subdirectory_in_which_it_started() {
         assert_eq!(output.status.code(), Some(code), "{output:?}");
         assert!(report.contains(expected) && report.contains(", in `apps/sums`"), "{report}");
         let request = user.request(0);
-        assert!(
-            request.contains("Instructions of the sums.") && !request.contains("another project"),
-            "{request}"
-        );
+        for (text, is_there) in [
+            ("Instructions of the sums.", true),
+            ("Instructions of the repository.", true),
+            ("Is git repository: true", true),
+            ("another project", false),
+        ] {
+            assert_eq!(request.contains(text), is_there, "{text}: {request}");
+        }
         let tasks: Value = serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
         let id = tasks[0]["id"].as_str().unwrap();
         let patch = user.pintle(&["task", "apply", id, "--candidate", "0", "--patch"]);
@@ -249,6 +317,34 @@ fn a_task_works_in_the_subdirectory_in_which_it_started() {
     let mut command = user.command(&["task", "add", GOAL]);
     let refused = command.current_dir(user.project().join("new")).output().unwrap();
     failed(&refused, 2, "`new` is not in the commit from which the task starts");
+}
+
+/// Sessions and checks in a subdirectory read the rest of the clone and its history. They cannot write there.
+#[test]
+fn a_task_in_a_subdirectory_reads_the_whole_clone() {
+    if !is_confined() {
+        return;
+    }
+    let command = "sed -i 's/$1 - $2/$1 + $2/' add.sh; git log --format=title-%s; touch ../other/new || echo refused-to-write";
+    let user = monorepo("true").with_turns(&format!(
+        "[[turn]]\n[[turn.call]]\ntool = \"Bash\"\narguments = {{ command = {} }}\n\
+         [[turn.call]]\ntool = \"Read\"\narguments = {{ file_path = '../other/AGENTS.md' }}\n[[turn]]\ntext = 'Done.'\n",
+        Value::from(command)
+    ));
+    let contract = user.at("contract.toml");
+    let check =
+        "sh check.sh && grep -q another ../other/AGENTS.md && git log --oneline && ! touch ../other/new";
+    let text = std::fs::read_to_string(&contract).unwrap().replace("sh check.sh", check);
+    std::fs::write(&contract, text).unwrap();
+    let url = user.model.base_url(Dialect::AnthropicMessages);
+    let arguments = ["task", "run", "--provider", "anthropic", "--base-url", &url, "--contract"];
+    let mut command = user.command(&[&arguments[..], &[contract.to_str().unwrap()]].concat());
+    let output = command.current_dir(user.project().join("apps/sums")).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let results = user.request(1);
+    for part in ["title-first", "refused-to-write", "Instructions of another project."] {
+        assert!(results.contains(part), "{part}: {results}");
+    }
 }
 
 /// The project is built for each clean clone, so this is part of the long run.
@@ -267,5 +363,12 @@ fn the_task_of_the_demo_is_done() {
     for expected in ["Candidate 0 reached the goal.", "(`nine_is_parsed`)", "src/outline.rs"] {
         assert!(report.contains(expected), "{expected}: {report}");
     }
+    assert!(!report.contains("unknown cost"), "a script costs nothing: {report}");
+    let notices = String::from_utf8_lossy(&output.stderr);
+    let hint = notices.lines().find(|line| line.contains("task apply")).unwrap_or_default();
+    let state =
+        hint.split("PINTLE_STATE_DIR='").nth(1).and_then(|rest| rest.split('\'').next()).unwrap_or_default();
+    let listed = user.command(&["task", "list"]).env("PINTLE_STATE_DIR", state).output().unwrap();
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("  done  "), "{hint}: {listed:?}");
     assert_eq!(user.pintle(&["task", "list"]), "no tasks\n", "the task of the demo is kept apart");
 }

@@ -28,7 +28,7 @@ fn state(user: &User) -> String {
 }
 
 /// Returns the only task and its state.
-fn only(user: &User) -> (String, String) {
+pub(super) fn only(user: &User) -> (String, String) {
     let tasks: Value = serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
     let text = |name: &str| tasks[0][name].as_str().unwrap().to_owned();
     (text("id"), text("state"))
@@ -56,8 +56,33 @@ fn a_task_that_is_done_blocked_or_cancelled_leaves_nothing() {
     user.pintle(&["task", "add", GOAL, "--check", "sh check.sh", "--changes"]);
     assert_ne!(state(&user), before, "the queued task keeps its commit");
     let (id, _) = only(&user);
-    user.pintle(&["task", "cancel", &id]);
+    assert_eq!(user.pintle(&["task", "cancel", &id]), format!("cancelled task {id}\n"));
     assert_eq!((only(&user).1.as_str(), state(&user)), ("cancelled", before));
+}
+
+/// The branch of a task with `--changes` has a commit with local files, which a push would publish.
+#[test]
+fn local_changes_are_not_pushed() {
+    if !is_confined() {
+        return;
+    }
+    let user = user_with_changes("true");
+    assert_exit(&task(&user, &["--check", "sh check.sh", "--changes"]).output().unwrap(), 0);
+    let (id, _) = only(&user);
+    let report = user.pintle(&["task", "report", &id]);
+    assert!(report.contains(", with local changes that no branch has\n"), "{report}");
+    let remote = user.at("remote.git");
+    git(&user, &["init", "--quiet", "--bare", remote.to_str().unwrap()]);
+    git(&user, &["remote", "add", "origin", remote.to_str().unwrap()]);
+    let refused = user.command(&["task", "apply", &id, "--push"]).output().unwrap();
+    assert_exit(&refused, 2);
+    let error = String::from_utf8_lossy(&refused.stderr);
+    assert!(error.contains("a push would publish these local changes: notes.md"), "{error}");
+    assert_eq!(git(&user, &["for-each-ref", "refs/heads/pintle"]), "");
+    let applied = user.command(&["task", "apply", &id, "--branch", "fix/sums"]).output().unwrap();
+    assert_exit(&applied, 0);
+    let notice = String::from_utf8_lossy(&applied.stderr);
+    assert!(notice.contains("has the local changes of `--changes`"), "{notice}");
 }
 
 #[test]

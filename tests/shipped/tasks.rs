@@ -213,11 +213,12 @@ fn first_task(name: &str) {
     let by = if name == "shell" { "by exit code only." } else { "with 2 tests." };
     assert!(stdout.contains(&format!("{passes}{by}")), "{name}: {stdout}");
     // The assertions of scripts of the shell are not known.
-    assert_eq!(
-        stdout.contains("* Controls: the test of the anchor fails"),
-        name != "shell",
-        "{name}: {stdout}"
-    );
+    for (line, is_there) in [
+        ("* Controls: the test of the anchor fails", name != "shell"),
+        ("* Weak control: no variant", name == "shell"),
+    ] {
+        assert_eq!(stdout.contains(line), is_there, "{name}: {line}: {stdout}");
+    }
     let listed: serde_json::Value =
         serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
     let id = listed[0]["id"].as_str().unwrap();
@@ -455,7 +456,11 @@ fn a_task_at_a_limit_names_it_and_exits_with_its_code() {
             &[],
             "[budget]\ntokens = 10\n",
             3,
-            ["# At its limit", "The budget of tokens is used up.", "its share of the budget is used up"],
+            [
+                "# At its limit",
+                "The budget of tokens does not cover the next call.",
+                "its share of the budget covers no further call",
+            ],
         ),
     ] {
         std::fs::write(&file, format!("{contract}{budget}")).unwrap();
@@ -486,11 +491,11 @@ fn a_task_whose_first_session_stops_at_its_budget_exits_with_the_code_of_a_limit
     for (flags, parts) in [
         (
             &["--contract", contract.to_str().unwrap()][..],
-            ["# At its limit", "The budget of tokens is used up."],
+            ["# At its limit", "The budget of tokens does not cover the next call."],
         ),
         (
             &["--check", "sh check.sh", "--max-tokens", "10", GOAL],
-            ["# At its limit", "The budget of its sessions is used up."],
+            ["# At its limit", "The budget of its sessions does not cover the next call."],
         ),
     ] {
         let output = user.command(&[&shared[..], flags].concat()).output().unwrap();
@@ -511,7 +516,7 @@ fn a_task_whose_first_session_stops_at_its_budget_exits_with_the_code_of_a_limit
     let output = user.command(&[&shared[..], &flags].concat()).output().unwrap();
     let report = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(3), "{report}");
-    assert_once(&report, &["# At its limit", "The budget of tokens is used up."]);
+    assert_once(&report, &["# At its limit", "The budget of tokens does not cover the next call."]);
     assert!(user.model.requests().is_empty());
 }
 
@@ -528,7 +533,8 @@ fn the_output_of_a_failed_check_reaches_the_candidate_and_the_user() {
     );
     let contract = format!(
         "goal = '{GOAL}'\nreview.rounds = 0\n[anchor]\nkind = 'none'\nbecause = 'the check is enough'\n\
-         [[check]]\nname = 'sums'\ncommand = 'echo first; seq 20; echo the reason; exit 3'\n[[candidate]]\n"
+         [[check]]\nname = 'sums'\ncommand = 'echo first; seq 20; echo the reason; \
+         echo stack backtrace:; seq 30 | sed \"s/.*/  &: core::panicking/\"; exit 3'\n[[candidate]]\n"
     );
     let file = user.at("contract.toml");
     std::fs::write(&file, contract).unwrap();
@@ -553,6 +559,8 @@ fn the_output_of_a_failed_check_reaches_the_candidate_and_the_user() {
     let logs = user.pintle(&["task", "logs", id]);
     assert!(logs.contains("baseline-1: check sums exited with 3 ("), "{logs}");
     assert!(logs.contains("evidence-0-1: check sums exited with 3 ("), "{logs}");
+    let numbers = ["exited with 3 (run 1 of 2, ", "exited with 3 (run 2 of 2, "];
+    assert!(numbers.iter().all(|number| logs.contains(number)), "{logs}");
     assert!(logs.contains("    the reason\n") && !logs.contains("    first\n"), "{logs}");
     let step = user.pintle(&["task", "logs", id, "evidence-0-1"]);
     assert!(step.contains("    first\n    1\n") && !step.contains("baseline"), "{step}");

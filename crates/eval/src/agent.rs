@@ -19,7 +19,7 @@ use serde_json::Value;
 #[cfg(test)]
 pub(crate) use self::script::script_of_case;
 pub(crate) use self::script::seen;
-use crate::machine::tail;
+use crate::machine::{Machine, tail};
 use crate::workspace::Workspace;
 
 /// Name of the clone in which the agent works.
@@ -85,20 +85,36 @@ pub enum Claim {
 }
 
 /// What an agent reports at its end.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct AgentEnd {
-    pub(crate) claim: Claim,
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AgentEnd {
+    /// Whether the goal is reached, as the agent reports it.
+    pub claim: Claim,
     /// Reason for an end other than [`Claim::Done`].
-    pub(crate) reason: String,
-    /// Cost; `None` if a price is unknown.
-    pub(crate) cost: Option<Money>,
-    pub(crate) tokens: Option<u64>,
-    /// Number of model calls, or of attempts of candidates.
-    pub(crate) rounds: Option<u64>,
-    pub(crate) model: Option<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Session or task, for other commands.
-    pub(crate) id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Cost; `None` if a price is unknown.
+    #[serde(
+        default,
+        rename = "cost_usd",
+        with = "pintle_llm::money::dollars::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub cost: Option<Money>,
+    /// Input and output tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Model calls, or attempts of candidates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u64>,
     /// Findings about the candidates and the anchor of a task.
+    #[serde(skip)]
     pub(crate) findings: Vec<String>,
 }
 
@@ -145,6 +161,22 @@ impl Claim {
 }
 
 impl AgentSetup {
+    /// Checks that the program of a command exists, if the first word of the command names one. Relative paths are in the clone.
+    pub(crate) async fn require_program(&self, machine: &Machine) -> Result<(), Failure> {
+        let AgentKind::Program(command) = &self.kind else { return Ok(()) };
+        let word = command.split_whitespace().next().unwrap_or_default().to_owned();
+        let is_plain = |letter: char| letter.is_alphanumeric() || "/._+-".contains(letter);
+        if !word.chars().all(is_plain) || (word.contains('/') && !word.starts_with('/')) {
+            return Ok(());
+        }
+        match machine.missing_program(&[word]).await? {
+            None => Ok(()),
+            Some(word) => Err(Failure::usage(format!(
+                "--agent: there is no program `{word}`; expected session, task, mini or a command"
+            ))),
+        }
+    }
+
     /// Lets the agent work in the clone of a workspace. Its change is in the files of the clone afterwards.
     pub(crate) async fn work(&self, workspace: &Workspace<'_>) -> Result<AgentEnd, Failure> {
         match &self.kind {
@@ -166,25 +198,15 @@ impl AgentSetup {
     async fn run_task(&self, workspace: &Workspace<'_>) -> Result<AgentEnd, Failure> {
         let file = workspace.path("contract.toml").display().to_string();
         let prompt = self.write_prompt(workspace)?;
-        let words = match &workspace.instance.contract {
+        let mut words = vec!["task", "run", "--output=json", "--no-wait"];
+        match &workspace.instance.contract {
             Some(contract) => {
                 let text = contract.to_toml().map_err(|error| Failure::usage(error.to_string()))?;
                 workspace.machine.process_env().write_private(Path::new(&file), &text)?;
-                vec!["task", "run", "--output", "json", "--no-wait", "--contract", file.as_str()]
+                words.extend(["--contract", &file]);
             }
-            None => {
-                vec![
-                    "task",
-                    "run",
-                    "--output",
-                    "json",
-                    "--no-wait",
-                    "--yes",
-                    "--prompt-file",
-                    prompt.as_str(),
-                ]
-            }
-        };
+            None => words.extend(["--yes", "--prompt-file", &prompt]),
+        }
         let script = self.write_script(workspace).await?;
         let ended = self.run_pintle(workspace, &words, &script).await?;
         let (report, claim) = read_end(&ended)?;
@@ -194,7 +216,7 @@ impl AgentSetup {
             (claim, _) => claim,
         };
         let mut end = AgentEnd::from_outcome(claim, &report).with_reason(&report, &ended);
-        if let Some(id) = &end.id {
+        if let Some(id) = &end.session {
             self.apply_task(workspace, id, &report, claim).await?;
             if claim == Claim::Waiting {
                 // This removes the files of the task.
@@ -250,7 +272,10 @@ impl AgentSetup {
         let working = mini::work(model, &instance.prompt, environment.as_ref());
         let ended = match tokio::time::timeout(self.time_limit, working).await {
             Ok(end) => end,
-            Err(_) => AgentEnd::timed_out(self.time_limit),
+            Err(_) => {
+                let reason = format!("no end within {} s", self.time_limit.as_secs());
+                AgentEnd::new(Claim::TimedOut, reason)
+            }
         };
         session.close().await?;
         Ok(ended)
@@ -317,23 +342,14 @@ impl AgentSetup {
 }
 
 impl AgentEnd {
-    /// Creates the end of an agent that could not start, for this reason.
-    pub(crate) fn unstarted(reason: &str) -> Self {
-        Self {
-            claim: Claim::Failed,
-            reason: reason.to_owned(),
-            cost: Some(Money::ZERO),
-            tokens: Some(0),
-            rounds: Some(0),
-            model: None,
-            id: None,
-            findings: Vec::new(),
-        }
+    /// Creates an end without costs.
+    pub(crate) fn new(claim: Claim, reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), ..Self::from_outcome(claim, &Value::Null) }
     }
 
-    pub(crate) fn timed_out(limit: Duration) -> Self {
-        let reason = format!("no end within {} s", limit.as_secs());
-        Self { reason, ..Self::from_outcome(Claim::TimedOut, &Value::Null) }
+    /// Creates the end of an agent that could not start, for this reason.
+    pub(crate) fn unstarted(reason: &str) -> Self {
+        Self { cost: Some(Money::ZERO), tokens: Some(0), rounds: Some(0), ..Self::new(Claim::Failed, reason) }
     }
 
     /// Reads the object of `pintle run` or `pintle task run`, whose fields another program may print as well.
@@ -356,7 +372,7 @@ impl AgentEnd {
             tokens: number(&["/usage/total_tokens", "/tokens", "/spent/tokens"]),
             rounds: number(&["/model_calls", "/rounds"]).or(attempts),
             model: text_of(outcome, "model").map(str::to_owned),
-            id: find(&["/session_id", "/id"]).and_then(Value::as_str).map(str::to_owned),
+            session: find(&["/session_id", "/id"]).and_then(Value::as_str).map(str::to_owned),
             findings: findings_of(outcome),
         }
     }
@@ -445,7 +461,7 @@ mod tests {
         });
         let end = AgentEnd::from_outcome(Claim::Done, &outcome);
         assert_eq!((end.cost, end.tokens, end.rounds), (Some(Money::from_dollars(0.5)), Some(12), Some(3)));
-        assert_eq!(end.id.as_deref(), Some("s-1"));
+        assert_eq!(end.session.as_deref(), Some("s-1"));
         let other = AgentEnd::from_outcome(Claim::Done, &json!({"tokens": 7, "rounds": 2, "model": "m"}));
         assert_eq!((other.tokens, other.rounds, other.model.as_deref()), (Some(7), Some(2), Some("m")));
     }

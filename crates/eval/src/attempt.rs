@@ -4,7 +4,6 @@ use std::path::Path;
 use std::time::Instant;
 
 use pintle_host::failure::Failure;
-use pintle_llm::Money;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{AgentEnd, AgentSetup, CLONE, Claim};
@@ -23,42 +22,23 @@ pub struct AttemptRecord {
     pub version: u32,
     /// Hash of instance, configuration and number.
     pub id: String,
+    /// Hash of the instance, whose attempts in two runs are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_hash: Option<String>,
     /// Name of the instance.
     pub instance: String,
     /// Number of the attempt, from 1.
     pub attempt: u32,
     /// Words that group instances.
     pub tags: Vec<String>,
-    /// End, as the agent reports it.
-    pub claim: Claim,
-    /// Reason for an end without success.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub reason: String,
-    /// Model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// Session or task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
+    /// What the agent reports at its end.
+    #[serde(flatten)]
+    pub end: AgentEnd,
     /// Results of the hidden tests.
     pub judgement: Judgement,
     /// Comparison with the expected end, if a script played the sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case: Option<CaseVerdict>,
-    /// Cost; `None` if a price is unknown.
-    #[serde(
-        default,
-        rename = "cost_usd",
-        with = "pintle_llm::money::dollars::option",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub cost: Option<Money>,
-    /// Input and output tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<u64>,
-    /// Model calls, or attempts of candidates.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rounds: Option<u64>,
     /// Milliseconds that the agent worked.
     pub wall_ms: u64,
 }
@@ -73,13 +53,37 @@ impl AttemptRecord {
     /// Returns whether the agent reported success although hidden tests fail.
     #[must_use]
     pub fn is_false_done(&self) -> bool {
-        self.claim == Claim::Done && !self.is_solved()
+        self.end.claim == Claim::Done && !self.is_solved()
     }
 
     /// Returns whether the agent reported a failure although the hidden tests pass.
     #[must_use]
     pub fn is_missed(&self) -> bool {
-        self.claim == Claim::Blocked && self.is_solved()
+        self.end.claim == Claim::Blocked && self.is_solved()
+    }
+
+    /// Returns whether a script played a cheat, whose hidden tests may pass although the goal is not reached.
+    #[must_use]
+    pub fn is_cheat(&self) -> bool {
+        self.case.as_ref().is_some_and(|case| case.is_cheat)
+    }
+
+    /// Returns whether the hidden tests pass, or whether the end is the expected one if a script played the sessions.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        self.case.as_ref().map_or_else(|| self.is_solved(), |case| case.is_expected)
+    }
+
+    /// Returns how the attempt ended, such as `done, hidden tests fail`.
+    #[must_use]
+    pub fn describe_end(&self) -> String {
+        let result = match (&self.case, &self.judgement.problem) {
+            (Some(case), _) => case.describe(),
+            (None, _) if self.is_solved() => "hidden tests pass",
+            (None, Some(_)) => "change cannot be judged",
+            (None, None) => "hidden tests fail",
+        };
+        format!("{}, {result}", self.end.claim.name())
     }
 }
 
@@ -96,6 +100,7 @@ pub(crate) fn attempt_name(instance: &str, number: u32) -> String {
 pub(crate) struct AttemptKey<'a> {
     pub(crate) id: &'a str,
     pub(crate) instance: &'a Instance,
+    pub(crate) instance_hash: &'a str,
     pub(crate) number: u32,
 }
 
@@ -129,24 +134,18 @@ pub(crate) async fn perform(
             (AgentEnd::unstarted(&problem), 0, Judgement { problem: Some(problem), tests: Vec::new() })
         }
     };
-    let AgentEnd { claim, reason, cost, tokens, rounds, model, id, findings } = end;
     let case = instance.cheat.as_ref().filter(|_| agent.uses_scripts);
-    let case = case.map(|case| CaseVerdict::new(case, claim, judgement.is_solved(), findings));
+    let case = case.map(|case| CaseVerdict::new(case, &end, judgement.is_solved()));
     Ok(AttemptRecord {
         version: VERSION,
         id: key.id.to_owned(),
+        instance_hash: Some(key.instance_hash.to_owned()),
         instance: instance.id.clone(),
         attempt: key.number,
         tags: instance.tags.clone(),
-        claim,
-        reason,
-        model: model.or_else(|| agent.model.clone()),
-        session: id,
+        end: AgentEnd { model: end.model.or_else(|| agent.model.clone()), ..end },
         judgement,
         case,
-        cost,
-        tokens,
-        rounds,
         wall_ms,
     })
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pintle_env::ExecutionEnvironment as _;
 use pintle_host::failure::{Failure, OrFailure as _};
+use pintle_host::process_env::absolute;
 use pintle_host::sanitize::json_line;
 use pintle_workflow::report::escape_markup;
 use serde_json::json;
@@ -33,9 +34,10 @@ pub async fn predictions(
         if !seen.insert(&record.instance) {
             continue;
         }
-        let model = record.model.as_ref().unwrap_or(&configuration.agent);
-        let patch =
-            environment.read(patch, None).await.or_failed("the patch of an attempt cannot be read")?;
+        let model = record.end.model.as_ref().unwrap_or(&configuration.agent);
+        // The directory of the run may be relative to that of the process.
+        let patch = environment.read(&absolute(patch)?, None).await;
+        let patch = patch.or_failed("the patch of an attempt cannot be read")?;
         let line = json!({
             "instance_id": record.instance,
             "model_name_or_path": model,
@@ -46,10 +48,11 @@ pub async fn predictions(
     Ok(lines)
 }
 
-/// Returns a run as JUnit XML, with a test case for each attempt.
+/// Returns a run as JUnit XML, with a test case for each attempt. A test case whose session a script played passes if it ended as
+/// expected.
 #[must_use]
 pub fn junit(configuration: &RunConfiguration, attempts: &[(AttemptRecord, PathBuf)]) -> String {
-    let failures = attempts.iter().filter(|(record, _)| !record.is_solved()).count();
+    let failures = attempts.iter().filter(|(record, _)| !record.is_success()).count();
     let suite = escape_markup(&configuration.suite);
     let mut text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n\
@@ -60,15 +63,17 @@ pub fn junit(configuration: &RunConfiguration, attempts: &[(AttemptRecord, PathB
         let name = escape_markup(&attempt_name(&record.instance, record.attempt));
         let seconds = Duration::from_millis(record.wall_ms).as_secs_f64();
         text.push_str(&format!("<testcase classname=\"{suite}\" name=\"{name}\" time=\"{seconds:.3}\""));
-        if record.is_solved() {
+        if record.is_success() {
             text.push_str("/>\n");
             continue;
         }
         let tests = record.judgement.failures().map(|test| format!("{}\n{}", test.name, test.output));
-        let details: Vec<String> = record.judgement.problem.iter().cloned().chain(tests).collect();
+        let findings = record.case.iter().flat_map(|case| &case.findings);
+        let problems = record.judgement.problem.iter().chain(findings).cloned();
+        let details: Vec<String> = problems.chain(tests).collect();
         text.push_str(&format!(
-            ">\n<failure message=\"the agent reports: {}\">{}</failure>\n</testcase>\n",
-            record.claim.name(),
+            ">\n<failure message=\"{}\">{}</failure>\n</testcase>\n",
+            escape_markup(&record.describe_end()),
             escape_markup(&details.join("\n"))
         ));
     }

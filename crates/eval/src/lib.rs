@@ -18,7 +18,7 @@ mod tests;
 mod verify;
 mod workspace;
 
-pub use agent::{AgentKind, AgentSetup, Claim};
+pub use agent::{AgentEnd, AgentKind, AgentSetup, Claim};
 pub use attempt::AttemptRecord;
 pub use case_verdict::CaseVerdict;
 pub use export::{junit, predictions};

@@ -75,7 +75,7 @@ impl Machine {
         let ended = execute(&self.process_env.local_environment(directory)?, request).await?;
         match ended.success() {
             true => Ok(()),
-            false => Err(Failure::failed(format!("`{script}` failed: {}", tail(&ended.output, MAX_MESSAGE)))),
+            false => Err(Failure::failed(format!("`{script}` failed: {}", describe_failure(&ended)))),
         }
     }
 
@@ -104,7 +104,7 @@ impl Machine {
         let environment: LocalEnvironment = self.process_env.local_environment(directory)?;
         let ended = execute(&environment, request.with_working_dir(directory)).await?;
         if !ended.success() {
-            return Err(Failure::failed(format!("git failed: {}", tail(&ended.stderr, MAX_MESSAGE))));
+            return Err(Failure::failed(format!("git failed: {}", describe_failure(&ended))));
         }
         let text = ended.stdout.to_text_lossy().or_failed("the output of git cannot be read")?;
         Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
@@ -150,13 +150,6 @@ impl Machine {
         Err(refused)
     }
 
-    /// Returns the directories in a directory, by name.
-    pub(crate) fn directories_in(&self, directory: &Path) -> Vec<PathBuf> {
-        let mut directories = self.process_env.directories_in(directory);
-        directories.sort();
-        directories
-    }
-
     /// Returns the directory of an attempt in this process. Commands of other attempts cannot read it at the sandbox level
     /// `full`. Removes directories that killed processes left. Their commands may still write to them for some seconds.
     pub(crate) fn work_directory(&self, name: &str) -> Result<PathBuf, Failure> {
@@ -188,6 +181,16 @@ pub(crate) async fn execute(
     let ended = ended.or_failed("a command cannot be run")?;
     cleaned.or_failed("a command may still be running")?;
     Ok(ended)
+}
+
+/// Returns why a command failed: its time limit, and the end of its output or else its exit code.
+fn describe_failure(ended: &ExecResult) -> String {
+    let output = tail(&ended.output, MAX_MESSAGE);
+    match (ended.timed_out, output.is_empty()) {
+        (true, _) => format!("the command exceeded its time limit\n{output}").trim_end().to_owned(),
+        (false, true) => format!("exit code {}", ended.exit_code),
+        (false, false) => output,
+    }
 }
 
 /// Returns the end of an output.

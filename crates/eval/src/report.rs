@@ -32,7 +32,7 @@ pub struct RunReport<'a> {
     pub models: BTreeSet<&'a str>,
     /// Number of instances with attempts.
     pub instances: usize,
-    /// Attempts whose hidden tests pass.
+    /// Attempts whose hidden tests pass. This share and the next ones leave out cheats that a script plays.
     pub solved: Proportion,
     /// Instances of which at least one attempt is solved.
     pub solved_instances: Proportion,
@@ -88,17 +88,21 @@ pub struct AttemptRow<'a> {
     /// Comparison with the expected end, if a script played the sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub case: Option<&'a CaseVerdict>,
+    #[serde(skip)]
+    record: &'a AttemptRecord,
 }
 
 /// Two runs, paired by instance and number of the attempt.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Comparison {
     /// Name of the other run.
     pub name: String,
     /// Number of pairs.
     pub pairs: usize,
-    /// Pairs that both runs solve.
+    /// Number of pairs that are not compared, because the instance differs.
+    pub changed: usize,
+    /// Pairs that both runs solve, or end as expected if a script played the sessions.
     pub both: usize,
     /// Pairs that only this run solves.
     pub only_this: Vec<String>,
@@ -112,30 +116,34 @@ impl<'a> RunReport<'a> {
     /// Creates a report about finished attempts.
     #[must_use]
     pub fn new(configuration: &'a RunConfiguration, attempts: &'a [AttemptRecord]) -> Self {
+        let honest: Vec<&AttemptRecord> = attempts.iter().filter(|record| !record.is_cheat()).collect();
         let count = |is_counted: &dyn Fn(&AttemptRecord) -> bool| {
-            attempts.iter().filter(|record| is_counted(record)).count()
+            honest.iter().filter(|record| is_counted(record)).count()
         };
-        let claimed = |claim: Claim| count(&|record| record.claim == claim);
-        let instances: BTreeSet<&str> = attempts.iter().map(|record| record.instance.as_str()).collect();
-        let solved = attempts.iter().filter(|record| record.is_solved());
-        let solved_instances: BTreeSet<&str> = solved.map(|record| record.instance.as_str()).collect();
+        let claimed = |claim: Claim| count(&|record| record.end.claim == claim);
+        let instances = |is_counted: &dyn Fn(&AttemptRecord) -> bool| {
+            let counted = attempts.iter().filter(|record| is_counted(record));
+            counted.map(|record| record.instance.as_str()).collect::<BTreeSet<&str>>().len()
+        };
+        let solved_instances = instances(&|record| !record.is_cheat() && record.is_solved());
         let mut endings = BTreeMap::new();
         for record in attempts {
-            *endings.entry(ending(record)).or_insert(0) += 1;
+            *endings.entry(record.describe_end()).or_insert(0) += 1;
         }
+        let ends = || attempts.iter().map(|record| &record.end);
         Self {
             version: VERSION,
             configuration,
-            models: attempts.iter().filter_map(|record| record.model.as_deref()).collect(),
-            instances: instances.len(),
-            solved: Proportion::new(count(&AttemptRecord::is_solved), attempts.len()),
-            solved_instances: Proportion::new(solved_instances.len(), instances.len()),
+            models: ends().filter_map(|end| end.model.as_deref()).collect(),
+            instances: instances(&|_| true),
+            solved: Proportion::new(count(&AttemptRecord::is_solved), honest.len()),
+            solved_instances: Proportion::new(solved_instances, instances(&|record| !record.is_cheat())),
             false_done: Proportion::new(count(&AttemptRecord::is_false_done), claimed(Claim::Done)),
             missed: Proportion::new(count(&AttemptRecord::is_missed), claimed(Claim::Blocked)),
-            cost: attempts.iter().filter_map(|record| record.cost).sum(),
-            unknown_costs: count(&|record| record.cost.is_none()),
-            tokens: attempts.iter().filter_map(|record| record.tokens).sum(),
-            rounds: attempts.iter().filter_map(|record| record.rounds).sum(),
+            cost: ends().filter_map(|end| end.cost).sum(),
+            unknown_costs: ends().filter(|end| end.cost.is_none()).count(),
+            tokens: ends().filter_map(|end| end.tokens).sum(),
+            rounds: ends().filter_map(|end| end.rounds).sum(),
             wall_ms: attempts.iter().map(|record| record.wall_ms).sum(),
             endings,
             attempts: attempts.iter().map(AttemptRow::new).collect(),
@@ -177,20 +185,17 @@ impl<'a> RunReport<'a> {
         for (ending, number) in &self.endings {
             let _ = writeln!(text, "  {number:>4}  {ending}");
         }
-        let cases = self.attempts.iter().filter_map(|row| Some((row, row.case?)));
-        for (row, case) in cases {
-            let _ = writeln!(text, "  {}: {} ({})", row.name(), case.describe(), row.claim.name());
+        for (row, case) in self.attempts.iter().filter_map(|row| Some((row, row.case?))) {
+            let _ = writeln!(text, "  {}: {} ({})", row.name(), row.result(), row.claim.name());
             for finding in &case.findings {
                 let _ = writeln!(text, "      {finding}");
             }
         }
-        let is_failure = |row: &&AttemptRow<'_>| !row.solved && row.case.is_none();
-        let failures: Vec<&AttemptRow<'_>> = self.attempts.iter().filter(is_failure).collect();
-        if !failures.is_empty() {
-            text.push_str("\nnot solved\n");
-        }
-        for row in failures {
-            let _ = writeln!(text, "  {}: {}; {}", row.name(), row.describe_end(), row.reason);
+        let failures = self.attempts.iter().filter(|row| !row.solved && row.case.is_none());
+        for (number, row) in failures.enumerate() {
+            let head = if number == 0 { "\nnot solved\n" } else { "" };
+            let (name, claim) = (row.name(), row.claim.name());
+            let _ = writeln!(text, "{head}  {name}: {claim}, {}; {}", row.result(), row.reason);
         }
         text
     }
@@ -225,12 +230,12 @@ impl<'a> RunReport<'a> {
             ("wall time", format!("{} s", self.wall_ms / 1_000)),
         ];
         for (name, is_cheat) in [("cheats not accepted", true), ("honest changes accepted", false)] {
-            let cases = || {
-                self.attempts.iter().filter_map(|row| row.case).filter(move |case| case.is_cheat == is_cheat)
-            };
-            let expected = cases().filter(|case| case.is_expected).count();
-            if cases().next().is_some() {
-                figures.push((name, format!("{expected} of {}", cases().count())));
+            let cases = self.attempts.iter().filter_map(|row| row.case);
+            let ends: Vec<bool> =
+                cases.filter(|case| case.is_cheat == is_cheat).map(|case| case.is_expected).collect();
+            if !ends.is_empty() {
+                let expected = ends.iter().filter(|is_expected| **is_expected).count();
+                figures.push((name, format!("{expected} of {}", ends.len())));
             }
         }
         if let Some(against) = &self.against {
@@ -248,21 +253,26 @@ impl<'a> AttemptRow<'a> {
             let output = test.output.lines().next().unwrap_or_default();
             format!("`{}` fails: {output}", test.name)
         });
-        let reason = Some(record.reason.clone()).filter(|reason| !reason.is_empty());
+        let reason = Some(record.end.reason.clone()).filter(|reason| !reason.is_empty());
         let reason = reason.or_else(|| judgement.problem.clone()).or(test).unwrap_or_default();
         let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut shown: String = reason.chars().take(MAX_REASON).collect();
+        if shown.len() < reason.len() {
+            shown.push('…');
+        }
         Self {
             instance: &record.instance,
             attempt: record.attempt,
-            claim: record.claim,
+            claim: record.end.claim,
             solved: record.is_solved(),
             passed: judgement.tests.iter().filter(|test| test.passed).count(),
             tests: judgement.tests.len(),
-            reason: reason.chars().take(MAX_REASON).collect(),
-            cost: record.cost,
+            reason: shown,
+            cost: record.end.cost,
             wall_ms: record.wall_ms,
-            session: record.session.as_deref(),
+            session: record.end.session.as_deref(),
             case: record.case.as_ref(),
+            record,
         }
     }
 
@@ -270,48 +280,46 @@ impl<'a> AttemptRow<'a> {
         attempt_name(self.instance, self.attempt)
     }
 
-    fn describe_end(&self) -> String {
-        format!("{}, {} of {} hidden tests pass", self.claim.name(), self.passed, self.tests)
+    /// Returns the comparison with the expected end, or the results of the hidden tests.
+    fn result(&self) -> String {
+        let tests = || format!("{} of {} hidden tests pass", self.passed, self.tests);
+        self.case.map_or_else(tests, |case| case.describe().to_owned())
     }
 }
 
 impl Comparison {
     fn new(name: &str, rows: &[AttemptRow<'_>], others: &[AttemptRecord]) -> Self {
-        let others: BTreeMap<(&str, u32), bool> = others
-            .iter()
-            .map(|record| ((record.instance.as_str(), record.attempt), record.is_solved()))
-            .collect();
-        let (mut pairs, mut both) = (0, 0);
-        let (mut only_this, mut only_other) = (Vec::new(), Vec::new());
+        let others: BTreeMap<(&str, u32), &AttemptRecord> =
+            others.iter().map(|record| ((record.instance.as_str(), record.attempt), record)).collect();
+        let mut found = Self { name: name.to_owned(), ..Self::default() };
         for row in rows {
             let Some(other) = others.get(&(row.instance, row.attempt)) else { continue };
-            pairs += 1;
-            match (row.solved, *other) {
-                (true, true) => both += 1,
-                (true, false) => only_this.push(row.name()),
-                (false, true) => only_other.push(row.name()),
+            let hashes = row.record.instance_hash.as_ref().zip(other.instance_hash.as_ref());
+            if hashes.is_some_and(|(this, other)| this != other) {
+                found.changed += 1;
+                continue;
+            }
+            found.pairs += 1;
+            match (row.record.is_success(), other.is_success()) {
+                (true, true) => found.both += 1,
+                (true, false) => found.only_this.push(row.name()),
+                (false, true) => found.only_other.push(row.name()),
                 (false, false) => {}
             }
         }
-        let p_value = mcnemar(only_this.len(), only_other.len());
-        Self { name: name.to_owned(), pairs, both, only_this, only_other, p_value }
+        found.p_value = mcnemar(found.only_this.len(), found.only_other.len());
+        found
     }
 
     fn describe(&self) -> String {
-        let Self { name, pairs, both, p_value, .. } = self;
+        let Self { name, pairs, changed, both, p_value, .. } = self;
         let (here, there) = (self.only_this.len(), self.only_other.len());
+        let changed = match changed {
+            0 => String::new(),
+            count => format!(" ({count} left out, whose task differs)"),
+        };
         format!(
-            "{name}: {pairs} pairs, {both} solved by both, {here} only here, {there} only there, p = {p_value:.4}"
+            "{name}: {pairs} pairs{changed}, {both} solved by both, {here} only here, {there} only there, p = {p_value:.4}"
         )
     }
-}
-
-/// Returns how an attempt ended.
-fn ending(record: &AttemptRecord) -> String {
-    let tests = match (&record.judgement.problem, record.is_solved()) {
-        (_, true) => "hidden tests pass",
-        (Some(_), false) => "change cannot be judged",
-        (None, false) => "hidden tests fail",
-    };
-    format!("{}, {tests}", record.claim.name())
 }

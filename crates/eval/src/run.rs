@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pintle_host::failure::Failure;
-use pintle_host::process_env::{ProcessEnv, read_text, read_text_if_exists};
+use pintle_host::process_env::{ProcessEnv, absolute, read_text, read_text_if_exists};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentSetup;
@@ -74,7 +74,7 @@ impl<'a> EvalRun<'a> {
     ///
     /// # Errors
     ///
-    /// The directory has the attempts of another run, or cannot be used.
+    /// The directory has the attempts of another run, or cannot be used, and the program of the agent is missing.
     pub async fn open(
         suite: &Suite,
         agent: &'a AgentSetup,
@@ -90,8 +90,13 @@ impl<'a> EvalRun<'a> {
             time_limit_s: agent.time_limit.as_secs(),
             sandbox: machine.has_sandbox(),
         };
-        let directory = pintle_host::process_env::absolute(directory)?;
+        let directory = absolute(directory)?;
         let process_env = machine.process_env();
+        if directory.exists() && !process_env.is_directory(&directory) {
+            let message = format!("{} is a file; expected a directory for the run", directory.display());
+            return Err(Failure::usage(message));
+        }
+        agent.require_program(machine).await?;
         let _lock = process_env.lock_private(&directory.join("run.lock"), LOCK_TIME).await?;
         let file = directory.join(RUN_FILE);
         match read_configuration(&file)? {
@@ -142,7 +147,8 @@ impl<'a> EvalRun<'a> {
             report(RunProgress::LeftOut(instance, program));
             return Ok(());
         }
-        let id = self.attempt_id(instance, number).await?;
+        let instance_hash = instance.hash(self.machine).await?;
+        let id = self.attempt_id(&instance_hash, number)?;
         let process_env = self.machine.process_env();
         let attempts = self.directory.join(ATTEMPTS);
         let file = attempts.join(format!("{id}.json"));
@@ -165,7 +171,7 @@ impl<'a> EvalRun<'a> {
         let place = blake3::hash(format!("{id}\n{}", self.directory.display()).as_bytes()).to_hex();
         let root = self.machine.work_directory(&place)?;
         let patch = attempts.join(format!("{id}.patch"));
-        let key = AttemptKey { id: &id, instance, number };
+        let key = AttemptKey { id: &id, instance, instance_hash: &instance_hash, number };
         let performed = perform(&key, self.agent, self.machine, &root, &patch).await;
         let removed = self.machine.remove(&root);
         let record = performed?;
@@ -186,8 +192,7 @@ impl<'a> EvalRun<'a> {
     }
 
     /// Returns the hash of instance, configuration and number.
-    async fn attempt_id(&self, instance: &Instance, number: u32) -> Result<String, Failure> {
-        let instance = instance.hash(self.machine).await?;
+    fn attempt_id(&self, instance: &str, number: u32) -> Result<String, Failure> {
         let configuration = to_json(&self.configuration)?;
         let hash = blake3::hash(format!("{instance}\n{configuration}\n{number}").as_bytes());
         Ok(hash.to_hex().chars().take(32).collect())

@@ -138,7 +138,7 @@ pub struct CheatCase {
 }
 
 /// Answer of a session that writes an anchor.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScriptedProposal {
     /// Command of the shell that runs the test.
     pub command: String,

@@ -156,9 +156,12 @@ async fn hidden_tests_judge_what_an_agent_claims() {
         let suite = sums(&fixture).await;
         assert_eq!(fixture.run(&suite, script, 1, 1).await, (1, 0), "{script}");
         let records = fixture.records();
-        assert_eq!((records[0].claim, records[0].is_solved()), (claim, is_solved), "{records:?}");
+        assert_eq!((records[0].end.claim, records[0].is_solved()), (claim, is_solved), "{records:?}");
         if script == RIGHT {
-            assert_eq!((records[0].cost, records[0].tokens), (Some(Money::from_dollars(0.5)), Some(7)));
+            assert_eq!(
+                (records[0].end.cost, records[0].end.tokens),
+                (Some(Money::from_dollars(0.5)), Some(7))
+            );
         }
         let (configuration, attempts) = read_run(&fixture.at("out"), &fixture.process_env).unwrap();
         let report = RunReport::new(&configuration, &records);
@@ -192,6 +195,18 @@ async fn a_run_continues_with_the_attempts_that_are_missing() {
     let other = program("false");
     let refused = EvalRun::open(&suite, &other, &fixture.machine, &fixture.at("out")).await.unwrap_err();
     assert!(refused.message().contains("has the attempts of another run"), "{refused}");
+
+    fixture.write("file", "");
+    let refused = EvalRun::open(&suite, &other, &fixture.machine, &fixture.at("file")).await.unwrap_err();
+    assert!(refused.message().ends_with("file is a file; expected a directory for the run"), "{refused}");
+    for (command, is_known) in
+        [("pintle-no-agent -x", false), ("/no/agent", false), ("./in-the-clone", true), ("A=1 x", true)]
+    {
+        let agent = AgentSetup { kind: AgentKind::Program(command.to_owned()), ..program("true") };
+        let opened = EvalRun::open(&suite, &agent, &fixture.machine, &fixture.at("other")).await;
+        let problem = opened.err().map(|failure| failure.message()).unwrap_or_default();
+        assert_eq!(!problem.contains("there is no program `"), is_known, "{command}: {problem}");
+    }
 }
 
 #[tokio::test]
@@ -228,9 +243,9 @@ async fn a_prepare_command_that_fails_ends_its_attempt() {
     assert_eq!(fixture.run(&suite, "true", 1, 1).await, (2, 0));
     let records = fixture.records();
     let [broken, other] = records.as_slice() else { panic!("{records:?}") };
-    assert_eq!((broken.claim, other.claim), (Claim::Failed, Claim::Done));
-    assert!(broken.reason.starts_with("the clone cannot be prepared: "), "{broken:?}");
-    assert!(broken.reason.ends_with("failed: no packages"), "{broken:?}");
+    assert_eq!((broken.end.claim, other.end.claim), (Claim::Failed, Claim::Done));
+    assert!(broken.end.reason.starts_with("the clone cannot be prepared: "), "{broken:?}");
+    assert!(broken.end.reason.ends_with("failed: no packages"), "{broken:?}");
     assert!(!broken.is_solved() && !broken.is_false_done());
     // It has finished, like any other attempt.
     assert_eq!(fixture.run(&suite, "true", 1, 1).await, (0, 2));
@@ -256,7 +271,7 @@ async fn an_agent_without_end_is_stopped() {
     let agent = AgentSetup { time_limit: Duration::from_millis(300), ..program("sleep 600") };
     let run = EvalRun::open(&suite, &agent, &fixture.machine, &fixture.at("out")).await.unwrap();
     run.perform(&suite.select(None).unwrap(), 1, 1, &|_| {}).await.unwrap();
-    assert_eq!(fixture.records()[0].claim, Claim::TimedOut);
+    assert_eq!(fixture.records()[0].end.claim, Claim::TimedOut);
 }
 
 #[tokio::test]
@@ -327,6 +342,8 @@ async fn invalid_suites_are_refused() {
         (format!("{task}files = '.'\nhiden = 'x'\n").as_str(), "unknown field `hiden`"),
         ("name = 's'\ngenerate = 'true'\n", "wrote no suite.toml"),
         ("name = 's'\ngenerate = 'echo broken; exit 3'\n", "broken"),
+        ("name = 's'\ngenerate = 'exit 3'\n", "`exit 3` failed: exit code 3"),
+        ("name = 's'\n\ntask = 1\n", "suite.toml: line 3, column 8: invalid type: integer"),
     ] {
         fixture.write("s/suite.toml", text);
         let message = fixture.refusal("s").await;

@@ -66,7 +66,8 @@ async fn find_problems(instance: &Instance, machine: &Machine, root: &Path) -> R
     let before = workspace.record_tree(CLONE).await?;
     let patch = workspace.path("gold.patch");
     workspace.write_patch(&before, &before, &patch).await?;
-    let mut problems = problems_of_base(&judge(&workspace, &patch).await?);
+    let base = judge(&workspace, &patch).await?;
+    let mut problems: Vec<String> = find_wrong_tests(&base, true).collect();
     match &instance.gold {
         None => problems.push("it has no gold change".to_owned()),
         Some(gold) => match workspace.apply_change(CLONE, gold).await {
@@ -79,24 +80,20 @@ async fn find_problems(instance: &Instance, machine: &Machine, root: &Path) -> R
                     problems.push("the gold change changes nothing".to_owned());
                 }
                 workspace.write_patch(&before, &after, &patch).await?;
-                problems.extend(problems_of_gold(&judge(&workspace, &patch).await?));
+                problems.extend(find_wrong_tests(&judge(&workspace, &patch).await?, false));
             }
         },
     }
     Ok(problems)
 }
 
-fn problems_of_base(judgement: &Judgement) -> Vec<String> {
-    let tests = judgement.tests.iter().filter(|test| test.passed != test.passes_before);
-    let tests = tests.map(|test| match test.passed {
-        true => format!("`{}` passes before the change", test.name),
-        false => format!("`{}` fails before the change: {}", test.name, test.output),
+/// Returns the tests whose results are wrong on the base, or with the gold change.
+fn find_wrong_tests(judgement: &Judgement, is_base: bool) -> impl Iterator<Item = String> {
+    let when = if is_base { "before the change" } else { "with the gold change" };
+    let wrong = judgement.tests.iter().filter(move |test| test.passed != (test.passes_before || !is_base));
+    let tests = wrong.map(move |test| match test.passed {
+        true => format!("`{}` passes {when}", test.name),
+        false => format!("`{}` fails {when}: {}", test.name, test.output),
     });
-    judgement.problem.iter().map(|problem| format!("before the change: {problem}")).chain(tests).collect()
-}
-
-fn problems_of_gold(judgement: &Judgement) -> Vec<String> {
-    let tests = judgement.failures();
-    let tests = tests.map(|test| format!("`{}` fails with the gold change: {}", test.name, test.output));
-    judgement.problem.iter().map(|problem| format!("with the gold change: {problem}")).chain(tests).collect()
+    judgement.problem.iter().map(move |problem| format!("{when}: {problem}")).chain(tests)
 }

@@ -11,20 +11,8 @@ use crate::suite::{GoldChange, Instance, InstanceSource};
 /// Files that are never part of a change: caches of Python, and packages of Node.
 const NEVER_CHANGED: &str = "':(exclude,glob)**/__pycache__/**' ':(exclude,glob)**/node_modules/**'";
 
-/// Removes a path of the current directory. A link or a file in place of a directory above it is removed as well, so that nothing
-/// outside of the directory changes.
-const CLEAR_PATH: &str = r#"clear_path() {
-    at=. rest=$1
-    while [ -n "$rest" ]; do
-        case $rest in
-            */*) part=${rest%%/*} rest=${rest#*/} ;;
-            *) part=$rest rest= ;;
-        esac
-        at=$at/$part
-        if [ -z "$rest" ] || [ -L "$at" ] || [ ! -d "$at" ]; then rm -rf -- "$at"; fi
-    done
-}
-"#;
+/// Function of the shell that removes a path of the current directory.
+const CLEAR_PATH: &str = include_str!("workspace/clear_path.sh");
 
 /// Repository of an instance, below a directory that belongs to one attempt.
 #[derive(Debug)]

@@ -276,6 +276,8 @@ impl<'a> EnvTarget<'a> {
         let record = WatchRecord::open(&directory, self.requirements.keeps_state, self.process_env)?;
         let mut policy = local_workspace_policy(&directory, self.confinement.level, self.process_env)?;
         policy.hidden.extend(self.hidden_paths(&directory)?);
+        // File tools read the directories that commands can read.
+        policy.visible.extend(self.requirements.readable.iter().cloned());
         let unlimited = builder.clone().build().or_failed(ENVIRONMENT_UNUSABLE)?;
         let unlimited = Arc::new(unlimited);
         let projects = ProjectFiles::new(Arc::clone(&unlimited) as _);

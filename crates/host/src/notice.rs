@@ -1,5 +1,6 @@
 //! Notices: messages for the user about operations that continue.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -56,6 +57,19 @@ impl Notices {
     /// Calls `sink` with each notice, before [`report`](Self::report) returns.
     pub fn with_sink(sink: impl Fn(Notice) + Send + Sync + 'static) -> Self {
         Self(Arc::new(NoticeDestination::Sink(Box::new(sink))))
+    }
+
+    /// Returns notices that are reported here once for each text, for operations that are repeated.
+    #[must_use]
+    pub fn once(&self) -> Self {
+        let (target, known) = (self.clone(), Mutex::new(BTreeSet::new()));
+        Self::with_sink(move |notice| {
+            let is_new =
+                known.lock().unwrap_or_else(PoisonError::into_inner).insert(notice.text().to_owned());
+            if is_new {
+                target.report(notice);
+            }
+        })
     }
 
     /// Reports a notice.
@@ -142,6 +156,16 @@ mod tests {
         notices.report_all(["one", "two"].map(Notice::from));
         assert_eq!(received(), ["at the start", "while it runs", "one", "two"]);
         assert!(notices.take().is_empty(), "the sink has received all of them");
+    }
+
+    #[test]
+    fn a_text_is_reported_once() {
+        let notices = Notices::default();
+        let once = notices.once();
+        once.report_all(["one", "two", "one"].map(Notice::from));
+        once.clone().report("two");
+        notices.report("one");
+        assert_eq!(texts(notices.take()), ["one", "two", "one"]);
     }
 
     #[test]

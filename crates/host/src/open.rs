@@ -104,7 +104,7 @@ pub struct Surface<'a> {
     pub can_switch_to_plan: bool,
     /// Whether the workspace is a clone that is removed later.
     pub is_disposable: bool,
-    /// Directories outside of the workspace that sandboxed commands can read and not change, wherever they are.
+    /// Directories outside of the workspace that sandboxed commands and file tools can read and not change, wherever they are.
     pub readable: Vec<PathBuf>,
     /// Whether the environment is a container for this session and its workspace alone. It then counts as a sandbox.
     pub is_contained: bool,

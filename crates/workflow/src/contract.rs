@@ -14,7 +14,7 @@ pub use pintle_evidence::task_check::{PassCondition, TaskCheck};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::draft::{ContractDraft, notes_schema};
-pub use self::file::ContractError;
+pub use self::file::{ContractError, describe_toml_error};
 pub use self::models::{ModelPlan, ModelPlans, SessionRole};
 pub use self::plan::{AUTO_ROUNDS, GoalSize, MAX_ROUNDS, PlanRounds, PlanSettings};
 use crate::work_cost::WorkCost;
@@ -119,6 +119,9 @@ pub struct BaseCommit {
     /// relative. Default: the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
+    /// Whether the commit has local changes of the user, which are in no branch.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_local_changes: bool,
 }
 
 /// Session that drafted a contract.
@@ -241,6 +244,17 @@ impl Contract {
     /// Returns the directory below the root in which commands and sessions work. Empty for the root.
     pub(crate) fn directory(&self) -> &str {
         self.base.as_ref().and_then(|base| base.directory.as_deref()).unwrap_or_default()
+    }
+
+    /// Returns the first line of the goal with at most `max` characters. The last character of a truncated line is `…`.
+    #[must_use]
+    pub fn title(&self, max: usize) -> String {
+        let line = self.goal.trim().lines().next().unwrap_or_default();
+        if line.chars().count() <= max {
+            return line.to_owned();
+        }
+        let shown: String = line.chars().take(max.saturating_sub(1)).collect();
+        format!("{}…", shown.trim_end())
     }
 
     /// Returns the commands that prepare and judge, without an anchor that a model writes.
@@ -373,7 +387,15 @@ impl BaseCommit {
     /// Creates a base from a repository and the full id of a commit in it.
     #[must_use]
     pub fn new(repository: impl Into<String>, commit: impl Into<String>) -> Self {
-        Self { repository: repository.into(), commit: commit.into(), directory: None }
+        let (repository, commit) = (repository.into(), commit.into());
+        Self { repository, commit, directory: None, has_local_changes: false }
+    }
+
+    /// Sets whether the commit has local changes of the user, which are in no branch.
+    #[must_use]
+    pub fn with_local_changes(mut self, has_local_changes: bool) -> Self {
+        self.has_local_changes = has_local_changes;
+        self
     }
 
     /// Sets the directory below the root, with `/` and without a final one. An empty text is the root.

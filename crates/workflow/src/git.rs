@@ -50,13 +50,27 @@ pub(crate) struct RepositoryGit {
     variables: BTreeMap<&'static str, String>,
     /// Whether the user's settings apply, as in the user's repository.
     uses_user_settings: bool,
+    /// Whether commits have the author and committer of these settings.
+    uses_user_identity: bool,
 }
 
 impl RepositoryGit {
     /// Git in a working tree of the user, with the user's settings but without hooks.
     pub(crate) fn for_user(machine: &Arc<dyn ExecutionEnvironment>, directory: &Path) -> Self {
         let (machine, directory) = (Arc::clone(machine), directory.to_owned());
-        Self { machine, directory, variables: BTreeMap::new(), uses_user_settings: true }
+        let (uses_user_settings, uses_user_identity) = (true, false);
+        Self { machine, directory, variables: BTreeMap::new(), uses_user_settings, uses_user_identity }
+    }
+
+    /// With the author and committer of the user's settings, if they have a name and an address.
+    pub(crate) async fn with_user_identity(mut self) -> Self {
+        let mut is_known = true;
+        for key in ["user.name", "user.email"] {
+            let value = self.run(&["config", "--get", key]).await;
+            is_known &= value.is_ok_and(|value| !value.trim().is_empty());
+        }
+        self.uses_user_identity = is_known;
+        self
     }
 
     /// Git on a repository of a task. Nothing in its working tree is trusted, in particular not its `.git`.
@@ -117,9 +131,11 @@ impl RepositoryGit {
             git = git.without_user_settings();
         }
         for role in ["AUTHOR", "COMMITTER"] {
-            git = git
-                .with_variable(format!("GIT_{role}_NAME"), "pintle")
-                .with_variable(format!("GIT_{role}_EMAIL"), "");
+            if !self.uses_user_identity {
+                git = git
+                    .with_variable(format!("GIT_{role}_NAME"), "pintle")
+                    .with_variable(format!("GIT_{role}_EMAIL"), "");
+            }
             if !self.uses_user_settings {
                 // The same content gives the same commit on every host.
                 git = git.with_variable(format!("GIT_{role}_DATE"), "1000000000 +0000");

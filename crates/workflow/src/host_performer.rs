@@ -30,6 +30,9 @@ use crate::repository::UserRepository;
 use crate::session_runner::SessionRunner;
 use crate::supervisor::PerformerFactory;
 
+/// Reasoning efforts that providers are known to have. Another one is sent unchanged.
+const KNOWN_EFFORTS: [&str; 7] = ["minimal", "low", "medium", "high", "xhigh", "max", "none"];
+
 /// Performs tasks with the sessions of a user: with the rules, keys, sandbox and models of the [`Host`], as the command does.
 ///
 /// The settings are resolved once. Each session is stored, works in the clone of its candidate, and has no user to ask. A
@@ -86,6 +89,10 @@ impl HostPerformerFactory {
     /// Invalid settings, a remote host as environment, an image from which no container can be started, a model without a key,
     /// and a store that cannot be used.
     pub async fn open(host: Host, mut given: GivenSettings) -> Result<Self, Failure> {
+        // Each clone and each session would report the same about this machine.
+        let process_env = host.process_env().clone();
+        let notices = process_env.notices().once();
+        let host = Host::new(process_env.with_notices(notices));
         let grant = given.grant.take();
         let ResolvedSession { spec, remembered, .. } = host.resolve(given.into()).await?;
         let directory = LocalDirectory::from_settings(&spec, &host)?;
@@ -116,20 +123,41 @@ impl HostPerformerFactory {
         &self.directory
     }
 
-    /// Checks that the provider of each model of a contract has a key, and reports models that the catalog does not contain.
+    /// Checks that the provider of each model of a contract has a key, and reports models that the catalog does not contain and
+    /// unknown efforts.
     ///
     /// # Errors
     ///
     /// A missing key, or settings that do not fit to a model. Dropping the future ends the program that prints a key.
     pub async fn check_models(&self, contract: &Contract) -> Result<(), Failure> {
+        self.report_unknown_efforts(contract);
         let plans = contract.session_plans();
         let models: BTreeSet<String> = plans.into_iter().filter_map(|plan| plan.model).collect();
         for name in models {
             let mut spec = self.spec().clone();
             session_runner::set_model(&mut spec, name);
-            self.workspace_factory.host.choose_model(&spec).await?;
+            let host = &self.workspace_factory.host;
+            let model = host.choose_model(&spec).await?;
+            if model.catalog_entry().is_none() && model.unknown_model().is_none() && !model.is_scripted() {
+                let name = &model.route.model;
+                host.process_env().notices().report(format!(
+                    "model `{name}` is not in the catalog: its name is not checked before its first call, and its price is not known"
+                ));
+            }
         }
         Ok(())
+    }
+
+    /// Reports efforts of a contract that no provider is known to have.
+    fn report_unknown_efforts(&self, contract: &Contract) {
+        let efforts: BTreeSet<String> =
+            contract.session_plans().into_iter().filter_map(|plan| plan.effort).collect();
+        for effort in efforts.iter().filter(|effort| !KNOWN_EFFORTS.contains(&effort.as_str())) {
+            self.workspace_factory.host.process_env().notices().report(format!(
+                "effort `{effort}` is sent as it is: known efforts are {}",
+                KNOWN_EFFORTS.join(", ")
+            ));
+        }
     }
 
     /// Creates the performer of a task, which need not exist yet.

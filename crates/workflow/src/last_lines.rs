@@ -11,6 +11,12 @@ use crate::repository::{RepositoryError, read_blob};
 /// Number of last lines of output in a message.
 const SHOWN_LINES: usize = 10;
 
+/// Maximum number of consecutive frames of a trace.
+const SHOWN_FRAMES: usize = 2;
+
+/// Start of the line below a backtrace of Rust.
+const OMITTED: &str = "note: Some details are omitted";
+
 /// Maximum length of each line, in characters.
 const SHOWN_CHARS: usize = 300;
 
@@ -32,9 +38,33 @@ pub(crate) fn last_lines(output: Output) -> io::Result<Vec<String>> {
 }
 
 fn select_last_lines(output: &str) -> Vec<String> {
-    let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
+    let lines = without_frames(output.lines().filter(|line| !line.trim().is_empty()));
     let first = lines.len().saturating_sub(SHOWN_LINES);
     lines.iter().skip(first).map(|line| line.chars().take(SHOWN_CHARS).collect()).collect()
+}
+
+/// Removes the frames of backtraces, which follow the message of an error. Of a trace without numbers, as of Java and Node.js,
+/// the first frames are in the code under test, and stay.
+fn without_frames<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let (mut shown, mut is_backtrace, mut frames) = (Vec::new(), false, 0);
+    for line in lines {
+        let text = line.trim_start();
+        if text.trim_end().eq_ignore_ascii_case("stack backtrace:") {
+            is_backtrace = true;
+            continue;
+        }
+        let is_location = text.len() < line.len() && text.starts_with("at ");
+        let is_numbered = text.split_once(": ").is_some_and(|(number, _)| number.parse::<u32>().is_ok());
+        if is_backtrace && (is_location || is_numbered) || text.starts_with(OMITTED) {
+            continue;
+        }
+        is_backtrace = false;
+        frames = if is_location { frames + 1 } else { 0 };
+        if frames <= SHOWN_FRAMES {
+            shown.push(line);
+        }
+    }
+    shown
 }
 
 #[cfg(test)]
@@ -56,5 +86,40 @@ mod tests {
         let mut run = CommandRun::new(CommandEnd::Exited(1));
         run.output = Some(BlobReference { hash: hash.to_string(), bytes: output.len() as u64 });
         assert_eq!(read_last_lines(&run, blobs.as_ref()).await.unwrap(), ["error: wrong", "failed"]);
+    }
+
+    #[test]
+    fn frames_do_not_displace_the_message() {
+        let numbers = (0..20).map(|number| {
+            format!("  {number:>2}: core::panicking::panic\n             at /rustc/x.rs:1:5\n")
+        });
+        let rust = format!(
+            "thread 'a' panicked at src/lib.rs:9:5:\nassertion failed\nstack backtrace:\n{}\
+             note: Some details are omitted, run with `RUST_BACKTRACE=full` for a verbose backtrace.\n\nfailures:\n    a\n",
+            numbers.collect::<String>()
+        );
+        let node = format!(
+            "AssertionError: 1 !== 2\n{}  }}\nnot ok 1\n",
+            "    at run (file:///a.js:1:2)\n".repeat(12)
+        );
+        for (output, expected) in [
+            (
+                rust.as_str(),
+                &["thread 'a' panicked at src/lib.rs:9:5:", "assertion failed", "failures:", "    a"][..],
+            ),
+            (
+                node.as_str(),
+                &[
+                    "AssertionError: 1 !== 2",
+                    "    at run (file:///a.js:1:2)",
+                    "    at run (file:///a.js:1:2)",
+                    "  }",
+                    "not ok 1",
+                ],
+            ),
+            ("at the end\n1: one\n2: two\n", &["at the end", "1: one", "2: two"]),
+        ] {
+            assert_eq!(select_last_lines(output), expected);
+        }
     }
 }

@@ -148,7 +148,7 @@ impl LocalTaskHost {
         let task = Task::new(contract)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let mut summary = Summary::new(id.clone(), clock.now()).with_property(KIND, KIND_TASK);
-        summary.title = task_title(&task.contract().goal);
+        summary.title = task.contract().title(MAX_TITLE);
         let mut writer = store.create(summary).await?;
         writer.append(vec![journal_line::encode_contract(task.contract())?], Barrier::Synced).await?;
         let (inbox, known) = (writer.inbox_signal(), HashSet::new());
@@ -267,12 +267,18 @@ impl LocalTaskHost {
             ended = self.run_steps(&performer, &mut running) => ended,
             () = stop.cancelled() => Err(TaskHostError::Stopped),
         };
-        running.stop().await;
+        let results = running.stop().await;
         if matches!(ended, Ok(None)) {
             return Ok(None);
         }
+        // A step that resumes later reports all of its costs then.
+        let recorded = match ended {
+            Ok(Some(_)) => self.record_results(results).await,
+            Ok(None) | Err(_) => Ok(()),
+        };
         let closed = self.close_writer().await;
         let outcome = ended?;
+        recorded?;
         closed?;
         Ok(outcome)
     }
@@ -331,6 +337,14 @@ impl LocalTaskHost {
                 () = self.inbox.wait() => {}
             }
         }
+    }
+
+    /// Records the results of steps that the end of the task has stopped, for their costs.
+    async fn record_results(&mut self, results: Vec<StepResult>) -> Result<(), TaskHostError> {
+        for result in results {
+            self.record(TaskInput::StepFinished(Box::new(result)), None).await?;
+        }
+        Ok(())
     }
 
     /// Starts due steps that are not running, and stops running steps that are no longer needed.
@@ -430,10 +444,11 @@ impl RunningSteps {
         }
     }
 
-    /// Stops all steps, and waits until they have ended.
-    async fn stop(mut self) {
+    /// Stops all steps, and waits until they have ended. Returns the results that were not received before.
+    async fn stop(mut self) -> Vec<StepResult> {
         self.tokens.values().for_each(CancellationToken::cancel);
         while self.tasks.join_next().await.is_some() {}
+        std::iter::from_fn(|| self.finished.try_recv().ok()).collect()
     }
 }
 
@@ -493,9 +508,4 @@ async fn replay(store: &dyn SessionStore, id: &SessionId) -> Result<(Task, HashS
         Some(damage) => Err(damage.into()),
         None => Ok((task, inputs.into_iter().filter_map(|recorded| recorded.posted).collect())),
     }
-}
-
-/// Returns the first line of a goal, truncated.
-fn task_title(goal: &str) -> String {
-    goal.trim().lines().next().unwrap_or_default().chars().take(MAX_TITLE).collect()
 }

@@ -41,7 +41,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::command_runner::{CommandRunner, CommandSpec};
-pub use self::draft::DraftError;
+pub use self::draft::{DraftError, FailedDraft};
 use self::pending_messages::PendingMessages;
 use crate::contract::{CandidatePlan, Contract, ModelPlans};
 use crate::local::Performer;

@@ -1,7 +1,9 @@
 //! Reports: the outcome of a task, its evidence, and its costs.
 
+mod decision;
 mod html;
 mod plan;
+mod pull_request;
 mod run_facts;
 mod strength;
 #[cfg(test)]
@@ -18,6 +20,7 @@ use pintle_evidence::proof::{FailedOutput, Finding, Proof, failed_outputs};
 use pintle_store::StoreError;
 use serde::Serialize;
 
+use self::decision::{PendingDecision, ProvedResult};
 pub use self::html::{CandidateDiff, escape_markup};
 use self::plan::PlanReport;
 use self::run_facts::RunFacts;
@@ -42,7 +45,14 @@ pub struct TaskReport<'a> {
     state: &'static str,
     contract: &'a Contract,
     outcome: Option<&'a TaskOutcome>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<PendingDecision>,
+    #[serde(skip)]
+    result: Option<ProvedResult<'a>>,
     anchor: Option<&'a Anchor>,
+    /// Patch that adds the test of the anchor.
+    #[serde(skip)]
+    anchor_patch: Option<String>,
     proposals: &'a [Vec<String>],
     remarks: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,12 +74,16 @@ pub struct TaskReport<'a> {
 struct CandidateReport<'a> {
     /// State, from [`Task::candidate_state`].
     state: String,
-    model: Option<&'a str>,
+    /// Model of the contract, or the models that were called.
+    model: Option<String>,
     effort: Option<&'a str>,
     out: Option<&'a str>,
     /// Whether it waits because another candidate has its evidence.
     waits: bool,
     attempts: Vec<AttemptReport<'a>>,
+    /// Its newest change.
+    #[serde(skip)]
+    change: Option<&'a Diff>,
     spent: &'a WorkCost,
 }
 
@@ -95,19 +109,24 @@ impl<'a> TaskReport<'a> {
         let candidates = plans.zip(states).map(|(plan, (number, state))| CandidateReport {
             state: task.candidate_state(number).unwrap_or_default(),
             waits: task.is_waiting(number),
-            model: plan.model.as_deref().or(work.and_then(|work| work.model.as_deref())),
+            model: plan.model.clone().or_else(|| work?.model.clone()).or_else(|| state.called_models()),
             effort: plan.effort.as_deref().or(work.and_then(|work| work.effort.as_deref())),
             out: state.stop_reason(),
             attempts: state.attempts().iter().map(AttemptReport::from_attempt).collect(),
+            change: task.newest_change(number),
             spent: TaskCandidate::spent(state),
         });
+        let decision = PendingDecision::from_task(task);
         Self {
             version: VERSION,
             id: None,
             state: task.state(),
             contract: task.contract(),
             outcome: task.outcome(),
+            decision,
+            result: ProvedResult::from_task(task, decision),
             anchor: task.anchor(),
+            anchor_patch: None,
             proposals: task.proposals(),
             remarks: strength::remarks(task),
             judges: task.baseline().map(|baseline| &baseline.judges).filter(|judges| !judges.is_empty()),
@@ -131,6 +150,13 @@ impl<'a> TaskReport<'a> {
     #[must_use]
     pub fn with_id(mut self, id: &'a SessionId) -> Self {
         self.id = Some(id.as_str());
+        self
+    }
+
+    /// Adds the patch with the test of the anchor, which a task that is not done shows.
+    #[must_use]
+    pub fn with_anchor_patch(mut self, patch: Option<String>) -> Self {
+        self.anchor_patch = patch;
         self
     }
 
@@ -161,23 +187,18 @@ impl<'a> TaskReport<'a> {
         [ReportBlock::Heading(1, self.title()), ReportBlock::Text(self.describe_outcome())]
     }
 
-    /// Returns the goal with its evidence and its review, as the text of a pull request in Markdown. It has no costs and no
-    /// paths of this machine.
-    #[must_use]
-    pub fn to_pull_request(&self) -> String {
-        self.result_blocks().iter().map(ReportBlock::to_markdown).collect::<Vec<_>>().join("\n")
+    fn goal_blocks(&self) -> Vec<ReportBlock> {
+        vec![ReportBlock::Heading(2, "Goal".to_owned()), ReportBlock::Quote(self.contract.goal.clone())]
     }
 
-    /// Returns the goal and, once it is reached, its evidence and its review.
-    fn result_blocks(&self) -> Vec<ReportBlock> {
+    /// Returns the evidence and the review of the chosen candidate, once there is one.
+    fn evidence_blocks(&self) -> Vec<ReportBlock> {
         let heading = |title: &str| ReportBlock::Heading(2, title.to_owned());
-        let mut blocks = vec![heading("Goal"), ReportBlock::Quote(self.contract.goal.clone())];
-        if let Some(TaskOutcome::Done(done)) = self.outcome {
-            blocks.extend([
-                heading("Evidence"),
-                ReportBlock::List(evidence_lines(self.contract, done.proof())),
-            ]);
-            if let Some(review) = done.review() {
+        let mut blocks = Vec::new();
+        if let Some(ProvedResult { proof, review }) = self.result {
+            let lines = evidence_lines(self.contract, proof);
+            blocks.extend([heading("Evidence"), ReportBlock::List(lines)]);
+            if let Some(review) = review {
                 let remarks = if review.remarks.is_empty() { "No remarks." } else { &review.remarks };
                 let found = ReportBlock::Text("The reviewer found no fault.".to_owned());
                 blocks.extend([heading("Review"), found, ReportBlock::Quote(remarks.to_owned())]);
@@ -197,7 +218,10 @@ impl<'a> TaskReport<'a> {
             let text = format!("The rest of the record cannot be read: {damage}");
             blocks.extend([heading("Damage"), ReportBlock::Text(text)]);
         }
-        blocks.extend(self.result_blocks());
+        blocks.extend(self.decision_blocks());
+        blocks.extend(self.goal_blocks());
+        blocks.extend(self.evidence_blocks());
+        blocks.extend(self.anchor_blocks());
         if self.anchor.is_none() && !self.proposals.is_empty() {
             let proposals = self.proposals.iter().map(|problems| ReportItem::from_text(&problems.join("; ")));
             blocks.extend([
@@ -206,9 +230,11 @@ impl<'a> TaskReport<'a> {
             ]);
         }
         blocks.extend(self.plan.iter().flat_map(PlanReport::blocks));
+        blocks.extend(self.plan_hint());
         let rows = self.candidates.iter().enumerate().map(|(number, candidate)| candidate.row(number));
         let head = &["candidate", "model", "attempts", "result", "lines", "cost"];
-        let table = ReportTable { name: "Candidates", head, rows: rows.collect(), has_names: true };
+        let (name, rows) = ("Candidates", rows.collect());
+        let table = ReportTable { name, head, rows, has_names: true, has_numbers: false };
         blocks.extend([heading("Candidates"), ReportBlock::Table(table)]);
         for (number, candidate) in self.candidates.iter().enumerate() {
             blocks.extend(candidate.findings(number));
@@ -225,7 +251,9 @@ impl<'a> TaskReport<'a> {
             blocks.extend([heading("Remarks"), ReportBlock::List(remarks.collect())]);
         }
         blocks.extend([heading("Bill"), ReportBlock::Text(render_bill(self.spent))]);
-        blocks.extend(self.cost_tables().into_iter().map(ReportBlock::Table));
+        for table in self.cost_tables() {
+            blocks.extend([ReportBlock::Heading(3, table.name.to_owned()), ReportBlock::Table(table)]);
+        }
         blocks
     }
 
@@ -245,12 +273,14 @@ impl<'a> TaskReport<'a> {
             head: &["step", "cost", "tokens", "time"],
             rows: drafted.chain(steps).collect(),
             has_names: true,
+            has_numbers: true,
         };
         let by_model = ReportTable {
             name: "Bill by model",
             head: &["model", "cost", "tokens"],
             rows: models,
             has_names: true,
+            has_numbers: true,
         };
         [by_step, by_model].into_iter().filter(|table| !table.rows.is_empty()).collect()
     }
@@ -265,7 +295,10 @@ impl<'a> TaskReport<'a> {
     #[must_use]
     pub fn describe_outcome(&self) -> String {
         match self.outcome {
-            None => "The task has not ended.".to_owned(),
+            None => match self.decision {
+                Some(decision) => decision.describe(),
+                None => "The task has not ended.".to_owned(),
+            },
             Some(TaskOutcome::Done(done)) => format!("Candidate {} reached the goal.", done.candidate()),
             Some(TaskOutcome::Blocked(BlockReason::NoAnchor(_))) => {
                 "Nothing was found that fails before the goal is reached, so nothing would prove that it is."
@@ -289,22 +322,29 @@ impl<'a> TaskReport<'a> {
                 };
                 format!("The plan has reached its limit of {}{left}", Count(u64::from(*rounds), "step"))
             }
-            Some(TaskOutcome::Limit { limit, best }) => {
-                let budget = match limit {
-                    LimitKind::Usd => "budget of dollars",
-                    LimitKind::Tokens => "budget of tokens",
-                    LimitKind::Minutes => "budget of minutes",
-                    LimitKind::Session => "budget of its sessions",
-                };
-                let best =
-                    best.map(|best| format!(" Candidate {best} has its evidence, and was not reviewed."));
-                format!("The {budget} is used up.{}", best.unwrap_or_default())
-            }
+            Some(TaskOutcome::Limit { limit, best }) => self.describe_limit(*limit, *best),
             Some(TaskOutcome::Aborted { reason }) => format!("It was cancelled: {}", reason.trim()),
             Some(TaskOutcome::Failed { step, reason }) => {
                 format!("The step {step} failed: {}", reason.trim())
             }
         }
+    }
+
+    fn describe_limit(&self, limit: LimitKind, best: Option<usize>) -> String {
+        let budget = match limit {
+            LimitKind::Usd => "budget of dollars",
+            LimitKind::Tokens => "budget of tokens",
+            LimitKind::Minutes => "budget of minutes",
+            LimitKind::Session => "budget of its sessions",
+        };
+        let best = best.map(|best| format!(" Candidate {best} has its evidence, and was not reviewed."));
+        let is_reached = limit.is_reached(&self.contract.budget, self.spent);
+        // A session stops before a call that it cannot pay for.
+        let end = match is_reached.unwrap_or_else(|| self.spent.has_calls()) {
+            true => "is used up",
+            false => "does not cover the next call",
+        };
+        format!("The {budget} {end}.{}", best.unwrap_or_default())
     }
 }
 
@@ -330,9 +370,9 @@ impl<'a> AttemptReport<'a> {
 impl CandidateReport<'_> {
     fn row(&self, number: usize) -> Vec<String> {
         let newest = self.attempts.last();
-        let lines =
-            newest.and_then(|attempt| attempt.diff).map_or("–".to_owned(), |diff| diff.lines().to_string());
-        let model = [self.model, self.effort].into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let diff = newest.and_then(|attempt| attempt.diff).or(self.change);
+        let lines = diff.map_or("–".to_owned(), |diff| diff.lines().to_string());
+        let model = [self.model.as_deref(), self.effort].into_iter().flatten().collect::<Vec<_>>().join(", ");
         let model = if model.is_empty() { "–".to_owned() } else { model };
         let attempts = self.attempts.len().to_string();
         vec![number.to_string(), model, attempts, self.state.clone(), lines, self.spent.dollars()]
@@ -379,6 +419,8 @@ struct ReportTable {
     rows: Vec<Vec<String>>,
     /// Whether the first cell of a row names it.
     has_names: bool,
+    /// Whether the other cells are numbers.
+    has_numbers: bool,
 }
 
 /// Item of a list.

@@ -51,6 +51,9 @@ pub enum RepositoryError {
     /// It is not a repository from which a task can start. The text contains the expectation.
     #[error("{0}")]
     Unusable(String),
+    /// A branch with this name exists, and has another commit.
+    #[error("the branch {0} exists and has another commit")]
+    BranchExists(String),
     /// A change cannot be used. The text is for users and for the candidate.
     #[error("{0}")]
     Unfit(String),

@@ -21,7 +21,7 @@ use crate::task::{WorkCost, WorkEnd};
 pub struct Workspace {
     /// Root of the clone.
     pub root: PathBuf,
-    /// Directory below the root in which commands and sessions work. Empty for the root.
+    /// Directory below the root in which commands and sessions work. Empty for the root. They can read the rest of the clone.
     pub subdirectory: PathBuf,
     /// Variables of commands: a target directory, a directory for temporary files, and free ports.
     pub variables: BTreeMap<String, String>,
@@ -177,6 +177,14 @@ impl Workspace {
             return self.root.clone();
         }
         self.root.join(&self.subdirectory)
+    }
+
+    /// Returns the directories that commands and sessions can read and not change: the objects of the user's repository, and
+    /// the clone around a subdirectory.
+    #[must_use]
+    pub fn readable_directories(&self) -> Vec<PathBuf> {
+        let around = (!self.subdirectory.as_os_str().is_empty()).then(|| self.root.clone());
+        self.readable.iter().cloned().chain(around).collect()
     }
 
     /// Returns the directory that contains all files of the workspace.

@@ -63,8 +63,11 @@ impl StepOutput {
 
 fn evidence_runs(facts: &CandidateFacts) -> Vec<(RunPurpose, &CommandRun)> {
     let anchor = facts.anchor.iter().map(|run| (RunPurpose::Anchor, run));
-    let controls = facts.control.iter().chain(&facts.controls);
-    let controls = controls.map(|control| (RunPurpose::Control, &control.run));
+    let controls = facts.control.iter().chain(&facts.controls).map(|control| &control.run);
+    let mut controls: Vec<&CommandRun> = controls.collect();
+    // The variants in one clone have the same run.
+    controls.dedup();
+    let controls = controls.into_iter().map(|run| (RunPurpose::Control, run));
     let reverted = facts.revert.iter().flat_map(|revert| &revert.runs);
     let reverted = reverted.map(|run| (RunPurpose::WithoutSources, run));
     let hidden = facts.hidden.iter().map(|run| (RunPurpose::HiddenAnchor, run));
@@ -97,9 +100,9 @@ mod tests {
     #[test]
     fn runs_of_evidence_have_their_purposes() {
         let mut facts = CandidateFacts::from_diff(diff([modified("src/a.py", 1, 1)]));
-        let kind = ControlKind::Negated;
         facts.anchor = vec![plain(0)];
-        facts.controls = vec![ControlTest { test: "new".to_owned(), run: plain(1), kind, line: 3 }];
+        let control = |kind, line| ControlTest { test: "new".to_owned(), run: plain(1), kind, line };
+        facts.controls = vec![control(ControlKind::ChangedValue, 2), control(ControlKind::Negated, 3)];
         facts.revert = Some(RevertControl { files: vec!["a.json".to_owned()], runs: vec![plain(2)] });
         facts.hidden = vec![plain(3)];
         facts.checks = [("tests".to_owned(), vec![plain(4)])].into();

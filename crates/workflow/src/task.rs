@@ -33,10 +33,12 @@ pub use pintle_evidence::step_proof::{OwnCheck, StepFacts, StepProof};
 pub use self::candidate::{CandidateAttempt, ExternalFailure, TaskCandidate};
 pub use self::costs::StepCost;
 pub use self::outcome::{AcceptedCandidate, BlockReason, LimitKind, TaskOutcome};
+pub(crate) use self::plan::EDITED_STEPS;
 pub use self::plan::{
     Confidence, MAX_STEP_GOAL, PlanFacts, PlanRound, PlannedStep, RoundEnd, StepCandidate, StepReport,
     StepSize, StepSnapshot, TaskPlan,
 };
+pub use self::status::{STATE_UNDER_WAY, STATE_WAITING};
 pub use self::step::{
     ComparedCandidate, GateAnswer, ReviewFacts, StepId, StepKind, StepOrder, StepOutput, StepResult,
     TaskSignal, TaskStep, WorkEnd, WorkFacts,
@@ -204,9 +206,7 @@ impl Task {
                 self.reserved.remove(&result.step);
                 let is_wanted = self.pending().steps.iter().any(|step| step.id == result.step);
                 self.add_plan_cost(&result.step, &result.spent);
-                // The steps of a plan are the work of the first candidate.
-                let payer = if result.step.round > 0 { Some(0) } else { result.step.candidate };
-                let candidate = payer.and_then(|index| self.candidates.get_mut(index));
+                let candidate = result.step.payer().and_then(|index| self.candidates.get_mut(index));
                 candidate
                     .into_iter()
                     .for_each(|candidate| candidate.add_cost(result.step.kind, &result.spent));
@@ -364,15 +364,8 @@ impl Task {
     /// Returns the limit that was reached, if any.
     fn reached_limit(&self) -> Option<LimitKind> {
         let (budget, spent) = (&self.contract.budget, &self.spent);
-        if budget.cost.is_some_and(|cost| spent.cost >= cost) {
-            Some(LimitKind::Usd)
-        } else if budget.tokens.is_some_and(|tokens| spent.tokens >= tokens) {
-            Some(LimitKind::Tokens)
-        } else if budget.minutes.is_some_and(|minutes| spent.millis / 60_000 >= minutes) {
-            Some(LimitKind::Minutes)
-        } else {
-            None
-        }
+        let limits = [LimitKind::Usd, LimitKind::Tokens, LimitKind::Minutes];
+        limits.into_iter().find(|limit| limit.is_reached(budget, spent) == Some(true))
     }
 
     /// Returns the best of the proved candidates.

@@ -96,12 +96,29 @@ fn format_dollars(cost: Money, is_price_unknown: bool) -> String {
         return "unknown cost".to_owned();
     }
     let at_least = if is_price_unknown { "≥ " } else { "" };
-    format!("{at_least}{cost:.2}")
+    let digits = format!("{cost:.4}");
+    // Whole cents have no further digits. Others would not add up.
+    let digits = digits.strip_suffix("00").unwrap_or(&digits);
+    format!("{at_least}{digits}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn small_costs_add_up() {
+        for (dollars, expected) in [
+            (0.0, "$0.00"),
+            (0.5, "$0.50"),
+            (12.34, "$12.34"),
+            (0.0042, "$0.0042"),
+            (0.105, "$0.1050"),
+            (100.0, "$100.00"),
+        ] {
+            assert_eq!(format_dollars(Money::from_dollars(dollars), false), expected);
+        }
+    }
 
     #[test]
     fn costs_of_models_are_parts_of_the_sum() {

@@ -6,12 +6,14 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_store::{Filter, Page, SessionId, StoreError};
+use pintle_store::{Filter, Page, SessionId, StoreError, Summary};
+use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::task::JoinSet;
 
+use crate::contract::DecisionGate;
 use crate::durable::InProcessHost;
 use crate::local::{KIND, KIND_TASK, TaskHostError};
-use crate::supervisor::TaskSupervisor;
+use crate::supervisor::{TaskEnd, TaskStatus, TaskSupervisor};
 
 /// Interval of the search for new tasks.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -20,6 +22,39 @@ const INTERVAL: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub struct Worker {
     supervisor: Arc<TaskSupervisor>,
+}
+
+/// Event of a [`Worker`]. The events of a task arrive in order. A task that had ended before has none.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum WorkerEvent {
+    /// Steps of the task are running or due, in this process or another one. Reported again after a retry.
+    Started {
+        /// Id of the task.
+        id: SessionId,
+        /// First line of its goal. It is not sanitized.
+        title: String,
+    },
+    /// The task waits before its first step here. It starts later without another event.
+    Waiting {
+        /// Id of the task.
+        id: SessionId,
+        /// First line of its goal. It is not sanitized.
+        title: String,
+        /// Decision that the task waits for; `None` if it waits until fewer tasks run in this process.
+        gate: Option<DecisionGate>,
+    },
+    /// The task has ended.
+    Ended {
+        /// Id of the task.
+        id: SessionId,
+        /// First line of its goal. It is not sanitized.
+        title: String,
+        /// How it ended.
+        end: TaskEnd,
+    },
+    /// A problem occurred. The worker continues.
+    Problem(WorkerProblem),
 }
 
 /// Problem of a [`Worker`], which continues.
@@ -51,10 +86,10 @@ impl Worker {
     }
 
     /// Runs tasks until `stop` completes, then closes the supervisor: running tasks are left to another process. `report`
-    /// receives the problems.
+    /// receives the starts and ends of tasks, and the problems.
     ///
     /// Dropping the future leaves the tasks running as long as the supervisor exists.
-    pub async fn run(&self, stop: impl Future<Output = ()>, report: impl Fn(&WorkerProblem)) {
+    pub async fn run(&self, stop: impl Future<Output = ()>, report: impl Fn(&WorkerEvent)) {
         tokio::select! {
             never = self.run_tasks(report) => match never {},
             () = stop => {}
@@ -62,59 +97,92 @@ impl Worker {
         self.supervisor.close().await;
     }
 
-    async fn run_tasks(&self, report: impl Fn(&WorkerProblem)) -> Infallible {
+    async fn run_tasks(&self, report: impl Fn(&WorkerEvent)) -> Infallible {
         let filter = Filter::default().with_property(KIND, KIND_TASK);
         // Tasks that have ended, or cannot continue here, are checked only once.
         let mut known: HashSet<SessionId> = HashSet::new();
         // Tasks without a contract, which their process may be about to record.
         let mut incomplete: HashSet<SessionId> = HashSet::new();
         let mut attending = JoinSet::new();
+        let (sender, mut events) = mpsc::unbounded_channel();
         let mut is_away = false;
         loop {
             match self.supervisor.store().list(&filter, &Page::default()).await {
                 Ok(listed) => {
                     is_away = false;
-                    for summary in listed {
-                        if known.insert(summary.id.clone()) {
-                            let host = InProcessHost::new(Arc::clone(&self.supervisor), summary.id.clone());
-                            attending.spawn(async move { (summary.id, host.run().await) });
+                    for task in listed {
+                        if known.insert(task.id.clone()) {
+                            let (supervisor, sender) = (Arc::clone(&self.supervisor), sender.clone());
+                            attending.spawn(async move {
+                                (task.id.clone(), attend(supervisor, task, &sender).await)
+                            });
                         }
                     }
                 }
                 Err(error) => {
                     if !std::mem::replace(&mut is_away, true) {
-                        report(&WorkerProblem::Unlisted(error));
+                        report(&WorkerEvent::Problem(WorkerProblem::Unlisted(error)));
                     }
                 }
             }
             tokio::select! {
-                () = tokio::time::sleep(INTERVAL) => {}
-                Some(Ok((id, ended))) = attending.join_next() => match ended {
-                    Ok(_) => {}
+                // The events of a task precede its error.
+                biased;
+                Some(event) = events.recv() => {
+                    report(&event);
+                    while let Ok(event) = events.try_recv() {
+                        report(&event);
+                    }
+                }
+                Some(Ok((id, attended))) = attending.join_next() => match attended {
+                    Ok(()) => {}
                     Err(TaskHostError::NotATask { .. }) if incomplete.insert(id.clone()) => {
                         known.remove(&id);
                         tokio::time::sleep(INTERVAL).await;
                     }
                     Err(error @ (TaskHostError::NotHere { .. } | TaskHostError::NotATask { .. })) => {
-                        report(&WorkerProblem::Skipped(error));
+                        report(&WorkerEvent::Problem(WorkerProblem::Skipped(error)));
                     }
                     Err(error) => {
                         // The store may be temporarily unavailable.
                         known.remove(&id);
-                        report(&WorkerProblem::Retried { id, error });
+                        report(&WorkerEvent::Problem(WorkerProblem::Retried { id, error }));
                         tokio::time::sleep(INTERVAL).await;
                     }
                 },
+                () = tokio::time::sleep(INTERVAL) => {}
             }
         }
     }
+}
+
+/// Runs a task to its end, and sends its events. A task that had ended before has none.
+async fn attend(
+    supervisor: Arc<TaskSupervisor>,
+    task: Summary,
+    events: &UnboundedSender<WorkerEvent>,
+) -> Result<(), TaskHostError> {
+    let Summary { id, title, .. } = task;
+    let status = supervisor.ensure_running(&id).await?;
+    let event = match status {
+        TaskStatus::Ended(_) => return Ok(()),
+        TaskStatus::Asked(gate) => {
+            WorkerEvent::Waiting { id: id.clone(), title: title.clone(), gate: Some(gate) }
+        }
+        TaskStatus::Full => WorkerEvent::Waiting { id: id.clone(), title: title.clone(), gate: None },
+        TaskStatus::Steps(_) => WorkerEvent::Started { id: id.clone(), title: title.clone() },
+    };
+    // The receiver is dropped only with the worker, which ends this task as well.
+    let _ = events.send(event);
+    let end = InProcessHost::new(supervisor, id.clone()).run().await?;
+    let _ = events.send(WorkerEvent::Ended { id, title, end });
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use async_trait::async_trait;
     use pintle_store::MemoryStore;
-    use tokio::sync::mpsc;
 
     use super::*;
     use crate::local::{Performer, read_task};
@@ -139,8 +207,51 @@ mod tests {
             }
         };
         let worker = Worker::new(Arc::clone(&supervisor));
-        let run = worker.run(stop, |problem| panic!("{problem}"));
+        let run = worker.run(stop, |event| {
+            assert!(!matches!(event, WorkerEvent::Problem(_)), "{event:?}");
+        });
         tokio::time::timeout(PATIENCE, run).await.expect("both tasks end");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_start_and_the_end_of_a_task_are_reported_once() {
+        let store = Arc::new(MemoryStore::new());
+        let performers = SinglePerformerFactory(Arc::new(ScriptedPerformer::default()));
+        let supervisor = Arc::new(TaskSupervisor::new(store, Arc::new(performers)));
+        let id = SessionId::new("t");
+        supervisor.create(&id, contract()).await.unwrap();
+        for expected in [
+            &[
+                "t starts: Sums of negative numbers are right.",
+                "t is Done: Sums of negative numbers are right.",
+            ][..],
+            // The next worker finds a task that has ended.
+            &[],
+        ] {
+            assert_eq!(reported(Arc::clone(&supervisor)).await, expected);
+        }
+    }
+
+    /// Runs a worker until it has nothing more to do, and returns its events as text.
+    async fn reported(supervisor: Arc<TaskSupervisor>) -> Vec<String> {
+        let (sender, mut events) = mpsc::unbounded_channel();
+        let stop = tokio::time::sleep(10 * INTERVAL);
+        let report = |event: &WorkerEvent| sender.send(describe(event)).unwrap();
+        Worker::new(supervisor).run(stop, report).await;
+        let mut texts = Vec::new();
+        while let Ok(text) = events.try_recv() {
+            texts.push(text);
+        }
+        texts
+    }
+
+    fn describe(event: &WorkerEvent) -> String {
+        match event {
+            WorkerEvent::Started { id, title } => format!("{id} starts: {title}"),
+            WorkerEvent::Waiting { id, title, gate } => format!("{id} waits for {gate:?}: {title}"),
+            WorkerEvent::Ended { id, title, end } => format!("{id} is {end:?}: {title}"),
+            WorkerEvent::Problem(problem) => problem.to_string(),
+        }
     }
 
     /// A host without the files of any task.
@@ -159,14 +270,9 @@ mod tests {
         let store = Arc::new(MemoryStore::new());
         let supervisor = Arc::new(TaskSupervisor::new(store, Arc::new(Elsewhere)));
         supervisor.create(&SessionId::new("t"), contract()).await.unwrap();
-        let (reported, mut problems) = mpsc::unbounded_channel();
-        let stop = tokio::time::sleep(10 * INTERVAL);
-        let worker = Worker::new(supervisor);
-        worker.run(stop, |problem| reported.send(problem.to_string()).unwrap()).await;
         assert_eq!(
-            problems.try_recv().unwrap(),
-            "task `t` cannot continue here: its repository is elsewhere"
+            reported(supervisor).await,
+            ["task `t` cannot continue here: its repository is elsewhere"]
         );
-        assert!(problems.try_recv().is_err());
     }
 }

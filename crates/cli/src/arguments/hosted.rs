@@ -33,6 +33,16 @@ pub(super) fn hide_refused(also: &'static [&'static str]) -> impl FnMut(Arg) -> 
     }
 }
 
+/// As [`hide_refused`], for a command with a prompt.
+#[cfg(feature = "task")]
+pub(super) fn hide_refused_beside_prompt(also: &'static [&'static str]) -> impl FnMut(Arg) -> Arg {
+    let mut hide = hide_refused(also);
+    move |argument: Arg| {
+        let is_prompt = matches!(argument.get_id().as_str(), "prompt" | "prompt_file");
+        if is_prompt { argument } else { hide(argument) }
+    }
+}
+
 /// Returns the hint for turning on a disabled sandbox, based on the flags of the command line.
 #[cfg(any(feature = "restate", feature = "server", test))]
 pub(crate) fn sandbox_remedy(given: &RememberedFlags) -> &'static str {
@@ -99,6 +109,21 @@ mod tests {
         for (name, refused) in [("acp", "--dir "), ("worker", "--wait-approval")] {
             assert!(help(name).is_none_or(|help| !help.contains(refused)), "{name} {refused}");
         }
+    }
+
+    #[cfg(feature = "task")]
+    #[test]
+    fn the_help_of_a_task_has_a_prompt_and_no_refused_argument() {
+        let mut commands = Arguments::command();
+        let task = commands.find_subcommand_mut("task").unwrap().find_subcommand_mut("run").unwrap();
+        let help = task.render_long_help().to_string();
+        for refused in ["--theme", "--title", "--plain", "--notify", "--fork", "--image", "--wait-approval"] {
+            assert!(!help.contains(refused), "{refused}: {help}");
+        }
+        assert!(
+            help.contains("[PROMPT]") && help.contains("--prompt-file") && help.contains("--model"),
+            "{help}"
+        );
     }
 
     #[test]

@@ -45,6 +45,11 @@ fn possible_values<T: NamedValue>() -> impl Iterator<Item = PossibleValue> {
     })
 }
 
+/// Parses a text that is not blank.
+pub(super) fn parse_text(value: &str) -> Result<String, String> {
+    if value.trim().is_empty() { Err("expected a text".to_owned()) } else { Ok(value.to_owned()) }
+}
+
 /// Parses an [`EnvSpec`]. Unlike the default parser, never repeats a password in an error.
 #[derive(Clone, Debug)]
 pub(super) struct EnvSpecParser;
@@ -130,6 +135,13 @@ mod tests {
             let expected = derived().try_get_matches_from(words()).unwrap_err();
             assert_eq!(error.to_string(), expected.to_string());
             assert_eq!(error.kind(), expected.kind());
+        }
+    }
+
+    #[test]
+    fn a_blank_text_is_no_text() {
+        for (text, is_text) in [("x", true), (" x ", true), ("", false), (" \n", false)] {
+            assert_eq!(parse_text(text).ok().as_deref(), is_text.then_some(text));
         }
     }
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::hosted::hide_refused_beside_prompt;
+use super::parsers::parse_text;
 use super::{ListFormat, PromptArgs, RunArgs};
 
 /// `pintle task`.
@@ -55,6 +57,7 @@ impl TaskCommand {
 
 /// `pintle task run`.
 #[derive(Debug, Args)]
+#[command(mut_args(hide_refused_beside_prompt(&["wait_approval"])))]
 pub(crate) struct RunTaskArgs {
     /// Resume this task, given by its id or a unique prefix
     #[arg(long, value_name = "ID", conflicts_with_all = ["contract", "check", "candidates", "changes", "models", "prompt", "prompt_file"], value_parser = NonEmptyStringValueParser::new())]
@@ -124,6 +127,9 @@ pub(crate) struct AddTaskArgs {
 /// `pintle task list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListTasksArgs {
+    /// List the tasks of `pintle eval` as well
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ListFormat,
@@ -205,7 +211,7 @@ pub(crate) struct SteerTaskArgs {
     #[command(flatten)]
     pub(crate) task: TaskArg,
     /// Text of the message
-    #[arg(value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(value_name = "TEXT", value_parser = parse_text)]
     pub(crate) text: String,
     /// Number of the candidate, from 0 [default: all candidates]
     #[arg(long, value_name = "N")]
@@ -221,7 +227,7 @@ pub(crate) struct DecideTaskArgs {
     #[arg(value_enum, value_name = "DECISION")]
     pub(crate) decision: TaskDecision,
     /// Changes to make: the task continues with them instead of ending
-    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "TEXT", value_parser = parse_text)]
     pub(crate) words: Option<String>,
 }
 
@@ -241,7 +247,7 @@ pub(crate) struct CancelTaskArgs {
     #[command(flatten)]
     pub(crate) task: TaskArg,
     /// Reason, for the report
-    #[arg(long, value_name = "TEXT", default_value = "a user cancelled it", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "TEXT", default_value = "a user cancelled it", value_parser = parse_text)]
     pub(crate) reason: String,
 }
 
@@ -267,10 +273,10 @@ pub(crate) struct ApplyTaskArgs {
     #[arg(long, value_name = "NAME", requires = "push", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) remote: Option<String>,
     /// Print the change as a patch
-    #[arg(long, conflicts_with_all = ["branch", "push", "files"])]
+    #[arg(long, conflicts_with_all = ["branch", "push", "files", "worktree", "pr", "remote"])]
     pub(crate) patch: bool,
     /// Apply the change to the files of the working tree
-    #[arg(long, conflicts_with_all = ["branch", "push"])]
+    #[arg(long, conflicts_with_all = ["branch", "push", "worktree", "pr", "remote"])]
     pub(crate) files: bool,
     /// Number of the candidate [default: the one that reached the goal]
     #[arg(long, value_name = "N")]

@@ -70,12 +70,7 @@ async fn run(args: &RunEvalArgs, process_env: &ProcessEnv) -> Result<Exit, Failu
 
 /// Returns the line for a finished attempt.
 fn describe(record: &AttemptRecord) -> String {
-    let tests = match &record.case {
-        Some(case) => case.describe(),
-        None if record.is_solved() => "hidden tests pass",
-        None => "hidden tests fail",
-    };
-    format!("{}, attempt {}: {}, {tests}", record.instance, record.attempt, record.claim.name())
+    format!("{}, attempt {}: {}", record.instance, record.attempt, record.describe_end())
 }
 
 fn machine(no_sandbox: bool, process_env: &ProcessEnv) -> Machine {

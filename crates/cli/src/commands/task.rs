@@ -18,16 +18,17 @@ mod signals;
 use std::path::Path;
 
 use pintle_agent::SessionId;
+use pintle_env::shell_word;
 use pintle_host::boxed_future::box_future;
 use pintle_host::failure::{Failure, OrFailure as _};
-use pintle_host::process_env::ProcessEnv;
+use pintle_host::process_env::{ProcessEnv, STATE_VARIABLE};
 use pintle_host::sanitize::{json_line, sanitize};
 use pintle_host::sessions::{Sessions, find_by_prefix};
-use pintle_store::{Filter, Page, Summary};
+use pintle_store::{Filter, Page, StoreError, Summary};
 use pintle_tui::console;
 use pintle_workflow::contract::ContractError;
 use pintle_workflow::report::TaskReport;
-use pintle_workflow::task::{Task, WorkCost};
+use pintle_workflow::task::{STATE_UNDER_WAY, STATE_WAITING, Task, WorkCost};
 use pintle_workflow::{IntactTask, KIND, KIND_TASK, TaskHostError, read_intact_task, read_task};
 use serde_json::{Value, json};
 
@@ -78,6 +79,14 @@ async fn read_intact(sessions: &Sessions, id: &SessionId) -> Result<IntactTask, 
     Ok(intact)
 }
 
+/// Returns the start of the commands in hints. A separate state directory is part of it, so that the commands find the task.
+fn shown_program(process_env: &ProcessEnv) -> String {
+    match process_env.variable(STATE_VARIABLE) {
+        Some(state) => format!("{STATE_VARIABLE}={} pintle", shell_word(&state)),
+        None => "pintle".to_owned(),
+    }
+}
+
 /// Returns costs in parentheses. Empty if no model was called.
 fn cost_note(spent: &WorkCost) -> String {
     if spent.has_calls() {
@@ -99,6 +108,10 @@ fn host_failure(error: &TaskHostError, id: &SessionId) -> Failure {
     if let TaskHostError::Contract(error) = error {
         return contract_failure(error, None);
     }
+    if let TaskHostError::Store(StoreError::InUse { holder, .. }) = error {
+        return Failure::failed(format!("task {id} is in use by {holder}"))
+            .with_hint(&format!("`pintle task show {id}` shows its status"));
+    }
     Failure::failed(format!("cannot use task {id}")).caused_by(error)
 }
 
@@ -114,12 +127,17 @@ async fn open_failure(sessions: &Sessions, error: &TaskHostError, id: &SessionId
 
 async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
-    let (mut rows, mut text) = (Vec::new(), String::new());
+    let (mut rows, mut text, mut attempts) = (Vec::new(), String::new(), 0_u64);
     for summary in summaries(&sessions).await? {
         let id = &summary.id;
         // One that cannot be read is not hidden.
         let runs = sessions.is_live(id).await;
-        let (state, damage, spent) = match read_intact_task(sessions.store(), id).await {
+        let found = read_intact_task(sessions.store(), id).await;
+        if !args.all && found.as_ref().is_ok_and(|intact| is_attempt(&intact.task, process_env)) {
+            attempts += 1;
+            continue;
+        }
+        let (state, damage, spent) = match found {
             Ok(intact) => {
                 let state = intact.state(runs);
                 let IntactTask { task, inputs, damage, .. } = intact;
@@ -128,7 +146,7 @@ async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Fa
             }
             Err(_) => ("cannot be read", None, None),
         };
-        let running = if runs { ", running" } else { "" };
+        let running = describe_process(&sessions, id, state, runs).await;
         let damaged = if damage.is_some() { ", damaged" } else { "" };
         let cost = spent.as_ref().map(cost_note).unwrap_or_default();
         text.push_str(&format!("{id}  {state}{running}{damaged}  {}{cost}\n", sanitize(&summary.title)));
@@ -145,14 +163,46 @@ async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Fa
         ListFormat::Json => json_line(&Value::Array(rows))?,
     };
     console::print(&text).await?;
+    if attempts > 0 {
+        let attempts = pintle_tui::render::plural(attempts, "task");
+        console::notice(&format!("{attempts} of `pintle eval` left out; `--all` lists them"));
+    }
     Ok(Exit::Done)
 }
 
+/// Returns whether a process has the task open, as an addition to its state. Empty for a state that needs no process.
+async fn describe_process(sessions: &Sessions, id: &SessionId, state: &str, runs: bool) -> &'static str {
+    if runs {
+        return ", running";
+    }
+    if state == STATE_UNDER_WAY {
+        return ", interrupted";
+    }
+    // Signals stay in the inbox until a process reads them.
+    let has_input = state == STATE_WAITING && sessions.store().has_posted(id).await.unwrap_or(false);
+    if has_input { ", with unread input" } else { "" }
+}
+
+/// Returns whether a task is an attempt of `pintle eval`, whose repository is in the state directory.
+fn is_attempt(task: &Task, process_env: &ProcessEnv) -> bool {
+    let (Some(base), Ok(state)) = (&task.contract().base, Sessions::directory(process_env)) else {
+        return false;
+    };
+    let attempts = process_env.real_path(&state).join("worktrees/eval-");
+    base.repository.starts_with(&attempts.display().to_string())
+}
+
 async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    if args.instance.is_some() && !matches!(args.output, TaskReportFormat::Prediction) {
+        return Err(Failure::usage(
+            "--instance: expected `--output prediction`, since only a prediction has an instance",
+        ));
+    }
     let sessions = Sessions::open(process_env).await?;
     let id = find(&sessions, &args.task.id).await?;
     let IntactTask { task, inputs, damage, .. } = read_intact(&sessions, &id).await?;
     let report = TaskReport::from_task(&task).with_damage(damage.as_ref()).with_id(&id).with_inputs(&inputs);
+    let report = report.with_anchor_patch(apply::read_anchor(&sessions, &id, &task).await);
     let text = match args.output {
         TaskReportFormat::Markdown => report.to_markdown(),
         TaskReportFormat::Html => report.to_html(&apply::read_diffs(&sessions, &id, &task).await?, &inputs),
@@ -176,4 +226,36 @@ async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit,
     // A prediction is complete: it is the change that reached the goal.
     let is_prediction = matches!(args.output, TaskReportFormat::Prediction);
     Ok(if damage.is_some() && !is_prediction { Exit::Failed } else { Exit::Done })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use pintle_store::Holder;
+
+    use super::*;
+
+    #[test]
+    fn hints_name_a_separate_state_directory() {
+        for (variables, expected) in [
+            (&[("HOME", "/u")][..], "pintle"),
+            (&[(STATE_VARIABLE, "/tmp/a b")], "PINTLE_STATE_DIR='/tmp/a b' pintle"),
+        ] {
+            let process_env =
+                ProcessEnv::from_variables(variables.iter().map(|(name, value)| (*name, OsStr::new(*value))));
+            assert_eq!(shown_program(&process_env), expected);
+        }
+    }
+
+    #[test]
+    fn a_task_of_another_process_names_it() {
+        let id = SessionId::new("t-1");
+        let in_use = StoreError::InUse { session: id.clone(), holder: Holder::new("host", 7) };
+        let failure = host_failure(&in_use.into(), &id);
+        assert_eq!(
+            failure.message(),
+            "task t-1 is in use by process 7 on host; `pintle task show t-1` shows its status"
+        );
+    }
 }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use pintle_host::Host;
 use pintle_host::failure::Failure;
 use pintle_host::process_env::ProcessEnv;
+use pintle_host::sanitize::sanitize;
 use pintle_tui::console;
 use pintle_tui::interrupt::Interrupts;
-use pintle_workflow::{HostPerformerFactory, TaskSupervisor, Worker};
+use pintle_workflow::{HostPerformerFactory, TaskEnd, TaskSupervisor, Worker, WorkerEvent};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::arguments::{RunArgs, WorkerArgs};
 use crate::exit::Exit;
@@ -30,7 +32,9 @@ pub(crate) async fn run_worker(args: WorkerArgs, process_env: &ProcessEnv) -> Re
     }
     console::print("keeping the tasks of the store going\n").await?;
     let worker = Worker::new(supervisor);
-    worker.run(interrupts.first_signal(), |problem| console::notice(&problem.to_string())).await;
+    let (sender, lines) = unbounded_channel();
+    let report = move |event: &WorkerEvent| report(event, &sender);
+    tokio::join!(worker.run(interrupts.first_signal(), report), print_lines(lines));
     Ok(Exit::Done)
 }
 
@@ -38,4 +42,42 @@ pub(crate) async fn run_worker(args: WorkerArgs, process_env: &ProcessEnv) -> Re
 fn refuse(args: &RunArgs) -> Result<(), Failure> {
     let also = [("--wait-approval", args.wait_approval)];
     args.refuse_hosted(&also, |flag| format!("`pintle worker` takes no {flag}: tasks decide on that"))
+}
+
+/// Reports an event: a problem as a notice, any other event as a line of the output.
+fn report(event: &WorkerEvent, lines: &UnboundedSender<String>) {
+    let line = match event {
+        WorkerEvent::Started { id, title } => format!("task {id} starts: {}\n", sanitize(title)),
+        WorkerEvent::Waiting { id, title, gate: Some(_) } => {
+            format!("task {id} waits for a decision: {}\n", sanitize(title))
+        }
+        WorkerEvent::Waiting { id, title, gate: None } => {
+            format!("task {id} waits for another task: {}\n", sanitize(title))
+        }
+        WorkerEvent::Ended { id, title, end } => {
+            format!("task {id} is {}: {}\n", describe_end(*end), sanitize(title))
+        }
+        WorkerEvent::Problem(problem) => return console::notice(&problem.to_string()),
+        _ => return,
+    };
+    // The receiver exists as long as the worker runs.
+    let _ = lines.send(line);
+}
+
+/// Prints lines until no sender is left.
+async fn print_lines(mut lines: UnboundedReceiver<String>) {
+    while let Some(line) = lines.recv().await {
+        // A worker whose output is closed continues.
+        let _ = console::print(&line).await;
+    }
+}
+
+fn describe_end(end: TaskEnd) -> &'static str {
+    match end {
+        TaskEnd::Done => "done",
+        TaskEnd::Blocked => "blocked",
+        TaskEnd::Limit => "at its limit",
+        TaskEnd::Aborted => "cancelled",
+        TaskEnd::Failed | _ => "failed",
+    }
 }

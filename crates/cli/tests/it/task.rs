@@ -155,7 +155,13 @@ fn a_goal_becomes_a_commit_with_evidence() {
     assert_eq!(again.code, Some(0), "the branch has the change: {again:?}");
     let other = project.task(&["apply", id, "--branch", "main"]);
     assert_eq!(other.code, Some(1), "{other:?}");
-    assert!(other.stderr.contains("reference already exists"), "{other:?}");
+    assert!(
+        other.stderr.contains("the branch main exists and has another commit; another name for `--branch`"),
+        "{other:?}"
+    );
+    let unknown = project.task(&["apply", id, "--patch", "--candidate", "3"]);
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    assert!(unknown.stderr.contains(" has no candidate 3; expected 0"), "{unknown:?}");
     let patch = project.task(&["apply", id, "--patch"]).stdout;
     assert!(patch.contains("tests/negative.sh") && patch.contains("src/add.sh"), "{patch}");
     let file = project.state.path().join("changes.patch");

@@ -75,14 +75,11 @@ impl MiniRun<'_> {
 
     fn end(&self, claim: Claim, reason: String) -> AgentEnd {
         AgentEnd {
-            claim,
-            reason,
             cost: self.cost,
             tokens: Some(self.usage.total_tokens),
             rounds: Some(self.rounds),
             model: Some(self.model.route.model.clone()),
-            id: None,
-            findings: Vec::new(),
+            ..AgentEnd::new(claim, reason)
         }
     }
 }

@@ -5,7 +5,6 @@
 use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::process_env::read_text;
 use pintle_workflow::results::ResultsFormat;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::machine::Machine;
@@ -26,41 +25,6 @@ const TURNS: usize = 8;
 /// Start of the finding of the reviewer.
 const SEEN: &str = "the change to review contains ";
 
-#[derive(Debug, Serialize)]
-struct ScriptFile {
-    name: &'static str,
-    dialect: &'static str,
-    turn: Vec<ScriptedTurn>,
-}
-
-#[derive(Debug, Default, Serialize)]
-struct ScriptedTurn {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    when: Vec<ScriptedVariant>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct ScriptedVariant {
-    request_contains: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    call: Vec<ScriptedCall>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct ScriptedCall {
-    tool: &'static str,
-    arguments: ShellArguments,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct ShellArguments {
-    command: String,
-}
-
 /// Returns the finding of a scripted reviewer whose request contains this text.
 pub(crate) fn seen(text: &str) -> String {
     format!("{SEEN}`{text}`")
@@ -68,31 +32,31 @@ pub(crate) fn seen(text: &str) -> String {
 
 /// Returns the script of a case, as TOML.
 pub(crate) async fn script_of_case(case: &CheatCase, machine: &Machine) -> Result<String, Failure> {
-    let mut first = ScriptedTurn::default();
+    let mut first = Vec::new();
     if let Some(finds) = &case.review_finds {
-        let answer = json!({"findings": [seen(finds)], "remarks": ""});
-        first.when.push(ScriptedVariant::text(&[REVIEW, finds], &answer));
+        first.push(text(&[REVIEW, finds], &json!({"findings": [seen(finds)], "remarks": ""})));
     }
-    let approval = json!({"findings": [], "remarks": ""});
-    first.when.push(ScriptedVariant::text(&[REVIEW], &approval));
-    let mut answers = vec![ScriptedVariant::text(&[ANCHOR], &answer(&case.proposal))];
+    first.push(text(&[REVIEW], &json!({"findings": [], "remarks": ""})));
+    let mut later = vec![text(&[ANCHOR], &answer(&case.proposal))];
     if let Some((files, proposal)) = &case.second_anchor {
         let change = GoldChange { files: Some(files.clone()), ..GoldChange::default() };
-        first.when.push(ScriptedVariant::call(&[ANCHOR, SECOND], call(&change, machine).await?));
-        answers.insert(0, ScriptedVariant::text(&[ANCHOR, SECOND], &answer(proposal)));
+        first.push(call(&[ANCHOR, SECOND], &change, machine).await?);
+        later.insert(0, text(&[ANCHOR, SECOND], &answer(proposal)));
     }
     let anchor = GoldChange { files: case.anchor.clone(), ..GoldChange::default() };
-    first.when.push(ScriptedVariant::call(&[ANCHOR], call(&anchor, machine).await?));
+    first.push(call(&[ANCHOR], &anchor, machine).await?);
     for (number, change) in case.changes().enumerate() {
-        let place = format!("/candidates/{number}/");
-        first.when.push(ScriptedVariant::call(&[&place], call(change, machine).await?));
+        first.push(call(&[&format!("/candidates/{number}/")], change, machine).await?);
     }
-    first.text = Some("Done.".to_owned());
-    let later = || ScriptedTurn { text: first.text.clone(), when: answers.clone() };
-    let mut turn: Vec<ScriptedTurn> = (1..TURNS).map(|_| later()).collect();
-    turn.insert(0, first);
-    toml::to_string(&ScriptFile { name: "case", dialect: "anthropic", turn })
+    let variants = std::iter::once(&first).chain(std::iter::repeat_n(&later, TURNS - 1));
+    let turns: Vec<Value> = variants.map(|when| json!({"text": "Done.", "when": when})).collect();
+    toml::to_string(&json!({"name": "case", "dialect": "anthropic", "turn": turns}))
         .or_failed("a script cannot be written as TOML")
+}
+
+/// Returns the text with which sessions answer requests that contain these texts.
+fn text(request_contains: &[&str], text: &Value) -> Value {
+    json!({"request_contains": request_contains, "text": text.to_string()})
 }
 
 /// Returns the answer of a session that writes an anchor. Formats that the schema does not name are recognized.
@@ -107,8 +71,9 @@ fn answer(proposal: &ScriptedProposal) -> Value {
     json!({"command": command, "results": results.filter(is_named), "report": report})
 }
 
-/// Returns the call that makes a change. A session has only its clone, so the call contains the files.
-async fn call(change: &GoldChange, machine: &Machine) -> Result<ScriptedCall, Failure> {
+/// Returns the call of sessions whose requests contain these texts. It makes a change. A session has only its clone, so the call
+/// contains the files.
+async fn call(request_contains: &[&str], change: &GoldChange, machine: &Machine) -> Result<Value, Failure> {
     let mut command = String::new();
     if let Some(files) = &change.files {
         let packed = machine.git(files, "tar -cf - . | gzip -9 | base64").await?;
@@ -122,17 +87,6 @@ async fn call(change: &GoldChange, machine: &Machine) -> Result<ScriptedCall, Fa
     if command.is_empty() {
         command.push_str("true");
     }
-    Ok(ScriptedCall { tool: "Bash", arguments: ShellArguments { command } })
-}
-
-impl ScriptedVariant {
-    fn text(request_contains: &[&str], text: &Value) -> Self {
-        let request_contains = request_contains.iter().map(|text| (*text).to_owned()).collect();
-        Self { request_contains, text: Some(text.to_string()), call: Vec::new() }
-    }
-
-    fn call(request_contains: &[&str], call: ScriptedCall) -> Self {
-        let request_contains = request_contains.iter().map(|text| (*text).to_owned()).collect();
-        Self { request_contains, text: None, call: vec![call] }
-    }
+    let call = json!({"tool": "Bash", "arguments": {"command": command}});
+    Ok(json!({"request_contains": request_contains, "call": [call]}))
 }

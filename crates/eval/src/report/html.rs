@@ -7,14 +7,7 @@ use pintle_workflow::report::escape_markup;
 use super::RunReport;
 
 /// Style, which follows the light or dark setting of the reader.
-const STYLE: &str = "\
-:root{color-scheme:light dark;--line:#c9ccd1;--good:#146c2e;--bad:#b3261e}\
-@media(prefers-color-scheme:dark){:root{--line:#4a4d52;--good:#7ddc93;--bad:#ff8a80}}\
-body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}\
-table{border-collapse:collapse;width:100%;margin:1rem 0}\
-th,td{border-bottom:1px solid var(--line);padding:.3rem .6rem;text-align:left;vertical-align:top;overflow-wrap:anywhere}\
-td.number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}\
-.good{color:var(--good)}.bad{color:var(--bad)}";
+const STYLE: &str = include_str!("style.css");
 
 /// Returns the page.
 pub(super) fn render(report: &RunReport<'_>) -> String {
@@ -24,39 +17,44 @@ pub(super) fn render(report: &RunReport<'_>) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n\
-         <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n\
-         <table aria-label=\"Figures\">\n"
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
     );
-    for (name, value) in report.figures() {
-        let _ = writeln!(page, "<tr><th scope=\"row\">{name}</th><td>{}</td></tr>", escape_markup(&value));
-    }
-    page.push_str("</table>\n<h2>Ends</h2>\n<table aria-label=\"Ends\">\n");
-    for (ending, number) in &report.endings {
-        let _ = writeln!(
-            page,
-            "<tr><th scope=\"row\">{}</th><td class=\"number\">{number}</td></tr>",
-            escape_markup(ending)
-        );
-    }
-    page.push_str(
-        "</table>\n<h2>Attempts</h2>\n<table aria-label=\"Attempts\">\n<tr><th>instance</th><th>agent</th>\
-         <th>hidden tests</th><th>cost</th><th>time</th><th>reason</th></tr>\n",
-    );
-    for row in &report.attempts {
-        let class = if row.solved { "good" } else { "bad" };
-        let cost = row.cost.map_or("–".to_owned(), |cost| format!("{cost:.2}"));
-        let _ = writeln!(
-            page,
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"{class}\">{} of {}</td>\
-             <td class=\"number\">{cost}</td><td class=\"number\">{} s</td><td>{}</td></tr>",
-            escape_markup(&row.name()),
-            row.claim.name(),
-            row.passed,
-            row.tests,
-            row.wall_ms / 1_000,
-            escape_markup(&row.reason)
-        );
-    }
-    page.push_str("</table>\n</body>\n</html>\n");
+    let figures = report.figures().into_iter();
+    let figures = figures.map(|(name, value)| row(name, &[("text", value)]));
+    page.push_str(&table("Figures", "", figures));
+    let ends = report.endings.iter().map(|(ending, number)| row(ending, &[("number", number.to_string())]));
+    page.push_str(&table("Ends", "", ends));
+    let attempts = report.attempts.iter().map(|attempt| {
+        let class = if attempt.record.is_success() { "good" } else { "bad" };
+        let cost = attempt.cost.map_or("–".to_owned(), |cost| format!("{cost:.2}"));
+        row(
+            &attempt.name(),
+            &[
+                ("", attempt.claim.name().to_owned()),
+                (class, attempt.result()),
+                ("number", cost),
+                ("number", format!("{} s", attempt.wall_ms / 1_000)),
+                ("text", attempt.reason.clone()),
+            ],
+        )
+    });
+    let head =
+        "<tr><th>instance</th><th>agent</th><th>result</th><th>cost</th><th>time</th><th>reason</th></tr>\n";
+    page.push_str(&table("Attempts", head, attempts));
+    page.push_str("</body>\n</html>\n");
     page
+}
+
+fn table(name: &str, head: &str, rows: impl Iterator<Item = String>) -> String {
+    let rows: String = rows.collect();
+    format!("<h2>{name}</h2>\n<table aria-label=\"{name}\">\n{head}{rows}</table>\n")
+}
+
+/// Returns a row of a table: its name, and cells with their classes.
+fn row(name: &str, cells: &[(&str, String)]) -> String {
+    let mut row = format!("<tr><th scope=\"row\">{}</th>", escape_markup(name));
+    for (class, text) in cells {
+        let _ = write!(row, "<td class=\"{class}\">{}</td>", escape_markup(text));
+    }
+    row + "</tr>\n"
 }

@@ -1,4 +1,7 @@
+use std::path::PathBuf;
+
 use super::*;
+use crate::agent::AgentEnd;
 use crate::judge::{Judgement, TestVerdict};
 
 fn configuration() -> RunConfiguration {
@@ -15,21 +18,23 @@ fn attempt(instance: &str, claim: Claim, passed: bool) -> AttemptRecord {
         passed,
         output: if passed { String::new() } else { "exit code 1".to_owned() },
     };
-    AttemptRecord {
-        version: 1,
-        id: instance.to_owned(),
-        instance: instance.to_owned(),
-        attempt: 1,
-        tags: Vec::new(),
-        claim,
-        reason: String::new(),
+    let end = AgentEnd {
         model: Some("m".to_owned()),
-        session: None,
-        judgement: Judgement { problem: None, tests: vec![test] },
-        case: None,
         cost: (instance != "c").then_some(Money::from_dollars(0.25)),
         tokens: Some(10),
         rounds: Some(2),
+        ..AgentEnd::new(claim, "")
+    };
+    AttemptRecord {
+        version: 1,
+        id: instance.to_owned(),
+        instance_hash: Some(format!("hash of {instance}")),
+        instance: instance.to_owned(),
+        attempt: 1,
+        tags: Vec::new(),
+        end,
+        judgement: Judgement { problem: None, tests: vec![test] },
+        case: None,
         wall_ms: 1_500,
     }
 }
@@ -64,6 +69,13 @@ fn rates_compare_the_claim_with_the_hidden_tests() {
     }
     let page = report.to_html();
     assert!(page.contains("make &lt;test&gt;") && !page.contains("<test>"), "{page}");
+    // Only cells with long texts break words.
+    assert!(
+        page.contains("<td class=\"\">blocked</td><td class=\"good\">1 of 1 hidden tests pass</td>"),
+        "{page}"
+    );
+    assert_eq!(page.matches("overflow-wrap:anywhere").count(), 1, "{page}");
+    assert!(page.contains("td.text{overflow-wrap:anywhere;"), "{page}");
     let json: serde_json::Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();
     assert_eq!(json["false_done"]["count"], 1);
 }
@@ -115,6 +127,29 @@ fn runs_are_paired_by_instance() {
     );
     assert!((against.p_value - 1.0).abs() < 1e-9);
     assert!(report.to_text().contains("3 pairs, 1 solved by both, 1 only here, 1 only there"));
+
+    // A record of an earlier version has no hash, and is compared.
+    let mut others = others;
+    (others[0].instance_hash, others[1].instance_hash) = (None, Some("another task".to_owned()));
+    let report = RunReport::new(&configuration, &attempts).against("other", &others);
+    assert!(
+        report.to_text().contains(
+            "2 pairs (1 left out, whose task differs), 1 solved by both, 1 only here, 0 only there"
+        ),
+        "{}",
+        report.to_text()
+    );
+}
+
+#[test]
+fn a_long_reason_is_shortened_visibly() {
+    let configuration = configuration();
+    let mut long = attempt("a", Claim::Blocked, false);
+    long.end.reason = "ü ".repeat(MAX_REASON);
+    let report = RunReport::new(&configuration, std::slice::from_ref(&long));
+    let reason = &report.attempts[0].reason;
+    assert_eq!(reason.chars().count(), MAX_REASON + 1);
+    assert!(reason.ends_with('…'), "{reason}");
 }
 
 #[tokio::test]
@@ -141,23 +176,43 @@ async fn exports_have_every_attempt() {
 #[test]
 fn cases_are_compared_with_their_expected_ends() {
     let configuration = configuration();
+    // The anchor of a cheat passes.
     let case = |name: &str, is_cheat: bool, claim: Claim| {
         let change = crate::CheatCase { is_cheat, ..crate::CheatCase::default() };
-        let verdict = CaseVerdict::new(&change, claim, !is_cheat, vec!["anchor: it fails".to_owned()]);
-        AttemptRecord { case: Some(verdict), ..attempt(name, claim, !is_cheat) }
+        let end = AgentEnd { findings: vec!["anchor: it fails".to_owned()], ..AgentEnd::new(claim, "") };
+        let verdict = CaseVerdict::new(&change, &end, true);
+        AttemptRecord { case: Some(verdict), ..attempt(name, claim, true) }
     };
     let mut attempts = vec![case("a/cheat", true, Claim::Blocked), case("a/honest", false, Claim::Done)];
-    let text = RunReport::new(&configuration, &attempts).to_text();
+    let (text, page) = {
+        let report = RunReport::new(&configuration, &attempts);
+        (report.to_text(), report.to_html())
+    };
     for expected in [
+        "attempts                 2 on 2 instances",
+        "solved                   1 of 1 ",
+        "instances solved         1 of 1 ",
+        "false done               0 of 1 ",
+        "missed                   none of 0",
         "cheats not accepted      1 of 1",
         "honest changes accepted  1 of 1",
+        "     1  blocked, cheat not accepted, as expected\n",
         "a/cheat: cheat not accepted, as expected (blocked)\n      anchor: it fails\n",
     ] {
-        assert!(text.contains(expected), "{text}");
+        assert!(text.contains(expected), "{expected}: {text}");
     }
+    assert!(page.contains("<td class=\"good\">cheat not accepted, as expected</td>"), "{page}");
     assert!(!text.contains("not solved"), "{text}");
     assert!(RunReport::new(&configuration, &attempts).has_expected_ends());
     attempts.push(case("b/cheat", true, Claim::Done));
     let report = RunReport::new(&configuration, &attempts);
     assert!(!report.has_expected_ends() && report.to_text().contains("b/cheat: CHEAT NOT FOUND"), "{text}");
+    assert!(report.to_html().contains("<td class=\"bad\">CHEAT NOT FOUND AS EXPECTED</td>"));
+    let run: Vec<_> = attempts.iter().map(|record| (record.clone(), PathBuf::new())).collect();
+    let junit = crate::export::junit(&configuration, &run);
+    assert!(junit.contains("tests=\"3\" failures=\"1\""), "{junit}");
+    assert!(
+        junit.contains("<failure message=\"done, CHEAT NOT FOUND AS EXPECTED\">anchor: it fails<"),
+        "{junit}"
+    );
 }

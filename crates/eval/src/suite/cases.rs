@@ -5,8 +5,9 @@ use std::path::Path;
 use pintle_env::shell_word;
 use pintle_host::failure::Failure;
 use pintle_host::process_env::read_text_if_exists;
-use pintle_workflow::contract::{CandidatePlan, Contract, OnWeakEvidence, PassCondition, TaskCheck};
-use pintle_workflow::results::ResultsFormat;
+use pintle_workflow::contract::{
+    CandidatePlan, Contract, OnWeakEvidence, PassCondition, TaskCheck, describe_toml_error,
+};
 use serde::Deserialize;
 
 use super::{
@@ -40,18 +41,16 @@ struct CaseFile {
 
 #[derive(Debug, Deserialize)]
 struct AnchorEntry {
-    command: String,
-    results: Option<ResultsFormat>,
-    report: Option<String>,
+    #[serde(flatten)]
+    proposal: ScriptedProposal,
     cheat_command: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
 struct CheckEntry {
     name: String,
-    command: String,
-    results: Option<ResultsFormat>,
-    report: Option<String>,
+    #[serde(flatten)]
+    proposal: ScriptedProposal,
     #[serde(default)]
     pass: PassCondition,
 }
@@ -70,11 +69,13 @@ struct ExpectedEntry {
 /// Loads a directory of cases.
 pub(super) fn load(directory: &Path, machine: &Machine) -> Result<Suite, Failure> {
     let mut instances = Vec::new();
-    for case in machine.directories_in(directory) {
+    let mut cases = machine.process_env().directories_in(directory);
+    cases.sort();
+    for case in cases {
         let file = case.join("case.toml");
         let Some(text) = read_text_if_exists("case", &file)? else { continue };
         let parsed: CaseFile = toml::from_str(&text).map_err(|error| {
-            Failure::usage(format!("{}: {}", file.display(), error.to_string().trim_end()))
+            Failure::usage(format!("{}: {}", file.display(), describe_toml_error(&error, &text)))
         })?;
         parsed.check(&file)?;
         for is_cheat in [true, false] {
@@ -113,11 +114,11 @@ impl CaseFile {
             ..GoldChange::default()
         };
         let has_rival = self.rivals && is_cheat;
-        let second_anchor = existing("hidden").zip(self.checks.first().map(CheckEntry::proposal));
+        let second_anchor = existing("hidden").zip(self.checks.first().map(|check| check.proposal.clone()));
         let second_command = second_anchor.as_ref().map(|(_, proposal)| proposal.command.clone());
         let contract = self.contract(is_cheat, second_anchor.is_some())?;
         let cheat_anchor = existing("cheat-anchor").zip(self.anchor.cheat_command.clone());
-        let mut proposal = self.anchor.proposal();
+        let mut proposal = self.anchor.proposal.clone();
         let mut anchor = existing("anchor");
         if let Some((files, command)) = cheat_anchor.filter(|_| is_cheat) {
             (anchor, proposal.command) = (Some(files), command);
@@ -130,8 +131,11 @@ impl CaseFile {
             prepare: self.prepare(),
             tests: HiddenTests {
                 files: [existing("anchor"), existing("hidden")].into_iter().flatten().collect(),
-                fail_to_pass: [self.anchor.command.clone()].into_iter().chain(second_command).collect(),
-                pass_to_pass: self.checks.iter().map(|check| check.command.clone()).collect(),
+                fail_to_pass: [self.anchor.proposal.command.clone()]
+                    .into_iter()
+                    .chain(second_command)
+                    .collect(),
+                pass_to_pass: self.checks.iter().map(|check| check.proposal.command.clone()).collect(),
                 ..HiddenTests::default()
             },
             gold: (!is_cheat).then(|| change("honest")),
@@ -164,8 +168,9 @@ impl CaseFile {
     /// Returns the contract of a run with one attempt of each candidate.
     fn contract(&self, is_cheat: bool, has_second_anchor: bool) -> Result<Contract, Failure> {
         let checks = self.checks.iter().map(|check| {
-            let mut built = TaskCheck::new(&check.name, &check.command).with_pass(check.pass);
-            (built.results, built.report, built.runs) = (check.results, check.report.clone(), 1);
+            let ScriptedProposal { command, results, report } = &check.proposal;
+            let mut built = TaskCheck::new(&check.name, command).with_pass(check.pass);
+            (built.results, built.report, built.runs) = (*results, report.clone(), 1);
             built
         });
         let candidates = if self.rivals && is_cheat { 2 } else { 1 };
@@ -182,19 +187,5 @@ impl CaseFile {
         }
         contract.check().map_err(|error| Failure::usage(error.to_string()))?;
         Ok(contract)
-    }
-}
-
-impl AnchorEntry {
-    fn proposal(&self) -> ScriptedProposal {
-        let Self { command, results, report, .. } = self;
-        ScriptedProposal { command: command.clone(), results: *results, report: report.clone() }
-    }
-}
-
-impl CheckEntry {
-    fn proposal(&self) -> ScriptedProposal {
-        let Self { command, results, report, .. } = self;
-        ScriptedProposal { command: command.clone(), results: *results, report: report.clone() }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pintle_host::failure::Failure;
 use pintle_host::process_env::{read_text, read_text_if_exists};
-use pintle_workflow::contract::{CandidatePlan, Contract};
+use pintle_workflow::contract::{CandidatePlan, Contract, describe_toml_error};
 use serde::Deserialize;
 
 use super::jsonl::{self, InstanceList};
@@ -84,8 +84,7 @@ pub(super) async fn load(text: &str, file: &Path, machine: &Machine) -> Result<S
 }
 
 fn parse(text: &str, file: &Path) -> Result<SuiteFile, Failure> {
-    // The message has line and column.
-    toml::from_str(text).map_err(|error| refuse(file, error.to_string().trim_end()))
+    toml::from_str(text).map_err(|error| refuse(file, &describe_toml_error(&error, text)))
 }
 
 fn refuse(file: &Path, problem: &str) -> Failure {
@@ -160,7 +159,10 @@ fn contract(mut table: toml::Table, prompt: &str) -> Result<Contract, String> {
     table.insert("goal".to_owned(), toml::Value::String(prompt.to_owned()));
     let contract: Contract = toml::Value::Table(table)
         .try_into()
-        .map_err(|error: toml::de::Error| format!("contract: {}", error.to_string().trim_end()))?;
+        // The message has the keys, and the text has no lines.
+        .map_err(|error: toml::de::Error| {
+            format!("contract: {}", error.to_string().trim_end().replace('\n', ", "))
+        })?;
     let contract = match contract.candidates.is_empty() {
         true => contract.with_candidates([CandidatePlan::default()]),
         false => contract,

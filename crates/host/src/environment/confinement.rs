@@ -121,7 +121,7 @@ pub struct SandboxRequirements {
     /// Whether the workspace is a clone that is removed later. Only its own repository is guarded, not repositories that
     /// commands create in it.
     pub is_disposable: bool,
-    /// Directories outside of the workspace that commands can read and not change, wherever they are.
+    /// Directories outside of the workspace that commands and file tools can read and not change, wherever they are.
     pub readable: Vec<PathBuf>,
     /// Whether the environment is a container for this workspace alone, which counts as a sandbox.
     pub is_contained: bool,

@@ -14,10 +14,10 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use pintle_agent::SessionId;
 use pintle_store::{Filter, Page, StoreError, Summary};
+use pintle_workflow::anchor::Anchor;
 use pintle_workflow::contract::DecisionGate;
 use pintle_workflow::report::TaskReport;
 use pintle_workflow::repository::{RepositoryError, read_blob};
-use pintle_workflow::task::TaskCandidate;
 use pintle_workflow::{KIND, KIND_TASK, TaskHostError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -272,7 +272,13 @@ async fn report(
     let id = app.find_task(&caller, &id).await?.id;
     let recorded = app.intact_task_record(&id).await?;
     let report = TaskReport::from_task(&recorded.task).with_damage(recorded.damage.as_ref()).with_id(&id);
-    let text = report.to_markdown();
+    // A report is complete without the test of the anchor.
+    let anchor = match recorded.task.anchor().and_then(Anchor::patch) {
+        Some(patch) => read_blob(patch, app.hub.store.blobs(&id).as_ref()).await.ok(),
+        None => None,
+    };
+    let anchor = anchor.map(|patch| String::from_utf8_lossy(&patch).into_owned());
+    let text = report.with_anchor_patch(anchor).to_markdown();
     Ok(attachment_response("text/markdown; charset=utf-8", text.into_bytes()))
 }
 
@@ -283,11 +289,11 @@ async fn diff(
 ) -> Result<Response, Problem> {
     let id = app.find_task(&caller, &id).await?.id;
     let task = app.intact_task_record(&id).await?.task;
-    let number: Option<usize> = candidate.parse().ok();
-    let state = number.and_then(|number| task.candidates().get(number)).ok_or_else(|| {
+    let number = candidate.parse::<usize>().ok().filter(|number| *number < task.candidates().len());
+    let number = number.ok_or_else(|| {
         Problem::new(NOT_FOUND, format!("the task has no candidate `{candidate}`: the first one is 0"))
     })?;
-    let diff = TaskCandidate::diff(state).ok_or_else(|| {
+    let diff = task.newest_change(number).ok_or_else(|| {
         Problem::new(NOT_FOUND, format!("candidate {candidate} has changed nothing so far"))
     })?;
     // An empty patch is not stored.

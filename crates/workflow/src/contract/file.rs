@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use super::{
     AnchorPlan, BaseCommit, Contract, MAX_CANDIDATES, MAX_ROUNDS, PassCondition, PathRules, TaskCheck,
+    TaskScope,
 };
 
 /// Longest goal, in bytes.
@@ -20,6 +21,9 @@ pub enum ContractError {
     /// The file is not TOML, or has a field that no contract has.
     #[error("the contract cannot be read: {0}")]
     Syntax(String),
+    /// The file with models is not TOML, or has a field that no such file has.
+    #[error("the models cannot be read: {0}")]
+    Models(String),
     /// It contradicts itself, or is incomplete. Each text contains the expectation.
     #[error("the contract is wrong: {}", .0.join("; "))]
     Wrong(Vec<String>),
@@ -32,8 +36,8 @@ impl Contract {
     ///
     /// [`ContractError`], with all problems.
     pub fn parse(text: &str) -> Result<Self, ContractError> {
-        let contract: Self = toml::from_str(text)
-            .map_err(|error| ContractError::Syntax(error.to_string().trim_end().to_owned()))?;
+        let contract: Self =
+            toml::from_str(text).map_err(|error| ContractError::Syntax(describe_toml_error(&error, text)))?;
         contract.complete()
     }
 
@@ -116,6 +120,27 @@ impl Contract {
         if problems.is_empty() { Ok(()) } else { Err(ContractError::Wrong(problems)) }
     }
 
+    /// Compares the scope with the files of the commit from which the task starts, relative to the directory of the task.
+    /// Returns the patterns of `scope.paths` that match none of them, and so allow only new files.
+    ///
+    /// # Errors
+    ///
+    /// [`ContractError::Wrong`] if `scope.judges` lists a file that does not exist.
+    pub fn check_files(&self, files: &[String]) -> Result<Vec<String>, ContractError> {
+        let is_missing = |pattern: &&String| {
+            let scope = TaskScope::default().with_paths([pattern.as_str()]);
+            // Invalid patterns are reported by the check of the contract.
+            PathRules::new(&scope).is_ok_and(|rules| !files.iter().any(|file| rules.is_in_scope(file)))
+        };
+        let missing = |patterns: &[String]| patterns.iter().filter(is_missing).cloned().collect::<Vec<_>>();
+        let judges = missing(self.scope.judges.as_deref().unwrap_or_default());
+        if !judges.is_empty() {
+            let problem = format!("scope.judges: the commit has no {}", judges.join(", "));
+            return Err(ContractError::Wrong(vec![problem]));
+        }
+        Ok(missing(&self.scope.paths))
+    }
+
     /// Requires evidence that proves the goal.
     fn check_proof(&self, problems: &mut Vec<String>) {
         match &self.anchor {
@@ -168,6 +193,17 @@ impl Contract {
                 .push("scope: everything in `paths` is in `except`, so that nothing may change".to_owned());
         }
     }
+}
+
+/// Returns a mistake in a text of TOML as one line, with its place.
+#[must_use]
+pub fn describe_toml_error(error: &toml::de::Error, text: &str) -> String {
+    let problem = error.message().trim_end().replace('\n', "; ");
+    let Some(span) = error.span() else { return problem };
+    let before = text.get(..span.start).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1;
+    format!("line {line}, column {column}: {problem}")
 }
 
 /// Adds the problems of a check.

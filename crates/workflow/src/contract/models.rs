@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CandidatePlan, Contract, ContractError};
+use super::{CandidatePlan, Contract, ContractError, describe_toml_error};
 
 /// Work of a session of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -111,11 +111,10 @@ impl ModelPlans {
     ///
     /// # Errors
     ///
-    /// [`ContractError::Syntax`] for another file.
+    /// [`ContractError::Models`] for another file.
     pub fn parse(text: &str) -> Result<Self, ContractError> {
         let file: Result<ModelsFile, _> = toml::from_str(text);
-        file.map(|file| file.models)
-            .map_err(|error| ContractError::Syntax(error.to_string().trim_end().to_owned()))
+        file.map(|file| file.models).map_err(|error| ContractError::Models(describe_toml_error(&error, text)))
     }
 
     /// Returns the plan of a role.
@@ -237,7 +236,7 @@ mod tests {
         match Contract::parse(text) {
             Ok(_) => String::new(),
             Err(ContractError::Wrong(problems)) => problems.join("\n"),
-            Err(ContractError::Syntax(error)) => error,
+            Err(ContractError::Syntax(error) | ContractError::Models(error)) => error,
         }
     }
 
@@ -293,6 +292,10 @@ mod tests {
         }
         let file = ModelPlans::parse("[models]\ndraft = { model = \"small\" }\n").unwrap();
         assert_eq!(file.get(SessionRole::Draft).unwrap().model.as_deref(), Some("small"));
-        assert!(ModelPlans::parse("goal = \"Do it.\"\n[models]\n").is_err());
+        let other = ModelPlans::parse("goal = \"Do it.\"\n[models]\n").unwrap_err().to_string();
+        assert!(
+            other.starts_with("the models cannot be read: line 1, column 1: unknown field `goal`"),
+            "{other}"
+        );
     }
 }

@@ -46,7 +46,7 @@ pub enum GoalSize {
 
 /// The form of [`PlanRounds`] in files.
 #[derive(Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected `auto`, or 0 to 50")]
 enum RoundsText {
     Number(u32),
     Word(String),
@@ -59,7 +59,7 @@ impl TryFrom<RoundsText> for PlanRounds {
         match text {
             RoundsText::Number(rounds) => Ok(Self::AtMost(rounds)),
             RoundsText::Word(word) if word == "auto" => Ok(Self::Auto),
-            RoundsText::Word(word) => Err(format!("expected `auto` or a number, found `{word}`")),
+            RoundsText::Word(word) => Err(format!("expected `auto`, or 0 to 50, found `{word}`")),
         }
     }
 }
@@ -123,6 +123,17 @@ mod tests {
         ] {
             let contract = Contract::parse(&format!("goal = \"a\"\n{plan}"));
             assert_eq!(contract.as_ref().ok().map(Contract::plan_rounds), expected, "{plan}: {contract:?}");
+        }
+    }
+
+    #[test]
+    fn other_rounds_are_refused_with_the_expectation() {
+        for rounds in ["-3", "1.5", "true", "\"many\""] {
+            let text = format!("goal = \"a\"\n[plan]\nrounds = {rounds}\n");
+            let problem = Contract::parse(&text).unwrap_err().to_string();
+            let place = "the contract cannot be read: line 3, column 10: expected `auto`, or 0 to 50";
+            assert!(problem.starts_with(place), "{problem}");
+            assert!(!problem.contains('\n'), "{problem}");
         }
     }
 

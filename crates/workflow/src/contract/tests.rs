@@ -74,7 +74,7 @@ fn a_line_of_json_is_a_contract() {
 fn everything_that_is_wrong_is_said_at_once() {
     let problems = |text: &str| match Contract::parse(text).unwrap_err() {
         ContractError::Wrong(problems) => problems.join("\n"),
-        ContractError::Syntax(error) => error,
+        ContractError::Syntax(error) | ContractError::Models(error) => error,
     };
     insta::assert_snapshot!(problems(r#"
         goal = " "
@@ -151,4 +151,31 @@ fn the_directory_of_a_task_is_a_relative_path() {
         let contract = Contract::new("Do it.").with_base(base(directory));
         assert_eq!(contract.check().is_ok(), is_right, "{directory}");
     }
+}
+
+#[test]
+fn a_truncated_title_ends_with_an_ellipsis() {
+    for (goal, expected) in [
+        (" Sums.\nAll.", "Sums."),
+        ("Sums are", "Sums are"),
+        ("Sums are right.", "Sums ar…"),
+        ("Summing ä b", "Summing…"),
+    ] {
+        assert_eq!(Contract::new(goal).title(8), expected);
+    }
+}
+
+#[test]
+fn the_scope_is_compared_with_the_files_of_the_base() {
+    let files = ["src/a.rs", "check.sh"].map(str::to_owned);
+    let with = |paths: &[&str], judges: Option<&[&str]>| {
+        let mut scope = TaskScope::default().with_paths(paths.iter().copied());
+        scope.judges = judges.map(|judges| judges.iter().map(|judge| (*judge).to_owned()).collect());
+        Contract { scope, ..Contract::new("a") }.check_files(&files)
+    };
+    assert_eq!(with(&["src/", "*.sh", "src/a.rs"], Some(&["check.sh"])), Ok(vec![]));
+    assert_eq!(with(&["src/", "docs/"], None), Ok(vec!["docs/".to_owned()]));
+    assert_eq!(with(&[], Some(&[])), Ok(vec![]));
+    let error = with(&[], Some(&["check.sh", "nope.sh"])).unwrap_err();
+    assert_eq!(error.to_string(), "the contract is wrong: scope.judges: the commit has no nope.sh");
 }

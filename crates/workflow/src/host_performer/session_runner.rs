@@ -20,7 +20,7 @@ use pintle_host::model::Model;
 use pintle_host::route::ModelChoice;
 use pintle_host::sessions::{SelectedSession, Sessions};
 use pintle_host::{OpenRequest, OpenSession, SessionSpec, Surface};
-use pintle_llm::AnswerSchema;
+use pintle_llm::{AnswerSchema, ErrorInfo, ErrorKind};
 use pintle_store::{StoreError, read_record};
 use tokio_util::sync::CancellationToken;
 
@@ -111,7 +111,7 @@ impl HostSessionRunner {
         let is_sent = selected.as_ref().is_some_and(|selected| has_message(selected, &assignment.message));
         let mut surface = Surface::new(Arc::new(DenyingAttendant::new(Some(host.process_env().principal()))));
         surface.is_disposable = true;
-        (surface.readable, surface.is_contained) = (workspace.readable.clone(), is_contained);
+        (surface.readable, surface.is_contained) = (workspace.readable_directories(), is_contained);
         let model = Model::choose(&ModelChoice::try_from(&spec)?, host.process_env()).await?;
         let request = OpenRequest {
             remembered: self.workspace_factory.remembered.clone(),
@@ -176,7 +176,8 @@ impl HostSessionRunner {
         }
         // A limit is not an error: the changes up to it are checked.
         let is_limit = outcome.status == OutcomeStatus::ContextFull;
-        let error = outcome.error.as_ref().filter(|_| !is_limit).map(|error| error.message.clone());
+        let error = outcome.error.as_ref().filter(|_| !is_limit);
+        let error = error.map(|error| describe_error(error, &model.route.model));
         Ok(WorkResult::new(work_end(outcome.status), spent).with_answer(answer).with_error(error))
     }
 }
@@ -309,9 +310,19 @@ async fn sum_cost(mut events: TreeEvents, message: &str, model: &Model) -> WorkC
     let mut spent = WorkCost::default();
     for (name, (tracker, tokens)) in models {
         let cost = tracker.total().unwrap_or_default();
-        spent.add_model(name, ModelCost { cost, is_price_unknown: tracker.total().is_none(), tokens });
+        // A script costs nothing.
+        let is_price_unknown = tracker.total().is_none() && !model.is_scripted();
+        spent.add_model(name, ModelCost { cost, is_price_unknown, tokens });
     }
     spent
+}
+
+/// Returns the message of an error. The message about a missing model may be its name alone.
+fn describe_error(error: &ErrorInfo, model: &str) -> String {
+    if error.kind == ErrorKind::NotFound {
+        return format!("the provider does not find the model `{model}`: {}", error.message);
+    }
+    error.message.clone()
 }
 
 fn work_end(status: OutcomeStatus) -> WorkEnd {

@@ -120,7 +120,9 @@ async fn a_workspace_has_its_own_directory_and_variables() {
     assert_eq!(spec.environment.dir.as_deref(), Some(Path::new("/w/tree")));
     assert_eq!(host.process_env().variable("PORT").as_deref(), Some("1234"));
     assert_eq!(host.process_env().variable("ANTHROPIC_API_KEY").as_deref(), Some("key-1"));
+    assert!(workspace.readable_directories().is_empty());
     let workspace = workspace.in_directory("apps/a");
+    assert_eq!(workspace.readable_directories(), [Path::new("/w/tree")], "the clone around the directory");
     let (below, _) = performers.workspace_factory.settings_for(&workspace);
     assert_eq!(below.environment.dir.as_deref(), Some(Path::new("/w/tree/apps/a")));
     let failure = performers.workspace_factory.add_grant(&mut spec).unwrap_err();

@@ -66,7 +66,7 @@ impl HostWorkspaceFactory {
         let target = EnvTarget::new(choice, Confinement::from(spec), host.process_env())?;
         let used = SandboxRequirements {
             is_disposable: true,
-            readable: workspace.readable.clone(),
+            readable: workspace.readable_directories(),
             is_contained,
             ..SandboxRequirements::default()
         };

@@ -111,8 +111,8 @@ pub struct IntactTask {
 }
 
 impl IntactTask {
-    /// Returns the state of the task as text, or `queued` if no process has had the task open. `is_running` is whether a process
-    /// has it open now.
+    /// Returns the state as text: that of the task, or `queued` if no process has had the task open. `is_running` is whether a
+    /// process has it open now.
     #[must_use]
     pub fn state(&self, is_running: bool) -> &'static str {
         let is_queued = self.inputs.is_empty() && self.damage.is_none() && !is_running;

@@ -176,6 +176,12 @@ async fn cancelling_stops_what_is_under_way() {
     assert_eq!(outcome.unwrap().unwrap(), TaskOutcome::Aborted { reason: "enough".to_owned() });
     assert_eq!(performer.cancelled(), 2);
     assert_eq!(performer.steered(), ["work-1-1: use integers"]);
+    drop(host);
+    // The stopped steps cost 100 tokens each, like those before them.
+    let read = read_task(store.as_ref(), &id).await.unwrap();
+    let costs: Vec<String> = read.step_costs().iter().map(|cost| cost.step.to_string()).collect();
+    assert_eq!((costs.len(), read.spent().tokens), (4, 400), "{costs:?}");
+    assert!(costs.contains(&"work-0-1".to_owned()) && costs.contains(&"work-1-1".to_owned()), "{costs:?}");
 }
 
 #[tokio::test]

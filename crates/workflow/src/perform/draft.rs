@@ -9,6 +9,7 @@ use crate::contract::{BaseCommit, Contract, ContractDraft, DraftingSession};
 use crate::prompts;
 use crate::repository::TaskRepository;
 use crate::session_runner::{SessionAssignment, WorkError};
+use crate::task::WorkCost;
 
 /// Reason why there is no draft.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -22,6 +23,17 @@ pub enum DraftError {
     Failed(#[from] WorkError),
 }
 
+/// Failure of a draft, with its costs. No task has them on its bill.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{error}")]
+#[non_exhaustive]
+pub struct FailedDraft {
+    /// Reason.
+    pub error: DraftError,
+    /// Costs of its session.
+    pub spent: WorkCost,
+}
+
 /// Maximum number of drafts of a session. Each request after the first one contains the problems of the previous draft.
 const ATTEMPTS: usize = 3;
 
@@ -31,18 +43,22 @@ impl RepositoryPerformer {
     ///
     /// # Errors
     ///
-    /// [`DraftError`], if the session stops at a limit of its budget or fails, if three drafts are invalid, or if `cancel`
+    /// [`FailedDraft`], if the session stops at a limit of its budget or fails, if three drafts are invalid, or if `cancel`
     /// is cancelled.
     pub async fn draft(
         &self,
         base: BaseCommit,
         text: &str,
         cancel: &CancellationToken,
-    ) -> Result<Contract, DraftError> {
-        let drafted = self.try_draft(base, text, cancel).await;
-        drafted.map_err(|error| match matches!(error, StepError::AtLimit(_)) {
-            true => DraftError::AtLimit,
-            false => WorkError(error.to_string()).into(),
+    ) -> Result<Contract, FailedDraft> {
+        let mut spent = WorkCost::default();
+        let drafted = self.try_draft(base, text, cancel, &mut spent).await;
+        drafted.map_err(|error| {
+            let error = match error {
+                StepError::AtLimit(_) => DraftError::AtLimit,
+                error => WorkError(error.to_string()).into(),
+            };
+            FailedDraft { error, spent }
         })
     }
 
@@ -51,6 +67,7 @@ impl RepositoryPerformer {
         base: BaseCommit,
         text: &str,
         cancel: &CancellationToken,
+        spent: &mut WorkCost,
     ) -> Result<Contract, StepError> {
         let machine = self.machine.clone();
         // Without a reference in the user's repository: a draft takes minutes, and a killed process would leave it.
@@ -82,6 +99,7 @@ impl RepositoryPerformer {
             };
             let worked = self.session_runner.run(assignment, cancel).await?;
             drafted.spent.add(&worked.spent);
+            spent.add(&worked.spent);
             if cancel.is_cancelled() {
                 return Err(StepError::Stopped);
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pintle_evidence::anchor::{ANCHOR_RUNS, Anchor};
-use pintle_evidence::command_run::CommandRun;
+use pintle_evidence::command_run::{CommandEnd, CommandRun};
 use pintle_evidence::diff::{ChangeKind, ChangedFile, Diff};
 use pintle_evidence::judging::JudgingFacts;
 use pintle_evidence::names::escape_name;
@@ -20,6 +20,9 @@ use crate::contract::TaskCheck;
 use crate::repository::RepositoryError;
 use crate::task::StepOutput;
 
+/// Exit code of a shell that does not find a program.
+const NOT_FOUND: i32 = 127;
+
 impl RunningStep<'_> {
     /// Runs all checks on the base.
     pub(super) async fn baseline(&mut self) -> Result<StepOutput, StepError> {
@@ -27,6 +30,15 @@ impl RunningStep<'_> {
         let mut baseline = Baseline { remarks: self.repository.remarks().await?, ..Baseline::default() };
         for check in &self.contract().checks {
             let RecognizedRuns { runs, recognized, problem } = self.run_check_on_base(check, &base).await?;
+            // With `prepare`, a change may install it.
+            let missing =
+                missing_program(&check.command, &runs).filter(|_| self.contract().prepare.is_none());
+            if let Some(program) = missing {
+                return Err(StepError::Other(format!(
+                    "check `{}`: the program `{program}` is not found, so no change can pass; install it, or let `prepare` install it",
+                    escape_name(&check.name)
+                )));
+            }
             if let Some(problem) = explain_incomparable(check, &runs) {
                 return Err(StepError::Other(format!("check {} on the base: {problem}", check.name)));
             }
@@ -283,5 +295,42 @@ impl RunningStep<'_> {
                 && (judges(&file.path) && !is_allowed(&file.path) || anchored(&file.path))
         };
         Ok(changed.into_iter().filter(is_judging).map(|file| file.path).collect())
+    }
+}
+
+/// Returns the program of a command if no run has found it. A script that is missing may be the goal of the task.
+fn missing_program<'a>(command: &'a str, runs: &[CommandRun]) -> Option<&'a str> {
+    let program = command.split_whitespace().next().filter(|word| !word.contains(['/', '=', '$']))?;
+    let messages = [format!("{program}: not found"), format!("{program}: command not found")];
+    let is_missing = |run: &CommandRun| {
+        let has_message = |line: &String| messages.iter().any(|message| line.ends_with(message.as_str()));
+        run.end == CommandEnd::Exited(NOT_FOUND) && run.last_lines.iter().any(has_message)
+    };
+    (!runs.is_empty() && runs.iter().all(is_missing)).then_some(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_program_of_the_machine_is_missing() {
+        let run = |code: i32, line: &str| {
+            let mut run = CommandRun::new(CommandEnd::Exited(code));
+            run.last_lines = vec![line.to_owned()];
+            run
+        };
+        for (command, code, line, expected) in [
+            ("pytset -q", 127, "sh: 1: pytset: not found", Some("pytset")),
+            ("pytset", 127, "bash: line 1: pytset: command not found", Some("pytset")),
+            ("pytset", 1, "sh: 1: pytset: not found", None),
+            ("sh new.sh", 127, "sh: new.sh: No such file or directory", None),
+            ("./new", 127, "sh: 1: ./new: not found", None),
+            ("exec tool", 127, "sh: 1: exec: tool: not found", None),
+            ("make test", 127, "make: tool: not found", None),
+        ] {
+            assert_eq!(missing_program(command, &[run(code, line)]), expected, "{command}");
+        }
+        assert_eq!(missing_program("pytset", &[]), None);
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{goal, listed, numbered, paths, protected};
 use crate::contract::{CandidatePlan, Contract};
-use crate::task::{PlanRound, PlannedStep, RoundEnd, StepCandidate, StepId, TaskPlan};
+use crate::task::{EDITED_STEPS, PlanRound, PlannedStep, RoundEnd, StepCandidate, StepId, TaskPlan};
 
 /// Answer of a session that plans.
 #[derive(Clone, Debug, Deserialize)]
@@ -79,6 +79,7 @@ pub(crate) fn plan(request: &PlanRequest<'_>) -> String {
     let rounds = Count(u64::from(left), "step");
     let answer = if attempt > 1 { format!(", answer {attempt}") } else { String::new() };
     let head = format!("Round {round}{answer}. ");
+    let is_edited = feedback.is_some_and(|feedback| feedback.contains(EDITED_STEPS));
     let feedback = feedback.map(|feedback| format!("\n{feedback}")).unwrap_or_default();
     let text = if round > 1 {
         format!(
@@ -88,7 +89,7 @@ pub(crate) fn plan(request: &PlanRequest<'_>) -> String {
                 .zip(plan.rounds())
                 .map(|(number, round)| describe_round(number, round))
                 .collect::<String>(),
-            remaining = describe_remaining(plan.backlog()),
+            remaining = describe_remaining(if is_edited { &[] } else { plan.backlog() }),
             feedback = feedback,
             rounds = rounds
         )

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use super::{ReportBlock, ReportItem, ReportTable, TaskReport, TextSpan};
 use crate::local::RecordedInput;
-use crate::task::{StepKind, StepOutput, TaskInput, TaskOutcome, TaskSignal, WorkCost};
+use crate::task::{StepId, StepKind, StepOutput, TaskInput, TaskSignal, WorkCost};
 
 /// Maximum size of a rendered diff, in bytes.
 const MAX_DIFF: usize = 512 << 10;
@@ -39,6 +39,7 @@ blockquote { margin: 0; padding-left: 1rem; border-left: 4px solid var(--line); 
 .wide { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; }
 th, td { padding: 0.25rem 0.75rem; border: 1px solid var(--line); text-align: start; vertical-align: top; }
+.numbers td, .numbers th + th { text-align: end; }
 ins, del { text-decoration: none; display: block; }
 ins { background: var(--added); }
 del { background: var(--removed); }
@@ -73,10 +74,6 @@ impl TaskReport<'_> {
         page
     }
 
-    fn is_chosen(&self, candidate: usize) -> bool {
-        matches!(self.outcome, Some(TaskOutcome::Done(done)) if done.candidate() == candidate)
-    }
-
     fn render_diff(&self, diff: &CandidateDiff) -> String {
         let candidate = diff.candidate;
         let chosen = if self.is_chosen(candidate) { ", which was chosen" } else { "" };
@@ -107,7 +104,7 @@ impl TaskReport<'_> {
         for recorded in inputs {
             if let TaskInput::StepFinished(result) = &recorded.input {
                 kinds.entry(result.step.kind).or_default().add(&result.spent);
-                candidates.entry(result.step.candidate).or_default().add(&result.spent);
+                candidates.entry(result.step.payer()).or_default().add(&result.spent);
             }
         }
         if kinds.is_empty() {
@@ -147,7 +144,8 @@ fn render_bill<'a>(
         rows.push(row(name, spent));
     }
     rows.push(row("total".to_owned(), &total));
-    render_table(&ReportTable { name, head, rows, has_names: true })
+    let table = render_table(&ReportTable { name, head, rows, has_names: true, has_numbers: true });
+    format!("<h3>{name}</h3>\n{table}")
 }
 
 /// Returns a patch with one sentence instead of the content of each binary file.
@@ -186,13 +184,14 @@ fn diff_lines(patch: &str) -> String {
 fn render_timeline(inputs: &[RecordedInput]) -> String {
     let rows: Vec<Vec<String>> = inputs.iter().map(timeline_row).collect();
     let head = &["time", "lane", "what", "took", "cost"];
-    let table = render_table(&ReportTable { name: "Timeline", head, rows, has_names: false });
+    let table =
+        render_table(&ReportTable { name: "Timeline", head, rows, has_names: false, has_numbers: false });
     format!("<h2>Timeline</h2>\n{table}")
 }
 
 fn timeline_row(recorded: &RecordedInput) -> Vec<String> {
     let (lane, what, spent) = match &recorded.input {
-        TaskInput::StepStarted(step) => (lane_name(step.candidate), format!("{} begins", step.label()), None),
+        TaskInput::StepStarted(step) => (step_lane(step), format!("{} begins", step.label()), None),
         TaskInput::StepFinished(result) => {
             let what = match &result.output {
                 StepOutput::Failed { reason, .. } => format!("{} failed: {reason}", result.step.label()),
@@ -205,7 +204,7 @@ fn timeline_row(recorded: &RecordedInput) -> Vec<String> {
                 | StepOutput::Plan(_)
                 | StepOutput::StepEvidence(_) => format!("{} ends", result.step.label()),
             };
-            (lane_name(result.step.candidate), what, Some(&result.spent))
+            (step_lane(&result.step), what, Some(&result.spent))
         }
         TaskInput::Signal(signal) => {
             let (candidate, what) = match signal {
@@ -225,6 +224,14 @@ fn timeline_row(recorded: &RecordedInput) -> Vec<String> {
     vec![recorded.at.to_string(), lane, what, time, spent.map(|spent| spent.dollars()).unwrap_or_default()]
 }
 
+/// Returns the lane of a step. In a round of a plan, candidates are numbered for the round.
+fn step_lane(step: &StepId) -> String {
+    match (step.round, step.candidate) {
+        (1.., Some(candidate)) => format!("step {}, candidate {candidate}", step.round),
+        (_, candidate) => lane_name(candidate),
+    }
+}
+
 fn lane_name(candidate: Option<usize>) -> String {
     candidate.map_or("task".to_owned(), |candidate| format!("candidate {candidate}"))
 }
@@ -235,7 +242,9 @@ pub(super) fn format_duration(millis: u64) -> String {
 }
 
 fn render_table(table: &ReportTable) -> String {
-    let mut text = format!("<div class=\"wide\" {}>\n<table>\n<thead><tr>", region_attributes(table.name));
+    let class = if table.has_numbers { " class=\"numbers\"" } else { "" };
+    let mut text =
+        format!("<div class=\"wide\" {}>\n<table{class}>\n<thead><tr>", region_attributes(table.name));
     table
         .head
         .iter()

@@ -3,8 +3,8 @@
 use pintle_agent::Count;
 use serde::Serialize;
 
-use super::{ReportBlock, ReportItem, ReportTable};
-use crate::task::{PlanRound, StepCandidate, StepSize, Task, WorkCost};
+use super::{ReportBlock, ReportItem, ReportTable, TaskReport};
+use crate::task::{PlanRound, StepCandidate, StepSize, Task, TaskOutcome, WorkCost};
 
 /// The plan of a task.
 #[derive(Clone, Debug, Serialize)]
@@ -49,7 +49,8 @@ impl<'a> PlanReport<'a> {
             self.spent.dollars(),
         ]]);
         let head = &["step", "goal", "result", "candidates", "cost"];
-        let table = ReportTable { name: "Plan", head, rows: rows.collect(), has_names: true };
+        let table =
+            ReportTable { name: "Plan", head, rows: rows.collect(), has_names: true, has_numbers: false };
         let mut blocks = vec![ReportBlock::Heading(2, "Plan".to_owned()), ReportBlock::Table(table)];
         for (number, step) in (1..).zip(&self.steps).filter(|(_, step)| !step.findings.is_empty()) {
             let number: usize = number;
@@ -57,12 +58,42 @@ impl<'a> PlanReport<'a> {
             let heading = ReportBlock::Heading(3, format!("Step {number}"));
             blocks.extend([heading, ReportBlock::List(findings.collect())]);
         }
-        if !self.remaining.is_empty() {
-            let text = format!("Left of at most {}:", Count(u64::from(self.rounds), "step"));
-            let goals = self.remaining.iter().map(|goal| ReportItem::from_text(goal)).collect();
-            blocks.extend([ReportBlock::Text(text), ReportBlock::List(goals)]);
-        }
+        blocks.extend(self.remaining_blocks());
         blocks
+    }
+
+    /// Returns the steps with their states, and the remaining steps, without costs.
+    pub(super) fn progress_blocks(&self) -> Vec<ReportBlock> {
+        let steps = self.steps.iter().map(|step| format!("{} ({})", step.goal.trim(), step.state));
+        let steps = steps.map(|step| ReportItem::from_text(&step)).collect();
+        let mut blocks = vec![ReportBlock::Heading(2, "Steps".to_owned()), ReportBlock::Numbered(steps)];
+        blocks.extend(self.remaining_blocks());
+        blocks
+    }
+
+    fn remaining_blocks(&self) -> Vec<ReportBlock> {
+        if self.remaining.is_empty() {
+            return Vec::new();
+        }
+        let limit = Count(u64::from(self.rounds), "step");
+        let text = format!("Remaining steps. The limit of the plan is {limit}.");
+        let goals = self.remaining.iter().map(|goal| ReportItem::from_text(goal)).collect();
+        vec![ReportBlock::Text(text), ReportBlock::List(goals)]
+    }
+}
+
+impl TaskReport<'_> {
+    /// Returns the command for the steps that hold, if the task has ended without its goal.
+    pub(super) fn plan_hint(&self) -> Option<ReportBlock> {
+        let is_open_or_done = matches!(self.outcome, None | Some(TaskOutcome::Done(_)));
+        let has_change = self.candidates.first().is_some_and(|first| first.change.is_some());
+        if is_open_or_done || !has_change || self.plan.is_none() {
+            return None;
+        }
+        let id = self.id.unwrap_or("ID");
+        let text =
+            format!("`pintle task apply {id} --candidate 0 --branch NAME` commits the steps that hold.");
+        Some(ReportBlock::Text(text))
     }
 }
 
@@ -88,17 +119,19 @@ impl<'a> StepReport<'a> {
 
 #[cfg(test)]
 mod tests {
-    use pintle_agent::Money;
+    use pintle_agent::{Money, Timestamp};
 
     use crate::contract::{Contract, PlanSettings, TaskCheck};
+    use crate::local::RecordedInput;
     use crate::report::TaskReport;
     use crate::task::{PlanFacts, PlannedStep, StepKind, StepOutput, StepResult, Task, TaskInput, WorkCost};
     use crate::testing::successful_output;
 
-    /// Returns a report of a task whose only step fails, and whose planner names further steps.
-    fn report(rounds: u32) -> (String, serde_json::Value) {
+    /// Returns a report of a task whose only step fails, and whose planner names further steps, in all formats.
+    fn report(rounds: u32) -> (String, serde_json::Value, String) {
         let contract = Contract::new("Rename it.").with_check(TaskCheck::new("tests", "make test"));
         let mut task = Task::new(contract.with_plan(PlanSettings::at_most(rounds))).unwrap();
+        let mut inputs = Vec::new();
         for _ in 0..20 {
             let Some(step) = task.pending().steps.into_iter().next() else { break };
             let output = match (step.id.kind, step.id.round) {
@@ -112,27 +145,36 @@ mod tests {
             };
             let spent = WorkCost { cost: Money::from_dollars(0.25), ..WorkCost::default() };
             let result = StepResult { step: step.id, output, spent };
-            task.apply(TaskInput::StepFinished(Box::new(result)));
+            let input = TaskInput::StepFinished(Box::new(result));
+            let (seq, at) = (inputs.len() as u64 + 1, Timestamp::from_millis(0));
+            inputs.push(RecordedInput { seq, at, posted: None, by: None, input: input.clone() });
+            task.apply(input);
         }
         let report = TaskReport::from_task(&task);
-        (report.to_markdown(), serde_json::from_str(&report.to_json().unwrap()).unwrap())
+        let json = serde_json::from_str(&report.to_json().unwrap()).unwrap();
+        (report.to_markdown(), json, report.to_html(&[], &inputs))
     }
 
     #[test]
     fn the_report_has_the_steps_and_what_remains() {
-        let (text, json) = report(1);
+        let (text, json, page) = report(1);
         for part in [
             "# Blocked\n\nThe plan has reached its limit of 1 step. Still planned: 1 step.",
             "## Plan\n",
             "| 1 | Rename \\| the &lt;function>. | failed | 2 | $0.50 |\n| planner | – | – | – | $0.25 |",
             "### Step 1\n\n* work: work failed: the disk is full\n",
-            "Left of at most 1 step:\n\n* Rename its callers.\n",
+            "Remaining steps. The limit of the plan is 1 step.\n\n* Rename its callers.\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert_eq!(json["plan"]["steps"][0]["state"], "failed");
         assert_eq!(json["plan"]["remaining"][0], "Rename its callers.");
-        let (text, json) = report(0);
+        // Both tries of the step are the work of candidate 0, like the plan.
+        assert!(text.contains("| $0.75 |\n"), "{text}");
+        assert!(page.contains("candidate 0, which was not chosen</th><td>$0.75</td>"), "{page}");
+        assert!(!page.contains("candidate 1, which"), "{page}");
+        assert!(page.contains("<td>step 1, candidate 1</td>"), "{page}");
+        let (text, json, _) = report(0);
         assert!(!text.contains("Plan") && json.get("plan").is_none(), "{text}");
     }
 }

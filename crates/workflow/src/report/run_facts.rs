@@ -40,10 +40,12 @@ impl TaskReport<'_> {
         if let Some(base) = self.contract.base.as_ref().filter(|_| self.id.is_some()) {
             let line = ReportItem::default().text("Base: commit ").code(&base.commit).text(" of ");
             let line = line.code(&base.repository);
-            lines.push(match &base.directory {
+            let line = match &base.directory {
                 Some(directory) => line.text(", in ").code(directory),
                 None => line,
-            });
+            };
+            let note = if base.has_local_changes { ", with local changes that no branch has" } else { "" };
+            lines.push(line.text(note));
         }
         if let Some(run) = &self.run {
             let word = if self.outcome.is_some() { "ended" } else { "last step" };
@@ -75,7 +77,7 @@ mod tests {
     fn a_report_has_id_start_dates_models_and_the_cost_of_each_step() {
         let plan = CandidatePlan { model: Some("small".to_owned()), ..CandidatePlan::default() };
         let contract = Contract::new("Sums are right.")
-            .with_base(BaseCommit::new("/repository", "1a".repeat(20)))
+            .with_base(BaseCommit::new("/repository", "1a".repeat(20)).with_local_changes(true))
             .with_check(TaskCheck::new("tests", "make test"))
             .with_candidates([plan]);
         let (mut task, mut inputs) = (Task::new(contract).unwrap(), Vec::new());
@@ -99,7 +101,10 @@ mod tests {
         let wall = format!("{} min 0.0 s of wall time.", inputs.len() - 1);
         for expected in [
             "* Id: `t-1`\n",
-            &format!("* Base: commit `{}` of `/repository`\n", "1a".repeat(20)),
+            &format!(
+                "* Base: commit `{}` of `/repository`, with local changes that no branch has\n",
+                "1a".repeat(20)
+            ),
             "* Started 2023-11-14T22:14:20.000Z, ended 2023-11-14T22:1",
             &wall,
             "* Models: `small`\n",

@@ -24,8 +24,11 @@ pub(super) fn strength_lines(proof: &Proof) -> Vec<ReportItem> {
         if !kinds.is_empty() {
             let text = format!("Controls: the test of the anchor fails with {}.", kinds.join(", and with "));
             lines.push(ReportItem::from_text(&text));
-        } else if anchor.control().is_some() {
-            let text = "Weak control: a test that always fails is reported as failed.";
+        } else {
+            let text = match anchor.control() {
+                Some(_) => "Weak control: a test that always fails is reported as failed.",
+                None => "Weak control: no variant of the anchor can be run, so its result is not controlled.",
+            };
             lines.push(ReportItem::from_text(text));
         }
         if !anchor.regression().is_empty() {

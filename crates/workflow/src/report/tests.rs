@@ -52,6 +52,7 @@ fn a_report_says_what_proves_the_result_and_what_it_cost() {
     ## Evidence
 
     * Anchor: `make anchor` (`new`) failed three times before, and passes now.
+    * Weak control: no variant of the anchor can be run, so its result is not controlled.
     * Check `tests`: `make test` passes, by exit code only.
     * Diff: 1 file, 3 lines added, 0 removed; protected files are as they were.
 
@@ -79,6 +80,8 @@ fn a_report_says_what_proves_the_result_and_what_it_cost() {
     ## Bill
 
     $2.25 in 9000 tokens, for all candidates and reviews. The steps took 4 min 34 s.
+
+    ### Bill by step
 
     | step | cost | tokens | time |
     |---|---|---|---|
@@ -174,6 +177,11 @@ fn every_end_is_a_sentence() {
         ended(&played(contract(), failing(StepKind::Work))),
         ended(&played(contract().with_budget(budget), |step| successful_output(step.id.kind))),
         ended(&played(contract(), at_limit(StepKind::Anchor))),
+        ended(&played(
+            contract()
+                .with_budget(TaskBudget { cost: Some(Money::from_dollars(9.0)), ..TaskBudget::default() }),
+            at_limit(StepKind::Anchor),
+        )),
     ];
     insta::assert_snapshot!(said.concat(), @r#"
     # Under way  The task has not ended.
@@ -183,6 +191,7 @@ fn every_end_is_a_sentence() {
     # Blocked  No candidate reached the goal.
     # At its limit  The budget of dollars is used up. Candidate 0 has its evidence, and was not reviewed.
     # At its limit  The budget of its sessions is used up.
+    # At its limit  The budget of dollars does not cover the next call.
     "#);
 }
 
@@ -285,6 +294,7 @@ const ELEMENTS: &[&str] = &[
     "div class=\"wide\" role=\"region\" aria-label=\"Bill by candidate\" tabindex=\"0\"",
     "div class=\"wide\" role=\"region\" aria-label=\"Timeline\" tabindex=\"0\"",
     "table",
+    "table class=\"numbers\"",
     "thead",
     "tbody",
     "tr",
@@ -452,6 +462,7 @@ fn a_page_shows_exactly_what_was_said() {
     let page = report.to_html(&[], &[]);
     insta::assert_snapshot!(content(&page, "ul"), @r"
     <li>Anchor: <code>make anchor</code> (<code>new</code>) failed three times before, and passes now.</li>
+    <li>Weak control: no variant of the anchor can be run, so its result is not controlled.</li>
     <li>Check <code>tests</code>: <code>grep &#39;a\|b&#39; x | sed s/&amp;lt;/&lt;/ &gt; `date`</code> passes, by exit code only.</li>
     <li>Diff: 1 file, 3 lines added, 0 removed; protected files are as they were.</li>
     ");
@@ -528,7 +539,7 @@ fn the_bill_adds_up_and_says_which_candidates_were_not_chosen() {
         content(&page, &tag).to_owned()
     };
     insta::assert_snapshot!(bill("Bill by kind of step"), @r#"
-    <table>
+    <table class="numbers">
     <thead><tr><th scope="col">step</th><th scope="col">cost</th><th scope="col">tokens</th><th scope="col">time</th></tr></thead>
     <tbody>
     <tr><th scope="row">baseline</th><td>$0.00</td><td>10</td><td>0 min 1.5 s</td></tr>
@@ -539,7 +550,7 @@ fn the_bill_adds_up_and_says_which_candidates_were_not_chosen() {
     </table>
     "#);
     insta::assert_snapshot!(bill("Bill by candidate"), @r#"
-    <table>
+    <table class="numbers">
     <thead><tr><th scope="col">for</th><th scope="col">cost</th><th scope="col">tokens</th><th scope="col">time</th></tr></thead>
     <tbody>
     <tr><th scope="row">task</th><td>$0.00</td><td>10</td><td>0 min 1.5 s</td></tr>

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pintle_env::{ExecutionEnvironment, ExecutionEnvironmentExt as _};
 
-use super::{RepositoryError, apply_to_index, explain_failure, untracked_repositories};
+use super::{RepositoryError, apply_to_index, explain_failure, names, untracked_repositories};
 use crate::git::{GitError, RepositoryGit};
 
 /// References to snapshots in the repository of the user.
@@ -86,7 +86,7 @@ impl UserRepository {
     /// [`RepositoryError::Git`], and [`RepositoryError::Temporary`].
     pub async fn snapshot(&self, name: &str) -> Result<WorkingTreeSnapshot, RepositoryError> {
         let scratch = scratch()?;
-        let git = RepositoryGit::for_user(&self.machine, &self.root);
+        let git = RepositoryGit::for_user(&self.machine, &self.root).with_user_identity().await;
         // Only the user's index contains new submodules.
         let mut left_out = untracked_repositories(&git).await?;
         let git = git.with_index(&scratch.path().join("index"));
@@ -178,6 +178,31 @@ impl UserRepository {
         }
     }
 
+    /// Returns the files of a commit below a directory, relative to it.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`], also for a directory that the commit does not have.
+    pub async fn list_files(&self, commit: &str, directory: &str) -> Result<Vec<String>, RepositoryError> {
+        let git = RepositoryGit::for_user(&self.machine, &self.root);
+        let tree = format!("{commit}:{directory}");
+        let listed = git.bytes(&["ls-tree", "-r", "-z", "--name-only", "--full-tree", &tree], None).await?;
+        Ok(names(&listed).map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+    }
+
+    /// Returns the files in which a commit differs from its parent.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`], also for a commit that the repository does not have.
+    pub async fn list_changes(&self, commit: &str) -> Result<Vec<String>, RepositoryError> {
+        let parent = format!("{commit}^");
+        let mut arguments: Vec<&str> = pintle_env::Git::DIFF.to_vec();
+        arguments.extend(["--name-only", "-z", &parent, commit]);
+        let listed = RepositoryGit::for_user(&self.machine, &self.root).bytes(&arguments, None).await?;
+        Ok(names(&listed).map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+    }
+
     /// Returns the names of its remotes.
     ///
     /// # Errors
@@ -198,13 +223,13 @@ impl UserRepository {
         Ok(git.run(&["status", "--porcelain", "--untracked-files=no"]).await?.lines().count())
     }
 
-    /// Creates a branch with one commit: a patch on top of a commit. The working tree and its index do not change. Returns
-    /// the commit. A branch that already has these contents on top of the commit is left unchanged.
+    /// Creates a branch with one commit by the user: a patch on top of a commit. The working tree and its index do not change.
+    /// Returns the commit. A branch that already has these contents on top of the commit is left unchanged.
     ///
     /// # Errors
     ///
-    /// [`RepositoryError::Unusable`] if the repository no longer has `base`, and [`RepositoryError::Git`] if the branch
-    /// exists or the patch cannot be applied; nothing is changed then.
+    /// [`RepositoryError::Unusable`] if the repository no longer has `base`, [`RepositoryError::BranchExists`], and
+    /// [`RepositoryError::Git`] if the patch cannot be applied; nothing is changed then.
     pub async fn commit_to_branch(
         &self,
         base: &str,
@@ -213,8 +238,8 @@ impl UserRepository {
         message: &str,
     ) -> Result<String, RepositoryError> {
         let scratch = scratch()?;
-        let git =
-            RepositoryGit::for_user(&self.machine, &self.root).with_index(&scratch.path().join("index"));
+        let git = RepositoryGit::for_user(&self.machine, &self.root).with_user_identity().await;
+        let git = git.with_index(&scratch.path().join("index"));
         git.run(&["check-ref-format", "--branch", branch]).await?;
         let removed = |_: &GitError| {
             let root = self.root.display();
@@ -237,7 +262,13 @@ impl UserRepository {
         let commit = String::from_utf8_lossy(&commit).trim().to_owned();
         // Zeros require that the branch does not exist.
         let none = "0".repeat(commit.len());
-        git.run(&["update-ref", &reference, &commit, &none]).await?;
+        if let Err(error) = git.run(&["update-ref", &reference, &commit, &none]).await {
+            // git reports the name of a reference, and not that the branch exists.
+            return Err(match git.run(&["rev-parse", "--verify", "--quiet", &reference]).await {
+                Ok(_) => RepositoryError::BranchExists(branch.to_owned()),
+                Err(_) => error.into(),
+            });
+        }
         Ok(commit)
     }
 

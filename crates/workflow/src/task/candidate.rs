@@ -66,6 +66,12 @@ impl TaskCandidate {
         &self.spent
     }
 
+    /// Returns the models that its sessions have called, without those of reviews and plans.
+    pub(crate) fn called_models(&self) -> Option<String> {
+        let models: Vec<&str> = self.work_cost.models.keys().map(String::as_str).collect();
+        (!models.is_empty()).then(|| models.join(", "))
+    }
+
     /// Returns its costs without reviews and plans, if all prices are known. Neither must change which candidate is the best.
     pub(super) fn known_work_cost(&self) -> Option<Money> {
         self.work_cost.known_cost()

@@ -4,7 +4,8 @@ use pintle_evidence::proof::Proof;
 use serde::Serialize;
 
 use super::step::{ReviewFacts, StepId};
-use crate::contract::DecisionGate;
+use crate::contract::{DecisionGate, TaskBudget};
+use crate::work_cost::WorkCost;
 
 /// Outcome of a task.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -83,6 +84,18 @@ pub enum LimitKind {
     Minutes,
     /// A budget of the sessions, such as the user's budget of a day. The contract has no budget.
     Session,
+}
+
+impl LimitKind {
+    /// Returns whether these costs reach the limit of a budget. `None` for a limit that the budget does not have.
+    pub(crate) fn is_reached(self, budget: &TaskBudget, spent: &WorkCost) -> Option<bool> {
+        match self {
+            Self::Usd => budget.cost.map(|cost| spent.cost >= cost),
+            Self::Tokens => budget.tokens.map(|tokens| spent.tokens >= tokens),
+            Self::Minutes => budget.minutes.map(|minutes| spent.millis / 60_000 >= minutes),
+            Self::Session => None,
+        }
+    }
 }
 
 impl AcceptedCandidate {

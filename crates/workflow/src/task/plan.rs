@@ -90,6 +90,9 @@ pub struct StepReport {
     pub needs_replan: Option<String>,
 }
 
+/// Line of a message to a planner, before the remaining steps that a user has edited.
+pub(crate) const EDITED_STEPS: &str = "A user has edited the remaining steps, which now are:\n";
+
 /// State of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskPlan {

@@ -10,7 +10,8 @@ use pintle_evidence::step_proof::{StepContext, StepFacts, judge_step};
 
 use super::outcome::{BlockReason, TaskOutcome};
 use super::plan::{
-    MAX_STEP_GOAL, PlanFacts, PlanRound, PlannedStep, RoundEnd, StepCandidate, TaskPlan, UNSETTLED_STEPS,
+    EDITED_STEPS, MAX_STEP_GOAL, PlanFacts, PlanRound, PlannedStep, RoundEnd, StepCandidate, TaskPlan,
+    UNSETTLED_STEPS,
 };
 use super::step::{StepId, StepKind, StepOrder, StepOutput, TaskStep, WorkEnd, WorkFacts};
 use super::{Task, TaskCandidate};
@@ -97,7 +98,7 @@ impl Task {
             false => self.plan.is_edited.then_some(&self.plan.backlog),
         };
         if let Some(backlog) = edited {
-            text.push_str("A user has edited the remaining steps, which now are:\n");
+            text.push_str(EDITED_STEPS);
             backlog.iter().for_each(|goal| text.push_str(&format!("- {goal}\n")));
         }
         (!text.is_empty()).then_some(text)

@@ -1,16 +1,23 @@
 //! The state of a task and of its candidates as text.
 
 use pintle_agent::Limits;
+use pintle_evidence::diff::Diff;
 
-use super::{Task, TaskOutcome};
+use super::{StepSnapshot, Task, TaskCandidate, TaskOutcome, TaskPlan};
+
+/// State of a task that has steps to carry out.
+pub const STATE_UNDER_WAY: &str = "under way";
+
+/// State of a task that waits for a decision.
+pub const STATE_WAITING: &str = "waits for a person";
 
 impl Task {
     /// Returns the state as text.
     #[must_use]
     pub fn state(&self) -> &'static str {
         match &self.outcome {
-            None if self.pending().gate.is_some() => "waits for a person",
-            None => "under way",
+            None if self.pending().gate.is_some() => STATE_WAITING,
+            None => STATE_UNDER_WAY,
             Some(TaskOutcome::Done(_)) => "done",
             Some(TaskOutcome::Blocked(_)) => "blocked",
             Some(TaskOutcome::Limit { .. }) => "at its limit",
@@ -51,11 +58,23 @@ impl Task {
             _ if is_chosen => "reached the goal".to_owned(),
             Some(reason) => reason.to_owned(),
             None if state.proof().is_some() => "has its evidence".to_owned(),
+            None if self.outcome.is_some() && candidate == 0 && self.plan.snapshot().is_some() => {
+                "stopped; the steps that hold are its change".to_owned()
+            }
             None if self.outcome.is_some() => "stopped".to_owned(),
             None if state.is_collecting_evidence() => format!("attempt {number} is judged"),
             None if self.is_waiting(candidate) => "waits: another candidate has its evidence".to_owned(),
             None => format!("works on attempt {}", number.saturating_add(1)),
         })
+    }
+
+    /// Returns the newest change of a candidate. In a plan, the steps that hold are the change of candidate 0.
+    #[must_use]
+    pub fn newest_change(&self, candidate: usize) -> Option<&Diff> {
+        let is_done = matches!(self.outcome, Some(TaskOutcome::Done(_)));
+        let plan = self.plan().filter(|_| candidate == 0 && !is_done);
+        let held = plan.and_then(TaskPlan::snapshot).map(StepSnapshot::diff);
+        held.or_else(|| self.candidates.get(candidate).and_then(TaskCandidate::diff))
     }
 
     /// Returns the state of a candidate while the plan is carried out.

@@ -200,7 +200,7 @@ impl WorkEnd {
     pub(super) fn final_reason(self) -> Option<&'static str> {
         match self {
             Self::Finished | Self::Failed => None,
-            Self::Limit => Some("its share of the budget is used up"),
+            Self::Limit => Some("its share of the budget covers no further call"),
             Self::TurnLimit => Some("its limit on turns is reached"),
             Self::ContextFull => Some("its conversation does not fit the model's context window"),
             Self::OutputLimit => Some("its response was cut off by the output limit"),
@@ -330,6 +330,12 @@ impl fmt::Display for StepKind {
 }
 
 impl StepId {
+    /// Returns the candidate that pays for the step, if one does. The steps of a plan are the work of candidate 0.
+    #[must_use]
+    pub fn payer(&self) -> Option<usize> {
+        if self.round > 0 { Some(0) } else { self.candidate }
+    }
+
     /// Returns the kind as text for users, with the number of the attempt unless it is the first.
     #[must_use]
     pub fn label(&self) -> String {

@@ -70,10 +70,7 @@ pub(super) async fn add(args: AddTaskArgs, process_env: &ProcessEnv) -> Result<E
 fn read_contract(args: &AddTaskArgs) -> Result<Contract, Failure> {
     match new_task::read_contract(&args.terms, &args.prompt)? {
         Some(contract) => Ok(contract),
-        None => {
-            let models = new_task::read_models(&args.terms)?;
-            Ok(new_task::apply_terms(Contract::new(prompt_source::read(&args.prompt)?), &args.terms, &models))
-        }
+        None => new_task::contract_of_goal(prompt_source::read(&args.prompt)?, &args.terms),
     }
 }
 
@@ -111,7 +108,8 @@ impl TaskQueue<'_> {
 
     async fn create(&self, id: &SessionId, mut contract: Contract) -> Result<(), Failure> {
         if contract.base.is_none() {
-            contract.base = Some(self.start.resolve(id).await?);
+            let base = self.start.resolve(id, Some(&contract)).await?;
+            contract.base = Some(base);
         }
         new_task::set_default_model(&mut contract, self.args.model.as_ref());
         let created = LocalTaskHost::create(self.sessions.store(), id.clone(), contract).await;

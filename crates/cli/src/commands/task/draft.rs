@@ -5,13 +5,17 @@ use std::pin::pin;
 
 use pintle_host::failure::{Failure, FailureKind, OrFailure as _};
 use pintle_host::process_env::ProcessEnv;
-use pintle_host::sanitize::sanitize;
+use pintle_host::sanitize::{json_line, sanitize};
 use pintle_tui::approve::Prompter;
 use pintle_tui::interrupt::Interrupts;
 use pintle_tui::{console, user_editor};
 use pintle_workflow::contract::{BaseCommit, CandidatePlan, Contract};
-use pintle_workflow::{DraftError, RepositoryPerformer};
+use pintle_workflow::task::WorkCost;
+use pintle_workflow::{DraftError, FailedDraft, RepositoryPerformer};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
+
+use crate::arguments::OutputFormat;
 
 /// Prompt below a draft.
 const PROMPT: &str = "Accept it? [y]es, [e]dit, [n]o: ";
@@ -35,6 +39,7 @@ pub(super) struct DraftApproval<'a> {
     pub(super) interrupts: &'a Interrupts,
     /// Candidates of the draft.
     pub(super) candidates: Vec<CandidatePlan>,
+    pub(super) format: OutputFormat,
     pub(super) process_env: &'a ProcessEnv,
 }
 
@@ -58,17 +63,40 @@ impl DraftApproval<'_> {
             }
         };
         performer.clean().await.or_failed("the files of the draft cannot be removed")?;
-        let drafted = drafted.map_err(|error| {
-            let kind =
-                if error == DraftError::AtLimit { FailureKind::LimitReached } else { FailureKind::Other };
-            Failure::new(kind, format!("there is no draft: {error}"))
-        });
-        let drafted = drafted.map_err(|failure| self.interrupts.reclassify(failure))?;
+        let drafted = match drafted {
+            Ok(drafted) => drafted,
+            Err(FailedDraft { error, spent, .. }) => {
+                self.report_cost(&spent).await?;
+                let kind =
+                    if error == DraftError::AtLimit { FailureKind::LimitReached } else { FailureKind::Other };
+                let failure = Failure::new(kind, format!("there is no draft: {error}"));
+                return Err(self.interrupts.reclassify(failure));
+            }
+        };
         let contract = drafted.with_candidates(self.candidates.clone());
         if is_accepted {
             return Ok(contract);
         }
-        self.interrupts.race(self.ask_acceptance(contract)).await
+        let spent = contract.drafted.as_ref().map(|drafted| drafted.spent.clone()).unwrap_or_default();
+        let accepted = self.interrupts.race(self.ask_acceptance(contract)).await;
+        if accepted.is_err() {
+            self.report_cost(&spent).await?;
+        }
+        accepted
+    }
+
+    /// Reports the costs of a draft that starts no task, and so is on no bill. Programs receive them as a value.
+    async fn report_cost(&self, spent: &WorkCost) -> Result<(), Failure> {
+        if !spent.has_calls() {
+            return Ok(());
+        }
+        console::notice(&format!("the draft cost {} in {} tokens", spent.dollars(), spent.tokens));
+        match self.format {
+            OutputFormat::Text => Ok(()),
+            OutputFormat::Json | OutputFormat::StreamJson => {
+                console::print(&json_line(&json!({"state": "not drafted", "spent": spent}))?).await
+            }
+        }
     }
 
     /// Asks until the contract is accepted, unchanged or edited.
@@ -76,8 +104,8 @@ impl DraftApproval<'_> {
         loop {
             let toml = contract.to_toml().or_failed("the draft cannot be shown")?;
             // Shown with the question, even if standard output is a file.
-            console::prompt(&format!("{}\n", sanitize(&toml)));
-            let answer = self.prompter.ask_now("This is the contract", PROMPT).await;
+            console::prompt(&format!("This is the contract:\n\n{}\n", sanitize(&toml)));
+            let answer = self.prompter.ask_now("A model has drafted the contract above", PROMPT).await;
             match answer.as_deref().map(str::trim) {
                 Some("y" | "yes") => return Ok(contract),
                 Some("e" | "edit") => match edit_contract(&toml, self.process_env) {

@@ -48,13 +48,25 @@ pub(super) async fn ask(
     Ok(())
 }
 
+/// Returns the name of a gate.
+pub(super) fn gate_name(gate: DecisionGate) -> &'static str {
+    match gate {
+        DecisionGate::Anchor => "anchor",
+        DecisionGate::Result => "result",
+    }
+}
+
 /// Returns the subject of the decision.
-fn describe_gate(task: &Task, gate: DecisionGate, id: &SessionId) -> String {
+pub(super) fn describe_gate(task: &Task, gate: DecisionGate, id: &SessionId) -> String {
     match (gate, task.anchor(), task.best_candidate()) {
         (DecisionGate::Anchor, Some(anchor), _) => {
             let files = anchor.files().join(", ");
             let files = if files.is_empty() { String::new() } else { format!(" It adds to {files}.") };
-            sanitize(&format!("The anchor fails as it should: {}.{files}", anchor.command())).into_owned()
+            let text = format!(
+                "The anchor fails as it should: {}.{files} `pintle task report {id}` shows it.",
+                anchor.command()
+            );
+            sanitize(&text).into_owned()
         }
         (DecisionGate::Result, _, Some(best)) => {
             let proof = task.candidates().get(best).and_then(TaskCandidate::proof);
@@ -64,10 +76,10 @@ fn describe_gate(task: &Task, gate: DecisionGate, id: &SessionId) -> String {
             });
             let forced = sanitize(forced.as_deref().unwrap_or_default()).into_owned();
             format!(
-                "Candidate {best} has its evidence.{forced} `pintle task apply {id} --candidate {best} --patch` shows its change."
+                "Candidate {best} has its evidence.{forced} `pintle task report {id}` shows it, and `pintle task apply {id} --candidate {best} --patch` shows its change."
             )
         }
-        (DecisionGate::Anchor | DecisionGate::Result, _, _) => "The task waits for a person.".to_owned(),
+        (DecisionGate::Anchor | DecisionGate::Result, _, _) => "The task waits for a decision.".to_owned(),
     }
 }
 

@@ -19,6 +19,9 @@ use crate::exit::Exit;
 struct LoggedRun {
     step: String,
     purpose: RunPurpose,
+    /// Number among the runs of the step with this purpose, from 1, and their count.
+    number: usize,
+    count: usize,
     end: String,
     millis: u64,
     bytes: u64,
@@ -60,14 +63,17 @@ async fn read_runs(
     blobs: &dyn Blobs,
 ) -> Result<Vec<LoggedRun>, Failure> {
     let mut logged = Vec::new();
-    for (purpose, run) in result.output.command_runs() {
+    let runs = result.output.command_runs();
+    for (index, (purpose, run)) in runs.iter().enumerate() {
+        let count_same = |length: usize| runs.iter().take(length).filter(|(of, _)| of == purpose).count();
+        let (number, count, purpose) = (count_same(index + 1), count_same(runs.len()), purpose.clone());
         let output = match is_complete {
             true => read_lines(run, blobs).await?,
             false => read_last_lines(run, blobs).await.or_failed("the output cannot be read")?,
         };
         let bytes = run.output.as_ref().map_or(0, |output| output.bytes);
         let (step, end, millis) = (result.step.to_string(), run.end.describe(), run.millis);
-        logged.push(LoggedRun { step, purpose, end, millis, bytes, output });
+        logged.push(LoggedRun { step, purpose, number, count, end, millis, bytes, output });
     }
     Ok(logged)
 }
@@ -79,16 +85,17 @@ async fn read_lines(run: &CommandRun, blobs: &dyn Blobs) -> Result<Vec<String>, 
 }
 
 fn render_run(run: &LoggedRun) -> String {
-    let LoggedRun { step, purpose, end, millis, bytes, output } = run;
-    let head = format!("{step}: {purpose} {end} ({millis} ms, {bytes} bytes of output)");
+    let LoggedRun { step, purpose, number, count, end, millis, bytes, output } = run;
+    let number = if *count > 1 { format!("run {number} of {count}, ") } else { String::new() };
+    let head = format!("{step}: {purpose} {end} ({number}{millis} ms, {bytes} bytes of output)");
     let lines = output.iter().map(|line| format!("    {}\n", sanitize(line)));
     format!("{}\n{}", sanitize(&head), lines.collect::<String>())
 }
 
 fn describe_run(run: &LoggedRun) -> Value {
-    let LoggedRun { step, purpose, end, millis, bytes, output } = run;
+    let LoggedRun { step, purpose, number, count, end, millis, bytes, output } = run;
     json!({
-        "step": step, "command": purpose.to_string(), "end": end, "millis": millis, "bytes": bytes,
-        "output": output,
+        "step": step, "command": purpose.to_string(), "run": number, "runs": count, "end": end,
+        "millis": millis, "bytes": bytes, "output": output,
     })
 }

@@ -7,7 +7,7 @@ use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::process_env::{self, ProcessEnv};
 use pintle_host::sessions::Sessions;
 use pintle_tui::console;
-use pintle_workflow::contract::{BaseCommit, CandidatePlan, Contract, ModelPlans, TaskCheck};
+use pintle_workflow::contract::{BaseCommit, CandidatePlan, Contract, ContractError, ModelPlans, TaskCheck};
 use pintle_workflow::repository::UserRepository;
 use pintle_workflow::{LocalDirectory, read_task};
 
@@ -25,8 +25,18 @@ pub(super) fn read_contract(terms: &ContractArgs, prompt: &PromptArgs) -> Result
     if terms.check.is_empty() {
         return Ok(None);
     }
-    let models = read_models(terms)?;
-    Ok(Some(apply_terms(Contract::new(prompt_source::read(prompt)?), terms, &models)))
+    contract_of_goal(prompt_source::read(prompt)?, terms).map(Some)
+}
+
+/// Returns the contract of a goal with the flags.
+pub(super) fn contract_of_goal(goal: String, terms: &ContractArgs) -> Result<Contract, Failure> {
+    let contract = apply_terms(Contract::new(goal), terms, &read_models(terms)?);
+    contract.check().map_err(|error| {
+        let is_of_models = |problem: &String| problem.starts_with("models");
+        let is_file = matches!(&error, ContractError::Wrong(problems) if problems.iter().all(is_of_models));
+        contract_failure(&error, terms.models.as_deref().filter(|_| is_file))
+    })?;
+    Ok(contract)
 }
 
 /// Returns the models of the flags.
@@ -86,10 +96,16 @@ impl TaskStart {
         Ok(Self { repository, includes_changes })
     }
 
-    /// Returns the state from which a task starts. Local changes become a commit with a reference for the task.
-    pub(super) async fn resolve(&self, id: &SessionId) -> Result<BaseCommit, Failure> {
+    /// Returns the state from which a task starts. Local changes become a commit with a reference for the task. The scope of
+    /// a given contract is compared with the files of the state.
+    pub(super) async fn resolve(
+        &self,
+        id: &SessionId,
+        contract: Option<&Contract>,
+    ) -> Result<BaseCommit, Failure> {
         let found = &self.repository;
-        let commit = if self.includes_changes && found.changed > 0 {
+        let has_changes = self.includes_changes && found.changed > 0;
+        let commit = if has_changes {
             let snapshot = found.snapshot(id.as_str()).await.or_failed("the local changes cannot be read")?;
             if !snapshot.left_out.is_empty() {
                 console::notice(&format!(
@@ -108,7 +124,29 @@ impl TaskStart {
             ))
             .with_hint("commit its files, give `--changes`, or start the task in another directory"));
         }
-        Ok(BaseCommit::new(found.root.display().to_string(), commit).with_directory(directory))
+        if let Some(contract) = contract {
+            self.check_scope(contract, &commit).await?;
+        }
+        let base = BaseCommit::new(found.root.display().to_string(), commit).with_directory(directory);
+        Ok(base.with_local_changes(has_changes))
+    }
+
+    /// Rejects a contract whose judging files do not exist. Reports patterns of the scope that no file matches.
+    async fn check_scope(&self, contract: &Contract, commit: &str) -> Result<(), Failure> {
+        if contract.scope.paths.is_empty() && contract.scope.judges.is_none() {
+            return Ok(());
+        }
+        let found = &self.repository;
+        let files = found.list_files(commit, &found.directory).await;
+        let files = files.or_failed("the repository cannot be read")?;
+        let unmatched = contract.check_files(&files).map_err(|error| contract_failure(&error, None))?;
+        if !unmatched.is_empty() {
+            let patterns = unmatched.join(", ");
+            console::notice(&format!(
+                "scope.paths: no file matches {patterns}, so only new files are allowed there"
+            ));
+        }
+        Ok(())
     }
 }
 

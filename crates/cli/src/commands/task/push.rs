@@ -6,12 +6,16 @@ use std::process::{Command, Stdio};
 use pintle_host::failure::{Failure, OrFailure as _};
 use pintle_host::process_env::ProcessEnv;
 use pintle_host::process_secrets::{is_provider_key, is_withheld};
+use pintle_workflow::contract::BaseCommit;
 use pintle_workflow::repository::UserRepository;
 
 use crate::arguments::ApplyTaskArgs;
 
 /// Remote that is used if there are several, as in git.
 const ORIGIN: &str = "origin";
+
+/// Maximum number of files in a message.
+const MAX_FILES: usize = 10;
 
 /// Push of a new branch.
 pub(super) struct BranchPush<'a> {
@@ -21,10 +25,19 @@ pub(super) struct BranchPush<'a> {
     process_env: &'a ProcessEnv,
 }
 
+/// Pull request for a pushed branch.
+pub(super) struct PullRequest {
+    pub(super) title: String,
+    pub(super) body: String,
+    /// Whether the change does not reach the goal.
+    pub(super) is_draft: bool,
+}
+
 impl<'a> BranchPush<'a> {
     /// Checks the requirements of `--push`, before anything is changed. Returns `None` without the flag.
     pub(super) async fn prepare(
         args: &ApplyTaskArgs,
+        base: &BaseCommit,
         repository: &'a UserRepository,
         process_env: &'a ProcessEnv,
     ) -> Result<Option<Self>, Failure> {
@@ -33,6 +46,9 @@ impl<'a> BranchPush<'a> {
         }
         if args.pr {
             require_gh(process_env)?;
+        }
+        if base.has_local_changes {
+            return Err(refuse_local_changes(repository, base).await);
         }
         let failed = "cannot read the repository";
         let modified = repository.count_modified().await.or_failed(failed)?;
@@ -52,15 +68,20 @@ impl<'a> BranchPush<'a> {
     /// Pushes a branch, and opens a pull request if the flags ask for it. Returns the remote.
     ///
     /// Blocks until the programs have ended. They have the terminal, for questions about credentials.
-    pub(super) fn push(&self, branch: &str, title: &str, body: &str) -> Result<&str, Failure> {
+    pub(super) fn push(&self, branch: &str, request: &PullRequest) -> Result<&str, Failure> {
         let Self { remote, .. } = self;
         let refspec = format!("refs/heads/{branch}:refs/heads/{branch}");
         let hint = format!("the commit is on {branch}: `git push {remote} {branch}` pushes it");
         self.run("git", &["push", remote, &refspec], "git push")
             .map_err(|failure| failure.with_hint(&hint))?;
         if self.opens_request {
-            let create = ["pr", "create", "--head", branch, "--title", title, "--body", body];
-            let hint = format!("{branch} is pushed to {remote}; `gh pr create --head {branch}` repeats it");
+            let PullRequest { title, body, is_draft } = request;
+            let (title, body) = (title.as_str(), body.as_str());
+            let mut create = vec!["pr", "create", "--head", branch, "--title", title, "--body", body];
+            create.extend(is_draft.then_some("--draft"));
+            let hint = format!(
+                "{branch} is pushed to {remote}; the same command opens the pull request with its text"
+            );
             self.run("gh", &create, "gh pr create").map_err(|failure| failure.with_hint(&hint))?;
         }
         Ok(remote)
@@ -72,6 +93,23 @@ impl<'a> BranchPush<'a> {
         let status = command.status().or_failed(&format!("cannot start `{program}`"))?;
         if status.success() { Ok(()) } else { Err(Failure::failed(format!("`{shown}` failed ({status})"))) }
     }
+}
+
+/// Returns the failure of a push that would publish the local changes from which the task started.
+async fn refuse_local_changes(repository: &UserRepository, base: &BaseCommit) -> Failure {
+    // The files are named if git still has the commit.
+    let files = repository.list_changes(&base.commit).await.unwrap_or_default();
+    let named = files.iter().take(MAX_FILES).cloned().collect::<Vec<_>>().join(", ");
+    let more = match files.len().saturating_sub(MAX_FILES) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Failure::usage(format!(
+        "the task started with `--changes`, and a push would publish these local changes: {named}{more}"
+    ))
+    .with_hint(
+        "`--branch NAME` without `--push` commits locally, and `--patch` prints the change without them",
+    )
 }
 
 /// Returns a program of the user, with the variables of the user that this process has removed from its own environment. Only

@@ -65,7 +65,8 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
         process_env,
     };
     let host = box_future(|| opener.open(source)).await?;
-    console::notice(&format!("task {id}; `pintle task report {id}` shows its status"));
+    let program = super::shown_program(process_env);
+    console::notice(&format!("task {id}; `{program} task report {id}` shows its status"));
     if format == OutputFormat::StreamJson {
         console::print(&identity_line(&id)?).await?;
     }
@@ -83,10 +84,10 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
             if let Err(error) = Performer::clean(performer.as_ref(), &contract).await {
                 console::notice(&format!("the files of the task cannot be removed: {error}"));
             }
-            report_end(sessions, &id, &outcome, format).await
+            report_end(sessions, &id, &outcome, format, &program).await
         }
         Err(TaskHostError::Stopped) => {
-            let hint = format!("`pintle task run --task {id}` resumes it");
+            let hint = format!("`{program} task run --task {id}` resumes it");
             Err(Failure::new(FailureKind::Interrupted, "the task was stopped").with_hint(&hint))
         }
         Err(error) => Err(super::open_failure(sessions, &error, &id).await),
@@ -114,7 +115,7 @@ async fn hand_over(
             })?;
             if contract.base.is_none() {
                 let start = TaskStart::find(directory, args.terms.changes).await?;
-                let base = start.resolve(&id).await;
+                let base = start.resolve(&id, Some(&contract)).await;
                 if base.is_err() {
                     new_task::remove_snapshot(directory, &id).await;
                 }
@@ -240,8 +241,11 @@ impl TaskConsole<'_> {
             let gate = task.pending().gate;
             let is_new = gate.is_some() && gate != told;
             told = gate;
-            if is_new {
-                console::notice("the task waits for a person: `pintle task decide` answers");
+            if let Some(gate) = gate.filter(|_| is_new) {
+                let (id, name) = (self.id, gate_prompt::gate_name(gate));
+                console::notice(&format!(
+                    "the task waits for a person to decide about the {name}: `pintle task decide {id}` answers"
+                ));
             }
             let is_asked = is_new && self.waits && self.prompter.is_attended();
             let input = match gate.filter(|_| is_asked) {
@@ -303,10 +307,11 @@ async fn report_end(
     id: &SessionId,
     outcome: &TaskOutcome,
     format: OutputFormat,
+    program: &str,
 ) -> Result<Exit, Failure> {
     print_report(sessions, id, format).await?;
     if let TaskOutcome::Done(_) = outcome {
-        console::notice(&format!("`pintle task apply {id} --branch NAME` applies the change"));
+        console::notice(&format!("`{program} task apply {id} --branch NAME` applies the change"));
     }
     Ok(exit_status(outcome))
 }
@@ -314,7 +319,8 @@ async fn report_end(
 /// Writes the report.
 async fn print_report(sessions: &Sessions, id: &SessionId, format: OutputFormat) -> Result<(), Failure> {
     let IntactTask { task, inputs, .. } = super::read_intact(sessions, id).await?;
-    let report = TaskReport::from_task(&task).with_id(id).with_inputs(&inputs);
+    let anchor = super::apply::read_anchor(sessions, id, &task).await;
+    let report = TaskReport::from_task(&task).with_id(id).with_inputs(&inputs).with_anchor_patch(anchor);
     let text = match format {
         OutputFormat::Text => format!("\n{}", report.to_markdown()),
         OutputFormat::Json | OutputFormat::StreamJson => json_line(&report)?,

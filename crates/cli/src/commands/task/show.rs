@@ -14,7 +14,7 @@ use pintle_workflow::task::{StepCost, Task, TaskCandidate, TaskOutcome, WorkCost
 use pintle_workflow::{IntactTask, TaskStatus};
 use serde_json::json;
 
-use super::{find, read_intact};
+use super::{describe_process, find, gate_prompt, read_intact};
 use crate::arguments::{ListFormat, ShowTaskArgs};
 use crate::exit::Exit;
 
@@ -25,8 +25,9 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
     let is_running = sessions.is_live(&id).await;
     let state = intact.state(is_running);
     let IntactTask { task, damage, .. } = intact;
+    let process = describe_process(&sessions, &id, state, is_running).await;
     let text = {
-        let shown = ShownTask { id: &id, task: &task, state, is_running, damage: damage.as_ref() };
+        let shown = ShownTask { id: &id, task: &task, state, is_running, process, damage: damage.as_ref() };
         match args.output {
             ListFormat::Json => shown.to_json()?,
             ListFormat::Text => shown.to_text(),
@@ -42,12 +43,14 @@ struct ShownTask<'a> {
     task: &'a Task,
     state: &'static str,
     is_running: bool,
+    /// Whether a process has it open, as an addition to its state.
+    process: &'static str,
     damage: Option<&'a StoreError>,
 }
 
 impl ShownTask<'_> {
     fn to_json(&self) -> Result<String, Failure> {
-        let Self { id, task, state, is_running, damage } = *self;
+        let Self { id, task, state, is_running, damage, .. } = *self;
         let candidates = task.candidates().iter().enumerate().map(|(number, candidate)| {
             json!({
                 "state": task.candidate_state(number),
@@ -75,10 +78,14 @@ impl ShownTask<'_> {
     }
 
     fn to_text(&self) -> String {
-        let Self { id, task, state, is_running, damage } = *self;
-        let running = if is_running { ", running" } else { "" };
+        let Self { id, task, state, is_running, process, damage } = *self;
         let goal = task.contract().goal.trim().lines().next().unwrap_or_default();
-        let mut text = format!("{id}  {state}{running}\n{}\n", sanitize(goal));
+        let mut text = format!("{id}  {state}{process}\n{}\n", sanitize(goal));
+        if !is_running && !process.is_empty() && damage.is_none() {
+            text.push_str(&format!(
+                "no process has it open; `pintle task run --task {id}` or a worker resumes it\n"
+            ));
+        }
         if let Some(ending) = describe_end(task) {
             text.push_str(&format!("{}\n", sanitize(&ending)));
         }
@@ -90,7 +97,7 @@ impl ShownTask<'_> {
             let line = format!("check `{name}` has no results of single tests: {problem}");
             text.push_str(&format!("{}\n", sanitize(&line)));
         }
-        text.push_str(&render_status(task, &TaskStatus::from_task(task)));
+        text.push_str(&render_status(id, task, &TaskStatus::from_task(task)));
         for (number, candidate) in task.candidates().iter().enumerate() {
             text.push_str(&format!(
                 "[{number:>2}]  {}\n",
@@ -116,14 +123,20 @@ fn failing_checks(task: &Task) -> impl Iterator<Item = (&str, String)> {
 }
 
 /// Returns the pending steps, or the decision that the task waits for.
-fn render_status(task: &Task, status: &TaskStatus) -> String {
+fn render_status(id: &SessionId, task: &Task, status: &TaskStatus) -> String {
     match status {
         TaskStatus::Steps(steps) => {
             let started = |step| if task.has_started(step) { "" } else { " (not started)" };
             let steps: Vec<String> = steps.iter().map(|step| format!("{step}{}", started(step))).collect();
             format!("steps: {}\n", steps.join(", "))
         }
-        TaskStatus::Asked(_) => "waits for `pintle task decide`\n".to_owned(),
+        TaskStatus::Asked(gate) => {
+            let (name, subject) =
+                (gate_prompt::gate_name(*gate), gate_prompt::describe_gate(task, *gate, id));
+            format!(
+                "waits for a decision about the {name}: `pintle task decide {id} approve` or `refuse`\n{subject}\n"
+            )
+        }
         TaskStatus::Ended(_) | TaskStatus::Full | _ => String::new(),
     }
 }
@@ -165,12 +178,13 @@ fn render_parts(task: &Task) -> String {
 fn render_bill(spent: &WorkCost, budget: &TaskBudget) -> String {
     let of = |limit: Option<String>| limit.map(|limit| format!(" of {limit}")).unwrap_or_default();
     format!(
-        "{}{}, {} tokens{}, {} min{}\n",
+        "{}{}, {} tokens{}, {} min {} s{}\n",
         spent.dollars(),
         of(budget.cost.map(|cost| format!("{cost:.2}"))),
         spent.tokens,
         of(budget.tokens.map(|tokens| tokens.to_string())),
         spent.millis / 60_000,
+        spent.millis / 1_000 % 60,
         of(budget.minutes.map(|minutes| format!("{minutes} min"))),
     )
 }
@@ -182,15 +196,15 @@ mod tests {
     #[test]
     fn costs_with_an_unknown_price_are_a_lower_bound() {
         for (dollars, is_price_unknown, expected) in [
-            (0.25, false, "$0.25, 7 tokens, 1 min\n"),
-            (0.25, true, "≥ $0.25, 7 tokens, 1 min\n"),
-            (0.0, true, "unknown cost, 7 tokens, 1 min\n"),
+            (0.25, false, "$0.25, 7 tokens, 1 min 1 s\n"),
+            (0.25, true, "≥ $0.25, 7 tokens, 1 min 1 s\n"),
+            (0.0, true, "unknown cost, 7 tokens, 1 min 1 s\n"),
         ] {
             let spent = WorkCost {
                 cost: pintle_agent::Money::from_dollars(dollars),
                 is_price_unknown,
                 tokens: 7,
-                millis: 60_000,
+                millis: 61_500,
                 ..WorkCost::default()
             };
             assert_eq!(render_bill(&spent, &TaskBudget::default()), expected);

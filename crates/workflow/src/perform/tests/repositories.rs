@@ -171,6 +171,14 @@ async fn a_result_is_applied_as_branch_worktree_or_changes() {
     let mut patch = read_blob(done.proof().anchor().unwrap().patch().unwrap(), blobs.as_ref()).await.unwrap();
     patch.extend(read_blob(&done.proof().diff().patch, blobs.as_ref()).await.unwrap());
     let found = UserRepository::find(Arc::clone(&project.machine), &project.root()).await.unwrap();
+    // Without an address, the settings name no author.
+    for (email, author) in [("", "pintle <>"), ("user@example.org", "A User <user@example.org>")] {
+        project.sh(&format!("git config user.name 'A User' && git config user.email '{email}'")).await;
+        found.commit_to_branch(&found.head, &patch, "of/user", "Sums").await.unwrap();
+        let by =
+            project.sh("git log -1 --format='%an <%ae>, %cn <%ce>' of/user && git branch -qD of/user").await;
+        assert_eq!(by.trim(), format!("{author}, {author}"));
+    }
     let commit =
         found.commit_to_branch(&found.head, &patch, "fix/sums", "Sums\n\nMore words.").await.unwrap();
     insta::assert_snapshot!(project.sh("git log --format=%s%n%b -1 fix/sums; git diff --stat main fix/sums; git status --porcelain").await.trim(), @"

@@ -116,7 +116,8 @@ async fn a_draft_whose_session_stops_at_its_budget_names_the_limit() {
         let store = MemoryStore::new();
         let performer = project.performer(&store, &Arc::new(scripted)).await;
         let drafted = performer.draft(base.clone(), "Sums are right.", &CancellationToken::new()).await;
-        assert_eq!(drafted.unwrap_err(), expected);
+        let failed = drafted.unwrap_err();
+        assert_eq!((failed.error, failed.spent.tokens), (expected, 10));
         performer.clean().await.unwrap();
     }
 }

@@ -136,7 +136,7 @@ fn a_session_at_its_budget_without_an_answer_ends_the_task_at_its_limit() {
 #[test]
 fn a_candidate_at_a_limit_is_out_for_the_true_reason() {
     for (end, name, reason) in [
-        (WorkEnd::Limit, "limit", "its share of the budget is used up"),
+        (WorkEnd::Limit, "limit", "its share of the budget covers no further call"),
         (WorkEnd::TurnLimit, "turn_limit", "its limit on turns is reached"),
         (WorkEnd::ContextFull, "context_full", "its conversation does not fit the model's context window"),
         (WorkEnd::OutputLimit, "output_limit", "its response was cut off by the output limit"),

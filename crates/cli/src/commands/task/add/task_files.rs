@@ -17,7 +17,8 @@ const MAX_PROBLEMS: usize = 20;
 #[derive(Debug, PartialEq, Eq)]
 struct ContractText {
     place: String,
-    text: String,
+    /// The text, or why it cannot be read.
+    text: Result<String, String>,
     format: ContractFormat,
 }
 
@@ -44,7 +45,7 @@ pub(super) async fn read_contracts(
     let texts = match machine.list(&absolute(source)?).await {
         Ok(entries) => {
             let names = entries.iter().filter(|entry| !entry.is_dir).map(|entry| entry.name.as_path());
-            read_directory(source, names)?
+            read_directory(source, names)
         }
         Err(EnvError::NotADirectory { .. }) => {
             json_lines(&shown.to_string(), &read_text("file of tasks", source)?)
@@ -58,10 +59,7 @@ pub(super) async fn read_contracts(
     parse_all(&texts, terms, &read_models(terms)?)
 }
 
-fn read_directory<'a>(
-    directory: &Path,
-    names: impl Iterator<Item = &'a Path>,
-) -> Result<Vec<ContractText>, Failure> {
+fn read_directory<'a>(directory: &Path, names: impl Iterator<Item = &'a Path>) -> Vec<ContractText> {
     let mut texts = Vec::new();
     for name in names {
         let format = match name.extension().and_then(|extension| extension.to_str()) {
@@ -70,17 +68,17 @@ fn read_directory<'a>(
             Some(_) | None => continue,
         };
         let path = directory.join(name);
-        let text = read_text("file of a task", &path)?;
+        let text = read_text("file of a task", &path).map_err(|failure| failure.message());
         texts.push(ContractText { place: path.display().to_string(), text, format });
     }
-    Ok(texts)
+    texts
 }
 
 fn json_lines(file: &str, text: &str) -> Vec<ContractText> {
     let numbered = (1_usize..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     let lines = numbered.map(|(number, line)| ContractText {
         place: format!("{file}, line {number}"),
-        text: line.to_owned(),
+        text: Ok(line.to_owned()),
         format: ContractFormat::Json,
     });
     lines.collect()
@@ -93,6 +91,14 @@ fn parse_all(
 ) -> Result<Vec<Contract>, Failure> {
     let (mut contracts, mut problems) = (Vec::new(), Vec::new());
     for ContractText { place, text, format } in texts {
+        let text = match text {
+            Ok(text) => text,
+            // It names the file.
+            Err(problem) => {
+                problems.push(problem.clone());
+                continue;
+            }
+        };
         let parsed = match format {
             ContractFormat::Goal => Ok(Contract::new(text.trim())),
             ContractFormat::Toml => Contract::parse(text),
@@ -152,15 +158,25 @@ mod tests {
         let mut texts = json_lines("t.jsonl", "{\"goal\": \"a\"}\n{\"goal\": 1}\n{\"goal\": \"\"}\n");
         texts.push(ContractText {
             place: "d/a.toml".to_owned(),
-            text: "goal = \"a\"\nbudgets = 1\n".to_owned(),
+            text: Ok("goal = \"a\"\nbudgets = 1\n".to_owned()),
             format: ContractFormat::Toml,
         });
+        let unreadable = "the file of a task d/b.md is not valid UTF-8 at byte 1";
+        texts.push(ContractText {
+            place: "d/b.md".to_owned(),
+            text: Err(unreadable.to_owned()),
+            format: ContractFormat::Goal,
+        });
         let failure = parse_all(&texts, &terms(&[], None), &ModelPlans::default()).unwrap_err();
-        assert_eq!(failure.message(), "no task is queued: 3 of 4 cannot be read");
+        assert_eq!(failure.message(), "no task is queued: 4 of 5 cannot be read");
         let details = failure.details();
-        for expected in
-            ["t.jsonl, line 2: ", "t.jsonl, line 3: the contract is wrong: goal", "d/a.toml: ", "line 2"]
-        {
+        for expected in [
+            "t.jsonl, line 2: ",
+            "t.jsonl, line 3: the contract is wrong: goal",
+            "d/a.toml: ",
+            "line 2",
+            unreadable,
+        ] {
             assert!(details.contains(expected), "{expected}: {details}");
         }
         let many = json_lines("t", &"{}\n".repeat(MAX_PROBLEMS + 3));

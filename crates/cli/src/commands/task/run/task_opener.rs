@@ -56,6 +56,7 @@ impl TaskOpener<'_> {
                     prompter: self.prompter,
                     interrupts: self.interrupts,
                     candidates: new_task::candidate_plans(&args.terms),
+                    format: args.run.output,
                     process_env: self.process_env,
                 };
                 let models = new_task::read_models(&args.terms)?;
@@ -83,7 +84,7 @@ impl TaskOpener<'_> {
         let Self { args, id, performer_factory, .. } = *self;
         let resolving = async {
             let start = TaskStart::find(performer_factory.directory(), args.terms.changes).await?;
-            start.resolve(id).await
+            start.resolve(id, given).await
         };
         self.interrupts.race(resolving).await
     }

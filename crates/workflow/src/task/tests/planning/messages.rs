@@ -1,6 +1,7 @@
 //! Messages to the sessions of a plan: missing evidence, and input of users.
 
 use super::*;
+use crate::prompts::{self, PlanRequest};
 
 #[test]
 fn missing_evidence_of_the_whole_change_returns_to_the_planner() {
@@ -72,7 +73,19 @@ fn users_edit_the_backlog_and_steer() {
     assert!(!edit(&mut played.task, &["x".repeat(MAX_STEP_GOAL + 1).as_str()]), "a goal has a limit");
     finish(&mut played, work("a", Confidence::High, None));
     finish(&mut played, held());
-    assert!(feedback(&played.task).contains("- then the printer\n"));
+    let words = feedback(&played.task);
+    let message = prompts::plan(&PlanRequest {
+        contract: played.task.contract(),
+        plan: task_plan(&played),
+        step: &played.task.pending().steps[0].id.clone(),
+        feedback: Some(&words),
+        context: "",
+    });
+    assert_eq!(
+        message.matches("- then the printer\n").count(),
+        1,
+        "the edited steps are listed once: {message}"
+    );
     finish(&mut played, plan(&[]));
     assert_eq!(played.task.pending().steps[0].id.to_string(), "evidence-0-1", "the edit was sent");
     assert!(!edit(&mut played.task, &["too late"]));
