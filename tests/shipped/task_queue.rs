@@ -1,7 +1,7 @@
 //! Tasks of a team: queued together, run by a worker, and pushed.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, Output};
 use std::time::{Duration, Instant};
 
 use pintle_test_conditions::is_full;
