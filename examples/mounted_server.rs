@@ -62,7 +62,8 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let events = format!("GET /agent/v1/sessions/{}/events HTTP/1.1\r\nx-user: ann", session.id);
     ask(address, &events, "").await?;
     let session = store.summary(&session.id).await?.ok_or("no session")?;
-    println!("{} of {}", session.title, session.properties["tenant"]);
+    let tenant = session.properties.get("tenant").ok_or("no tenant")?;
+    println!("{} of {tenant}", session.title);
     server.shut_down().await;
     serving.shutdown().await;
     model.shutdown().await;

@@ -56,8 +56,10 @@ fn list(file: &RevocationFile, output: ListFormat) -> Result<String, Failure> {
         text.push_str(&format!("all with an epoch below {}\n", revoked.before_epoch));
     }
     for (key, before) in &revoked.issuers {
-        let is_below = *before < RevokedGrants::ALL_EPOCHS;
-        let below = is_below.then(|| format!(" with an epoch below {before}")).unwrap_or_default();
+        let below = match *before < RevokedGrants::ALL_EPOCHS {
+            true => format!(" with an epoch below {before}"),
+            false => String::new(),
+        };
         text.push_str(&format!("all that {key} signed{below}\n"));
     }
     Ok(if text.is_empty() { "no grant is revoked\n".to_owned() } else { text })

@@ -48,11 +48,9 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
 fn report(event: &WorkerEvent, lines: &UnboundedSender<String>) {
     let line = match event {
         WorkerEvent::Started { id, title } => format!("task {id} starts: {}\n", sanitize(title)),
-        WorkerEvent::Waiting { id, title, gate: Some(_) } => {
-            format!("task {id} waits for a decision: {}\n", sanitize(title))
-        }
-        WorkerEvent::Waiting { id, title, gate: None } => {
-            format!("task {id} waits for another task: {}\n", sanitize(title))
+        WorkerEvent::Waiting { id, title, gate } => {
+            let awaited = if gate.is_some() { "a decision" } else { "another task" };
+            format!("task {id} waits for {awaited}: {}\n", sanitize(title))
         }
         WorkerEvent::Ended { id, title, end } => {
             format!("task {id} is {}: {}\n", describe_end(*end), sanitize(title))

@@ -230,7 +230,7 @@ impl SandboxedEnvironment {
         let view = Arc::new(self.determine_view(&rules).await?);
         let variables = variables_of(self.inner.invocation(command.clone()));
         let gateway = match rules.gateway_of(&command) {
-            Some(gateway) => Some((gateway.helper(), gateway.open().map_err(not_connected)?)),
+            Some(gateway) => Some((gateway.helper(), gateway.open().map_err(|error| not_connected(&error))?)),
             None => None,
         };
         if let Some((_, gateway)) = &gateway {
@@ -251,9 +251,10 @@ impl SandboxedEnvironment {
         let gateway = match gateway {
             Some((helper, gateway)) => {
                 let first =
-                    process.first_process().ok_or_else(|| not_connected(io::ErrorKind::NotFound.into()))?;
-                let listener = blocking(move || helper.open(first)).await?.map_err(not_connected)?;
-                gateway.serve(listener).map_err(not_connected)?;
+                    process.first_process().ok_or_else(|| not_connected(&io::ErrorKind::NotFound.into()))?;
+                let listener =
+                    blocking(move || helper.open(first)).await?.map_err(|error| not_connected(&error))?;
+                gateway.serve(listener).map_err(|error| not_connected(&error))?;
                 Some(gateway)
             }
             None => None,
@@ -343,7 +344,7 @@ impl SandboxedEnvironment {
 }
 
 /// Returns the error for a command whose gateway cannot be opened.
-fn not_connected(error: io::Error) -> EnvError {
+fn not_connected(error: &io::Error) -> EnvError {
     EnvError::Refused {
         operation: "starting a command with access to some hosts".to_owned(),
         reason: format!("the proxy cannot be reached from its sandbox: {error}"),

@@ -175,7 +175,10 @@ mod tests {
 
     use super::*;
 
-    fn expand(groups: &[&[&str]], arguments: Value) -> Result<Vec<String>, String> {
+    /// Words of an argument template, in groups that are left out together.
+    type Words<'a> = &'a [&'a [&'a str]];
+
+    fn expand(groups: Words<'_>, arguments: &Value) -> Result<Vec<String>, String> {
         let parse =
             |words: &&[&str]| WordGroup(words.iter().map(|word| Template::parse(word).unwrap()).collect());
         let groups: Vec<WordGroup> = groups.iter().map(parse).collect();
@@ -184,7 +187,7 @@ mod tests {
 
     #[test]
     fn words_are_expanded_and_never_split() {
-        let cases: [(&[&[&str]], Value, &[&str]); 10] = [
+        let cases: [(Words<'_>, Value, &[&str]); 10] = [
             (&[&["{file}"]], json!({"file": "a b; rm $HOME 'x'"}), &["a b; rm $HOME 'x'"]),
             (&[&["--depth={depth}"]], json!({"depth": -3}), &["--depth=-3"]),
             (&[&["{files}"]], json!({"files": ["a", "b c"]}), &["a", "b c"]),
@@ -197,13 +200,13 @@ mod tests {
             (&[&[""]], json!({}), &[""]),
         ];
         for (groups, arguments, expected) in cases {
-            assert_eq!(expand(groups, arguments.clone()).unwrap(), expected, "{groups:?} {arguments}");
+            assert_eq!(expand(groups, &arguments).unwrap(), expected, "{groups:?} {arguments}");
         }
     }
 
     #[test]
     fn values_that_would_be_options_are_refused() {
-        let cases: [(&[&[&str]], Value); 5] = [
+        let cases: [(Words<'_>, Value); 5] = [
             (&[&["{file}"]], json!({"file": "--output=/etc/passwd"})),
             (&[&["{files}"]], json!({"files": ["a", "-x"]})),
             (&[&["--file", "{file}"]], json!({"file": "-x"})),
@@ -211,12 +214,12 @@ mod tests {
             (&[&["{depth}"]], json!({"depth": -3})),
         ];
         for (groups, arguments) in cases {
-            let refused = expand(groups, arguments.clone()).unwrap_err();
+            let refused = expand(groups, &arguments).unwrap_err();
             assert!(refused.contains("expected one that does not begin with `-`"), "{arguments}: {refused}");
         }
-        assert!(expand(&[&["{file}"]], json!({"file": "a\0b"})).unwrap_err().contains("zero byte"));
+        assert!(expand(&[&["{file}"]], &json!({"file": "a\0b"})).unwrap_err().contains("zero byte"));
         // An argument cannot end the options.
-        let ended = expand(&[&["{first}"], &["{second}"]], json!({"first": "--", "second": "-x"}));
+        let ended = expand(&[&["{first}"], &["{second}"]], &json!({"first": "--", "second": "-x"}));
         assert!(ended.is_err(), "{ended:?}");
     }
 

@@ -86,8 +86,11 @@ pub(super) enum IntegerKey {
 /// The keywords that describe the members of an object. They are one check.
 const MEMBERS: [&str; 3] = ["additionalProperties", "patternProperties", "properties"];
 
-/// Keywords without a check, and whether a value is allowed for them.
-const ANNOTATIONS: [(&str, fn(&Value) -> bool); 10] = [
+/// Returns whether a value is allowed for a keyword.
+type ValueCheck = fn(&Value) -> bool;
+
+/// Keywords without a check of instances.
+const ANNOTATIONS: [(&str, ValueCheck); 10] = [
     ("$comment", Value::is_string),
     ("$schema", Value::is_string),
     ("default", |_| true),

@@ -79,7 +79,8 @@ fn by_header(request: &RequestParts) -> Option<ClientIdentity> {
 
 #[tokio::test]
 async fn interface_and_console_are_served_under_any_path() {
-    let mounts: [(&str, fn(Router, Router) -> Router); 3] = [
+    type Mount = fn(Router, Router) -> Router;
+    let mounts: [(&str, Mount); 3] = [
         ("", |application, mounted| application.fallback_service(mounted)),
         ("/agent", |application, mounted| application.nest_service("/agent", mounted)),
         ("/tools/agent", |application, mounted| application.nest_service("/tools/agent", mounted)),

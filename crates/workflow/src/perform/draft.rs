@@ -54,9 +54,10 @@ impl RepositoryPerformer {
         let mut spent = WorkCost::default();
         let drafted = self.try_draft(base, text, cancel, &mut spent).await;
         drafted.map_err(|error| {
-            let error = match error {
-                StepError::AtLimit(_) => DraftError::AtLimit,
-                error => WorkError(error.to_string()).into(),
+            let error = if let StepError::AtLimit(_) = error {
+                DraftError::AtLimit
+            } else {
+                WorkError(error.to_string()).into()
             };
             FailedDraft { error, spent }
         })

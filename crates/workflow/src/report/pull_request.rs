@@ -87,9 +87,9 @@ mod tests {
         });
         let asked = Contract { gates: vec![DecisionGate::Result], ..contract() };
         let asked = played(asked, |step| successful_output(step.id.kind));
-        let failed = played(contract(), |step| match step.id.kind {
-            StepKind::Baseline => StepOutput::failed("/home/user/x is missing"),
-            kind => successful_output(kind),
+        let failed = played(contract(), |step| match step.id.kind == StepKind::Baseline {
+            true => StepOutput::failed("/home/user/x is missing"),
+            false => successful_output(step.id.kind),
         });
         let plan = contract().with_plan(PlanSettings::at_most(1));
         let planned = played(plan, |step| match step.id.kind {
@@ -99,7 +99,9 @@ mod tests {
                 ..PlanFacts::finished("p")
             }),
             StepKind::Work => StepOutput::failed("the disk is full"),
-            kind => successful_output(kind),
+            StepKind::Baseline | StepKind::Anchor | StepKind::Evidence | StepKind::Review => {
+                successful_output(step.id.kind)
+            }
         });
         for (task, candidate, is_chosen, parts) in [
             (&done, 1, true, &["## Evidence\n", "## Review\n"][..]),
