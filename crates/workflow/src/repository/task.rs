@@ -12,7 +12,7 @@ use pintle_store::Blobs;
 
 use super::{
     REPOSITORY, RepositoryError, UserRepository, apply_to_index, explain_failure, names,
-    nested_repository_error, raw, remove_directory, shared_objects, template, untracked_repositories,
+    nested_repository_error, raw, remove_directory, repositories, shared_objects, template,
 };
 use crate::git::{GitError, RepositoryGit};
 
@@ -331,8 +331,7 @@ impl TaskRepository {
         let machine = self.machine.as_ref();
         remove_directory(machine, root).await?;
         machine.create_directory(root).await?;
-        let base = self.git().run(&["rev-parse", "--verify", BASE]).await?;
-        let commit = self.git().run(&["rev-parse", "--verify", &format!("{commit}^{{commit}}")]).await?;
+        let (base, commit) = self.resolve(commit).await?;
         // The clone is new, so its settings can be trusted.
         let directory = root.join(".git");
         let git = RepositoryGit::for_task(&self.machine, &directory).with_work_tree(root);
@@ -349,6 +348,16 @@ impl TaskRepository {
         template::fill(machine, &git, (&self.template(), root), (&base, &commit)).await?;
         machine.write(&root.join(".git/info/exclude"), self.excluded().as_bytes()).await?;
         Ok(())
+    }
+
+    /// Returns the ids of the start commit and of another commit.
+    async fn resolve(&self, commit: &str) -> Result<(String, String), RepositoryError> {
+        // The dashes make git fail for a name that is not a commit.
+        let found = self.git().run(&["rev-parse", BASE, &format!("{commit}^{{commit}}"), "--"]).await?;
+        match found.lines().collect::<Vec<_>>().as_slice() {
+            [base, commit, ..] => Ok(((*base).to_owned(), (*commit).to_owned())),
+            _ => Err(RepositoryError::Unusable(format!("git found no commit for `{commit}`"))),
+        }
     }
 
     /// Applies a patch to the files of a clone that no session has used.
@@ -430,11 +439,13 @@ impl TaskRepository {
         let git = self.git().with_work_tree(root).with_index(&scratch.path().join("index"));
         // The new index has no time stamps, so git reads each file.
         git.run(&["read-tree", from]).await?;
-        if let Some(path) = untracked_repositories(&git).await?.first() {
+        let arguments = ["ls-files", "-z", "--others", "--modified", "--exclude-standard"];
+        let listing = git.bytes(&arguments, None).await?;
+        if let Some(path) = repositories(&listing).next() {
             // Git cannot add a repository without a commit.
             return Err(nested_repository_error(path.trim_end_matches('/')));
         }
-        self.check_size(&git, root).await?;
+        self.check_size(&listing, root).await?;
         let unfit = |error: &GitError| RepositoryError::Unfit(format!("its files cannot be read: {error}"));
         git.run(&["add", "--all"]).await.map_err(|error| explain_failure(error, unfit))?;
         Ok(git.run(&["write-tree"]).await?)
@@ -470,12 +481,10 @@ impl TaskRepository {
         self.machine.metadata(&path).await.map_or(0, |found| found.len)
     }
 
-    /// Refuses changes that would fill the repository.
-    async fn check_size(&self, git: &RepositoryGit, root: &Path) -> Result<(), RepositoryError> {
-        let arguments = ["ls-files", "-z", "--others", "--modified", "--exclude-standard"];
-        let listing = git.bytes(&arguments, None).await?;
+    /// Refuses changes that would fill the repository. `listing` has the new and changed files.
+    async fn check_size(&self, listing: &[u8], root: &Path) -> Result<(), RepositoryError> {
         let mut total = 0_u64;
-        for name in names(&listing) {
+        for name in names(listing) {
             total = total.saturating_add(self.length(root, name).await);
         }
         if total > MAX_CHANGED_BYTES {

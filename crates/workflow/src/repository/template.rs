@@ -58,8 +58,7 @@ pub(super) async fn fill(
 
 /// Writes all files of a commit, and its index.
 async fn check_out(git: &RepositoryGit, commit: &str) -> Result<(), RepositoryError> {
-    git.run(&["read-tree", commit]).await?;
-    git.run(&["checkout-index", "--all", "--force", "--quiet"]).await?;
+    git.run(&["read-tree", "--reset", "-u", commit]).await?;
     Ok(())
 }
 
