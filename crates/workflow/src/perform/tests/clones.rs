@@ -68,7 +68,12 @@ fn machine_with_shared_blocks(directory: &Path) -> Arc<dyn ExecutionEnvironment>
     Arc::new(LocalEnvironment::with_host_env(directory, variables).unwrap())
 }
 
-async fn open(machine: &Arc<dyn ExecutionEnvironment>, task: &Path, source: &Path) -> TaskRepository {
+/// Opens the repository of a task for the commit that is checked out.
+pub(super) async fn open(
+    machine: &Arc<dyn ExecutionEnvironment>,
+    task: &Path,
+    source: &Path,
+) -> TaskRepository {
     let base = sh(machine.as_ref(), source, "git rev-parse HEAD").await;
     let source = source.display().to_string();
     TaskRepository::open(Arc::clone(machine), task, &source, &base, Some("t")).await.unwrap()
@@ -157,7 +162,7 @@ async fn sandboxed_commands_read_the_objects_of_the_user_and_cannot_change_them(
         objects.display()
     );
     let scripted = SessionScripts::new().with_session("0", &script, None);
-    let (outcome, task) = project.run(project.contract(1).await, scripted).await;
+    let (outcome, task) = project.run(project.contract_without_anchor(1).await, scripted).await;
     let report = TaskReport::from_task(&task).to_markdown();
     assert!(matches!(outcome, TaskOutcome::Done(_)), "{report}");
     project.sh("git fsck --no-dangling && git for-each-ref refs/pintle | wc -l | grep -qx ' *0'").await;

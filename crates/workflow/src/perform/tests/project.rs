@@ -17,7 +17,9 @@ use pintle_test_conditions::{BUBBLEWRAP, LANDLOCK};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::contract::{BaseCommit, CandidatePlan, Contract, PassCondition, ReviewPlan, TaskCheck, TaskScope};
+use crate::contract::{
+    AnchorPlan, BaseCommit, CandidatePlan, Contract, PassCondition, ReviewPlan, TaskCheck, TaskScope,
+};
 use crate::perform::RepositoryPerformer;
 use crate::repository::UserRepository;
 use crate::session_runner::{
@@ -322,6 +324,12 @@ impl Project {
             .with_attempts(1)
             .with_review(ReviewPlan { rounds: 0, model: None })
             .with_candidates(vec![CandidatePlan::default(); candidates])
+    }
+
+    /// As [`contract`](Self::contract), with the tests as the only evidence.
+    pub(super) async fn contract_without_anchor(&self, candidates: usize) -> Contract {
+        let none = AnchorPlan::None { because: "the checks are enough".to_owned() };
+        self.contract(candidates).await.with_anchor(none)
     }
 
     pub(super) fn directory(&self) -> &Path {
