@@ -1,6 +1,6 @@
 //! Searches the same tree locally and in a container that has nothing but busybox.
 //!
-//! By default, the contract of searches and the tests over ssh and in a local shell cover this.
+//! By default, the tests over ssh and in a local shell cover this.
 
 use pintle_test_conditions::is_full;
 

@@ -15,6 +15,7 @@ use pintle_evidence::results::ResultsFormat;
 use pintle_store::{MemoryStore, SessionStore};
 use pintle_test_conditions::{BUBBLEWRAP, LANDLOCK};
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::contract::{
@@ -125,6 +126,9 @@ fn machine(directory: &Path) -> LocalEnvironment {
     LocalEnvironment::with_host_env(directory, variables()).unwrap()
 }
 
+/// Sandboxes of this machine, which are probed once: a probe starts up to three processes.
+static SUPPORT: OnceCell<SandboxSupport> = OnceCell::const_new();
+
 /// Environments on this machine, in its strictest sandbox.
 #[derive(Debug)]
 pub(super) struct SandboxedWorkspaces {
@@ -141,7 +145,8 @@ impl SandboxedWorkspaces {
         } else {
             LANDLOCK.is_present().then_some(SandboxLevel::Writes)
         };
-        let support = SandboxSupport::probe(machine).await.unwrap();
+        let support =
+            SUPPORT.get_or_init(|| async { SandboxSupport::probe(machine).await.unwrap() }).await.clone();
         Self { level, support, has_own_temporary: false }
     }
 }
