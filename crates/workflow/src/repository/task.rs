@@ -14,7 +14,7 @@ use super::{
     REPOSITORY, RepositoryError, UserRepository, apply_to_index, explain_failure, names,
     nested_repository_error, raw, remove_directory, repositories, shared_objects, template,
 };
-use crate::git::{GitError, RepositoryGit};
+use crate::git::{GitError, RepositoryGit, output_text};
 
 /// Maximum size of a candidate's new and changed files, in bytes.
 const MAX_CHANGED_BYTES: u64 = 64 << 20;
@@ -315,9 +315,9 @@ impl TaskRepository {
         }
         let scratch = self.scratch()?;
         let git = self.git().with_index(&scratch.path().join("index"));
-        git.run(&["read-tree", commit]).await?;
-        git.bytes(&["update-index", "-z", "--index-info"], Some(entries.as_bytes())).await?;
-        let tree = git.run(&["write-tree"]).await?;
+        let update = ["update-index", "-z", "--index-info"];
+        let commands: [&[&str]; 3] = [&["read-tree", commit], &update, &["write-tree"]];
+        let tree = output_text(&git.run_all(&commands, Some(entries.as_bytes())).await?);
         Ok(git.run(&["commit-tree", &tree, "-p", commit, "-m", "Change of a task"]).await?)
     }
 
@@ -344,7 +344,6 @@ impl TaskRepository {
             let wanted = format!("{commit}\n^{base}\n");
             self.git().bytes(&["pack-objects", "--quiet", "--revs", &pack], Some(wanted.as_bytes())).await?;
         }
-        git.run(&["update-ref", "--no-deref", "HEAD", &commit]).await?;
         template::fill(machine, &git, (&self.template(), root), (&base, &commit)).await?;
         machine.write(&root.join(".git/info/exclude"), self.excluded().as_bytes()).await?;
         Ok(())
@@ -438,17 +437,16 @@ impl TaskRepository {
         let scratch = self.scratch()?;
         let git = self.git().with_work_tree(root).with_index(&scratch.path().join("index"));
         // The new index has no time stamps, so git reads each file.
-        git.run(&["read-tree", from]).await?;
-        let arguments = ["ls-files", "-z", "--others", "--modified", "--exclude-standard"];
-        let listing = git.bytes(&arguments, None).await?;
+        let list = ["ls-files", "-z", "--others", "--modified", "--exclude-standard"];
+        let listing = git.run_all(&[&["read-tree", from], &list], None).await?;
         if let Some(path) = repositories(&listing).next() {
             // Git cannot add a repository without a commit.
             return Err(nested_repository_error(path.trim_end_matches('/')));
         }
         self.check_size(&listing, root).await?;
         let unfit = |error: &GitError| RepositoryError::Unfit(format!("its files cannot be read: {error}"));
-        git.run(&["add", "--all"]).await.map_err(|error| explain_failure(error, unfit))?;
-        Ok(git.run(&["write-tree"]).await?)
+        let tree = git.run_all(&[&["add", "--all"], &["write-tree"]], None).await;
+        Ok(output_text(&tree.map_err(|error| explain_failure(error, unfit))?))
     }
 
     /// Returns the files that differ between two commits.
