@@ -215,24 +215,43 @@ impl TaskRepository {
         Ok(self.git().run(&["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).await?)
     }
 
+    /// Returns the files of a commit or a tree, without links and nested repositories.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`].
+    pub(crate) async fn list_tree(&self, tree: &str) -> Result<Vec<TreeFile>, RepositoryError> {
+        let listing = self.git().bytes(&["ls-tree", "-r", "-l", "-z", tree], None).await?;
+        Ok(names(&listing).filter_map(|entry| parse_file(&String::from_utf8_lossy(entry))).collect())
+    }
+
+    /// Returns the texts of files, in their order. `None` for a file that is no UTF-8. All texts are in memory at once.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`].
+    pub(crate) async fn read_files(
+        &self,
+        files: &[&TreeFile],
+    ) -> Result<Vec<Option<String>>, RepositoryError> {
+        if files.is_empty() {
+            return Ok(Vec::new());
+        }
+        let input: String = files.iter().map(|file| format!("{}\n", file.blob)).collect();
+        Ok(parse_batch(&self.git().bytes(&["cat-file", "--batch"], Some(input.as_bytes())).await?))
+    }
+
     /// Returns the index of a tree.
     ///
     /// # Errors
     ///
     /// [`RepositoryError::Git`].
     pub(crate) async fn index_tree(&self, tree: &str) -> Result<RepositoryIndex, RepositoryError> {
-        let listing = self.git().bytes(&["ls-tree", "-r", "-l", "-z", tree], None).await?;
-        let files = names(&listing).filter_map(|entry| parse_file(&String::from_utf8_lossy(entry))).collect();
-        let plan =
-            IndexPlan::new(files).map_err(|error| RepositoryError::Unusable(format!("no index: {error}")))?;
-        let input: String = plan.needed().map(|file| format!("{}\n", file.blob)).collect();
-        let output = match input.is_empty() {
-            true => Vec::new(),
-            false => self.git().bytes(&["cat-file", "--batch"], Some(input.as_bytes())).await?,
-        };
-        let texts = parse_batch(&output);
-        let texts = plan.needed().zip(texts).filter_map(|(file, text)| Some((file.path.clone(), text?)));
-        let texts = texts.collect();
+        let plan = IndexPlan::new(self.list_tree(tree).await?)
+            .map_err(|error| RepositoryError::Unusable(format!("no index: {error}")))?;
+        let needed: Vec<&TreeFile> = plan.needed().collect();
+        let texts = needed.iter().zip(self.read_files(&needed).await?);
+        let texts = texts.filter_map(|(file, text)| Some((file.path.clone(), text?))).collect();
         Ok(plan.build(&texts))
     }
 
