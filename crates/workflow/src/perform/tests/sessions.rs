@@ -98,7 +98,10 @@ async fn a_session_that_stops_at_its_budget_ends_the_task_at_its_limit() {
         let anchor = if session == "anchor" { SessionScripts::default() } else { SessionScripts::new() };
         let mut scripted = anchor.with_session("0", RIGHT, None).with_session(session, "true", None);
         scripted.at_limit.push(session.to_owned());
-        let mut contract = project.contract(1).await;
+        let mut contract = match session {
+            "anchor" => project.contract(1).await,
+            _ => project.contract_without_anchor(1).await,
+        };
         contract.review = ReviewPlan { rounds: 1, model: None };
         let (outcome, task) = project.run(contract, scripted).await;
         assert_eq!(outcome, TaskOutcome::Limit { limit: LimitKind::Session, best }, "{session}");

@@ -233,7 +233,10 @@ async fn cancelling_leaves_nothing_in_any_phase() {
             anchor().with_session("0", RIGHT, None).with_session("review-0-1", hang, review.clone()),
         ),
     ] {
-        let mut contract = project.contract(1).await;
+        let mut contract = match phase {
+            "anchor" => project.contract(1).await,
+            _ => project.contract_without_anchor(1).await,
+        };
         contract.review = ReviewPlan { rounds: 1, model: None };
         let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
         let scripted = Arc::new(scripted);
