@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pintle_test_conditions::{CONTAINERS, LANDLOCK, is_full};
 use pintle_testkit::Dialect;
 
-use super::tasks::{ECOSYSTEMS, git, task, user_with};
+use super::tasks::{ECOSYSTEMS, checked_task, git, task, user_with};
 use super::user::{User, assert_once};
 use super::worktrees::is_confined;
 
@@ -21,7 +21,7 @@ fn candidates_read_the_objects_of_the_user_and_leave_nothing() {
     let more = "git show HEAD:check.sh >/dev/null || echo exit 1 >add.sh\n\
                 touch \"$(cat .git/objects/info/alternates)/new\" && echo exit 1 >add.sh";
     let user = user_with(&ECOSYSTEMS[0], more);
-    let output = task(&user, &["--check", "sh check.sh", "--candidates", "1"]).output().unwrap();
+    let output = checked_task(&user, "", &[]).output().unwrap();
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
     assert!(!user.project().join(".git/objects/new").exists());
@@ -78,10 +78,15 @@ fn only_task(user: &User) -> (String, usize) {
     let listed: serde_json::Value =
         serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
     let id = listed[0]["id"].as_str().unwrap().to_owned();
+    let number = count_containers(&id);
+    (id, number)
+}
+
+/// Returns the number of containers of a task.
+fn count_containers(id: &str) -> usize {
     let names = docker(&["ps", "--all", "--format", "{{.Names}}"]);
     let of_task = format!("pintle-task-{id}-");
-    let number = names.lines().filter(|name| name.starts_with(&of_task)).count();
-    (id, number)
+    names.lines().filter(|name| name.starts_with(&of_task)).count()
 }
 
 /// Returns the flag of the test image, and the variable of its engine.
@@ -95,8 +100,9 @@ fn image_and_engine() -> Option<(String, OsString)> {
 #[test]
 fn each_clone_of_a_task_has_a_prepared_container() {
     let Some((image, engine)) = image_and_engine() else { return };
-    let contract = "goal = \"Sums of negative numbers are right.\"\nprepare = \"echo 1 >>/tmp/prepared\"\n[[check]]\n\
-                    name = \"check\"\ncommand = \"grep -qx 1 /tmp/prepared && sh check.sh\"\n[review]\nrounds = 0\n";
+    let contract = "goal = \"Sums of negative numbers are right.\"\nprepare = \"echo 1 >>/tmp/prepared\"\n[anchor]\n\
+                    kind = \"none\"\nbecause = \"the check is enough\"\n[[check]]\nname = \"check\"\n\
+                    command = \"grep -qx 1 /tmp/prepared && sh check.sh\"\n[review]\nrounds = 0\n";
     let cases = [
         ("grep -qx 1 /tmp/prepared || echo exit 1 >add.sh", &[0][..]),
         // Only the files are moved, since the directory is a mount.
@@ -119,13 +125,13 @@ fn each_clone_of_a_task_has_a_prepared_container() {
     }
 }
 
-/// A killed process leaves no container, and the task is resumed with new ones.
+/// A killed process leaves no container, and the task is resumed with new ones. It is part of the long run.
 #[test]
 fn containers_of_a_killed_task_end_with_it() {
-    let Some((image, engine)) = image_and_engine() else { return };
+    let Some((image, engine)) = image_and_engine().filter(|_| is_full()) else { return };
     let user = user_with(&ECOSYSTEMS[0], "test -e again || { touch again; sleep 1000; }");
-    let flags = ["--check", "sh check.sh", "--env", &image];
-    let mut running = task(&user, &flags).env("DOCKER_HOST", &engine).spawn().unwrap();
+    let mut command = checked_task(&user, "", &["--env", &image]);
+    let mut running = command.env("DOCKER_HOST", &engine).spawn().unwrap();
     let started = Instant::now();
     let wait = |what: &str, is_there: &dyn Fn() -> bool| {
         while !is_there() {
@@ -138,12 +144,12 @@ fn containers_of_a_killed_task_end_with_it() {
         let mut tasks = std::fs::read_dir(&worktrees).into_iter().flatten().flatten();
         tasks.any(|task| task.path().join("candidates/0/tree/again").exists())
     });
-    assert!(only_task(&user).1 > 0);
+    let (id, number) = only_task(&user);
+    assert!(number > 0);
     running.kill().unwrap();
     running.wait().unwrap();
-    wait("the containers end", &|| only_task(&user).1 == 0);
+    wait("the containers end", &|| count_containers(&id) == 0);
     let url = user.model.base_url(Dialect::AnthropicMessages);
-    let (id, _) = only_task(&user);
     let resumed =
         ["task", "run", "--provider", "anthropic", "--base-url", &url, "--env", &image, "--task", &id];
     let output = user.command(&resumed).env("DOCKER_HOST", &engine).output().unwrap();

@@ -183,27 +183,3 @@ fn push_incomplete(user: &User, id: &str) {
         assert!(gh.contains(part), "{part}: {gh}");
     }
 }
-
-/// A planner that never ends is stopped at the number of rounds.
-#[test]
-fn a_plan_that_never_ends_is_blocked() {
-    if !is_confined() {
-        return;
-    }
-    let turns = r#"
-[[turn]]
-text = '{"next": {"goal": "One step.", "paths": [], "checks": [], "size": "small", "leaves_failing": []}, "remaining": ["And more."], "go_back": false}'
-[[turn]]
-text = '{"confidence": "high", "needs_replan": null}'
-"#;
-    let user = user().with_turns(turns);
-    let contract = CONTRACT.replace("rounds = 4", "rounds = 1").replace("gates = ['anchor']\n", "");
-    std::fs::write(user.at("contract.toml"), contract).unwrap();
-    let (url, contract) = (user.model.base_url(Dialect::AnthropicMessages), user.at("contract.toml"));
-    let arguments = ["task", "run", "--provider", "anthropic", "--base-url", &url, "--contract"];
-    let output = user.command(&[&arguments[..], &[contract.to_str().unwrap()]].concat()).output().unwrap();
-    let stdout = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(1), "{stdout}");
-    assert!(stdout.contains("The plan has reached its limit of 1 step. Still planned: 1 step."), "{stdout}");
-    assert!(stdout.contains("diff: the step has changed nothing"), "{stdout}");
-}

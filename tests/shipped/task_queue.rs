@@ -8,7 +8,7 @@ use pintle_test_conditions::is_full;
 use pintle_testkit::Dialect;
 use serde_json::Value;
 
-use super::tasks::{GOAL, git, shell_user, task};
+use super::tasks::{GOAL, checked_task, git, shell_user};
 use super::user::User;
 use super::worktrees::is_confined;
 
@@ -190,7 +190,7 @@ fn a_result_is_pushed_and_a_pull_request_is_opened() {
         return;
     }
     let user = shell_user("true");
-    let output = task(&user, &["--check", "sh check.sh"]).output().unwrap();
+    let output = checked_task(&user, "", &[]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let tasks: Value = serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
     let id = tasks[0]["id"].as_str().unwrap();

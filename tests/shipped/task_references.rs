@@ -6,7 +6,7 @@ use pintle_testkit::Dialect;
 use serde_json::Value;
 
 use super::task_queue::{Worker, wait_until};
-use super::tasks::{GOAL, git, shell_user, task};
+use super::tasks::{GOAL, checked_task, git, shell_user};
 use super::user::User;
 use super::worktrees::is_confined;
 
@@ -43,12 +43,10 @@ fn a_task_that_is_done_blocked_or_cancelled_leaves_nothing() {
     if !is_confined() {
         return;
     }
-    for (more, check, code, expected) in
-        [("true", "sh check.sh", 0, "done"), ("sed -i s/+/-/ add.sh", "sh check.sh", 1, "blocked")]
-    {
+    for (more, code, expected) in [("true", 0, "done"), ("sed -i s/+/-/ add.sh", 1, "blocked")] {
         let user = user_with_changes(more);
         let before = state(&user);
-        assert_exit(&task(&user, &["--check", check, "--changes"]).output().unwrap(), code);
+        assert_exit(&checked_task(&user, "", &["--changes"]).output().unwrap(), code);
         assert_eq!((only(&user).1.as_str(), state(&user)), (expected, before), "{more}");
     }
     let user = user_with_changes("true");
@@ -92,15 +90,9 @@ fn a_task_that_was_killed_and_resumed_leaves_nothing() {
     }
     let user = user_with_changes("true");
     let before = state(&user);
-    let contract = user.at("contract.toml");
-    let text = format!(
-        "goal = '{GOAL}'\ngates = ['anchor']\n[[check]]\nname = 'sums'\ncommand = 'sh check.sh'\n[[candidate]]\n"
-    );
-    std::fs::write(&contract, text).unwrap();
     let url = user.model.base_url(Dialect::AnthropicMessages);
     let run = ["task", "run", "--provider", "anthropic", "--base-url", &url];
-    let flags = ["--changes", "--contract", contract.to_str().unwrap()];
-    let mut killed = user.command(&[&run[..], &flags].concat()).spawn().unwrap();
+    let mut killed = checked_task(&user, "gates = ['anchor']\n", &["--changes"]).spawn().unwrap();
     let is_waiting = || user.pintle(&["task", "list"]).contains("waits for a person");
     wait_until("the task waits for a decision", is_waiting);
     killed.kill().unwrap();

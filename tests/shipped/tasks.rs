@@ -192,12 +192,26 @@ pub(super) fn task(user: &User, flags: &[&str]) -> Command {
     command
 }
 
+/// Returns the command that runs a task with one attempt, in which the check of the project in the shell is the only evidence.
+/// `more` are further keys of the contract.
+pub(super) fn checked_task(user: &User, more: &str, flags: &[&str]) -> Command {
+    let contract = user.at("contract.toml");
+    let text = format!(
+        "goal = '{GOAL}'\nattempts = 1\nreview.rounds = 0\n{more}[anchor]\nkind = 'none'\nbecause = 'the check is enough'\n\
+         [[check]]\nname = 'check 1'\ncommand = 'sh check.sh'\n"
+    );
+    std::fs::write(&contract, text).unwrap();
+    let url = user.model.base_url(Dialect::AnthropicMessages);
+    let arguments = ["task", "run", "--provider", "anthropic", "--base-url", &url, "--contract"];
+    user.command(&[&arguments[..], &[contract.to_str().unwrap()], flags].concat())
+}
+
 /// Runs the first task of the guide.
 fn first_task(name: &str) {
     let ecosystem = ECOSYSTEMS.iter().find(|ecosystem| ecosystem.name == name).unwrap();
     let is_present = ecosystem.prerequisite.as_ref().is_none_or(Prerequisite::is_present);
-    // Each judged command compiles in a clone of its own.
-    let is_long = ["Go", "Rust"].contains(&name) && !is_full();
+    // Each judged command compiles in a separate clone, or starts a runner of tests.
+    let is_long = name != "shell" && !is_full();
     if !is_confined() || !is_present || is_long {
         return;
     }
@@ -264,13 +278,13 @@ fn files_that_judge_are_compared_and_new_tests_are_kept_apart() {
     for (more, code, expected) in [
         ("echo true >check.sh", 1, "protected files: `check.sh` changed, which is protected"),
         (
-            "printf 'exit 1\\n' >tests/test_new.sh",
+            "mkdir tests; printf 'exit 1\\n' >tests/test_new.sh",
             0,
             "Changed: `tests/test_new.sh`. It is new, and was left out of the clones in which the change was judged.",
         ),
     ] {
         let user = user_with(&ECOSYSTEMS[0], more);
-        let output = task(&user, &["--check", "sh check.sh", "--candidates", "1"]).output().unwrap();
+        let output = checked_task(&user, "", &[]).output().unwrap();
         let report = String::from_utf8(output.stdout).unwrap();
         assert_eq!(output.status.code(), Some(code), "{report}");
         assert!(report.contains(expected), "{report}");
@@ -293,9 +307,10 @@ static ENDED_BY_ITS_SOURCE: Ecosystem = Ecosystem {
     candidates: "1",
 };
 
+/// The cheats have another source that its tests accept. This one is part of the long run.
 #[test]
 fn a_source_that_ends_its_tests_with_success_is_not_done() {
-    if !is_confined() {
+    if !is_confined() || !is_full() {
         return;
     }
     let ecosystem = &ENDED_BY_ITS_SOURCE;

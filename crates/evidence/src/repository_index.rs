@@ -101,7 +101,7 @@ impl IndexPlan {
         files.sort_by_cached_key(|file| (file.path.matches('/').count(), file.path.clone()));
         let omitted = files.len().saturating_sub(MAX_FILES);
         files.truncate(MAX_FILES);
-        let roles = RoleTable::new()?;
+        let roles = RoleTable::shared()?;
         let (mut tests, mut manifests, mut sources) = (0, Vec::new(), Vec::new());
         for file in files.iter().take(MAX_CLASSIFIED) {
             let role = roles.role(&file.path);

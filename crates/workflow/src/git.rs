@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_env::{EnvError, ExecRequest, ExecutionEnvironment};
+use pintle_env::{EnvError, ExecRequest, ExecutionEnvironment, shell_word};
 use thiserror::Error;
 
 /// Longest run of one git command. A first checkout of a large repository takes minutes.
@@ -100,18 +100,27 @@ impl RepositoryGit {
     ///
     /// Cancel safe: git ends with the future.
     pub(crate) async fn run(&self, arguments: &[&str]) -> Result<String, GitError> {
-        let output = self.bytes(arguments, None).await?;
-        let text = String::from_utf8_lossy(&output).into_owned();
-        Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
+        Ok(output_text(&self.bytes(arguments, None).await?))
     }
 
     /// Runs a command with this standard input, and returns its standard output.
     pub(crate) async fn bytes(&self, arguments: &[&str], input: Option<&[u8]>) -> Result<Vec<u8>, GitError> {
+        self.run_all(&[arguments], input).await
+    }
+
+    /// Runs commands one after the other in one shell, which starts slower than most of them, up to the first one that fails.
+    /// They share this standard input. Returns their standard output.
+    pub(crate) async fn run_all(
+        &self,
+        commands: &[&[&str]],
+        input: Option<&[u8]>,
+    ) -> Result<Vec<u8>, GitError> {
         let failed = |message: String| {
-            let command = arguments.first().copied().unwrap_or_default().to_owned();
-            GitError::Failed { command, message }
+            let names: Vec<&str> =
+                commands.iter().filter_map(|arguments| arguments.first().copied()).collect();
+            GitError::Failed { command: names.join(" && git "), message }
         };
-        let result = self.machine.exec_command(self.request(arguments, input)).await?;
+        let result = self.machine.exec_command(self.request(commands, input)).await?;
         if result.timed_out {
             return Err(failed(format!("no end within {} s", TIMEOUT.as_secs())));
         }
@@ -125,7 +134,7 @@ impl RepositoryGit {
         result.stdout.read_at(0, usize::MAX).map_err(|error| failed(error.to_string()))
     }
 
-    fn request(&self, arguments: &[&str], input: Option<&[u8]>) -> ExecRequest {
+    fn request(&self, commands: &[&[&str]], input: Option<&[u8]>) -> ExecRequest {
         let mut git = pintle_env::Git::new();
         if !self.uses_user_settings {
             git = git.without_user_settings();
@@ -144,10 +153,24 @@ impl RepositoryGit {
         for (name, value) in &self.variables {
             git = git.with_variable(*name, value);
         }
-        let request = git.request(arguments).with_timeout(TIMEOUT).with_working_dir(&self.directory);
+        let script: Vec<String> = commands.iter().map(|arguments| command_line(arguments)).collect();
+        let request = git.script(&script.join(" && "));
+        let request = request.with_timeout(TIMEOUT).with_working_dir(&self.directory);
         match input {
             Some(input) => request.with_stdin(input),
             None => request,
         }
     }
+}
+
+/// Returns the command of git with these arguments, for a shell.
+fn command_line(arguments: &[&str]) -> String {
+    let words = arguments.iter().map(|word| shell_word(word));
+    std::iter::once("git".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns output as text, without the last line feed.
+pub(crate) fn output_text(output: &[u8]) -> String {
+    let text = String::from_utf8_lossy(output);
+    text.strip_suffix('\n').unwrap_or(&text).to_owned()
 }

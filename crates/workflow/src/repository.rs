@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_env::{EnvError, ExecRequest, ExecutionEnvironment, shell_word};
+use pintle_env::{EnvError, ExecRequest, ExecutionEnvironment, ExecutionEnvironmentExt as _, shell_word};
 use pintle_evidence::command_run::BlobReference;
 use pintle_store::{Blobs, Hash, StoreError};
 use thiserror::Error;
@@ -87,8 +87,13 @@ fn names(output: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// files.
 async fn untracked_repositories(git: &RepositoryGit) -> Result<Vec<String>, GitError> {
     let listing = git.bytes(&["ls-files", "-z", "--others", "--exclude-standard"], None).await?;
-    let repositories = names(&listing).filter(|name| name.ends_with(b"/"));
-    Ok(repositories.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+    Ok(repositories(&listing).collect())
+}
+
+/// Returns the untracked repositories in a listing of `git ls-files -z --others`, each with a trailing slash.
+fn repositories(listing: &[u8]) -> impl Iterator<Item = String> {
+    let repositories = names(listing).filter(|name| name.ends_with(b"/"));
+    repositories.map(|name| String::from_utf8_lossy(name).into_owned())
 }
 
 /// Returns the error for a change with a nested repository.
@@ -133,6 +138,9 @@ pub async fn remove_directory(
     machine: &dyn ExecutionEnvironment,
     path: &Path,
 ) -> Result<(), RepositoryError> {
+    if matches!(machine.file_exists(path).await, Ok(false)) {
+        return Ok(());
+    }
     let path = shell_word(&path.display().to_string());
     let line = format!(
         "test ! -e {path} || rm -rf -- {path} 2>/dev/null || {{ chmod -R u+rwX -- {path}; rm -rf -- {path}; }}"

@@ -29,6 +29,12 @@ esac""" }
     text = '{"findings": [], "remarks": "It is small."}'
 "#;
 
+/// An anchor without a session.
+const ANCHOR: &str = "kind = \"command\"\ncommand = \". src/add.sh; test $(add 3 -1) -eq 2\"";
+
+/// No anchor: the check is the only evidence.
+const NO_ANCHOR: &str = "kind = \"none\"\nbecause = \"the check is enough\"";
+
 /// A repository whose sums are wrong, and a state directory of its own.
 struct Project {
     harness: Harness,
@@ -69,6 +75,16 @@ impl Project {
         command.args(["--base-url", &self.harness.server.base_url(Dialect::AnthropicMessages)]);
         command.env("ANTHROPIC_API_KEY", KEY).args(arguments);
         command
+    }
+
+    /// Writes a contract without reviews, with this anchor and one check, and returns its name.
+    fn contract(&self, anchor: &str, check: &str) -> &'static str {
+        let check = Value::from(check);
+        let text = format!(
+            "goal = \"Sums are right.\"\nreview.rounds = 0\n[anchor]\n{anchor}\n[[check]]\nname = \"check 1\"\ncommand = {check}\n"
+        );
+        std::fs::write(self.root().join("contract.toml"), text).unwrap();
+        "contract.toml"
     }
 
     fn run(&self, arguments: &[&str]) -> CommandOutput {
@@ -192,7 +208,8 @@ fn a_goal_becomes_a_commit_with_evidence() {
 /// Starts a task, and returns once a candidate works, with the clone of the candidate. `wait` is its last command.
 fn working(wait: &str) -> (Project, Child, PathBuf) {
     let project = Project::new(&TURNS.replace("WAIT", wait));
-    let mut child = project.run_command(&["Sums are right.", "--check", "sh -n src/add.sh"]).spawn().unwrap();
+    let contract = project.contract(ANCHOR, "sh -n src/add.sh");
+    let mut child = project.run_command(&["--contract", contract]).spawn().unwrap();
     let worktrees = project.state.path().join("worktrees");
     let end = Instant::now() + Duration::from_secs(120);
     let started = || {
@@ -309,11 +326,8 @@ fn a_candidate_in_a_loop_is_stopped() {
     let round = format!("[[turn]]\n{}", call.repeat(10));
     let last = "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"sleep 1000\" }\n";
     let project = Project::new(&format!("{round}{round}{last}"));
-    let contract = "goal = \"Sums are right.\"\n[anchor]\nkind = \"command\"\n\
-                    command = \". src/add.sh; test $(add 3 -1) -eq 2\"\n[[check]]\nname = \"syntax\"\n\
-                    command = \"sh -n src/add.sh\"\n";
-    std::fs::write(project.root().join("contract.toml"), contract).unwrap();
-    let output = project.run(&["--contract", "contract.toml", "--output", "stream-json"]);
+    let contract = project.contract(ANCHOR, "sh -n src/add.sh");
+    let output = project.run(&["--contract", contract, "--output", "stream-json"]);
     assert_eq!(output.code, Some(1), "{output:?}");
     let lines = output.stdout.lines().map(|line| serde_json::from_str(line).unwrap());
     let lines: Vec<Value> = lines.collect();
@@ -344,7 +358,7 @@ fn a_candidate_removes_a_repository_that_it_made() {
     let removed = "    [[turn]]\n    [[turn.call]]\n    tool = \"shell\"\n    arguments = { command = \"rm -rf made\" }\n";
     let turns = TURNS.replace("WAIT", made).replace(answer, &format!("{removed}{answer}"));
     let project = Project::new(&turns);
-    let output = project.run(&["Sums are right.", "--check", "sh -n src/add.sh"]);
+    let output = project.run(&["--contract", project.contract(NO_ANCHOR, "sh -n src/add.sh")]);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(output.stdout.contains("`made` is a separate repository"), "{output:?}");
     let id = project.only()["id"].as_str().unwrap().to_owned();
@@ -356,7 +370,8 @@ fn a_candidate_removes_a_repository_that_it_made() {
 #[test]
 fn a_check_that_fails_before_any_change_is_reported_with_its_output() {
     let project = Project::new(&TURNS.replace("WAIT", "true"));
-    let output = project.run(&["Sums are right.", "--check", "echo the reason; echo '  of it'; exit 3"]);
+    let contract = project.contract(NO_ANCHOR, "echo the reason; echo '  of it'; exit 3");
+    let output = project.run(&["--contract", contract]);
     assert_eq!(output.code, Some(1), "{output:?}");
     let expected = "check `check 1` fails before any change: it exited with 3\n    the reason\n      of it\n";
     assert!(output.stderr.contains(expected), "{output:?}");

@@ -195,12 +195,15 @@ async fn settings_of_the_user_change_nothing() {
     assert!(expected.ends_with("refs\n0"), "{expected}");
     let sections: Vec<String> =
         OF_A_USER.iter().map(|(section, setting)| format!("[{section}]\n\t{setting}\n")).collect();
+    fixture.configure(&sections.concat());
+    assert_eq!(fixture.observe(&[]).await, expected);
+    if !pintle_test_conditions::is_full() {
+        return;
+    }
     for section in &sections {
         fixture.configure(section);
         assert_eq!(fixture.observe(&[]).await, expected, "{section}");
     }
-    fixture.configure(&sections.concat());
-    assert_eq!(fixture.observe(&[]).await, expected);
 }
 
 #[tokio::test]

@@ -60,7 +60,7 @@ pub struct PathRules {
     protected: GlobSet,
     unprotected: GlobSet,
     judges: Option<GlobSet>,
-    roles: RoleTable,
+    roles: &'static RoleTable,
     /// Directory of the task, without a final `/`.
     directory: String,
     max_lines: u64,
@@ -113,7 +113,7 @@ impl PathRules {
             protected: set(&scope.protected)?,
             unprotected: set(&scope.unprotected)?,
             judges: scope.judges.as_ref().map(set).transpose()?,
-            roles: RoleTable::new().map_err(|error| InvalidPattern {
+            roles: RoleTable::shared().map_err(|error| InvalidPattern {
                 pattern: error.glob().unwrap_or_default().to_owned(),
                 reason: error.kind().to_string(),
             })?,

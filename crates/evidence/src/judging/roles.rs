@@ -1,6 +1,7 @@
 //! Roles of files by their names, for the ecosystems that the checks of a task come from.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
@@ -304,8 +305,11 @@ const ROWS: &[RoleRow] = &[
     row(FileRole::Uncertain, &["**/{testing,integration}/**", "**/*.mk", "**/.env"]),
 ];
 
+/// The only table. Each task and each index needs one, and its hundreds of patterns take long to compile.
+static TABLE: LazyLock<Result<RoleTable, globset::Error>> = LazyLock::new(RoleTable::compile);
+
 /// Compiled patterns of all roles.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct RoleTable {
     set: GlobSet,
     /// Role of each pattern, in the order of the set.
@@ -313,12 +317,16 @@ pub(crate) struct RoleTable {
 }
 
 impl RoleTable {
-    /// Compiles the patterns.
+    /// Returns the table. The first call in a process compiles the patterns.
     ///
     /// # Errors
     ///
     /// The first pattern that is no glob.
-    pub(crate) fn new() -> Result<Self, globset::Error> {
+    pub(crate) fn shared() -> Result<&'static Self, globset::Error> {
+        TABLE.as_ref().map_err(Clone::clone)
+    }
+
+    fn compile() -> Result<Self, globset::Error> {
         let mut set = GlobSetBuilder::new();
         let mut roles = Vec::new();
         for RoleRow { role, ignores_case, patterns } in ROWS {

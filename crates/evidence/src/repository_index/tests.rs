@@ -166,7 +166,7 @@ fn large_files_are_not_read() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(pintle_test_conditions::cases(32, 64)))]
 
     /// The text fits its limit, has whole lines, and does not depend on the order of the files.
     #[test]

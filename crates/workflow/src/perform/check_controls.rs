@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pintle_evidence::assertions::negate_assertions;
 use pintle_evidence::command_run::{CommandRun, RunComparison, TestStability};
 use pintle_evidence::proof::{Baseline, CandidateFacts, RunCounter};
+use pintle_evidence::repository_index::TreeFile;
 use pintle_evidence::results::TestStatus;
 use pintle_evidence::source_tokens::SourceLanguage;
 
@@ -17,12 +18,14 @@ use super::{RunningStep, StepError};
 const MAX_FILES: usize = 200;
 
 /// Largest test file that is changed, in bytes.
-const MAX_FILE: usize = 1 << 20;
+const MAX_FILE: u64 = 1 << 20;
 
-/// A test file with its original text and with negated assertions.
+/// Number of test files that are read at once.
+const CHUNK: usize = 16;
+
+/// A test file with negated assertions.
 struct NegatedFile {
     path: String,
-    original: String,
     negated: String,
 }
 
@@ -73,10 +76,9 @@ impl RunningStep<'_> {
         };
         let base = self.repository.base().to_owned();
         let files = self.negate_tests(&base, baseline).await?;
-        for file in &files {
-            if self.repository.read_text(commit, &file.path).await?.as_ref() != Some(&file.original) {
-                return Ok(());
-            }
+        let changed = self.repository.compare(&base, commit).await?;
+        if files.iter().any(|file| changed.iter().any(|changed| changed.path == file.path)) {
+            return Ok(());
         }
         for check in
             self.contract().checks.iter().filter(|check| baseline.controlled.contains_key(&check.name))
@@ -92,22 +94,27 @@ impl RunningStep<'_> {
 
     /// Returns the test files of the base with known assertions, without those that a command runs as programs.
     async fn negate_tests(&self, base: &str, baseline: &Baseline) -> Result<Vec<NegatedFile>, StepError> {
+        let language = |file: &TreeFile| {
+            let is_program = baseline.judges.by_command.contains(&file.path);
+            let language = SourceLanguage::from_path(&file.path).filter(|_| !is_program);
+            language.filter(|_| file.bytes <= MAX_FILE && self.task.rules().is_test(&file.path))
+        };
+        let all = self.repository.list_tree(base).await?;
+        let tests: Vec<(&TreeFile, SourceLanguage)> =
+            all.iter().filter_map(|file| Some((file, language(file)?))).collect();
         let mut files = Vec::new();
-        for path in self.repository.list_files(base).await? {
+        for chunk in tests.chunks(CHUNK) {
+            let read: Vec<&TreeFile> = chunk.iter().map(|(file, _)| *file).collect();
+            let texts = self.repository.read_files(&read).await?;
+            for ((file, language), text) in chunk.iter().zip(texts) {
+                let negated = text.and_then(|text| negate_assertions(*language, &text));
+                files.extend(negated.map(|negated| NegatedFile { path: file.path.clone(), negated }));
+            }
             if files.len() >= MAX_FILES {
                 break;
             }
-            let is_program = baseline.judges.by_command.contains(&path);
-            let language = SourceLanguage::from_path(&path).filter(|_| !is_program);
-            let Some(language) = language.filter(|_| self.task.rules().is_test(&path)) else { continue };
-            let Some(original) = self.repository.read_text(base, &path).await? else { continue };
-            if original.len() > MAX_FILE {
-                continue;
-            }
-            if let Some(negated) = negate_assertions(language, &original) {
-                files.push(NegatedFile { path, original, negated });
-            }
         }
+        files.truncate(MAX_FILES);
         Ok(files)
     }
 

@@ -433,7 +433,7 @@ fn hostile() -> impl Strategy<Value = String> {
 
 proptest! {
     // Two tasks are played in each case.
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(pintle_test_conditions::cases(32, 64)))]
 
     #[test]
     fn a_page_has_only_our_elements_and_attributes(

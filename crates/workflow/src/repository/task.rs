@@ -12,9 +12,9 @@ use pintle_store::Blobs;
 
 use super::{
     REPOSITORY, RepositoryError, UserRepository, apply_to_index, explain_failure, names,
-    nested_repository_error, raw, remove_directory, shared_objects, template, untracked_repositories,
+    nested_repository_error, raw, remove_directory, repositories, shared_objects, template,
 };
-use crate::git::{GitError, RepositoryGit};
+use crate::git::{GitError, RepositoryGit, output_text};
 
 /// Maximum size of a candidate's new and changed files, in bytes.
 const MAX_CHANGED_BYTES: u64 = 64 << 20;
@@ -215,24 +215,43 @@ impl TaskRepository {
         Ok(self.git().run(&["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).await?)
     }
 
+    /// Returns the files of a commit or a tree, without links and nested repositories.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`].
+    pub(crate) async fn list_tree(&self, tree: &str) -> Result<Vec<TreeFile>, RepositoryError> {
+        let listing = self.git().bytes(&["ls-tree", "-r", "-l", "-z", tree], None).await?;
+        Ok(names(&listing).filter_map(|entry| parse_file(&String::from_utf8_lossy(entry))).collect())
+    }
+
+    /// Returns the texts of files, in their order. `None` for a file that is no UTF-8. All texts are in memory at once.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`].
+    pub(crate) async fn read_files(
+        &self,
+        files: &[&TreeFile],
+    ) -> Result<Vec<Option<String>>, RepositoryError> {
+        if files.is_empty() {
+            return Ok(Vec::new());
+        }
+        let input: String = files.iter().map(|file| format!("{}\n", file.blob)).collect();
+        Ok(parse_batch(&self.git().bytes(&["cat-file", "--batch"], Some(input.as_bytes())).await?))
+    }
+
     /// Returns the index of a tree.
     ///
     /// # Errors
     ///
     /// [`RepositoryError::Git`].
     pub(crate) async fn index_tree(&self, tree: &str) -> Result<RepositoryIndex, RepositoryError> {
-        let listing = self.git().bytes(&["ls-tree", "-r", "-l", "-z", tree], None).await?;
-        let files = names(&listing).filter_map(|entry| parse_file(&String::from_utf8_lossy(entry))).collect();
-        let plan =
-            IndexPlan::new(files).map_err(|error| RepositoryError::Unusable(format!("no index: {error}")))?;
-        let input: String = plan.needed().map(|file| format!("{}\n", file.blob)).collect();
-        let output = match input.is_empty() {
-            true => Vec::new(),
-            false => self.git().bytes(&["cat-file", "--batch"], Some(input.as_bytes())).await?,
-        };
-        let texts = parse_batch(&output);
-        let texts = plan.needed().zip(texts).filter_map(|(file, text)| Some((file.path.clone(), text?)));
-        let texts = texts.collect();
+        let plan = IndexPlan::new(self.list_tree(tree).await?)
+            .map_err(|error| RepositoryError::Unusable(format!("no index: {error}")))?;
+        let needed: Vec<&TreeFile> = plan.needed().collect();
+        let texts = needed.iter().zip(self.read_files(&needed).await?);
+        let texts = texts.filter_map(|(file, text)| Some((file.path.clone(), text?))).collect();
         Ok(plan.build(&texts))
     }
 
@@ -315,9 +334,9 @@ impl TaskRepository {
         }
         let scratch = self.scratch()?;
         let git = self.git().with_index(&scratch.path().join("index"));
-        git.run(&["read-tree", commit]).await?;
-        git.bytes(&["update-index", "-z", "--index-info"], Some(entries.as_bytes())).await?;
-        let tree = git.run(&["write-tree"]).await?;
+        let update = ["update-index", "-z", "--index-info"];
+        let commands: [&[&str]; 3] = [&["read-tree", commit], &update, &["write-tree"]];
+        let tree = output_text(&git.run_all(&commands, Some(entries.as_bytes())).await?);
         Ok(git.run(&["commit-tree", &tree, "-p", commit, "-m", "Change of a task"]).await?)
     }
 
@@ -331,8 +350,7 @@ impl TaskRepository {
         let machine = self.machine.as_ref();
         remove_directory(machine, root).await?;
         machine.create_directory(root).await?;
-        let base = self.git().run(&["rev-parse", "--verify", BASE]).await?;
-        let commit = self.git().run(&["rev-parse", "--verify", &format!("{commit}^{{commit}}")]).await?;
+        let (base, commit) = self.resolve(commit).await?;
         // The clone is new, so its settings can be trusted.
         let directory = root.join(".git");
         let git = RepositoryGit::for_task(&self.machine, &directory).with_work_tree(root);
@@ -345,10 +363,19 @@ impl TaskRepository {
             let wanted = format!("{commit}\n^{base}\n");
             self.git().bytes(&["pack-objects", "--quiet", "--revs", &pack], Some(wanted.as_bytes())).await?;
         }
-        git.run(&["update-ref", "--no-deref", "HEAD", &commit]).await?;
         template::fill(machine, &git, (&self.template(), root), (&base, &commit)).await?;
         machine.write(&root.join(".git/info/exclude"), self.excluded().as_bytes()).await?;
         Ok(())
+    }
+
+    /// Returns the ids of the start commit and of another commit.
+    async fn resolve(&self, commit: &str) -> Result<(String, String), RepositoryError> {
+        // The dashes make git fail for a name that is not a commit.
+        let found = self.git().run(&["rev-parse", BASE, &format!("{commit}^{{commit}}"), "--"]).await?;
+        match found.lines().collect::<Vec<_>>().as_slice() {
+            [base, commit, ..] => Ok(((*base).to_owned(), (*commit).to_owned())),
+            _ => Err(RepositoryError::Unusable(format!("git found no commit for `{commit}`"))),
+        }
     }
 
     /// Applies a patch to the files of a clone that no session has used.
@@ -429,15 +456,16 @@ impl TaskRepository {
         let scratch = self.scratch()?;
         let git = self.git().with_work_tree(root).with_index(&scratch.path().join("index"));
         // The new index has no time stamps, so git reads each file.
-        git.run(&["read-tree", from]).await?;
-        if let Some(path) = untracked_repositories(&git).await?.first() {
+        let list = ["ls-files", "-z", "--others", "--modified", "--exclude-standard"];
+        let listing = git.run_all(&[&["read-tree", from], &list], None).await?;
+        if let Some(path) = repositories(&listing).next() {
             // Git cannot add a repository without a commit.
             return Err(nested_repository_error(path.trim_end_matches('/')));
         }
-        self.check_size(&git, root).await?;
+        self.check_size(&listing, root).await?;
         let unfit = |error: &GitError| RepositoryError::Unfit(format!("its files cannot be read: {error}"));
-        git.run(&["add", "--all"]).await.map_err(|error| explain_failure(error, unfit))?;
-        Ok(git.run(&["write-tree"]).await?)
+        let tree = git.run_all(&[&["add", "--all"], &["write-tree"]], None).await;
+        Ok(output_text(&tree.map_err(|error| explain_failure(error, unfit))?))
     }
 
     /// Returns the files that differ between two commits.
@@ -470,12 +498,10 @@ impl TaskRepository {
         self.machine.metadata(&path).await.map_or(0, |found| found.len)
     }
 
-    /// Refuses changes that would fill the repository.
-    async fn check_size(&self, git: &RepositoryGit, root: &Path) -> Result<(), RepositoryError> {
-        let arguments = ["ls-files", "-z", "--others", "--modified", "--exclude-standard"];
-        let listing = git.bytes(&arguments, None).await?;
+    /// Refuses changes that would fill the repository. `listing` has the new and changed files.
+    async fn check_size(&self, listing: &[u8], root: &Path) -> Result<(), RepositoryError> {
         let mut total = 0_u64;
-        for name in names(&listing) {
+        for name in names(listing) {
             total = total.saturating_add(self.length(root, name).await);
         }
         if total > MAX_CHANGED_BYTES {

@@ -28,10 +28,11 @@ pub(super) async fn create(
     machine.create_directory(template).await?;
     let scratch = tempfile::tempdir_in(directory)?;
     let git = git.clone().with_work_tree(template).with_index(&scratch.path().join("index"));
-    check_out(&git, commit).await
+    git.run(&check_out(commit)).await?;
+    Ok(())
 }
 
-/// Writes the files of a commit to the empty working tree `root`, and its index: the files that the template has as copies
+/// Checks a commit out in the empty working tree `root`, without a branch: the files that the template has as copies
 /// that share its blocks, and all others from the objects. `git` is the repository at `root`.
 pub(super) async fn fill(
     machine: &dyn ExecutionEnvironment,
@@ -39,8 +40,10 @@ pub(super) async fn fill(
     (template, root): (&Path, &Path),
     (base, commit): (&str, &str),
 ) -> Result<(), RepositoryError> {
+    let head = ["update-ref", "--no-deref", "HEAD", commit];
     if !machine.file_exists(template).await? {
-        return check_out(git, commit).await;
+        git.run_all(&[&head, &check_out(commit)], None).await?;
+        return Ok(());
     }
     // Modes are kept, and time stamps are new.
     let line = format!("cp -RP --reflink=always -- {}/. {}", word(template), word(root));
@@ -50,17 +53,14 @@ pub(super) async fn fill(
         let root = root.display();
         return Err(RepositoryError::Unfit(format!("cannot copy the files to {root}: {}", message.trim())));
     }
-    git.run(&["read-tree", base]).await?;
-    git.run(&["update-index", "-q", "--refresh"]).await?;
-    git.run(&["read-tree", "--reset", "-u", commit]).await?;
+    let refresh = ["update-index", "-q", "--refresh"];
+    git.run_all(&[&head, &["read-tree", base], &refresh, &check_out(commit)], None).await?;
     Ok(())
 }
 
-/// Writes all files of a commit, and its index.
-async fn check_out(git: &RepositoryGit, commit: &str) -> Result<(), RepositoryError> {
-    git.run(&["read-tree", commit]).await?;
-    git.run(&["checkout-index", "--all", "--force", "--quiet"]).await?;
-    Ok(())
+/// Returns the arguments of git that write the index of a commit, and its files that the index does not have.
+fn check_out(commit: &str) -> [&str; 4] {
+    ["read-tree", "--reset", "-u", commit]
 }
 
 fn word(path: &Path) -> String {

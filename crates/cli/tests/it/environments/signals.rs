@@ -86,8 +86,12 @@ fn docker_after_sigterm() {
     shuts_down_gracefully(Remote::docker(), "TERM");
 }
 
+/// By default, the test over ssh covers this.
 #[test]
 fn docker_after_a_second_signal() {
+    if !is_full() {
+        return;
+    }
     exits_at_a_second_signal(Remote::docker());
 }
 

@@ -1,5 +1,5 @@
-//! Processes that are killed at random, with a real repository. `KILLS` is the number of kills; by default there are
-//! 2, and 20 in the long run.
+//! Processes that are killed at random, with a real repository. `KILLS` is the number of kills; by default there is
+//! one, and 20 in the long run.
 #![expect(clippy::disallowed_methods, reason = "the test starts and kills itself")]
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use pintle_agent::SessionId;
 use pintle_store::{FileStore, SessionStore as _};
-use pintle_test_conditions::is_full;
+use pintle_test_conditions::cases;
 
 use super::crashes::{contract, report, script};
 use super::project::Project;
@@ -129,7 +129,7 @@ async fn check(project: &Project) {
 
 #[tokio::test]
 async fn a_task_survives_kills_at_random() {
-    let default = if is_full() { 20 } else { 2 };
+    let default = cases(1, 20);
     let mut kills = std::env::var("KILLS").map_or(default, |kills| kills.parse().unwrap());
     let mut random = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
     eprintln!("{kills} kills, beginning with {random}");

@@ -15,9 +15,12 @@ use pintle_evidence::results::ResultsFormat;
 use pintle_store::{MemoryStore, SessionStore};
 use pintle_test_conditions::{BUBBLEWRAP, LANDLOCK};
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use crate::contract::{BaseCommit, CandidatePlan, Contract, PassCondition, ReviewPlan, TaskCheck, TaskScope};
+use crate::contract::{
+    AnchorPlan, BaseCommit, CandidatePlan, Contract, PassCondition, ReviewPlan, TaskCheck, TaskScope,
+};
 use crate::perform::RepositoryPerformer;
 use crate::repository::UserRepository;
 use crate::session_runner::{
@@ -123,6 +126,9 @@ fn machine(directory: &Path) -> LocalEnvironment {
     LocalEnvironment::with_host_env(directory, variables()).unwrap()
 }
 
+/// Sandboxes of this machine, which are probed once: a probe starts up to three processes.
+static SUPPORT: OnceCell<SandboxSupport> = OnceCell::const_new();
+
 /// Environments on this machine, in its strictest sandbox.
 #[derive(Debug)]
 pub(super) struct SandboxedWorkspaces {
@@ -139,7 +145,8 @@ impl SandboxedWorkspaces {
         } else {
             LANDLOCK.is_present().then_some(SandboxLevel::Writes)
         };
-        let support = SandboxSupport::probe(machine).await.unwrap();
+        let support =
+            SUPPORT.get_or_init(|| async { SandboxSupport::probe(machine).await.unwrap() }).await.clone();
         Self { level, support, has_own_temporary: false }
     }
 }
@@ -322,6 +329,12 @@ impl Project {
             .with_attempts(1)
             .with_review(ReviewPlan { rounds: 0, model: None })
             .with_candidates(vec![CandidatePlan::default(); candidates])
+    }
+
+    /// As [`contract`](Self::contract), with the tests as the only evidence.
+    pub(super) async fn contract_without_anchor(&self, candidates: usize) -> Contract {
+        let none = AnchorPlan::None { because: "the checks are enough".to_owned() };
+        self.contract(candidates).await.with_anchor(none)
     }
 
     pub(super) fn directory(&self) -> &Path {

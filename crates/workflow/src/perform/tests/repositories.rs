@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pintle_agent::SessionId;
 use pintle_store::{MemoryStore, SessionStore as _};
 
+use super::clones;
 use super::project::{Project, RIGHT, SessionScripts, WRONG, anchor_after};
 use crate::LocalTaskHost;
 use crate::contract::BaseCommit;
@@ -44,7 +45,8 @@ async fn repositories_that_are_not_simple() {
     assert_eq!(snapshot.left_out, [""; 0]);
     let base = BaseCommit::new(found.root.display().to_string(), snapshot.commit);
     let scripted = SessionScripts::new().with_session("0", RIGHT, None);
-    let (outcome, task) = project.run(project.contract(1).await.with_base(base), scripted).await;
+    let (outcome, task) =
+        project.run(project.contract_without_anchor(1).await.with_base(base), scripted).await;
     let report = TaskReport::from_task(&task).to_markdown();
     let TaskOutcome::Done(done) = outcome else { panic!("{report}") };
     assert_eq!(done.proof().diff().files.len(), 1, "local changes are those of the user: {report}");
@@ -104,7 +106,13 @@ async fn repositories_inside_are_left_out_of_a_snapshot() {
 async fn files_that_a_change_leaves_out_are_named() {
     let new = "mkdir -p target/a && echo 1 >target/a/b.txt && echo 1 >target/new.txt";
     let cache = format!("{new} && touch target/CACHEDIR.TAG target/.rustc_info.json");
+    let project = Project::new().await;
+    let task = project.directory().join("task");
+    let repository = clones::open(&project.machine, &task, &project.root()).await;
+    let store = MemoryStore::new();
+    let blobs = store.blobs(&SessionId::new("t"));
     for (script, expected) in [
+        ("true".to_owned(), None),
         (new.to_owned(), Some("not part of the change: `target/a/b.txt`, `target/new.txt` (")),
         ("ln -s src target".to_owned(), Some("not part of the change: `target` (")),
         (cache.clone(), Some("not part of the change: `target/new.txt` (")),
@@ -112,36 +120,38 @@ async fn files_that_a_change_leaves_out_are_named() {
         (format!("{new} && echo /target >.gitignore"), None),
         ("mkdir node_modules && echo 1 >node_modules/x".to_owned(), None),
     ] {
-        let changes = [(RIGHT, true), (WRONG, false)];
-        for (change, is_right) in changes.into_iter().take(if expected.is_some() { 2 } else { 1 }) {
-            let project = Project::new().await;
-            let mut contract = project.contract(1).await;
-            contract.scope.paths.push(".gitignore".to_owned());
-            contract.scope.unprotected.push(".gitignore".to_owned());
-            let scripted = anchor_after("true").with_session("0", &format!("{change} && {script}"), None);
-            let (outcome, task) = project.run(contract, scripted).await;
-            let report = TaskReport::from_task(&task).to_markdown();
-            assert_eq!(matches!(outcome, TaskOutcome::Done(_)), is_right, "{script}: {report}");
-            match expected {
-                Some(expected) => assert!(report.contains(expected), "{script}: {report}"),
-                None => assert!(!report.contains("not part of the change"), "{script}: {report}"),
-            }
+        let root = task.join("tree");
+        repository.clone_to(&root, repository.base()).await.unwrap();
+        project.sh(&format!("cd ../task/tree && {script}")).await;
+        let diff = repository.diff(&root, repository.base(), blobs.as_ref()).await.unwrap();
+        let described = diff.describe_dropped().unwrap_or_default();
+        match expected {
+            Some(expected) => assert!(described.starts_with(expected), "{script}: {described}"),
+            None => assert_eq!(described, "", "{script}"),
         }
+    }
+    for (change, is_right) in [(RIGHT, true), (WRONG, false)] {
+        let project = Project::new().await;
+        let scripted = SessionScripts::default().with_session("0", &format!("{change} && {new}"), None);
+        let (outcome, task) = project.run(project.contract_without_anchor(1).await, scripted).await;
+        let report = TaskReport::from_task(&task).to_markdown();
+        assert_eq!(matches!(outcome, TaskOutcome::Done(_)), is_right, "{report}");
+        assert!(report.contains("not part of the change: `target/a/b.txt`, `target/new.txt` ("), "{report}");
     }
 }
 
 /// Links to what tools leave behind, such as the dependencies of another checkout, are no part of an anchor or a change.
 #[tokio::test]
 async fn links_to_dependencies_fail_no_anchor() {
-    for link in ["node_modules", "src/node_modules", "target", ".pytest_cache", "tests/__pycache__"] {
-        let project = Project::new().await;
-        let scripted = anchor_after(&format!("ln -s /usr/lib {link}"));
-        let scripted = scripted.with_session("0", &format!("ln -sf /usr/lib {link}; {RIGHT}"), None);
-        let (outcome, task) = project.run(project.contract(1).await, scripted).await;
-        let report = TaskReport::from_task(&task).to_markdown();
-        let TaskOutcome::Done(done) = outcome else { panic!("{link}: {report}") };
-        assert_eq!(done.proof().diff().files.len(), 1, "{link}: {report}");
-    }
+    let links = ["node_modules", "src/node_modules", "target", ".pytest_cache", "tests/__pycache__"];
+    let link = format!("for link in {}; do ln -sfn /usr/lib $link || exit 1; done", links.join(" "));
+    let project = Project::new().await;
+    let scripted = anchor_after(&link).with_session("0", &format!("{link}; {RIGHT}"), None);
+    let (outcome, task) = project.run(project.contract(1).await, scripted).await;
+    let report = TaskReport::from_task(&task).to_markdown();
+    let TaskOutcome::Done(done) = outcome else { panic!("{report}") };
+    assert_eq!(done.proof().anchor().unwrap().files(), ["tests/test_negative.py"], "{report}");
+    assert_eq!(done.proof().diff().files.len(), 1, "{report}");
 }
 
 #[tokio::test]
@@ -150,9 +160,8 @@ async fn a_candidate_with_a_nested_repository_is_refused() {
     for commit in ["true", with_commit] {
         let project = Project::new().await;
         let script = format!("{RIGHT}; git init -q src/inside && echo 1 >src/inside/file && {commit}");
-        let (outcome, task) = project
-            .run(project.contract(1).await, anchor_after("true").with_session("0", &script, None))
-            .await;
+        let scripted = SessionScripts::default().with_session("0", &script, None);
+        let (outcome, task) = project.run(project.contract_without_anchor(1).await, scripted).await;
         let report = TaskReport::from_task(&task).to_markdown();
         assert_eq!(outcome, TaskOutcome::Blocked(BlockReason::NoCandidate), "{report}");
         assert!(report.contains("`src/inside` is a separate repository"), "{commit}: {report}");

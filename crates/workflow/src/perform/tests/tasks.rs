@@ -7,7 +7,7 @@ use std::time::Duration;
 use pintle_agent::SessionId;
 use pintle_evidence::results::ResultsFormat;
 use pintle_store::{MemoryStore, SessionStore as _};
-use pintle_test_conditions::is_full;
+use pintle_test_conditions::{cases, is_full};
 use serde_json::json;
 
 use super::project::{FILES, PATIENCE, Project, RIGHT, SessionScripts, WRONG, anchor_after, wait_for};
@@ -89,7 +89,7 @@ async fn findings_send_a_candidate_back() {
 async fn a_proposal_is_refused_with_what_is_wrong() {
     let project = Project::new().await;
     let answer = |command: &str| Some(json!({"command": command, "results": null, "report": null}));
-    for proposals in [
+    let all = [
         [
             ("true", "false", "it changes no file; expected a new test"),
             ("echo x >tests/test_a.py", "true", "it passes before anything was done"),
@@ -108,7 +108,8 @@ async fn a_proposal_is_refused_with_what_is_wrong() {
                 "it changes `tests/test_sums.py`, which was there before",
             ),
         ],
-    ] {
+    ];
+    for proposals in all.into_iter().take(cases(1, 2)) {
         let scripted = proposals.iter().fold(SessionScripts::default(), |all, (script, command, _)| {
             all.with_session("anchor", script, answer(command))
         });
@@ -233,7 +234,10 @@ async fn cancelling_leaves_nothing_in_any_phase() {
             anchor().with_session("0", RIGHT, None).with_session("review-0-1", hang, review.clone()),
         ),
     ] {
-        let mut contract = project.contract(1).await;
+        let mut contract = match phase {
+            "anchor" => project.contract(1).await,
+            _ => project.contract_without_anchor(1).await,
+        };
         contract.review = ReviewPlan { rounds: 1, model: None };
         let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
         let scripted = Arc::new(scripted);
@@ -321,25 +325,30 @@ async fn candidates_do_not_meet() {
 
 #[tokio::test]
 async fn failed_checks_of_the_base_are_remarks() {
-    for (command, expected) in [
-        ("python3 tests/run.py", None),
-        ("echo no; exit 3", Some("check `own` failed before any change: it exited with 3")),
-        ("exec no-such-program", Some("check `own` failed before any change: it exited with 127")),
-        ("kill -9 $$", Some("check `own` failed before any change: it was killed by signal 9")),
-        // It is the goal.
-        ("grep -q negative src/sums.py", Some("check `own` failed before any change: it exited with 1")),
-    ] {
-        let project = Project::new().await;
-        let mut contract = project.contract(1).await;
-        contract.checks = vec![TaskCheck::new("own", command)];
-        let script = format!("{RIGHT}; echo '# negative' >>src/sums.py");
-        let (outcome, task) =
-            project.run(contract, anchor_after("true").with_session("0", &script, None)).await;
+    let failing = [
+        ("exits", "echo no; exit 3", Some("it exited with 3")),
+        ("missing", "exec no-such-program", Some("it exited with 127")),
+        ("killed", "kill -9 $$", Some("it was killed by signal 9")),
+    ];
+    let passing = [
+        ("tests", "python3 tests/run.py", None),
+        ("goal", "grep -q negative src/sums.py", Some("it exited with 1")),
+    ];
+    let project = Project::new().await;
+    let script = format!("{RIGHT}; echo '# negative' >>src/sums.py");
+    for (checks, is_done) in [(&failing[..], false), (&passing[..], true)] {
+        let mut contract = project.contract_without_anchor(1).await;
+        contract.checks = checks.iter().map(|(name, command, _)| TaskCheck::new(*name, *command)).collect();
+        let scripted = SessionScripts::default().with_session("0", &script, None);
+        let (outcome, task) = project.run(contract, scripted).await;
         let report = TaskReport::from_task(&task).to_markdown();
-        let is_done = matches!(outcome, TaskOutcome::Done(_));
-        assert_eq!(is_done, command.starts_with("grep") || expected.is_none(), "{command}: {report}");
-        assert_eq!(report.contains("failed before any change"), expected.is_some(), "{command}: {report}");
-        assert!(expected.is_none_or(|expected| report.contains(expected)), "{command}: {report}");
+        assert_eq!(matches!(outcome, TaskOutcome::Done(_)), is_done, "{report}");
+        for (name, command, expected) in checks {
+            let failed = format!("check `{name}` failed before any change");
+            assert_eq!(report.contains(&failed), expected.is_some(), "{command}: {report}");
+            let remark = expected.map(|expected| format!("{failed}: {expected}"));
+            assert!(remark.is_none_or(|remark| report.contains(&remark)), "{command}: {report}");
+        }
     }
 }
 
@@ -369,7 +378,7 @@ async fn a_failed_preparation_is_reported_with_its_output() {
 async fn a_clone_whose_preparation_failed_is_removed() {
     let project = Project::new().await;
     // It succeeds on the base and for the second candidate.
-    let contract = project.contract(2).await.with_prepare("! grep -q broken src/sums.py");
+    let contract = project.contract_without_anchor(2).await.with_prepare("! grep -q broken src/sums.py");
     let contract = contract.with_gate(DecisionGate::Result);
     let broken = format!("{RIGHT}; echo '# broken' >>src/sums.py");
     let scripted =
@@ -426,25 +435,25 @@ END"#;
 async fn judged_commands_can_write_temporary_files() {
     let sums =
         "python3 -c 'import sys; sys.path.insert(0, \"src\"); import sums; sys.exit(sums.add(3, -1) != 2)'";
+    let write = [
+        "rm \"$(mktemp)\"",
+        "rmdir \"$(mktemp -d)\"",
+        "echo x >\"$TMPDIR/x\"",
+        "python3 -c 'import os, tempfile; assert os.environ[\"TMPDIR\"] == tempfile.mkdtemp(prefix=\"x\").rsplit(\"/\", 1)[0]'",
+    ]
+    .join(" && ");
     for has_own_temporary in [false, true] {
         let mut project = Project::new().await;
         project.has_own_temporary = has_own_temporary;
-        for write in [
-            "rm \"$(mktemp)\"",
-            "rmdir \"$(mktemp -d)\"",
-            "echo x >\"$TMPDIR/x\"",
-            "python3 -c 'import os, tempfile; assert os.environ[\"TMPDIR\"] == tempfile.mkdtemp(prefix=\"x\").rsplit(\"/\", 1)[0]'",
-        ] {
-            let anchor =
-                AnchorPlan::Command { command: format!("{write} && {sums}"), results: None, report: None };
-            let mut contract = project.contract(1).await.with_anchor(anchor).with_prepare(write);
-            contract.checks = vec![TaskCheck::new("temporary files", write)];
-            let (outcome, task) =
-                project.run(contract, SessionScripts::default().with_session("0", RIGHT, None)).await;
-            let report = TaskReport::from_task(&task).to_markdown();
-            assert!(matches!(outcome, TaskOutcome::Done(_)), "{has_own_temporary}, {write}: {report}");
-            let baseline = &task.baseline().unwrap().checks["temporary files"];
-            assert!(baseline.iter().all(|run| run.is_success()), "{write}: {baseline:?}");
-        }
+        let anchor =
+            AnchorPlan::Command { command: format!("{write} && {sums}"), results: None, report: None };
+        let mut contract = project.contract(1).await.with_anchor(anchor).with_prepare(&write);
+        contract.checks = vec![TaskCheck::new("temporary files", &write)];
+        let (outcome, task) =
+            project.run(contract, SessionScripts::default().with_session("0", RIGHT, None)).await;
+        let report = TaskReport::from_task(&task).to_markdown();
+        assert!(matches!(outcome, TaskOutcome::Done(_)), "{has_own_temporary}: {report}");
+        let baseline = &task.baseline().unwrap().checks["temporary files"];
+        assert!(baseline.iter().all(|run| run.is_success()), "{has_own_temporary}: {baseline:?}");
     }
 }
