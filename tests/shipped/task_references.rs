@@ -65,7 +65,7 @@ fn local_changes_are_not_pushed() {
         return;
     }
     let user = user_with_changes("true");
-    assert_exit(&task(&user, &["--check", "sh check.sh", "--changes"]).output().unwrap(), 0);
+    assert_exit(&checked_task(&user, "", &["--changes"]).output().unwrap(), 0);
     let (id, _) = only(&user);
     let report = user.pintle(&["task", "report", &id]);
     assert!(report.contains(", with local changes that no branch has\n"), "{report}");

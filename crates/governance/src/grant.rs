@@ -24,7 +24,7 @@ pub use self::attenuate::{Attenuation, Axis};
 pub use self::paths::PathScope;
 use crate::network::NetworkScope;
 use crate::pattern::Pattern;
-use crate::signed_grant::PublicKey;
+use crate::signing_key::PublicKey;
 use crate::tool_names::kind_of_tool;
 
 /// Id of a grant.

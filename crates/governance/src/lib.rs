@@ -17,6 +17,7 @@ mod policy;
 mod revocation;
 mod rules;
 mod signed_grant;
+mod signing_key;
 mod tool_names;
 mod watch;
 mod workspace_policy;
@@ -47,9 +48,10 @@ pub use policy::{
 pub use revocation::{RevocationSource, Revocations, RevokedGrants};
 pub use rules::{Address, CallFacts, DeniedReads, Rule, RuleError, Rules, RulesError, Ruling};
 pub use signed_grant::{
-    ChainError, GrantClaims, GrantRecipient, GrantTrust, GrantTrustError, KeyError, PrivateKey, PublicKey,
-    SignedChain, SignedGrant, UnsignableNumber,
+    ChainError, GrantClaims, GrantRecipient, GrantTrust, GrantTrustError, SignedChain, SignedGrant,
+    UnsignableNumber,
 };
+pub use signing_key::{KeyError, PrivateKey, PublicKey};
 pub use watch::{
     FinalCheck, ProtectedPathWatch, ProtectedPaths, WatchedFiles, own_protected_paths, protected_paths,
 };

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde::{Deserialize, Serialize};
 
 use crate::grant::{Grant, GrantId};
-use crate::signed_grant::PublicKey;
+use crate::signing_key::PublicKey;
 
 /// Revoked grants as plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

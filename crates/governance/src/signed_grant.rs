@@ -2,7 +2,6 @@
 
 mod canonical;
 mod error;
-mod key;
 #[cfg(test)]
 mod tests;
 mod trust;
@@ -13,9 +12,9 @@ use serde::{Deserialize, Serialize};
 
 pub use self::canonical::UnsignableNumber;
 pub use self::error::ChainError;
-pub use self::key::{KeyError, PrivateKey, PublicKey};
 pub use self::trust::{GrantTrust, GrantTrustError};
 use crate::grant::{Axis, Grant};
+use crate::signing_key::{PrivateKey, PublicKey};
 
 /// Type of a signed text, so that no signature of the same key for another purpose is one of a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

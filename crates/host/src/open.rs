@@ -1,6 +1,7 @@
 //! Opens sessions from their settings.
 
 mod hooks;
+mod manifest_tools;
 mod opener;
 
 use std::fmt;

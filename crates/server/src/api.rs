@@ -33,11 +33,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(crate) use self::access::{Access, Caller};
-pub use self::access::{AccessToken, AccessTokens, TokenError, TokenScope};
 pub(crate) use self::idempotency::IdempotentResponses;
 pub(crate) use self::logins::BrowserLogins;
 use self::openapi::Operation;
 pub(crate) use self::rate::RateLimiter;
+use crate::access_token::TokenScope;
 use crate::hub::Hub;
 use crate::problem::{METHOD, NOT_FOUND, Problem};
 

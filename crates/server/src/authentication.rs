@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 pub use axum::http::request::Parts as RequestParts;
 
-use crate::api::{AccessTokens, TokenScope};
+use crate::access_token::{AccessTokens, TokenScope};
 
 /// Authenticates the requests of a server in place of [`AccessTokens`]. Implemented by embedding applications.
 ///

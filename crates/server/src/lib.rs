@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests build sessions without a host"))]
 
+mod access_token;
 mod api;
 mod audit;
 mod authentication;
@@ -24,7 +25,7 @@ mod unauthenticated;
 #[cfg(feature = "host")]
 mod user_session_host;
 
-pub use api::{AccessToken, AccessTokens, TokenError, TokenScope};
+pub use access_token::{AccessToken, AccessTokens, TokenError, TokenScope};
 pub use audit::{AuditLine, AuditLog};
 pub use authentication::{Authenticator, ClientIdentity, RequestParts};
 pub use files::{FileChanges, FileLeft, FilePoint, FileStep, RestoreReport, RestoreRequest};

@@ -21,7 +21,8 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{self, Access, AccessTokens, App, BrowserLogins, RateLimiter};
+use crate::access_token::AccessTokens;
+use crate::api::{self, Access, App, BrowserLogins, RateLimiter};
 use crate::audit::AuditLog;
 use crate::authentication::{Authentication, Authenticator};
 use crate::host::SessionHost;

@@ -63,7 +63,7 @@ fn path() -> PathBuf {
 fn properties(env: &dyn ExecutionEnvironment) -> CheckResult {
     let rule = "a wrapper forwards the properties of the environment";
     equals(rule, env.working_directory(), Path::new(DIRECTORY))?;
-    equals(rule, env.home_directory(), Some(Path::new("/home/probe")))?;
+    equals(rule, env.home_directory(), Some(Path::new("/homes/probe")))?;
     equals(rule, (env.platform(), env.os_version()), ("probe", "Probe 1"))?;
     equals(rule, env.command_limits().as_deref(), Some("none run"))?;
     equals("a wrapper forwards `resolve`", env.resolve(Path::new("x")), PathBuf::from("/resolved"))
@@ -138,7 +138,7 @@ impl ExecutionEnvironment for Probe {
     }
 
     fn home_directory(&self) -> Option<&Path> {
-        Some(Path::new("/home/probe"))
+        Some(Path::new("/homes/probe"))
     }
 
     fn platform(&self) -> &str {

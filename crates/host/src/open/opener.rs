@@ -17,7 +17,7 @@ use pintle_llm::ToolList;
 use pintle_tools::RegisteredTool;
 use pintle_tools::gate::ReadBeforeWrite;
 
-use super::{Surface, hooks};
+use super::{Surface, hooks, manifest_tools};
 use crate::attendant::{Attendant, AttendantApprover};
 use crate::boxed_future::box_future;
 use crate::budget;
@@ -345,7 +345,7 @@ impl SessionOpener<'_> {
             let tool = PresentPlan::new(policy.clone(), policy.after_plan());
             profile = profile.with_tool(tool).or_failed("cannot offer the tool for plans")?;
         }
-        tool_manifests::add_to_profile(&mut profile, manifests, env_session, is_granted, process_env)?;
+        manifest_tools::add_to_profile(&mut profile, manifests, env_session, is_granted, process_env)?;
         profile = instructions::add_user_skills(profile, &self.environment.spec, process_env);
         if let Some(text) = spec.instructions.base.clone() {
             profile = profile.with_base_instructions(text);

@@ -18,7 +18,7 @@ use super::manifest::ToolManifest;
 use super::template::{self, Template};
 
 /// Tool that runs the program of a manifest in the environment of the session.
-pub(super) struct ManifestTool {
+pub(crate) struct ManifestTool {
     loaded: LoadedManifest,
     /// The declared effect if the environment enforces it, and otherwise [`Effect::Execute`].
     effect: Effect,
@@ -32,7 +32,7 @@ struct Invocation {
 }
 
 impl ManifestTool {
-    pub(super) fn new(loaded: LoadedManifest, effect: Effect, files: Arc<dyn ExecutionEnvironment>) -> Self {
+    pub(crate) fn new(loaded: LoadedManifest, effect: Effect, files: Arc<dyn ExecutionEnvironment>) -> Self {
         Self { loaded, effect, files }
     }
 

@@ -8,7 +8,7 @@ use axum::http::HeaderMap;
 use axum::http::header::COOKIE;
 use pintle_agent::Timestamp;
 
-use super::access::{TokenError, hash, random_text};
+use crate::access_token::{TokenError, hash, random_text};
 
 /// Cookie of a page that has logged in. It contains no token and is invalid after a restart.
 pub(super) const LOGIN_COOKIE: &str = "pintle_login";

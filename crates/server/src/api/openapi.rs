@@ -7,8 +7,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::access::{self, TokenScope};
-use super::{App, extractors};
+use super::{App, TokenScope, access, extractors};
 use crate::problem::Problem;
 
 /// Operation of the interface.
