@@ -9,6 +9,7 @@
     reason = "a developer's program: it runs cargo, reads the tree and writes to a terminal"
 )]
 
+mod api;
 mod bench;
 mod callgrind;
 mod cheats;
@@ -71,6 +72,11 @@ const COMMANDS: &[Command] = &[
         name: "generate",
         summary: "the committed files that are generated from code: schemas, OpenAPI, and the table of configuration keys",
         run: generate::run,
+    },
+    Command {
+        name: "api",
+        summary: "the public API of each library, against the listings in docs/reference/api; --write",
+        run: api::run,
     },
     Command {
         name: "conformance",
@@ -182,7 +188,8 @@ const COMMANDS: &[Command] = &[
 fn main() -> ExitCode {
     let in_another_role = ci::linker::run_as_linker()
         .or_else(weight::wrapper::run_as_wrapper)
-        .or_else(ci::runner::run_as_runner);
+        .or_else(ci::runner::run_as_runner)
+        .or_else(api::rustdoc::run_as_rustdoc);
     match in_another_role {
         Some(Ok(code)) => code,
         Some(Err(failure)) => report_failure(&failure),
