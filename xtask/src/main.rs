@@ -110,7 +110,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "weight",
-        summary: "crates and cold check time of each layer alone, against xtask/weight.toml; --write",
+        summary: "crates and cold check time of each layer alone and of sets of features, against xtask/weight.toml; --write",
         run: weight::run,
     },
     Command {
