@@ -82,7 +82,7 @@ fn committed(directory: &Path) -> Result<Listings, Failure> {
     Ok(listings)
 }
 
-/// Writes the listings that differ, and removes those of crates that are no libraries.
+/// Writes the listings that differ, and removes listings without a library.
 fn save(directory: &Path, differences: &[Difference<'_>], current: &Listings) -> Result<(), Failure> {
     fs::create_dir_all(directory).with_context(|| format!("{DIRECTORY} could not be created"))?;
     for Difference { name, .. } in differences {

@@ -1,4 +1,4 @@
-//! Differences between the committed listings and those of the code.
+//! Differences between the committed and the current listings.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -29,7 +29,7 @@ pub(super) fn of_json(json: &Path) -> Result<String, Failure> {
     Ok(lines(&items(builder)?, &written))
 }
 
-/// Returns those of all items that are written in the code, and the heads of derived implementations.
+/// Returns the items of `all` that are `written` in the code, and the first lines of derived implementations.
 fn lines(all: &[String], written: &BTreeSet<String>) -> String {
     let is_listed =
         |item: &&String| written.contains(*item) || (item.starts_with("impl") && !item.contains(STRUCTURAL));
