@@ -22,7 +22,7 @@ use self::{
     report::Report,
 };
 use crate::{
-    callgrind, cheats, clients, conformance, consumers, deny,
+    api, callgrind, cheats, clients, conformance, consumers, deny,
     failure::{Context as _, Failure},
     features, figures, load,
     metadata::Metadata,
@@ -79,8 +79,8 @@ const fn long(name: &'static str, run: fn(&Metadata, &mut Notes) -> Result<StepO
     Step { name, is_long: true, is_background: false, run }
 }
 
-/// `build` compiles the tree once, with the lints of clippy; later steps use what it has compiled. `doc`, `features` and
-/// `package` check it. The checks of `weight` are cold by design, and `consumers` reuses them; `figures` and
+/// `build` compiles the tree once, with the lints of clippy; later steps use what it has compiled. `doc`, `api`,
+/// `features` and `package` check it. The checks of `weight` are cold by design, and `consumers` reuses them; `figures` and
 /// `callgrind` need optimized builds.
 const STEPS: &[Step] = &[
     short("fmt", |metadata, _| into_outcome(cargo(metadata, &["fmt", "--all", "--check"]))),
@@ -99,6 +99,7 @@ const STEPS: &[Step] = &[
         into_outcome(clients::run_with_built_programs(metadata, notes.is_full))
     }),
     long("doc", |metadata, _| into_outcome(doc(metadata))),
+    long("api", |metadata, _| into_outcome(api::run(metadata, &[]))),
     long("features", |metadata, _| into_outcome(features::run(metadata, &[]))),
     long("load", |_, notes| into_outcome(load::run_once(&notes.built()?.binaries))),
     long("cheats", |metadata, _| into_outcome(cheats::run_with_built_program(metadata))),

@@ -9,6 +9,7 @@
     reason = "a developer's program: it runs cargo, reads the tree and writes to a terminal"
 )]
 
+mod api;
 mod bench;
 mod callgrind;
 mod cheats;
@@ -73,6 +74,11 @@ const COMMANDS: &[Command] = &[
         run: generate::run,
     },
     Command {
+        name: "api",
+        summary: "the public API of each library, against the listings in docs/reference/api; --write",
+        run: api::run,
+    },
+    Command {
         name: "conformance",
         summary: "checkboxes of both definitions of done, with their tests; --list, --write",
         run: conformance::run,
@@ -104,7 +110,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "weight",
-        summary: "crates and cold check time of each layer alone, against xtask/weight.toml; --write",
+        summary: "crates and cold check time of each layer alone and of sets of features, against xtask/weight.toml; --write",
         run: weight::run,
     },
     Command {
@@ -182,7 +188,8 @@ const COMMANDS: &[Command] = &[
 fn main() -> ExitCode {
     let in_another_role = ci::linker::run_as_linker()
         .or_else(weight::wrapper::run_as_wrapper)
-        .or_else(ci::runner::run_as_runner);
+        .or_else(ci::runner::run_as_runner)
+        .or_else(api::rustdoc::run_as_rustdoc);
     match in_another_role {
         Some(Ok(code)) => code,
         Some(Err(failure)) => report_failure(&failure),

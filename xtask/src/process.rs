@@ -5,7 +5,7 @@ use std::{
     ffi::OsString,
     io::{self, BufRead as _, BufReader},
     path::Path,
-    process::{Command, ExitStatus, Stdio},
+    process::{Command, ExitCode, ExitStatus, Stdio},
     time::Duration,
 };
 
@@ -94,6 +94,12 @@ pub(crate) fn run_with_lines(command: &mut Command, mut on_line: impl FnMut(&str
     }
     let status = child.wait().with_context(|| format!("could not wait for `{}`", line(command)))?;
     require_success(command, status)
+}
+
+/// Returns the exit code of a program that this process runs in its place.
+pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    code.map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
 /// Returns the CPU time of this process, or of all child processes that were waited for.

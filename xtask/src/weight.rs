@@ -1,4 +1,5 @@
-//! `cargo xtask weight`: the crates, and the CPU time of a cold check, that each layer alone costs its users.
+//! `cargo xtask weight`: the crates, and the CPU time of a cold check, that each layer alone and each set of features
+//! costs its users.
 
 mod build;
 mod check;
@@ -8,7 +9,7 @@ mod table;
 mod tree;
 pub(crate) mod wrapper;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::{failure::Failure, metadata::Metadata};
 
@@ -17,7 +18,7 @@ pub(crate) use self::cold::ColdChecks;
 
 use self::{
     check::Checks,
-    table::{Ratios, Table},
+    table::{Ratios, Subject, Table},
 };
 
 /// The library whose sets of features are counted.
@@ -26,8 +27,8 @@ const LIBRARY: &str = "pintle";
 /// Number of crates by which a layer may exceed the table.
 const SLACK: usize = 2;
 
-/// Measures each layer and fails if one exceeds the table. `--write` updates the check times in the table, and the table
-/// on the page.
+/// Measures each layer and each set of features, and fails if one exceeds the table. `--write` updates the check times in
+/// the table, and the table on the page.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     let write = match arguments {
         [] => false,
@@ -44,8 +45,10 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
     if !write && !grown.is_empty() {
         return fail(&grown);
     }
-    let checks = Checks::measure(metadata, table.crates.keys())?;
+    let subjects = table.subjects(LIBRARY);
+    let checks = Checks::measure(metadata, &subjects)?;
     let ratios = checks.ratios(&table.reference)?;
+    print_sets(&table, &ratios, checks.reference_seconds(&table.reference)?);
     if write {
         let table = table.with_checks(ratios);
         table.save_checks(metadata)?;
@@ -54,8 +57,10 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
         let mut slower = compare(&table, &ratios);
         if !slower.is_empty() {
             println!("measured once more, since other work on the machine may be the reason");
-            let layers: BTreeSet<&String> = slower.keys().chain([&table.reference.layer]).collect();
-            let again = Checks::measure_again(metadata, layers.into_iter())?.ratios(&table.reference)?;
+            let is_needed = |name: &String| slower.contains_key(name) || *name == table.reference.layer;
+            let again: Vec<Subject> =
+                subjects.into_iter().filter(|subject| is_needed(&subject.name)).collect();
+            let again = Checks::measure_again(metadata, &again)?.ratios(&table.reference)?;
             slower = compare(&table, &lower(of(&slower, ratios), &again));
         }
         let slower: Vec<String> = slower.into_values().collect();
@@ -102,8 +107,8 @@ fn count_crates(metadata: &Metadata, table: &Table) -> Result<Vec<String>, Failu
 fn count_sets(metadata: &Metadata, table: &Table) -> Result<Vec<String>, Failure> {
     let mut grown = Vec::new();
     for set in &table.sets {
-        let graph = tree::tree_of_features(metadata, LIBRARY, &table.target, &set.features)?;
-        let (count, features) = (graph.reached(None).len(), set.features.join(","));
+        let graph = tree::tree_of_features(metadata, LIBRARY, &table.target, &set.arguments())?;
+        let (count, features) = (graph.reached(None).len(), set.title());
         println!("{LIBRARY} with {features}: {count} crates, the table says {}", set.crates);
         if count > set.crates + SLACK {
             grown.push(format!(
@@ -115,7 +120,19 @@ fn count_sets(metadata: &Metadata, table: &Table) -> Result<Vec<String>, Failure
     Ok(grown)
 }
 
-/// Prints the check of each layer beside its figure. Returns those that have grown beyond the tolerance, with what is wrong.
+/// Prints the crates of each named set of features, and the CPU time of its cold check on this machine.
+fn print_sets(table: &Table, ratios: &Ratios, unit_seconds: f64) {
+    println!("{:<18} {:>6} {:>7}  features of {LIBRARY}", "set", "crates", "CPU (s)");
+    for set in &table.sets {
+        let ratio = set.name.as_ref().and_then(|name| Some((name, ratios.get(name)?)));
+        if let Some((name, ratio)) = ratio {
+            println!("{name:<18} {:>6} {:>7.0}  {}", set.crates, ratio * unit_seconds, set.title());
+        }
+    }
+}
+
+/// Prints the check of each layer and of each named set beside its figure. Returns those that have grown beyond the
+/// tolerance, with what is wrong.
 fn compare(table: &Table, ratios: &Ratios) -> BTreeMap<String, String> {
     let mut grown = BTreeMap::new();
     println!("{:<18} {:>7} {:>7} {:>8}", "cold check", "ratio", "table", "change");

@@ -92,6 +92,5 @@ fn link(log: &Path, arguments: &[OsString]) -> Result<ExitCode, Failure> {
         let file = OpenOptions::new().create(true).append(true).open(log);
         file.and_then(|mut file| file.write_all(line.as_bytes())).context("the log could not be written")?;
     }
-    let code = status.code().and_then(|code| u8::try_from(code).ok());
-    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+    Ok(process::exit_code(status))
 }

@@ -51,6 +51,5 @@ fn run(command: &mut Command) -> Result<ExitCode, Failure> {
     let status = command.status().context("the test program could not be started")?;
     let time = ProgramTime { wall: started.elapsed(), cpu: process::cpu_time(UsageWho::RUSAGE_CHILDREN)? };
     println!("{time}");
-    let code = status.code().and_then(|code| u8::try_from(code).ok());
-    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+    Ok(process::exit_code(status))
 }

@@ -1,8 +1,8 @@
-//! Cold checks: the CPU time that compilers take for one layer alone.
+//! Cold checks: the CPU time that compilers take for one layer alone, or for the library with a set of features.
 //!
 //! Each layer is checked on its own, with its own features, but all of them share one fresh target directory. Cargo
 //! recompiles a crate only if another layer needs other features, and reports every unit that a check uses. The time of
-//! a layer is the sum over its units, as if all of them had been compiled for it.
+//! a layer is the sum over its units, as if all of them had been compiled for it. A set of features is measured like a layer.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +19,7 @@ use crate::{
 
 use super::{
     cold::ColdChecks,
-    table::{Ratios, Reference},
+    table::{Ratios, Reference, Subject},
 };
 
 /// Results of the checks of all layers.
@@ -40,20 +40,14 @@ struct Unit {
 
 impl Checks {
     /// Checks each layer in a fresh directory, which is kept for checks of the same units.
-    pub(super) fn measure<'a>(
-        metadata: &Metadata,
-        layers: impl Iterator<Item = &'a String>,
-    ) -> Result<Self, Failure> {
-        Self::measure_in(&ColdChecks::fresh(metadata)?, metadata, layers)
+    pub(super) fn measure(metadata: &Metadata, subjects: &[Subject]) -> Result<Self, Failure> {
+        Self::measure_in(&ColdChecks::fresh(metadata)?, metadata, subjects)
     }
 
     /// Checks some layers in another directory, which is removed, and leaves that of the first measurement as it is.
-    pub(super) fn measure_again<'a>(
-        metadata: &Metadata,
-        layers: impl Iterator<Item = &'a String>,
-    ) -> Result<Self, Failure> {
+    pub(super) fn measure_again(metadata: &Metadata, subjects: &[Subject]) -> Result<Self, Failure> {
         let cold = ColdChecks::apart(metadata)?;
-        let checks = Self::measure_in(&cold, metadata, layers)?;
+        let checks = Self::measure_in(&cold, metadata, subjects)?;
         cold.remove()?;
         Ok(checks)
     }
@@ -69,17 +63,13 @@ impl Checks {
         Ok(self.reference(reference)? / 1e6)
     }
 
-    fn measure_in<'a>(
-        cold: &ColdChecks,
-        metadata: &Metadata,
-        layers: impl Iterator<Item = &'a String>,
-    ) -> Result<Self, Failure> {
+    fn measure_in(cold: &ColdChecks, metadata: &Metadata, subjects: &[Subject]) -> Result<Self, Failure> {
         let mut checks = Self::default();
-        for layer in layers {
+        for subject in subjects {
             let mut check = process::cargo(&metadata.workspace_root);
-            check.args(["check", "--locked", "--quiet", "--message-format=json", "--package", layer]);
+            check.args(["check", "--locked", "--quiet", "--message-format=json"]).args(&subject.arguments);
             let output = process::capture(cold.with(&mut check)?)?;
-            checks.layers.insert(layer.clone(), units(&output));
+            checks.layers.insert(subject.name.clone(), units(&output));
         }
         checks.times = read_log(&cold.log())?;
         Ok(checks)

@@ -34,8 +34,44 @@ pub(super) struct Table {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FeatureSet {
-    pub(super) features: Vec<String>,
+    /// Name of its cold check. Without one, only its crates are counted.
+    pub(super) name: Option<String>,
+    /// `None` is all features.
+    pub(super) features: Option<Vec<String>>,
     pub(super) crates: usize,
+}
+
+impl FeatureSet {
+    /// Returns the arguments of cargo that select the features.
+    pub(super) fn arguments(&self) -> Vec<String> {
+        match &self.features {
+            Some(features) => {
+                vec!["--no-default-features".to_owned(), "--features".to_owned(), features.join(",")]
+            }
+            None => vec!["--all-features".to_owned()],
+        }
+    }
+
+    /// Returns the name of the set for messages.
+    pub(super) fn title(&self) -> String {
+        self.features.as_ref().map_or_else(|| "all features".to_owned(), |features| features.join(","))
+    }
+}
+
+/// A package whose cold check is measured, with certain features.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Subject {
+    /// Key of its figure: a layer, or the name of a set of features.
+    pub(super) name: String,
+    /// Arguments of cargo.
+    pub(super) arguments: Vec<String>,
+}
+
+impl Subject {
+    fn new(name: &str, package: &str, features: Vec<String>) -> Self {
+        let arguments = ["--package".to_owned(), package.to_owned()].into_iter().chain(features).collect();
+        Self { name: name.to_owned(), arguments }
+    }
 }
 
 /// Reference work, which does not depend on our code.
@@ -64,6 +100,13 @@ impl Table {
             Some(library) => Err(Failure::new(format!("{PATH} has no entry for {}", library.name))),
             None => Ok(()),
         }
+    }
+
+    /// Returns each layer, and each set of features that has a name.
+    pub(super) fn subjects(&self, library: &str) -> Vec<Subject> {
+        let layers = self.crates.keys().map(|layer| Subject::new(layer, layer, Vec::new()));
+        let named = self.sets.iter().filter_map(|set| Some((set.name.as_ref()?, set)));
+        layers.chain(named.map(|(name, set)| Subject::new(name, library, set.arguments()))).collect()
     }
 
     pub(super) fn with_checks(self, check: Ratios) -> Self {
@@ -102,6 +145,33 @@ mod tests {
         let text = "# Why.\ntarget = \"t\"\n\n[check]\nold = 1.0\n";
         assert_eq!(rewritten(text, &ratios).unwrap(), "# Why.\ntarget = \"t\"\n\n[check]\nnew = 2.05\n");
         assert!(rewritten("target = \"t\"\n", &ratios).is_err());
+    }
+
+    #[test]
+    fn layers_and_named_sets_are_checked() {
+        let table = Table::parse(
+            "target = \"t\"\n[crates]\na = 1\n\
+             [[sets]]\nname = \"small\"\nfeatures = [\"x\", \"y\"]\ncrates = 1\n\
+             [[sets]]\nfeatures = [\"z\"]\ncrates = 1\n\
+             [[sets]]\nname = \"everything\"\ncrates = 1\n\
+             [reference]\nlayer = \"a\"\ncrates = []\ntolerance = 1.0\n[check]\n",
+        )
+        .unwrap();
+        let subjects: Vec<String> = table
+            .subjects("lib")
+            .iter()
+            .map(|subject| format!("{}: {}", subject.name, subject.arguments.join(" ")))
+            .collect();
+        assert_eq!(
+            subjects,
+            [
+                "a: --package a",
+                "small: --package lib --no-default-features --features x,y",
+                "everything: --package lib --all-features",
+            ]
+        );
+        let titles: Vec<String> = table.sets.iter().map(super::FeatureSet::title).collect();
+        assert_eq!(titles, ["x,y", "z", "all features"]);
     }
 
     #[test]

@@ -12,15 +12,14 @@ pub(super) fn tree(metadata: &Metadata, package: &str, target: &str, edges: &str
     tree_with(metadata, package, target, edges, &[])
 }
 
-/// As [`tree`], with these features of `package` in place of the default ones.
+/// As [`tree`], with the features of `package` that these arguments of cargo select.
 pub(super) fn tree_of_features(
     metadata: &Metadata,
     package: &str,
     target: &str,
     features: &[String],
 ) -> Result<Graph, Failure> {
-    let features = features.join(",");
-    tree_with(metadata, package, target, "normal", &["--no-default-features", "--features", &features])
+    tree_with(metadata, package, target, "normal", features)
 }
 
 fn tree_with(
@@ -28,7 +27,7 @@ fn tree_with(
     package: &str,
     target: &str,
     edges: &str,
-    selection: &[&str],
+    selection: &[String],
 ) -> Result<Graph, Failure> {
     let mut command = process::cargo(&metadata.workspace_root);
     command.args(["tree", "--package", package, "--edges", edges, "--target", target, "--prefix", "depth"]);

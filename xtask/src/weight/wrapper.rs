@@ -52,8 +52,7 @@ fn compile(log: &Path) -> Result<ExitCode, Failure> {
         file.and_then(|mut file| file.write_all(line.as_bytes()))
             .context("the log of the compilers could not be written")?;
     }
-    let code = status.code().and_then(|code| u8::try_from(code).ok());
-    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+    Ok(process::exit_code(status))
 }
 
 /// Returns the hash in the arguments that cargo passes to rustc: `-C extra-filename=-HASH`.
