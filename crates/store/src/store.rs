@@ -19,25 +19,15 @@ use crate::holder::Holder;
 /// Methods may be called from any task. None of them changes another session.
 ///
 /// ```
-/// use std::sync::Arc;
-/// use pintle_store::{Filter, MemoryStore, Page, SessionId, SessionStore, StoreError, StoredSession, Summary, Timestamp};
-///
+/// use pintle_store::{Filter, MemoryStore, Page, SessionId, SessionStore, StoreError, Summary, Timestamp};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), StoreError> {
 /// // The sessions of `FileStore::open(directory)?` survive the process.
-/// let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
-/// let id = SessionId::new("support-17");
+/// let (store, id) = (MemoryStore::new(), SessionId::new("support-17"));
 /// let summary = Summary::new(id.clone(), Timestamp::now()).with_property("customer", "acme");
-/// let stored = StoredSession::create(&store, summary).await?;
-///
-/// let filter = Filter::default().with_property("customer", "acme");
-/// let listed = store.list(&filter, &Page::of(20)).await?;
+/// let _writer = store.create(summary).await?;
+/// let listed = store.list(&Filter::default().with_property("customer", "acme"), &Page::of(20)).await?;
 /// assert_eq!((listed.len(), &listed[0].id), (1, &id));
-/// // A session has one writer. Readers and posted inputs need none.
-/// assert!(matches!(store.open(&id).await, Err(StoreError::InUse { .. })));
-/// store.post(&id, "message-1", "{}".to_owned()).await?;
-/// assert!(store.has_posted(&id).await?);
-/// # drop(stored);
 /// # Ok(())
 /// # }
 /// ```
