@@ -5,6 +5,7 @@
 mod arrows;
 mod attacks;
 mod cycles;
+mod examples;
 mod invariants;
 pub(crate) mod lines;
 mod links;
@@ -69,6 +70,11 @@ const RULES: &[Rule] = &[
         name: "readmes",
         summary: "each library's README has an example that runs",
         check: readmes::check,
+    },
+    Rule {
+        name: "examples",
+        summary: "the types of a first program have an example that runs",
+        check: examples::check,
     },
     Rule { name: "invariants", summary: "each invariant names an existing check", check: invariants::check },
     Rule {

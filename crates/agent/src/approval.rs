@@ -102,6 +102,34 @@ impl ApprovalRequest {
 /// Several calls may wait concurrently. The future is dropped when the decision is no longer needed: after the turn was
 /// stopped, after the time-out, or after a decision through [`SessionHandle::decide`](crate::SessionHandle::decide). A
 /// panic counts as a denial.
+///
+/// [`approver_fn`] makes one from a closure, and [`approver_channel`] one that sends the calls to another task.
+///
+/// ```
+/// use pintle_agent::{ApprovalRequest, Approver, Decision, async_trait};
+/// use pintle_llm::Fingerprint;
+/// use pintle_tools::Effect;
+///
+/// /// Approves changes of files, and no commands.
+/// #[derive(Debug)]
+/// struct FilesOnly;
+///
+/// #[async_trait]
+/// impl Approver for FilesOnly {
+///     async fn decide(&self, request: &ApprovalRequest) -> Decision {
+///         match request.effect {
+///             Effect::Read | Effect::Write => Decision::Approve,
+///             _ => Decision::Deny { reason: Some(format!("{} is not approved here", request.tool_name)) },
+///         }
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let request = ApprovalRequest::new("call_1", "write_file", Fingerprint::from_bytes(b"call_1"));
+/// assert_eq!(FilesOnly.decide(&request.with_effect(Effect::Write)).await, Decision::Approve);
+/// # }
+/// ```
 #[async_trait]
 pub trait Approver: fmt::Debug + Send + Sync {
     /// Decides on one call.

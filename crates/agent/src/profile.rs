@@ -39,6 +39,28 @@ use crate::protocol::TokenBounds;
 /// Reasoning effort is not part of it: a session sets it on each request, and the adapter translates it. Parameters of
 /// one provider go into `provider_options`, which is empty by default: beta headers as
 /// `{"anthropic": {"beta_headers": [..]}}`, safety settings and grounding as `{"gemini": {..}}`.
+///
+/// ```
+/// use pintle_agent::ProviderProfile;
+/// use pintle_tools::{Effect, tool_fn};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct FindTicket {
+///     /// Number of the ticket.
+///     number: u64,
+/// }
+///
+/// let find_ticket = tool_fn("find_ticket", "Returns the text of a ticket.", |input: FindTicket, _| async move {
+///     Ok::<_, std::io::Error>(format!("Ticket {}: the button is cut off.", input.number))
+/// });
+/// let profile = ProviderProfile::anthropic("claude-opus-4-6")
+///     .with_base_instructions("You answer questions about this project and its tickets.")
+///     .with_tool(find_ticket.with_effect(Effect::Read))?
+///     .without_tool("shell");
+/// assert!(profile.tool_registry.names().any(|name| name == "find_ticket"));
+/// assert!(profile.tool_registry.names().all(|name| name != "shell"));
+/// # Ok::<(), pintle_tools::DefinitionError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ProviderProfile {

@@ -36,6 +36,29 @@ pub(crate) struct RunEnd {
 ///
 /// The first event reports the input. A run that is rejected, or stopped before it started, has no events. Dropping it
 /// interrupts its turn and keeps the session; [`Run::detach`] lets it continue without an owner.
+///
+/// ```
+/// use pintle_agent::{EventKind, ProviderProfile, Session};
+/// # use pintle_llm::{Client, testing::FakeAdapter};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let client = Client::builder().provider(FakeAdapter::new("anthropic").answer("Hello.")).build()?;
+/// # let env = pintle_env::MemoryEnvironment::new("/project");
+/// # let session = Session::builder(client, ProviderProfile::anthropic("claude-opus-4-6"), env).build()?;
+/// let mut run = session.submit("Say hello.");
+/// let mut text = String::new();
+/// while let Some(event) = run.next().await {
+///     if let EventKind::AssistantTextDelta { delta } = event.kind {
+///         text.push_str(&delta);
+///     }
+/// }
+/// // The stream ends with the run. Its end is a value, or an error.
+/// let outcome = run.await?;
+/// assert_eq!(outcome.text, text);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "dropping a run interrupts it; await it, read its events or detach it"]
 pub struct Run {
     events: Events,

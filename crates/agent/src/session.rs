@@ -52,6 +52,29 @@ const MAX_COMMANDS: usize = 1_024;
 ///
 /// To leave no unfinished turn behind, stop the turn before detaching. Dropping a [`Run`] stops its turn. Dropping the session
 /// ends it like a process that dies: all work ends, and nothing more is recorded.
+///
+/// # Example
+///
+/// ```
+/// use pintle_agent::{OutcomeStatus, ProviderProfile, Session};
+/// # use pintle_llm::{Client, testing::FakeAdapter};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let adapter = FakeAdapter::new("anthropic").answer("Three.").answer("main.rs.");
+/// # let client = Client::builder().provider(adapter).build()?;
+/// # let env = pintle_env::MemoryEnvironment::new("/project");
+/// // `client` calls the models, and the tools run in `env`.
+/// let session = Session::builder(client, ProviderProfile::anthropic("claude-opus-4-6"), env).build()?;
+/// let outcome = session.submit("How many files are here?").await?;
+/// assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "Three."));
+///
+/// // The next input continues the conversation.
+/// assert_eq!(session.submit("Which of them is the largest?").await?.text, "main.rs.");
+/// session.close().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Session {
     id: SessionId,

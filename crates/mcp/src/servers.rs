@@ -26,6 +26,27 @@ const MAX_FAILURES: u32 = 3;
 /// A server is started at its first use, in the execution environment of the session, and again after it has died.
 /// [`close`](Self::close) ends all servers. Dropping the last clone or cleaning the environment up also ends their
 /// processes, and so does the death of this process.
+///
+/// ```
+/// use std::sync::Arc;
+/// use pintle_env::{ExecutionEnvironment, MemoryEnvironment};
+/// use pintle_mcp::{McpServers, parse_declared_servers};
+/// use pintle_tools::ToolRegistry;
+///
+/// let file = r#"{"mcpServers": {
+///     "files": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "."]}
+/// }}"#;
+/// let declared = parse_declared_servers(file, |name| std::env::var(name).ok());
+/// assert!(declared.problems.is_empty());
+///
+/// let env: Arc<dyn ExecutionEnvironment> = Arc::new(MemoryEnvironment::new("/project"));
+/// let servers = McpServers::new(env, declared.servers);
+/// // For a session: the `tool_registry` of its profile. Definitions above 20,000 bytes in total are deferred.
+/// let mut tools = ToolRegistry::new();
+/// assert!(servers.register(&mut tools, 20_000).is_empty(), "all tools are accepted");
+/// // The server is not started yet, so the model has tools that search and call its tools.
+/// assert_eq!(tools.names().collect::<Vec<_>>(), ["search_tools", "call_tool"]);
+/// ```
 #[derive(Clone)]
 pub struct McpServers {
     shared: Arc<ServersShared>,

@@ -43,6 +43,42 @@ const MAX_HEADERS: usize = 100;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Server of sessions over HTTP.
+///
+/// ```
+/// use std::sync::Arc;
+/// use pintle_agent::{ProviderProfile, Session, SessionError};
+/// use pintle_server::{Server, ServerLimits, StoreSessionHost};
+/// use pintle_store::{MemoryStore, SessionStore, Summary};
+/// # use pintle_env::MemoryEnvironment;
+/// # use pintle_llm::{Client, testing::FakeAdapter};
+/// # use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let client = Client::builder().provider(FakeAdapter::new("anthropic")).build()?;
+/// # let env = MemoryEnvironment::new("/project");
+/// let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+/// let sessions = StoreSessionHost::new(Arc::clone(&store), move |_: &Summary| {
+///     let profile = ProviderProfile::anthropic("claude-opus-4-6");
+///     Ok::<_, SessionError>(Session::builder(client.clone(), profile, env.clone()))
+/// });
+/// let server = Server::new(Arc::new(sessions), store, ServerLimits::default());
+///
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+/// # let address = listener.local_addr()?;
+/// # let mut answer = String::new();
+/// # let request = b"GET /v1/sessions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+/// # let stop = async {
+/// #     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+/// #     stream.write_all(request).await.unwrap();
+/// #     stream.read_to_string(&mut answer).await.unwrap();
+/// # };
+/// // `stop` is a future, such as the arrival of a signal. A client lists the sessions meanwhile.
+/// server.serve_tcp(listener, stop).await?;
+/// assert!(answer.starts_with("HTTP/1.1 200 OK"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Server {
     pub(crate) hub: Arc<Hub>,

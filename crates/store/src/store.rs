@@ -17,6 +17,20 @@ use crate::holder::Holder;
 /// Keeps sessions. The journal of a session is the source of truth, and its summary is a cache.
 ///
 /// Methods may be called from any task. None of them changes another session.
+///
+/// ```
+/// use pintle_store::{Filter, MemoryStore, Page, SessionId, SessionStore, StoreError, Summary, Timestamp};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), StoreError> {
+/// // The sessions of `FileStore::open(directory)?` survive the process.
+/// let (store, id) = (MemoryStore::new(), SessionId::new("support-17"));
+/// let summary = Summary::new(id.clone(), Timestamp::now()).with_property("customer", "acme");
+/// let _writer = store.create(summary).await?;
+/// let listed = store.list(&Filter::default().with_property("customer", "acme"), &Page::of(20)).await?;
+/// assert_eq!((listed.len(), &listed[0].id), (1, &id));
+/// # Ok(())
+/// # }
+/// ```
 #[async_trait]
 pub trait SessionStore: fmt::Debug + Send + Sync {
     /// Creates a session and returns its only writer.

@@ -36,6 +36,43 @@ pub use crate::write_locations::write_locations;
 ///
 /// Applications implement it for custom rules. A gate must not run the call, and should answer soon, because the turn
 /// waits for it. It must not block its thread, on which the session may run.
+///
+/// ```
+/// use pintle_tools::gate::{Gate, PreparedCall, Verdict};
+/// # use std::sync::Arc;
+/// # use pintle_env::MemoryEnvironment;
+/// # use pintle_llm::ToolCall;
+/// # use pintle_tools::pipeline::{RunOptions, run};
+/// # use pintle_tools::{ToolContext, ToolRegistry, builtin};
+///
+/// /// Denies changes of the manifest. `Verdict::ask` would leave the decision to a user.
+/// #[derive(Debug)]
+/// struct ManifestGate;
+///
+/// #[async_trait::async_trait]
+/// impl Gate for ManifestGate {
+///     async fn check(&self, call: &PreparedCall) -> Verdict {
+///         // Paths are absolute and known before the call runs, for every tool that writes files.
+///         match call.writes().iter().any(|path| path.ends_with("Cargo.toml")) {
+///             true => Verdict::deny("a maintainer changes the manifest"),
+///             false => Verdict::ALLOW,
+///         }
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), pintle_tools::DefinitionError> {
+/// # let mut registry = ToolRegistry::new();
+/// # builtin::register_core(&mut registry)?;
+/// # let cx = ToolContext::new(Arc::new(MemoryEnvironment::new("/project")), "");
+/// # let call = ToolCall::from_raw("c1", "write_file", r#"{"file_path": "/project/Cargo.toml", "content": ""}"#);
+/// // A session takes it with `SessionBuilder::gate`.
+/// let execution = run(&registry, &call, &cx, &RunOptions::new().with_gate(ManifestGate)).await;
+/// let denial = "The call of write_file was denied: a maintainer changes the manifest";
+/// assert_eq!(execution.result.text(), denial);
+/// # Ok(())
+/// # }
+/// ```
 #[async_trait]
 pub trait Gate: fmt::Debug + Send + Sync {
     /// Returns the name of this step of a judgement, such as `grant`. By default `gate`.

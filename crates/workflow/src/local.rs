@@ -110,6 +110,32 @@ pub enum TaskHostError {
 }
 
 /// A task on a store, and its only host.
+///
+/// ```
+/// use pintle_store::{MemoryStore, SessionId};
+/// use pintle_workflow::contract::{Contract, TaskCheck};
+/// use pintle_workflow::task::{StepOrder, TaskOutcome, TaskSignal};
+/// use pintle_workflow::{LocalTaskHost, post_signal};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (store, id) = (MemoryStore::new(), SessionId::new("negative-sums"));
+/// let contract =
+///     Contract::new("Sums of negative numbers are right.").with_check(TaskCheck::new("tests", "make test"));
+/// LocalTaskHost::create(&store, id.clone(), contract).await?.close().await?;
+///
+/// // Any process can open the task. `host.run(performer)` would carry out its steps to the end.
+/// let mut host = LocalTaskHost::open(&store, &id).await?;
+/// assert_eq!(host.task().pending().steps[0].order, StepOrder::Baseline);
+///
+/// // Users and other processes reach the task through its inbox.
+/// let cancel = TaskSignal::Cancel { reason: "fixed elsewhere".to_owned() };
+/// post_signal(&store, &id, "cancel-1", &cancel, None).await?;
+/// assert!(matches!(host.settle().await?, Some(TaskOutcome::Aborted { .. })));
+/// host.close().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct LocalTaskHost {
     id: SessionId,

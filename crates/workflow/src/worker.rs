@@ -19,6 +19,53 @@ use crate::supervisor::{TaskEnd, TaskStatus, TaskSupervisor};
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Runs each task of a store that has not ended, as one of any number of workers. A task whose process died is taken over.
+///
+/// ```
+/// use std::sync::Arc;
+/// use pintle_store::{MemoryStore, SessionId};
+/// use pintle_workflow::contract::{Contract, TaskCheck};
+/// use pintle_workflow::{TaskSupervisor, Worker, WorkerEvent};
+/// # use pintle_agent::Fence;
+/// # use pintle_workflow::task::{StepId, StepOutput, Task, TaskStep, WorkCost};
+/// # use pintle_workflow::{Performer, PerformerFactory, SteeringMessage, TaskEnd};
+/// # use tokio_util::sync::CancellationToken;
+/// # #[derive(Debug)]
+/// # struct Performers;
+/// # #[async_trait::async_trait]
+/// # impl PerformerFactory for Performers {
+/// #     async fn performer(&self, _: &SessionId) -> Result<Arc<dyn Performer>, String> { Ok(Arc::new(Performers)) }
+/// # }
+/// # #[async_trait::async_trait]
+/// # impl Performer for Performers {
+/// #     async fn perform(
+/// #         &self, _: &Task, _: &TaskStep, _: &Fence, _: &CancellationToken,
+/// #     ) -> (StepOutput, WorkCost) {
+/// #         (StepOutput::failed("there is no repository"), WorkCost::default())
+/// #     }
+/// #     async fn steer(&self, _: &StepId, _: SteeringMessage) -> bool { false }
+/// # }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let performers = Performers;
+/// // `HostPerformerFactory` is a factory of performers; here, all steps fail.
+/// let supervisor = TaskSupervisor::new(Arc::new(MemoryStore::new()), Arc::new(performers)).with_max_tasks(2);
+/// let contract =
+///     Contract::new("Sums of negative numbers are right.").with_check(TaskCheck::new("tests", "make test"));
+/// supervisor.create(&SessionId::new("negative-sums"), contract).await?;
+///
+/// // A process stops its worker at a signal; this one stops after the first task.
+/// let ended = tokio::sync::Notify::new();
+/// let report = |event: &WorkerEvent| {
+///     if let WorkerEvent::Ended { end, .. } = event {
+///         assert_eq!(*end, TaskEnd::Failed);
+///         ended.notify_one();
+///     }
+/// };
+/// Worker::new(Arc::new(supervisor)).run(ended.notified(), report).await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Worker {
     supervisor: Arc<TaskSupervisor>,

@@ -20,7 +20,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     violations
 }
 
-fn has_running_example(text: &str) -> bool {
+/// Returns whether a page has a Rust example that rustdoc runs.
+pub(super) fn has_running_example(text: &str) -> bool {
     let mut inside = false;
     for line in text.lines() {
         let Some(fence) = line.trim_start().strip_prefix("```") else { continue };

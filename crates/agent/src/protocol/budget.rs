@@ -20,6 +20,29 @@ use serde::{Deserialize, Serialize};
 /// attempt that ends without a response, such as a broken stream, counts in full, unless its error reports the usage; an
 /// attempt that the provider refused uses nothing. Subagents spend from slices that are reserved for them. A limit can
 /// therefore be exceeded only by the error of the estimate, and a warning reports by how much.
+///
+/// ```
+/// use std::time::Duration;
+/// use pintle_agent::{Limits, Money, OutcomeStatus, ProviderProfile, Session, SessionConfig};
+/// # use pintle_llm::{Client, testing::FakeAdapter};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let client = Client::builder().provider(FakeAdapter::new("anthropic")).build()?;
+/// # let profile = ProviderProfile::anthropic("claude-opus-4-6");
+/// # let env = pintle_env::MemoryEnvironment::new("/project");
+/// let limits = Limits::default()
+///     .with_cost(Money::from_dollars(0.000_1))
+///     .with_wall_time(Duration::from_secs(600));
+/// let session = Session::builder(client, profile, env)
+///     .config(SessionConfig::default().with_budget(limits))
+///     .build()?;
+/// // The shortest response costs more, so no model is called.
+/// let outcome = session.submit("Fix the tests.").await?;
+/// assert_eq!((outcome.status, outcome.model_calls), (OutcomeStatus::Budget, 0));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]

@@ -20,7 +20,40 @@ use super::{
 /// Event of a session.
 ///
 /// Serialised as the specification's record with `kind`, `timestamp`, `session_id` and `data`, plus `seq`.
+///
+/// ```
+/// use pintle_agent::{EventKind, ProviderProfile, Session};
+/// # use pintle_llm::{Client, Message, Role, ToolCall, testing::FakeAdapter};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let call = ToolCall::from_raw("c1", "write_file", r#"{"file_path": "/project/notes.txt", "content": "milk"}"#);
+/// # let call = Message::new(Role::Assistant, vec![call.into()]);
+/// # let client = Client::builder().provider(FakeAdapter::new("anthropic").message(call).answer("Saved.")).build()?;
+/// # let env = pintle_env::MemoryEnvironment::new("/project");
+/// # let session = Session::builder(client, ProviderProfile::anthropic("claude-opus-4-6"), env).build()?;
+/// let mut events = session.events();
+/// session.submit("Note: milk.").await?;
+/// session.close().await;
+///
+/// let mut steps = Vec::new();
+/// while let Some(event) = events.next().await {
+///     match event.kind {
+///         EventKind::ToolCallStart { tool_name, .. } => steps.push(tool_name),
+///         EventKind::ToolCallEnd { changes, .. } => steps.push(format!("{} file", changes.len())),
+///         EventKind::AssistantTextEnd { text, .. } => steps.push(text),
+///         _ => {}
+///     }
+/// }
+/// assert_eq!(steps, ["write_file", "1 file", "Saved."]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+// The schema leaves out the example.
+#[schemars(
+    description = "Event of a session.\n\nSerialised as the specification's record with `kind`, `timestamp`, `session_id` and `data`, plus `seq`."
+)]
 #[non_exhaustive]
 pub struct SessionEvent {
     /// Sequence number, counting up from 0 without gaps within a session. A delta has the number of its start event.

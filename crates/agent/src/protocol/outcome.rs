@@ -9,6 +9,29 @@ use serde::{Deserialize, Serialize};
 /// A [`Run`](crate::Run) returns an outcome if it ended without failing. The outcome of a failed run is part of its
 /// [`RunError`](crate::RunError): it has the status [`Failed`](OutcomeStatus::Failed) or
 /// [`Aborted`](OutcomeStatus::Aborted), and the text and usage up to the failure, as events and replays report them.
+///
+/// ```
+/// use pintle_agent::{OutcomeStatus, ProviderProfile, Session};
+/// # use pintle_llm::{Client, testing::FakeAdapter};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let client = Client::builder().provider(FakeAdapter::new("anthropic").answer("It is a parser.")).build()?;
+/// # let env = pintle_env::MemoryEnvironment::new("/project");
+/// # let session = Session::builder(client, ProviderProfile::anthropic("claude-opus-4-6"), env).build()?;
+/// let outcome = session.submit("What does this program do?").await?;
+/// let answer = match outcome.status {
+///     OutcomeStatus::Completed => outcome.text,
+///     // The next input answers the question in `text`.
+///     OutcomeStatus::AwaitingInput => format!("Please answer: {}", outcome.text),
+///     // Limits, an interrupt and a refusal are no errors: the session stays usable.
+///     ended => format!("{ended:?} after {} model calls", outcome.model_calls),
+/// };
+/// assert_eq!(answer, "It is a parser.");
+/// assert!(outcome.cost.is_some(), "the price of this model is known");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Outcome {

@@ -27,6 +27,33 @@ use crate::record::{Journal, Record};
 use crate::subagent::{Lineage, Member, SubagentSpec, SubagentType};
 
 /// Builder of a [`Session`].
+///
+/// ```
+/// use pintle_agent::{ApprovalRequest, Decision, ProviderProfile, Session, SessionConfig, approver_fn};
+/// use pintle_tools::{Effect, gate::{EffectGate, Permission}};
+/// # use pintle_llm::{Client, Message, Role, ToolCall, testing::FakeAdapter};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let call = ToolCall::from_raw("c1", "write_file", r#"{"file_path": "/project/notes.txt", "content": "milk"}"#);
+/// # let call = Message::new(Role::Assistant, vec![call.into()]);
+/// # let client = Client::builder().provider(FakeAdapter::new("anthropic").message(call).answer("Saved.")).build()?;
+/// # let profile = ProviderProfile::anthropic("claude-opus-4-6");
+/// # let env = pintle_env::MemoryEnvironment::new("/project");
+/// let session = Session::builder(client, profile, env.clone())
+///     .config(SessionConfig::default().with_max_tool_rounds(20).with_user_instructions("Answer briefly."))
+///     // Calls that change files wait for the decision of the approver.
+///     .gate(EffectGate::new().with_permission(Effect::Write, Permission::Ask))
+///     .approver(approver_fn(|request: ApprovalRequest| async move {
+///         println!("{}: {}", request.tool_name, request.reason);
+///         Decision::Approve
+///     }))
+///     .build()?;
+/// assert_eq!(session.submit("Note: milk.").await?.text, "Saved.");
+/// assert!(env.files().contains_key(std::path::Path::new("/project/notes.txt")));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct SessionBuilder {
     parts: Parts,

@@ -22,6 +22,30 @@ use crate::record::{Record, Recorder};
 use crate::subagent::Tree;
 
 /// Handle of a session, for use from other tasks. Cheap to clone.
+///
+/// ```
+/// use pintle_agent::{ProviderProfile, Session, SessionError};
+/// # use pintle_llm::{Client, testing::FakeAdapter};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let adapter = FakeAdapter::new("anthropic").answer("Fixed.").answer("Listed.");
+/// # let client = Client::builder().provider(adapter).build()?;
+/// # let env = pintle_env::MemoryEnvironment::new("/project");
+/// # let session = Session::builder(client, ProviderProfile::anthropic("claude-opus-4-6"), env).build()?;
+/// // A task of the user interface, for instance, gets a handle.
+/// let handle = session.handle();
+/// let queued = handle.follow_up("List the change in the changelog.").await?;
+///
+/// // The run handles its input, and then the queued one.
+/// let outcome = session.submit("Fix the typo.").await?;
+/// assert_eq!((outcome.model_calls, queued.await?.text.as_str()), (2, "Listed."));
+///
+/// session.close().await;
+/// assert!(matches!(handle.stop_turn(), Err(SessionError::Closed)));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct SessionHandle {
     link: Arc<dyn ErasedLink>,

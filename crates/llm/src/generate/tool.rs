@@ -32,6 +32,25 @@ type Handler = dyn Fn(Value, CallContext) -> BoxFuture<Result<ClientToolOutput, 
 /// limit its size. An error, or a text that describes one, is sent as an error result with all its causes. A panic is sent
 /// as an error result, and logged. The handlers of a round run concurrently in the caller's task, so a handler that blocks
 /// delays the others. A handler is dropped when the generation is cancelled, times out or is dropped.
+///
+/// ```
+/// use pintle_llm::{ClientTool, GenerateOptions};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Location {
+///     /// The city's name.
+///     city: String,
+/// }
+///
+/// let weather = ClientTool::typed("get_weather", "The weather in a city.", |location: Location, _| async move {
+///     Ok::<_, std::io::Error>(format!("sunny in {}", location.city))
+/// })?;
+/// assert_eq!(weather.definition.parameters["properties"]["city"]["description"], "The city's name.");
+/// // The loop of `generate(options)` answers calls of the model with the closure.
+/// let options = GenerateOptions::new("claude-opus-4-6").with_prompt("How is the weather in Oslo?").with_tool(weather);
+/// # drop(options);
+/// # Ok::<(), pintle_llm::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct ClientTool {
     /// Definition for the model.
