@@ -15,6 +15,10 @@ mod readme {}
 mod embedding {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../docs/guide/environment.md")]
+mod environment {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../docs/guide/loop.md")]
 mod how_the_loop_works {}
 
