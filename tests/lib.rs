@@ -15,6 +15,10 @@ mod readme {}
 mod embedding {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../docs/guide/environment.md")]
+mod environment {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../docs/guide/loop.md")]
 mod how_the_loop_works {}
 
@@ -33,3 +37,23 @@ mod tool {}
 #[cfg(doctest)]
 #[doc = include_str!("../docs/guide/provider.md")]
 mod provider {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guide/chat-backend.md")]
+mod chat_backend {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guide/issue-bot.md")]
+mod issue_bot {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guide/testing.md")]
+mod testing {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guide/observability.md")]
+mod observability {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guide/migrating.md")]
+mod migrating {}
