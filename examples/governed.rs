@@ -95,23 +95,4 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Responses of the model, each with what the request must contain.
-const SCRIPT: &str = r#"
-name = "fix"
-
-[[turn]]
-call = [{ tool = "write_file", arguments = { file_path = "src/lib.rs", content = "pub fn two() -> u8 { 2 }\n" } }]
-
-[[turn]]
-call = [{ tool = "write_file", arguments = { file_path = "src/main.rs", content = "fn main() {}\n" } }]
-
-[[turn]]
-call = [{ tool = "write_file", arguments = { file_path = "build.rs", content = "fn main() {}\n" } }]
-
-[[turn]]
-expect = [{ call = 0, contains = "grant fix-the-tests does not allow changing" }]
-call = [{ tool = "shell", arguments = { command = "cargo test" } }]
-
-[[turn]]
-expect = [{ call = 0, contains = "grant fix-the-tests does not allow commands" }]
-text = "The sources are fixed. I may not run the tests."
-"#;
+const SCRIPT: &str = include_str!("scripts/governed.toml");

@@ -16,7 +16,6 @@ mod custom_environment;
 mod custom_tool;
 mod governed;
 mod host_session;
-mod http_host;
 mod images;
 mod mounted_server;
 mod object;
@@ -24,7 +23,7 @@ mod own_provider;
 mod passive_tools;
 mod replay;
 mod resume;
-mod steering;
+mod session;
 mod stream;
 mod subagents;
 
@@ -39,12 +38,11 @@ const EXAMPLES: &[(&str, Main)] = &[
     ("custom_tool", custom_tool::main),
     ("custom_environment", custom_environment::main),
     ("approval", approval::main),
-    ("steering", steering::main),
+    ("session", session::main),
     ("subagents", subagents::main),
     ("replay", replay::main),
     ("resume", resume::main),
     ("own_provider", own_provider::main),
-    ("http_host", http_host::main),
     ("mounted_server", mounted_server::main),
     ("governed", governed::main),
     ("host_session", host_session::main),

@@ -96,9 +96,4 @@ async fn ask(address: SocketAddr, head: &str, body: &str) -> std::io::Result<()>
     Ok(())
 }
 
-const SCRIPT: &str = r#"
-name = "mounted server"
-
-[[turn]]
-text = "Hello."
-"#;
+const SCRIPT: &str = include_str!("scripts/mounted_server.toml");

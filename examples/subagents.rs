@@ -66,40 +66,4 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Responses of the three models. Each subagent's command waits for the other's, which proves that they run in parallel.
-const SCRIPT: &str = r#"
-name = "second opinions"
-
-[[turn]]
-only = ["anthropic"]
-[[turn.call]]
-tool = "spawn_agent"
-arguments = { task = "Judge the design.", model = "gpt-5.2-codex" }
-[[turn.call]]
-tool = "spawn_agent"
-arguments = { task = "Judge the design.", model = "gemini-3-flash-preview" }
-
-[[turn]]
-only = ["anthropic"]
-call = [{ tool = "wait", arguments = { agent_id = "agent_1" } }, { tool = "wait", arguments = { agent_id = "agent_2" } }]
-
-[[turn]]
-only = ["anthropic"]
-expect = [{ call = 0, contains = "success: true" }, { call = 1, contains = "success: true" }]
-text = "One likes it and one does not. I would keep it, and write down why."
-
-[[turn]]
-only = ["openai"]
-call = [{ tool = "shell", arguments = { command = "touch one; until [ -e two ]; do sleep 0.02; done" } }]
-
-[[turn]]
-only = ["openai"]
-text = "It is sound."
-
-[[turn]]
-only = ["gemini"]
-call = [{ tool = "shell", arguments = { command = "touch two; until [ -e one ]; do sleep 0.02; done" } }]
-
-[[turn]]
-only = ["gemini"]
-text = "It is too clever."
-"#;
+const SCRIPT: &str = include_str!("scripts/subagents.toml");

@@ -8,7 +8,6 @@
     reason = "tests use files and processes, and fail by panicking"
 )]
 
-mod http;
 mod killed;
 
 use std::collections::BTreeSet;
@@ -36,7 +35,6 @@ examples![
     custom_tool,
     governed,
     host_session,
-    http_host,
     images,
     mounted_server,
     object,
@@ -44,7 +42,7 @@ examples![
     passive_tools,
     replay,
     resume,
-    steering,
+    session,
     stream,
     subagents
 ];
