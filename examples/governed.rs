@@ -5,36 +5,19 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use pintle_agent::{
-    ApprovalRequest, Approver, Decision, Ledgers, Limits, Principal, ProviderProfile, Session, SessionId,
-    Timestamp,
+    ApprovalRequest, Decision, ExecutionEnvironment, Ledgers, Limits, Principal, ProviderProfile, Session,
+    SessionId, SubagentType, approver_fn,
 };
 use pintle_env::LocalEnvironment;
 use pintle_governance::{
-    Audit, BudgetPolicy, EffectCeiling, GovernedSession, Grant, GrantId, Mode, PathScope, Pattern, Policy,
-    Rules, SessionBudget,
+    Audit, BudgetPolicy, Delegation, EffectCeiling, GovernedSession, Grant, GrantGate, GrantId, Mode,
+    PathScope, Pattern, Policy, Rules, SessionBudget,
 };
 use pintle_llm::Client;
 use pintle_providers::OpenAiCompatible;
-use pintle_store::{FileStore, SessionStore, StoredJournal, Summary, read_record};
+use pintle_store::{FileStore, SessionStore, StoredSession, read_record};
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
-
-/// Simulates whoever is asked. A real application would show a dialog.
-#[derive(Debug)]
-struct Reviewer;
-
-#[async_trait]
-impl Approver for Reviewer {
-    async fn decide(&self, request: &ApprovalRequest) -> Decision {
-        println!("review   {}: {}", request.tool_name, request.reason);
-        Decision::Approve
-    }
-
-    fn principal(&self) -> Option<Principal> {
-        Some(Principal::new("ada"))
-    }
-}
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -46,7 +29,8 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let workspace = directory.path().canonicalize()?.join("work");
     std::fs::create_dir_all(workspace.join("src"))?;
-    let env = LocalEnvironment::with_host_env(&workspace, std::env::vars_os())?;
+    let env: Arc<dyn ExecutionEnvironment> =
+        Arc::new(LocalEnvironment::with_host_env(&workspace, std::env::vars_os())?);
 
     // What the session may do at all. Nothing is granted that is not named here.
     let mut grant = Grant::none(GrantId::new("fix-the-tests"));
@@ -56,22 +40,34 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     grant.effect = EffectCeiling::Write;
     grant.environments = [Pattern::new("local")].into();
 
+    grant.delegation = Delegation::new(1, 1);
+
+    // A subagent of this type has the grant of the session, and in addition a narrower one that only reads.
+    let id = SessionId::generate();
+    let mut look = grant.clone();
+    (look.id, look.effect) = (GrantId::new("look"), EffectCeiling::Read);
+    let gate = GrantGate::new(Arc::new(look), id.clone(), Arc::clone(&env), "local");
+    let reviewer = SubagentType::new("reviewer", "Reviews a change.").with_gate(gate);
+
     // Every session that uses this store shares the budget of the day.
     let store = Arc::new(FileStore::open(directory.path().join("store"))?);
     let limits = BudgetPolicy::default().with_day(Limits::default().with_tool_calls(20));
     let budget = SessionBudget::new(limits).with_ledgers(Arc::clone(&store) as Arc<dyn Ledgers>);
-
-    let id = SessionId::generate();
-    let summary = Summary::new(id.clone(), Timestamp::from_millis(0));
-    let writer = store.create(summary.clone()).await?;
+    let store: Arc<dyn SessionStore> = store;
+    let stored = StoredSession::open_or_create(&store, &id).await?;
     let rules = Rules::parse("rules", r#"ask = ["@write(src/main.rs)"]"#, &workspace)?;
+    // Simulates the user. A real application would show a dialog.
+    let approver = approver_fn(|request: ApprovalRequest| async move {
+        println!("review   {}: {}", request.tool_name, request.reason);
+        Decision::Approve
+    });
 
-    let session =
-        Session::builder(client, ProviderProfile::openai_compatible("local-model"), env).id(id.clone());
+    let profile = ProviderProfile::openai_compatible("local-model");
+    let session = Session::builder(client, profile, env).id(id.clone()).subagent_type(reviewer);
     let session = GovernedSession::builder(session)
         .grant(grant, "local")
-        .journal(StoredJournal::new(writer, summary))
-        .approver(Reviewer)
+        .journal(stored.journal)
+        .approver(approver)
         .principal(Principal::new("jan"))
         .policy(Policy::new(Mode::Edit, rules, &workspace))
         .budget(Arc::new(budget))
@@ -82,14 +78,10 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     server.shutdown().await;
 
     // Anybody who has the store can see what was asked, allowed and done.
-    let shared: Arc<dyn SessionStore> = store;
-    let audit = Audit::of_record(&read_record(shared.as_ref(), &id).await?)?;
+    let audit = Audit::of_record(&read_record(store.as_ref(), &id).await?)?;
     for call in &audit.calls {
         let step = call.decisive_step().map_or("", |step| step.gate.as_str());
-        let decisions = call.approvals.iter().filter_map(|approval| approval.decision.as_ref());
-        let by = decisions.filter_map(|decision| decision.by.as_ref()).map(|by| format!(", by {by}"));
-        let tool = &call.proposal.tool;
-        println!("audit    {tool} {}: decided by {step}{}", call.outcome.as_str(), by.collect::<String>());
+        println!("audit    {} {}: decided by {step}", call.proposal.tool, call.outcome.as_str());
     }
     Ok(())
 }

@@ -17,15 +17,20 @@ mod custom_tool;
 mod governed;
 mod host_session;
 mod images;
+mod mcp;
+mod minimal;
 mod mounted_server;
 mod object;
+mod observability;
 mod own_provider;
 mod passive_tools;
+mod persistence;
 mod replay;
 mod resume;
 mod session;
 mod stream;
 mod subagents;
+mod task;
 
 type Main = fn() -> Result<(), Box<dyn std::error::Error>>;
 
@@ -42,6 +47,11 @@ const EXAMPLES: &[(&str, Main)] = &[
     ("subagents", subagents::main),
     ("replay", replay::main),
     ("resume", resume::main),
+    ("persistence", persistence::main),
+    ("mcp", mcp::main),
+    ("task", task::main),
+    ("observability", observability::main),
+    ("minimal", minimal::main),
     ("own_provider", own_provider::main),
     ("mounted_server", mounted_server::main),
     ("governed", governed::main),

@@ -36,15 +36,20 @@ examples![
     governed,
     host_session,
     images,
+    mcp,
+    minimal,
     mounted_server,
     object,
+    observability,
     own_provider,
     passive_tools,
+    persistence,
     replay,
     resume,
     session,
     stream,
-    subagents
+    subagents,
+    task
 ];
 
 fn matches_snapshot(name: &str) {
