@@ -1,22 +1,22 @@
 //! Governed sessions: what a session may do is said before it starts, held while it works, and read back afterwards.
 //!
 //! A grant limits what is possible at all, a mode and rules say what happens to the rest, an approver decides on what they
-//! leave open, and a budget that is shared with other sessions limits what is spent. All of it is on the session's record.
+//! leave open, and a subagent gets a narrower grant. All of it is on the session's record.
 
 use std::sync::Arc;
 
 use pintle_agent::{
-    ApprovalRequest, Decision, ExecutionEnvironment, Ledgers, Limits, Principal, ProviderProfile, Session,
-    SessionId, SubagentType, approver_fn,
+    ApprovalRequest, Decision, ExecutionEnvironment, Principal, ProviderProfile, Session, SessionId,
+    SubagentType, approver_fn,
 };
 use pintle_env::LocalEnvironment;
 use pintle_governance::{
-    Audit, BudgetPolicy, Delegation, EffectCeiling, GovernedSession, Grant, GrantGate, GrantId, Mode,
-    PathScope, Pattern, Policy, Rules, SessionBudget,
+    Audit, Delegation, EffectCeiling, GovernedSession, Grant, GrantGate, GrantId, Mode, PathScope, Pattern,
+    Policy, Rules,
 };
 use pintle_llm::Client;
 use pintle_providers::OpenAiCompatible;
-use pintle_store::{FileStore, SessionStore, StoredSession, read_record};
+use pintle_store::{MemoryStore, SessionStore, StoredSession, read_record};
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 
 #[tokio::main]
@@ -49,11 +49,8 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let gate = GrantGate::new(Arc::new(look), id.clone(), Arc::clone(&env), "local");
     let reviewer = SubagentType::new("reviewer", "Reviews a change.").with_gate(gate);
 
-    // Every session that uses this store shares the budget of the day.
-    let store = Arc::new(FileStore::open(directory.path().join("store"))?);
-    let limits = BudgetPolicy::default().with_day(Limits::default().with_tool_calls(20));
-    let budget = SessionBudget::new(limits).with_ledgers(Arc::clone(&store) as Arc<dyn Ledgers>);
-    let store: Arc<dyn SessionStore> = store;
+    // For sessions that survive the process: `FileStore::open(directory)`.
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     let stored = StoredSession::open_or_create(&store, &id).await?;
     let rules = Rules::parse("rules", r#"ask = ["@write(src/main.rs)"]"#, &workspace)?;
     // Simulates the user. A real application would show a dialog.
@@ -70,7 +67,6 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .approver(approver)
         .principal(Principal::new("jan"))
         .policy(Policy::new(Mode::Edit, rules, &workspace))
-        .budget(Arc::new(budget))
         .start()
         .await?;
     println!("answer   {}", session.submit("Fix the tests.").await?.text);

@@ -51,7 +51,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Without this, the server starts when the model first searches for its tools.
     servers.list(&name).await?;
     let mut profile = ProviderProfile::anthropic("claude-opus-4-6");
-    let refused = servers.register(PROFILE_TOOLS, 20_000);
+    let refused = servers.register(&mut profile.tool_registry, 20_000);
     println!("refused  {}", refused.len());
 
     let session = Session::builder(client, profile, env).initialized_environment().build()?;

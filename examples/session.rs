@@ -53,7 +53,6 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
         match event.kind {
             EventKind::ApprovalRequested { .. } => {
                 let question = questions.next().await.ok_or("no question")?;
-                println!("review     {}", question.request.tool_name);
                 // The model reads this after the current round of calls, before its next response.
                 handle.steer("Leave the public API alone.").await?;
                 // This is processed after the first input, as if it were submitted then.
@@ -61,20 +60,16 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 question.decide(Decision::Approve);
             }
             EventKind::SteeringInjected { content, .. } => println!("steering   {content}"),
-            EventKind::UserInput { content, .. } => println!("user       {content}"),
             EventKind::AssistantTextEnd { text, .. } => println!("assistant  {text}"),
             // Stops the turn and its running command. The session stays usable, and every call gets a result.
             EventKind::ToolCallStart { arguments, .. } if arguments.to_string().contains("sleep") => {
                 handle.stop_turn()?;
             }
-            EventKind::ToolCallEnd { tool_name, output, error, .. } => match error {
-                Some(error) => println!("stopped    {tool_name}: {error:?}"),
-                None => println!("result     {tool_name}: {}", output.to_text_lossy()?.trim_end()),
-            },
+            EventKind::ToolCallEnd { tool_name, error, .. } => println!("result     {tool_name} {error:?}"),
             _ => {}
         }
     }
-    println!("outcome    {:?}, session {:?}", run.await?.status, session.state());
+    println!("outcome    {:?}", run.await?.status);
     session.close().await;
     server.shutdown().await;
     Ok(())
