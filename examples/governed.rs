@@ -6,8 +6,7 @@
 use std::sync::Arc;
 
 use pintle_agent::{
-    ApprovalRequest, Decision, ExecutionEnvironment, Principal, ProviderProfile, Session, SessionId,
-    SubagentType, approver_fn,
+    Decision, ExecutionEnvironment, Principal, ProviderProfile, Session, SessionId, SubagentType, approver_fn,
 };
 use pintle_env::LocalEnvironment;
 use pintle_governance::{
@@ -54,10 +53,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let stored = StoredSession::open_or_create(&store, &id).await?;
     let rules = Rules::parse("rules", r#"ask = ["@write(src/main.rs)"]"#, &workspace)?;
     // Simulates the user. A real application would show a dialog.
-    let approver = approver_fn(|request: ApprovalRequest| async move {
-        println!("review   {}: {}", request.tool_name, request.reason);
-        Decision::Approve
-    });
+    let approver = approver_fn(|_| async { Decision::Approve });
 
     let profile = ProviderProfile::openai_compatible("local-model");
     let session = Session::builder(client, profile, env).id(id.clone()).subagent_type(reviewer);
@@ -76,8 +72,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Anybody who has the store can see what was asked, allowed and done.
     let audit = Audit::of_record(&read_record(store.as_ref(), &id).await?)?;
     for call in &audit.calls {
-        let step = call.decisive_step().map_or("", |step| step.gate.as_str());
-        println!("audit    {} {}: decided by {step}", call.proposal.tool, call.outcome.as_str());
+        println!("audit    {} {}", call.proposal.tool, call.outcome.as_str());
     }
     Ok(())
 }
