@@ -100,24 +100,4 @@ deny = ["shell(git push *)"]
 "#;
 
 /// Responses of the model, each with what the request must contain.
-const SCRIPT: &str = r#"
-name = "release"
-
-[[turn]]
-call = [{ tool = "edit_file", arguments = { file_path = "Cargo.toml", old_string = "\"1\"", new_string = "\"2\"" } }]
-
-[[turn]]
-call = [{ tool = "shell", arguments = { command = "cat Cargo.toml" } }]
-
-[[turn]]
-expect = [{ call = 0, contains = "serde = \"2\"" }]
-call = [{ tool = "shell", arguments = { command = "cargo publish" } }]
-
-[[turn]]
-expect = [{ call = 0, contains = "when it is ready" }]
-call = [{ tool = "shell", arguments = { command = "git tag v2 && git push origin v2" } }]
-
-[[turn]]
-expect = [{ call = 0, contains = "git push *" }]
-text = "The manifest is ready. Publishing and pushing are for you to do."
-"#;
+const SCRIPT: &str = include_str!("scripts/approval.toml");

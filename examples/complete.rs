@@ -37,14 +37,4 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Responses of the model, each with what the request must contain.
-const SCRIPT: &str = r#"
-name = "sky"
-
-[[turn]]
-expect = [{ request_contains = "You answer in one sentence." }]
-text = "Air scatters blue light more than red light."
-
-[[turn]]
-expect = [{ request_contains = "And at sunset?" }]
-text = "Then the light crosses more air, and mostly red is left."
-"#;
+const SCRIPT: &str = include_str!("scripts/complete.toml");

@@ -1,23 +1,44 @@
-//! Custom execution environment: every command goes through a launcher.
+//! Custom environment: a wrapper that sets a variable for every command, in a read-only wrapper.
 //!
-//! Tools access files and processes only through an `ExecutionEnvironment`, so the application chooses where they work:
-//! locally, in a container, on a remote host, or anywhere else. The environment of this example is implemented in
-//! `crates/env/examples/own_environment.rs`, with the contract that it fulfils. `docs/guide/environment.md` is the guide to
-//! writing one.
+//! Tools access files and processes only through an `ExecutionEnvironment`, so the application chooses where they work. A
+//! `DelegatingEnvironment` forwards each operation that it does not override. `docs/guide/environment.md` is the guide to
+//! environments that are not wrappers, such as a remote host.
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use pintle_agent::{EventKind, ProviderProfile, Session};
-use pintle_env::ReadOnlyEnvironment;
+use pintle_env::{
+    Command, DelegatingEnvironment, EnvError, ExecRequest, ExecResult, ExecutionEnvironment,
+    LocalEnvironment, Process, ReadOnlyEnvironment,
+};
 use pintle_llm::Client;
 use pintle_providers::Gemini;
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 
-use own_environment::LaunchingEnvironment;
+/// Runs commands with the variable `SHIP`.
+#[derive(Debug)]
+struct ShipEnvironment(Arc<dyn ExecutionEnvironment>);
 
-#[path = "../crates/env/examples/own_environment.rs"]
-#[expect(dead_code, unreachable_pub, reason = "a separate program, whose `main` is not called here")]
-mod own_environment;
+#[async_trait]
+impl DelegatingEnvironment for ShipEnvironment {
+    fn inner(&self) -> &Arc<dyn ExecutionEnvironment> {
+        &self.0
+    }
+
+    fn wrap(&self, inner: Arc<dyn ExecutionEnvironment>) -> Arc<dyn ExecutionEnvironment> {
+        Arc::new(Self(inner))
+    }
+
+    // Both operations run commands.
+    async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {
+        self.0.spawn(command.with_env("SHIP", "Beagle")).await
+    }
+
+    async fn exec_command(&self, request: ExecRequest) -> Result<ExecResult, EnvError> {
+        self.0.exec_command(request.with_env("SHIP", "Beagle")).await
+    }
+}
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,18 +47,14 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let provider = Gemini::builder("any-key").base_url(server.base_url(Dialect::Gemini)).build()?;
     let client = Client::builder().provider(provider).build()?;
 
-    // A launcher is any program that runs another one: `env` here, or `kubectl exec pod --` or `nsenter`.
     let directory = tempfile::tempdir()?;
     std::fs::write(directory.path().join("motd"), "Welcome to the ship.\n")?;
-    let launched = LaunchingEnvironment::new(
-        ["env", "SHIP=Beagle"],
-        &directory.path().canonicalize()?,
-        std::env::vars_os(),
-    )?;
+    let local = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os())?;
+    let ship = ShipEnvironment(Arc::new(local));
 
     // Wrappers work with any environment, including custom ones. This one prevents file changes by tools, but not by
     // commands.
-    let read_only = ReadOnlyEnvironment::new(Arc::new(launched)).allow_commands();
+    let read_only = ReadOnlyEnvironment::new(Arc::new(ship)).allow_commands();
 
     // The session initialises the environment on first use and cleans it up when closed.
     let profile = ProviderProfile::gemini("gemini-3-flash-preview");
@@ -63,21 +80,4 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Responses of the model, each with what the request must contain.
-const SCRIPT: &str = r#"
-name = "ship"
-
-[[turn]]
-call = [{ tool = "read_file", arguments = { file_path = "motd" } }]
-
-[[turn]]
-expect = [{ call = 0, contains = "Welcome to the ship." }]
-call = [{ tool = "shell", arguments = { command = "echo \"this is the $SHIP\"" } }]
-
-[[turn]]
-expect = [{ call = 0, contains = "this is the Beagle" }]
-call = [{ tool = "write_file", arguments = { file_path = "motd", content = "Welcome to the Fram.\n" } }]
-
-[[turn]]
-expect = [{ call = 0, is_error = true }]
-text = "This is the Beagle. I may not rename it: nothing here can be changed."
-"#;
+const SCRIPT: &str = include_str!("scripts/custom_environment.toml");

@@ -91,17 +91,4 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Responses of the model, each with what the request must contain.
-const SCRIPT: &str = r#"
-name = "tickets"
-
-[[turn]]
-call = [{ tool = "look_up_ticket", arguments = { number = 70 } }]
-
-[[turn]]
-expect = [{ call = 0, is_error = true, contains = "[7, 9]" }]
-call = [{ tool = "look_up_ticket", arguments = { number = 7 } }]
-
-[[turn]]
-expect = [{ call = 0, is_error = false, contains = "2026-02-30" }]
-text = "There is no ticket 70. You may mean 7: a day is shown that February does not have."
-"#;
+const SCRIPT: &str = include_str!("scripts/custom_tool.toml");

@@ -1,40 +1,22 @@
 //! Governed sessions: what a session may do is said before it starts, held while it works, and read back afterwards.
 //!
 //! A grant limits what is possible at all, a mode and rules say what happens to the rest, an approver decides on what they
-//! leave open, and a budget that is shared with other sessions limits what is spent. All of it is on the session's record.
+//! leave open, and a subagent gets a narrower grant. All of it is on the session's record.
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use pintle_agent::{
-    ApprovalRequest, Approver, Decision, Ledgers, Limits, Principal, ProviderProfile, Session, SessionId,
-    Timestamp,
+    Decision, ExecutionEnvironment, Principal, ProviderProfile, Session, SessionId, SubagentType, approver_fn,
 };
 use pintle_env::LocalEnvironment;
 use pintle_governance::{
-    Audit, BudgetPolicy, EffectCeiling, GovernedSession, Grant, GrantId, Mode, PathScope, Pattern, Policy,
-    Rules, SessionBudget,
+    Audit, Delegation, EffectCeiling, GovernedSession, Grant, GrantGate, GrantId, Mode, PathScope, Pattern,
+    Policy, Rules,
 };
 use pintle_llm::Client;
 use pintle_providers::OpenAiCompatible;
-use pintle_store::{FileStore, SessionStore, StoredJournal, Summary, read_record};
+use pintle_store::{MemoryStore, SessionStore, StoredSession, read_record};
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
-
-/// Simulates whoever is asked. A real application would show a dialog.
-#[derive(Debug)]
-struct Reviewer;
-
-#[async_trait]
-impl Approver for Reviewer {
-    async fn decide(&self, request: &ApprovalRequest) -> Decision {
-        println!("review   {}: {}", request.tool_name, request.reason);
-        Decision::Approve
-    }
-
-    fn principal(&self) -> Option<Principal> {
-        Some(Principal::new("ada"))
-    }
-}
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -46,7 +28,8 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let workspace = directory.path().canonicalize()?.join("work");
     std::fs::create_dir_all(workspace.join("src"))?;
-    let env = LocalEnvironment::with_host_env(&workspace, std::env::vars_os())?;
+    let env: Arc<dyn ExecutionEnvironment> =
+        Arc::new(LocalEnvironment::with_host_env(&workspace, std::env::vars_os())?);
 
     // What the session may do at all. Nothing is granted that is not named here.
     let mut grant = Grant::none(GrantId::new("fix-the-tests"));
@@ -56,25 +39,30 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     grant.effect = EffectCeiling::Write;
     grant.environments = [Pattern::new("local")].into();
 
-    // Every session that uses this store shares the budget of the day.
-    let store = Arc::new(FileStore::open(directory.path().join("store"))?);
-    let limits = BudgetPolicy::default().with_day(Limits::default().with_tool_calls(20));
-    let budget = SessionBudget::new(limits).with_ledgers(Arc::clone(&store) as Arc<dyn Ledgers>);
+    grant.delegation = Delegation::new(1, 1);
 
+    // A subagent of this type has the grant of the session, and in addition a narrower one that only reads.
     let id = SessionId::generate();
-    let summary = Summary::new(id.clone(), Timestamp::from_millis(0));
-    let writer = store.create(summary.clone()).await?;
-    let rules = Rules::parse("rules", r#"ask = ["@write(src/main.rs)"]"#, &workspace)?;
+    let mut look = grant.clone();
+    (look.id, look.effect) = (GrantId::new("look"), EffectCeiling::Read);
+    let gate = GrantGate::new(Arc::new(look), id.clone(), Arc::clone(&env), "local");
+    let reviewer = SubagentType::new("reviewer", "Reviews a change.").with_gate(gate);
 
-    let session =
-        Session::builder(client, ProviderProfile::openai_compatible("local-model"), env).id(id.clone());
+    // For sessions that survive the process: `FileStore::open(directory)`.
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    let stored = StoredSession::open_or_create(&store, &id).await?;
+    let rules = Rules::parse("rules", r#"ask = ["@write(src/main.rs)"]"#, &workspace)?;
+    // Simulates the user. A real application would show a dialog.
+    let approver = approver_fn(|_| async { Decision::Approve });
+
+    let profile = ProviderProfile::openai_compatible("local-model");
+    let session = Session::builder(client, profile, env).id(id.clone()).subagent_type(reviewer);
     let session = GovernedSession::builder(session)
         .grant(grant, "local")
-        .journal(StoredJournal::new(writer, summary))
-        .approver(Reviewer)
+        .journal(stored.journal)
+        .approver(approver)
         .principal(Principal::new("jan"))
         .policy(Policy::new(Mode::Edit, rules, &workspace))
-        .budget(Arc::new(budget))
         .start()
         .await?;
     println!("answer   {}", session.submit("Fix the tests.").await?.text);
@@ -82,36 +70,12 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     server.shutdown().await;
 
     // Anybody who has the store can see what was asked, allowed and done.
-    let shared: Arc<dyn SessionStore> = store;
-    let audit = Audit::of_record(&read_record(shared.as_ref(), &id).await?)?;
+    let audit = Audit::of_record(&read_record(store.as_ref(), &id).await?)?;
     for call in &audit.calls {
-        let step = call.decisive_step().map_or("", |step| step.gate.as_str());
-        let decisions = call.approvals.iter().filter_map(|approval| approval.decision.as_ref());
-        let by = decisions.filter_map(|decision| decision.by.as_ref()).map(|by| format!(", by {by}"));
-        let tool = &call.proposal.tool;
-        println!("audit    {tool} {}: decided by {step}{}", call.outcome.as_str(), by.collect::<String>());
+        println!("audit    {} {}", call.proposal.tool, call.outcome.as_str());
     }
     Ok(())
 }
 
 /// Responses of the model, each with what the request must contain.
-const SCRIPT: &str = r#"
-name = "fix"
-
-[[turn]]
-call = [{ tool = "write_file", arguments = { file_path = "src/lib.rs", content = "pub fn two() -> u8 { 2 }\n" } }]
-
-[[turn]]
-call = [{ tool = "write_file", arguments = { file_path = "src/main.rs", content = "fn main() {}\n" } }]
-
-[[turn]]
-call = [{ tool = "write_file", arguments = { file_path = "build.rs", content = "fn main() {}\n" } }]
-
-[[turn]]
-expect = [{ call = 0, contains = "grant fix-the-tests does not allow changing" }]
-call = [{ tool = "shell", arguments = { command = "cargo test" } }]
-
-[[turn]]
-expect = [{ call = 0, contains = "grant fix-the-tests does not allow commands" }]
-text = "The sources are fixed. I may not run the tests."
-"#;
+const SCRIPT: &str = include_str!("scripts/governed.toml");

@@ -56,12 +56,4 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Responses of the model.
-const SCRIPT: &str = r#"
-name = "note"
-
-[[turn]]
-call = [{ tool = "write_file", arguments = { file_path = "note.md", content = "Buy bread.\n" } }]
-
-[[turn]]
-text = "The note is written."
-"#;
+const SCRIPT: &str = include_str!("scripts/host_session.toml");

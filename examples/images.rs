@@ -42,10 +42,4 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Responses of the model, each with what the request must contain.
-const SCRIPT: &str = r#"
-name = "pixels"
-
-[[turn]]
-expect = [{ request_contains = "Are these two pictures the same?" }]
-text = "Yes, each is one red pixel."
-"#;
+const SCRIPT: &str = include_str!("scripts/images.toml");

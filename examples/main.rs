@@ -16,17 +16,21 @@ mod custom_environment;
 mod custom_tool;
 mod governed;
 mod host_session;
-mod http_host;
 mod images;
+mod mcp;
+mod minimal;
 mod mounted_server;
 mod object;
+mod observability;
 mod own_provider;
 mod passive_tools;
+mod persistence;
 mod replay;
 mod resume;
-mod steering;
+mod session;
 mod stream;
 mod subagents;
+mod task;
 
 type Main = fn() -> Result<(), Box<dyn std::error::Error>>;
 
@@ -39,12 +43,16 @@ const EXAMPLES: &[(&str, Main)] = &[
     ("custom_tool", custom_tool::main),
     ("custom_environment", custom_environment::main),
     ("approval", approval::main),
-    ("steering", steering::main),
+    ("session", session::main),
     ("subagents", subagents::main),
     ("replay", replay::main),
     ("resume", resume::main),
+    ("persistence", persistence::main),
+    ("mcp", mcp::main),
+    ("task", task::main),
+    ("observability", observability::main),
+    ("minimal", minimal::main),
     ("own_provider", own_provider::main),
-    ("http_host", http_host::main),
     ("mounted_server", mounted_server::main),
     ("governed", governed::main),
     ("host_session", host_session::main),

@@ -3,7 +3,6 @@
 //! `StoreSessionHost` opens the sessions of a store, which a function configures. The application authenticates each request.
 //! The router has the HTTP interface and the console, whose links are relative.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -15,9 +14,13 @@ use pintle_providers::Anthropic;
 use pintle_server::{ClientIdentity, RequestParts, Server, ServerLimits, StoreSessionHost, TokenScope};
 use pintle_store::{Filter, MemoryStore, Page, SessionStore, Summary};
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+
+use http_requests::ask;
+
+#[path = "support/http_requests.rs"]
+mod http_requests;
 
 /// Returns the user of a request. A real application reads its own cookie here.
 fn user(request: &RequestParts) -> Option<ClientIdentity> {
@@ -70,36 +73,4 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Sends a request and prints the status, the target of a redirect, and the end of the run in a stream of events.
-async fn ask(address: SocketAddr, head: &str, body: &str) -> std::io::Result<()> {
-    let mut stream = TcpStream::connect(address).await?;
-    let fields = format!("host: {address}\r\nconnection: close\r\ncontent-type: application/json");
-    let request = format!("{head}\r\n{fields}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-    stream.write_all(request.as_bytes()).await?;
-    let mut lines = BufReader::new(stream).lines();
-    let status = lines.next_line().await?.unwrap_or_default();
-    let line = head.lines().next().unwrap_or_default();
-    let target = line.trim_end_matches(" HTTP/1.1");
-    if target.ends_with("/events") {
-        while let Some(line) = lines.next_line().await? {
-            if line.contains("PROCESSING_END") {
-                println!("the session has answered");
-                return Ok(());
-            }
-        }
-    }
-    println!("{target}: {}", status.trim_start_matches("HTTP/1.1 "));
-    while let Some(line) = lines.next_line().await? {
-        if line.starts_with("location: ./") {
-            println!("  {line}");
-        }
-    }
-    Ok(())
-}
-
-const SCRIPT: &str = r#"
-name = "mounted server"
-
-[[turn]]
-text = "Hello."
-"#;
+const SCRIPT: &str = include_str!("scripts/mounted_server.toml");

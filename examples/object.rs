@@ -54,9 +54,4 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Response of the model, the same to every first message.
-const SCRIPT: &str = r#"
-name = "recipes"
-
-[[turn]]
-text = '{"name": "Pancakes", "minutes": 25}'
-"#;
+const SCRIPT: &str = include_str!("scripts/object.toml");

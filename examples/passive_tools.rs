@@ -50,19 +50,4 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Responses of the model, each with what the request must contain.
-const SCRIPT: &str = r#"
-name = "weather"
-
-[[turn]]
-call = [
-    { tool = "temperature", arguments = { city = "Oslo" } },
-    { tool = "temperature", arguments = { city = "Rome" } },
-]
-
-[[turn]]
-expect = [
-    { call = 0, is_error = false, contains = "4" },
-    { call = 1, is_error = false, contains = "17" },
-]
-text = "In Rome: 17 °C against 4 °C."
-"#;
+const SCRIPT: &str = include_str!("scripts/passive_tools.toml");

@@ -78,17 +78,4 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Responses of the model, each with what the request must contain.
-const SCRIPT: &str = r#"
-name = "port"
-
-[[turn]]
-call = [{ tool = "read_file", arguments = { file_path = "port" } }]
-
-[[turn]]
-expect = [{ call = 0, contains = "8080" }]
-call = [{ tool = "edit_file", arguments = { file_path = "port", old_string = "8080", new_string = "9090" } }]
-
-[[turn]]
-expect = [{ call = 0, is_error = false }]
-text = "The server listens on 9090 now."
-"#;
+const SCRIPT: &str = include_str!("scripts/replay.toml");

@@ -121,17 +121,4 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Responses of the model, each with what the request must contain.
-const SCRIPT: &str = r#"
-name = "measure"
-
-[[turn]]
-call = [{ tool = "shell", arguments = { command = "echo 42 >>measured; sleep 1000", timeout_ms = 600000 } }]
-
-[[turn]]
-expect = [{ call = 0, is_error = true, contains = "Nobody knows whether it had its effect" }]
-call = [{ tool = "read_file", arguments = { file_path = "measured" } }]
-
-[[turn]]
-expect = [{ call = 0, contains = "42" }]
-text = "It had measured before it was cut off: 42."
-"#;
+const SCRIPT: &str = include_str!("scripts/resume.toml");

@@ -33,9 +33,4 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Responses of the model.
-const SCRIPT: &str = r#"
-name = "count"
-
-[[turn]]
-text = "One, two, three, four, five."
-"#;
+const SCRIPT: &str = include_str!("scripts/stream.toml");

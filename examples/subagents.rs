@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use pintle_agent::{EventKind, ProviderProfile, Session, SessionConfig};
+use pintle_agent::{EventKind, Limits, ProviderProfile, Session, SessionConfig};
 use pintle_env::LocalEnvironment;
 use pintle_llm::Client;
 use pintle_providers::{Anthropic, Gemini, OpenAi};
@@ -26,13 +26,16 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let directory = tempfile::tempdir()?;
     let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os())?;
+    // The limits apply to the session with its subagents.
+    let limits = Limits::default().with_tool_calls(20);
     let session = Session::builder(client, ProviderProfile::anthropic("claude-opus-4-6"), env)
         // These are the defaults: no nested subagents, and at most eight open at a time.
-        .config(SessionConfig::default().with_max_subagent_depth(1).with_max_subagents(8))
+        .config(SessionConfig::default().with_max_subagent_depth(1).with_max_subagents(8).with_budget(limits))
         .build()?;
 
     let mut events = session.tree_events();
     let outcome = session.submit("Is this design any good? Ask two others.").await?;
+    let spending = session.spending();
     session.close().await;
 
     // Events of several sessions are interleaved. `session_id`, `depth` and `parent` identify the session.
@@ -61,45 +64,10 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     println!("outcome: {:?}, {} model calls in the root session", outcome.status, outcome.model_calls);
+    println!("spent: {} of 20 tool calls, {} models", spending.total.tool_calls, spending.models.len());
     server.shutdown().await;
     Ok(())
 }
 
 /// Responses of the three models. Each subagent's command waits for the other's, which proves that they run in parallel.
-const SCRIPT: &str = r#"
-name = "second opinions"
-
-[[turn]]
-only = ["anthropic"]
-[[turn.call]]
-tool = "spawn_agent"
-arguments = { task = "Judge the design.", model = "gpt-5.2-codex" }
-[[turn.call]]
-tool = "spawn_agent"
-arguments = { task = "Judge the design.", model = "gemini-3-flash-preview" }
-
-[[turn]]
-only = ["anthropic"]
-call = [{ tool = "wait", arguments = { agent_id = "agent_1" } }, { tool = "wait", arguments = { agent_id = "agent_2" } }]
-
-[[turn]]
-only = ["anthropic"]
-expect = [{ call = 0, contains = "success: true" }, { call = 1, contains = "success: true" }]
-text = "One likes it and one does not. I would keep it, and write down why."
-
-[[turn]]
-only = ["openai"]
-call = [{ tool = "shell", arguments = { command = "touch one; until [ -e two ]; do sleep 0.02; done" } }]
-
-[[turn]]
-only = ["openai"]
-text = "It is sound."
-
-[[turn]]
-only = ["gemini"]
-call = [{ tool = "shell", arguments = { command = "touch two; until [ -e one ]; do sleep 0.02; done" } }]
-
-[[turn]]
-only = ["gemini"]
-text = "It is too clever."
-"#;
+const SCRIPT: &str = include_str!("scripts/subagents.toml");
