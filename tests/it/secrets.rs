@@ -307,10 +307,10 @@ fn client(dialect: Dialect, url: &str, wait: Duration, observed: &mut ObservedOu
         .default_provider(dialect.name())
         .middleware(Logging::new().with_contents(1_000_000))
         .middleware(KnownModels::new().with_unknown(UnknownModel::Warned))
-        .middleware(ResponseCache::builder().max_bytes(1).build().unwrap())
-        .middleware(Budget::builder().max_tokens(u64::MAX).build().unwrap())
-        .middleware(RateLimit::builder().requests(1_000).build().unwrap())
-        .middleware(CircuitBreaker::builder().threshold(1_000).build().unwrap());
+        .middleware(ResponseCache::builder().with_max_bytes(1).build().unwrap())
+        .middleware(Budget::builder().with_max_tokens(u64::MAX).build().unwrap())
+        .middleware(RateLimit::builder().with_requests(1_000).build().unwrap())
+        .middleware(CircuitBreaker::builder().with_threshold(1_000).build().unwrap());
     observed.debug("a client's builder", &client);
     let client = client.build().unwrap();
     observed.debug("a client", &client);
