@@ -130,7 +130,7 @@ fn sandbox(directory: &Path) -> (Arc<dyn ExecutionEnvironment>, PathBuf) {
         .with_level(SandboxLevel::Writes)
         .with_writable(&workspace)
         .with_temporary(&temporary)
-        .accepting(Protection::Descriptors);
+        .with_accepted(Protection::Descriptors);
     (Arc::new(sandboxed), workspace)
 }
 

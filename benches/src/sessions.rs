@@ -152,7 +152,8 @@ pub(crate) fn environment(directory: &Path) -> Arc<LocalEnvironment> {
 
 /// The same, for a wrapper.
 pub(crate) fn local(directory: &Path) -> LocalEnvironment {
-    let builder = LocalEnvironment::builder(directory).host_env(std::env::vars_os()).shell("/bin/sh");
+    let builder =
+        LocalEnvironment::builder(directory).with_host_env(std::env::vars_os()).with_shell("/bin/sh");
     builder.build().expect("the path is absolute")
 }
 
