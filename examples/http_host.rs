@@ -142,8 +142,9 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Scripted models, so that the example runs offline. Use `Client::from_env()` for real ones.
     let server = ScriptedServer::start(Script::parse(SCRIPT)?, ServerOptions::new()).await?;
     let anthropic =
-        Anthropic::builder("any-key").base_url(server.base_url(Dialect::AnthropicMessages)).build()?;
-    let openai = OpenAi::builder("any-key").base_url(server.base_url(Dialect::OpenAiResponses)).build()?;
+        Anthropic::builder("any-key").with_base_url(server.base_url(Dialect::AnthropicMessages)).build()?;
+    let openai =
+        OpenAi::builder("any-key").with_base_url(server.base_url(Dialect::OpenAiResponses)).build()?;
     let client = Client::builder().provider(anthropic).provider(openai).build()?;
     let directory = tempfile::tempdir()?;
     let env: Arc<dyn ExecutionEnvironment> =

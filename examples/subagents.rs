@@ -19,9 +19,9 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = |dialect| server.base_url(dialect);
     // A subagent can use any model of the client.
     let client = Client::builder()
-        .provider(Anthropic::builder("any-key").base_url(url(Dialect::AnthropicMessages)).build()?)
-        .provider(OpenAi::builder("any-key").base_url(url(Dialect::OpenAiResponses)).build()?)
-        .provider(Gemini::builder("any-key").base_url(url(Dialect::Gemini)).build()?)
+        .provider(Anthropic::builder("any-key").with_base_url(url(Dialect::AnthropicMessages)).build()?)
+        .provider(OpenAi::builder("any-key").with_base_url(url(Dialect::OpenAiResponses)).build()?)
+        .provider(Gemini::builder("any-key").with_base_url(url(Dialect::Gemini)).build()?)
         .build()?;
 
     let directory = tempfile::tempdir()?;

@@ -108,13 +108,12 @@ pub(crate) fn client_of(dialect: Dialect, endpoint: &Endpoint) -> Client {
     let builder = Client::builder();
     let builder = match dialect {
         Dialect::Responses => {
-            builder.provider(OpenAi::builder("k-bench").base_url(url).build().expect("the URL is valid"))
+            builder.provider(OpenAi::builder("k-bench").with_base_url(url).build().expect("the URL is valid"))
         }
-        Dialect::Messages => {
-            builder.provider(Anthropic::builder("k-bench").base_url(url).build().expect("the URL is valid"))
-        }
+        Dialect::Messages => builder
+            .provider(Anthropic::builder("k-bench").with_base_url(url).build().expect("the URL is valid")),
         Dialect::Gemini => {
-            builder.provider(Gemini::builder("k-bench").base_url(url).build().expect("the URL is valid"))
+            builder.provider(Gemini::builder("k-bench").with_base_url(url).build().expect("the URL is valid"))
         }
         Dialect::Chat => builder.provider(OpenAiCompatible::builder(url).build().expect("the URL is valid")),
     };

@@ -37,8 +37,9 @@ impl Harness {
         let script = Script::parse(&format!("name = \"host\"\n{turns}")).unwrap();
         let server = ScriptedServer::start(script, ServerOptions::new()).await.unwrap();
         let url = |dialect| server.base_url(dialect);
-        let anthropic = Anthropic::builder("key").base_url(url(Dialect::AnthropicMessages)).build().unwrap();
-        let openai = OpenAi::builder("key").base_url(url(Dialect::OpenAiResponses)).build().unwrap();
+        let anthropic =
+            Anthropic::builder("key").with_base_url(url(Dialect::AnthropicMessages)).build().unwrap();
+        let openai = OpenAi::builder("key").with_base_url(url(Dialect::OpenAiResponses)).build().unwrap();
         let client = Client::builder().provider(anthropic).provider(openai).build().unwrap();
         let directory = tempfile::tempdir().unwrap();
         let env = Arc::new(LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).unwrap());

@@ -49,13 +49,15 @@ pub(crate) fn client(server: &ScriptedServer, dialect: Dialect, key: &str) -> Cl
 pub(crate) fn client_at(url: &str, dialect: Dialect, key: &str) -> Client {
     let builder = Client::builder();
     let builder = match dialect {
-        Dialect::OpenAiResponses => builder.provider(OpenAi::builder(key).base_url(url).build().unwrap()),
-        Dialect::AnthropicMessages => {
-            builder.provider(Anthropic::builder(key).base_url(url).build().unwrap())
+        Dialect::OpenAiResponses => {
+            builder.provider(OpenAi::builder(key).with_base_url(url).build().unwrap())
         }
-        Dialect::Gemini => builder.provider(Gemini::builder(key).base_url(url).build().unwrap()),
+        Dialect::AnthropicMessages => {
+            builder.provider(Anthropic::builder(key).with_base_url(url).build().unwrap())
+        }
+        Dialect::Gemini => builder.provider(Gemini::builder(key).with_base_url(url).build().unwrap()),
         Dialect::ChatCompletions => {
-            builder.provider(OpenAiCompatible::builder(url).api_key(key).build().unwrap())
+            builder.provider(OpenAiCompatible::builder(url).with_api_key(key).build().unwrap())
         }
     };
     builder.default_provider(dialect.name()).build().unwrap()

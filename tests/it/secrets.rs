@@ -332,7 +332,8 @@ fn adapter(
         observed: &mut ObservedOutput,
     ) -> Result<Arc<dyn ProviderAdapter>, Error> {
         let limits = AdapterTimeout::default().with_first_byte(wait).with_stream_read(wait);
-        let builder = builder.base_url(url).timeout(limits).default_header("x-gateway-key", GATEWAY_KEY);
+        let builder =
+            builder.with_base_url(url).with_timeout(limits).with_default_header("x-gateway-key", GATEWAY_KEY);
         observed.debug("an adapter's builder", &builder);
         Ok(Arc::new(builder.build()?))
     }
@@ -340,7 +341,9 @@ fn adapter(
         Dialect::OpenAiResponses => build(OpenAi::builder(key), url, wait, observed),
         Dialect::AnthropicMessages => build(Anthropic::builder(key), url, wait, observed),
         Dialect::Gemini => build(Gemini::builder(key), url, wait, observed),
-        Dialect::ChatCompletions => build(OpenAiCompatible::builder(url).api_key(key), url, wait, observed),
+        Dialect::ChatCompletions => {
+            build(OpenAiCompatible::builder(url).with_api_key(key), url, wait, observed)
+        }
     }
 }
 

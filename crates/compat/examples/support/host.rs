@@ -29,7 +29,7 @@ impl Host {
 
     pub(crate) fn client(&self) -> Result<Client, Box<dyn Error>> {
         let provider = Anthropic::builder("any-key")
-            .base_url(self.server.base_url(Dialect::AnthropicMessages))
+            .with_base_url(self.server.base_url(Dialect::AnthropicMessages))
             .build()?;
         Ok(Client::builder().provider(provider).build()?)
     }

@@ -64,7 +64,7 @@ pub(crate) fn run(script: &str) -> (Vec<SessionEvent>, Outcome) {
         let script = Script::parse(script).expect("a script");
         let server = ScriptedServer::start(script, ServerOptions::new()).await.expect("a server");
         let url = server.base_url(Dialect::AnthropicMessages);
-        let provider = Anthropic::builder("any-key").base_url(url).build().expect("a provider");
+        let provider = Anthropic::builder("any-key").with_base_url(url).build().expect("a provider");
         let client = Client::builder().provider(provider).build().expect("a client");
         let directory = tempfile::tempdir().expect("a directory");
         let env =
