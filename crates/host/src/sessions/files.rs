@@ -375,6 +375,7 @@ fn action_name(action: RestoreAction) -> &'static str {
         RestoreAction::Remove => "remove",
         RestoreAction::Replace => "replace",
         RestoreAction::SetMode => "set mode",
+        _ => "change",
     }
 }
 
@@ -385,5 +386,6 @@ fn reason(reason: &UnrestoredReason) -> String {
         UnrestoredReason::Ignored { by } => format!("{} is ignored", by.display()),
         UnrestoredReason::Occupied { by } => format!("{} is in the way", by.display()),
         UnrestoredReason::Blocked { by } => format!("{} is left alone", by.display()),
+        _ => "it cannot be restored".to_owned(),
     }
 }

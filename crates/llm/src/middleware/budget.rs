@@ -79,6 +79,7 @@ pub struct BudgetBuilder {
 
 /// Treatment of models without a price under a cost limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum UnknownPrice {
     /// Refuse the call.
     #[default]
