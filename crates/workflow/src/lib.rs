@@ -29,7 +29,7 @@ pub use local::{
     IntactTask, KIND, KIND_TASK, LocalTaskHost, Performer, RecordedInput, TaskHostError, TaskLine,
     TaskReader, post_signal, read_inputs, read_intact_task, read_task,
 };
-pub use perform::{DraftError, FailedDraft, RepositoryPerformer};
+pub use perform::{DraftError, FailedDraft, RepositoryPerformer, RepositoryPerformerBuilder};
 pub use pintle_evidence::command_run::{BlobReference, CommandEnd, CommandRun, RunComparison, TestStability};
 pub use pintle_evidence::control_plan::ControlKind;
 pub use pintle_evidence::diff::{ChangeKind, ChangedFile, Diff};
