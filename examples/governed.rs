@@ -67,7 +67,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rules = Rules::parse("rules", r#"ask = ["@write(src/main.rs)"]"#, &workspace)?;
 
     let session =
-        Session::builder(client, ProviderProfile::openai_compatible("local-model"), env).id(id.clone());
+        Session::builder(client, ProviderProfile::openai_compatible("local-model"), env).with_id(id.clone());
     let session = GovernedSession::builder(session)
         .grant(grant, "local")
         .journal(StoredJournal::new(writer, summary))

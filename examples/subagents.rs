@@ -28,7 +28,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os())?;
     let session = Session::builder(client, ProviderProfile::anthropic("claude-opus-4-6"), env)
         // These are the defaults: no nested subagents, and at most eight open at a time.
-        .config(SessionConfig::default().with_max_subagent_depth(1).with_max_subagents(8))
+        .with_config(SessionConfig::default().with_max_subagent_depth(1).with_max_subagents(8))
         .build()?;
 
     let mut events = session.tree_events();

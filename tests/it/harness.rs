@@ -139,7 +139,7 @@ impl Harness {
         let quick =
             RetryPolicy::default().with_base_delay(Duration::from_millis(1)).with_retry_timeouts(true);
         let builder = Session::builder(client(&server, dialect, KEY), profile(dialect), env);
-        let session = change(builder.config(config.with_retry(quick))).build().unwrap();
+        let session = change(builder.with_config(config.with_retry(quick))).build().unwrap();
         let checked = CheckedEvents::of(&session);
         Self { dialect, server, directory, session, _checked: checked }
     }

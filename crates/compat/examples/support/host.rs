@@ -48,7 +48,7 @@ impl Host {
     ) -> Result<SessionBuilder, Box<dyn Error>> {
         let Some(resume) = resume else {
             return Ok(builder
-                .id(id.clone())
+                .with_id(id.clone())
                 .journal(JsonLines::new(File::create(self.journal(id.as_str()))?)));
         };
         let journal = self.journal(resume);

@@ -70,8 +70,10 @@ pub(crate) fn run(script: &str) -> (Vec<SessionEvent>, Outcome) {
         let env =
             LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).expect("an environment");
         let profile = ProviderProfile::anthropic("claude-opus-4-6").with_toolset(Toolset::Native);
-        let session =
-            Session::builder(client, profile, env).id(SessionId::new(SESSION)).build().expect("a session");
+        let session = Session::builder(client, profile, env)
+            .with_id(SessionId::new(SESSION))
+            .build()
+            .expect("a session");
         let outcome =
             session.submit("Go.").await.or_else(pintle_agent::RunError::into_outcome).expect("an outcome");
         let mut events = session.events();

@@ -229,7 +229,7 @@ async fn errors_and_limits_are_part_of_the_report() {
     assert_eq!(failed.spending.models, []);
 
     let config = SessionConfig::default().with_max_tool_rounds(1);
-    let builder = super::builder(vec![calling(&[("c1", "look", json!({}))])]).config(config);
+    let builder = super::builder(vec![calling(&[("c1", "look", json!({}))])]).with_config(config);
     let limited = audit_of(&record(builder, nobody).await);
     assert_eq!(limited.limits[0].limit, ReachedLimit::Rounds { rounds: 1 });
     assert_eq!(limited.limits[0].limit.to_string(), "rounds of calls for one input: 1");
