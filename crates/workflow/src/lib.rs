@@ -21,6 +21,7 @@ pub mod testing;
 mod work_cost;
 mod worker;
 
+pub use async_trait::async_trait;
 pub use durable::{DECISION_POLL_INTERVAL, DurableHost, InProcessHost, STEP_SLICE, run_to_end};
 #[cfg(feature = "host")]
 pub use host_performer::{HostPerformerFactory, LocalDirectory, task_directory};
@@ -42,4 +43,5 @@ pub use session_runner::{
 };
 pub use step_runs::RunPurpose;
 pub use supervisor::{PerformerFactory, StepProgress, TaskEnd, TaskStatus, TaskSupervisor};
+pub use tokio_util::sync::CancellationToken;
 pub use worker::{Worker, WorkerEvent, WorkerProblem};
