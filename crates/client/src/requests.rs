@@ -69,6 +69,7 @@ pub struct SettingsChange {
 
 /// Earlier state of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FilePoint {
     /// State before the first change after this number of history entries.
     Entries(usize),
