@@ -40,7 +40,10 @@ async fn summary_counts_calls_files_and_hosts() {
 async fn inputs_name_their_run_and_how_it_ended() {
     let session = builder(vec![calling(&[("c1", "look", json!({}))])]).build().unwrap();
     let handle = session.handle();
-    handle.record_policy(PolicyChange::mode("edit").by(Some(Principal::new("jan")))).await.unwrap();
+    handle
+        .record_policy(PolicyChange::mode("edit").with_principal(Some(Principal::new("jan"))))
+        .await
+        .unwrap();
     handle.steer("also this").await.unwrap();
     let run = session.submit("go");
     handle.follow_up("and then?").await.unwrap();
