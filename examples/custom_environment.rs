@@ -44,7 +44,7 @@ impl DelegatingEnvironment for ShipEnvironment {
 pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A scripted model, so that the example runs offline. Use `Client::from_env()` for a real one.
     let server = ScriptedServer::start(Script::parse(SCRIPT)?, ServerOptions::new()).await?;
-    let provider = Gemini::builder("any-key").base_url(server.base_url(Dialect::Gemini)).build()?;
+    let provider = Gemini::builder("any-key").with_base_url(server.base_url(Dialect::Gemini)).build()?;
     let client = Client::builder().provider(provider).build()?;
 
     let directory = tempfile::tempdir()?;

@@ -56,7 +56,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let approver = approver_fn(|_| async { Decision::Approve });
 
     let profile = ProviderProfile::openai_compatible("local-model");
-    let session = Session::builder(client, profile, env).id(id.clone()).subagent_type(reviewer);
+    let session = Session::builder(client, profile, env).with_id(id.clone()).subagent_type(reviewer);
     let session = GovernedSession::builder(session)
         .grant(grant, "local")
         .journal(stored.journal)

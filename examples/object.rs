@@ -27,7 +27,8 @@ struct Menu {
 pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A scripted model, so that the example runs offline. Use `Client::from_env()` for a real one.
     let server = ScriptedServer::start(Script::parse(SCRIPT)?, ServerOptions::new()).await?;
-    let provider = OpenAi::builder("any-key").base_url(server.base_url(Dialect::OpenAiResponses)).build()?;
+    let provider =
+        OpenAi::builder("any-key").with_base_url(server.base_url(Dialect::OpenAiResponses)).build()?;
     let client = Client::builder().provider(provider).default_provider("openai").build()?;
     let options =
         |prompt: &str| GenerateOptions::new("gpt-5.2-codex").with_client(client.clone()).with_prompt(prompt);

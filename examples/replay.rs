@@ -19,7 +19,7 @@ async fn record_session(record: &Path) -> Result<(), Box<dyn std::error::Error>>
     // A scripted model, so that the example runs offline. Use `Client::from_env()` for a real one.
     let server = ScriptedServer::start(Script::parse(SCRIPT)?, ServerOptions::new()).await?;
     let provider =
-        Anthropic::builder("any-key").base_url(server.base_url(Dialect::AnthropicMessages)).build()?;
+        Anthropic::builder("any-key").with_base_url(server.base_url(Dialect::AnthropicMessages)).build()?;
     let client = Client::builder().provider(provider).build()?;
     let directory = tempfile::tempdir()?;
     std::fs::write(directory.path().join("port"), "8080\n")?;

@@ -36,7 +36,7 @@ impl Workspace {
     /// Returns the builder that both programs start with.
     fn builder(&self, url: &str) -> Result<SessionBuilder, Box<dyn std::error::Error>> {
         let client =
-            Client::builder().provider(Anthropic::builder("any-key").base_url(url).build()?).build()?;
+            Client::builder().provider(Anthropic::builder("any-key").with_base_url(url).build()?).build()?;
         let env = LocalEnvironment::with_host_env(&self.directory, std::env::vars_os())?;
         Ok(Session::builder(client, ProviderProfile::anthropic("claude-opus-4-6"), env))
     }

@@ -19,9 +19,9 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = |dialect| server.base_url(dialect);
     // A subagent can use any model of the client.
     let client = Client::builder()
-        .provider(Anthropic::builder("any-key").base_url(url(Dialect::AnthropicMessages)).build()?)
-        .provider(OpenAi::builder("any-key").base_url(url(Dialect::OpenAiResponses)).build()?)
-        .provider(Gemini::builder("any-key").base_url(url(Dialect::Gemini)).build()?)
+        .provider(Anthropic::builder("any-key").with_base_url(url(Dialect::AnthropicMessages)).build()?)
+        .provider(OpenAi::builder("any-key").with_base_url(url(Dialect::OpenAiResponses)).build()?)
+        .provider(Gemini::builder("any-key").with_base_url(url(Dialect::Gemini)).build()?)
         .build()?;
 
     let directory = tempfile::tempdir()?;
@@ -30,7 +30,9 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let limits = Limits::default().with_tool_calls(20);
     let session = Session::builder(client, ProviderProfile::anthropic("claude-opus-4-6"), env)
         // These are the defaults: no nested subagents, and at most eight open at a time.
-        .config(SessionConfig::default().with_max_subagent_depth(1).with_max_subagents(8).with_budget(limits))
+        .with_config(
+            SessionConfig::default().with_max_subagent_depth(1).with_max_subagents(8).with_budget(limits),
+        )
         .build()?;
 
     let mut events = session.tree_events();

@@ -27,5 +27,5 @@ pub(crate) fn run(wanted: &str) -> Report {
 
 /// Returns a builder for a local environment in `directory` with the variables of this process.
 fn local(directory: &Path) -> LocalEnvironmentBuilder {
-    LocalEnvironment::builder(directory).host_env(std::env::vars_os())
+    LocalEnvironment::builder(directory).with_host_env(std::env::vars_os())
 }

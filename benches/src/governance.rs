@@ -111,7 +111,7 @@ impl Bench {
 
 async fn ungoverned_work(endpoint: &Endpoint, environment: Arc<dyn ExecutionEnvironment>) {
     let session = Session::builder(sessions::client(endpoint), sessions::profile(), environment)
-        .config(sessions::config())
+        .with_config(sessions::config())
         .build()
         .expect("it is complete");
     sessions::submit(&session, "Do what there is to do.").await;
@@ -130,7 +130,7 @@ fn sandbox(directory: &Path) -> (Arc<dyn ExecutionEnvironment>, PathBuf) {
         .with_level(SandboxLevel::Writes)
         .with_writable(&workspace)
         .with_temporary(&temporary)
-        .accepting(Protection::Descriptors);
+        .with_accepted(Protection::Descriptors);
     (Arc::new(sandboxed), workspace)
 }
 
@@ -141,8 +141,8 @@ async fn governed_work(endpoint: &Endpoint, directory: &Path) {
     let summary = Summary::new(id.clone(), Timestamp::from_millis(0));
     let writer = store.create(summary.clone()).await.expect("there is room for a session");
     let session = Session::builder(sessions::client(endpoint), sessions::profile(), environment)
-        .config(sessions::config())
-        .id(id);
+        .with_config(sessions::config())
+        .with_id(id);
     let session = GovernedSession::builder(session)
         .grant(Grant::all(GrantId::new("bench")), "local")
         .journal(StoredJournal::new(writer, summary))

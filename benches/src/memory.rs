@@ -156,7 +156,8 @@ impl SessionFactory {
     /// Returns a session with `history` bytes of history that has completed one input.
     async fn ask(self, history: usize) -> Session {
         let environment = sessions::environment(&self.directory);
-        let builder = Session::builder(self.client, self.profile, environment).config(sessions::config());
+        let builder =
+            Session::builder(self.client, self.profile, environment).with_config(sessions::config());
         let builder = if history > 0 { builder.start(sessions::history(history)) } else { builder };
         let session = builder.build().expect("it is complete");
         sessions::submit(&session, "Say hello.").await;

@@ -199,7 +199,7 @@ pub(crate) async fn work(endpoint: Endpoint, directory: PathBuf, setup: Setup, m
     let environment = sessions::environment(&directory);
     let Setup { profile, config, start, prompt } = setup;
     let mut builder =
-        Session::builder(sessions::client(&endpoint), profile, environment).config(config).gate(moments);
+        Session::builder(sessions::client(&endpoint), profile, environment).with_config(config).gate(moments);
     if let Some(start) = start {
         builder = builder.start(start);
     }

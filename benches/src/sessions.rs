@@ -108,13 +108,12 @@ pub(crate) fn client_of(dialect: Dialect, endpoint: &Endpoint) -> Client {
     let builder = Client::builder();
     let builder = match dialect {
         Dialect::Responses => {
-            builder.provider(OpenAi::builder("k-bench").base_url(url).build().expect("the URL is valid"))
+            builder.provider(OpenAi::builder("k-bench").with_base_url(url).build().expect("the URL is valid"))
         }
-        Dialect::Messages => {
-            builder.provider(Anthropic::builder("k-bench").base_url(url).build().expect("the URL is valid"))
-        }
+        Dialect::Messages => builder
+            .provider(Anthropic::builder("k-bench").with_base_url(url).build().expect("the URL is valid")),
         Dialect::Gemini => {
-            builder.provider(Gemini::builder("k-bench").base_url(url).build().expect("the URL is valid"))
+            builder.provider(Gemini::builder("k-bench").with_base_url(url).build().expect("the URL is valid"))
         }
         Dialect::Chat => builder.provider(OpenAiCompatible::builder(url).build().expect("the URL is valid")),
     };
@@ -152,7 +151,8 @@ pub(crate) fn environment(directory: &Path) -> Arc<LocalEnvironment> {
 
 /// The same, for a wrapper.
 pub(crate) fn local(directory: &Path) -> LocalEnvironment {
-    let builder = LocalEnvironment::builder(directory).host_env(std::env::vars_os()).shell("/bin/sh");
+    let builder =
+        LocalEnvironment::builder(directory).with_host_env(std::env::vars_os()).with_shell("/bin/sh");
     builder.build().expect("the path is absolute")
 }
 

@@ -273,7 +273,7 @@ async fn work(endpoint: &Endpoint, directory: &Path, journal: Option<impl Journa
         sessions::NoopTool::new("page").with_output("a line of forty characters, more or less\n".repeat(100));
     profile.tool_registry.register(page).expect("the tool is well formed");
     let mut builder =
-        Session::builder(sessions::client(endpoint), profile, environment).config(sessions::config());
+        Session::builder(sessions::client(endpoint), profile, environment).with_config(sessions::config());
     if let Some(journal) = journal {
         builder = builder.journal(journal);
     }

@@ -59,7 +59,7 @@ impl Application {
         let client = Client::builder().provider(adapter.answer("Done.")).build().unwrap();
         let env = Arc::new(LocalEnvironment::with_host_env(self.workspace(), []).unwrap());
         let profile = ProviderProfile::anthropic("claude-opus-4-6");
-        GovernedSession::builder(Session::builder(client, profile, env).id(id.clone()))
+        GovernedSession::builder(Session::builder(client, profile, env).with_id(id.clone()))
             .approver(Refuses)
             .principal(Principal::new("jan"))
             .policy(Policy::new(Mode::Edit, Rules::new(), self.workspace()))

@@ -181,8 +181,8 @@ impl Tree {
             ProviderProfile::anthropic("claude-opus-4-6"),
             Arc::clone(&self.env) as Arc<dyn ExecutionEnvironment>,
         )
-        .config(config)
-        .id(self.id.clone());
+        .with_config(config)
+        .with_id(self.id.clone());
         let budget = SessionBudget::new(limits).with_ledgers(Arc::new(store.clone()) as Arc<dyn Ledgers>);
         let shared: Arc<dyn SessionStore> = Arc::new(store.clone());
         let summary = Summary::new(self.id.clone(), Timestamp::from_millis(0));

@@ -49,13 +49,15 @@ pub(crate) fn client(server: &ScriptedServer, dialect: Dialect, key: &str) -> Cl
 pub(crate) fn client_at(url: &str, dialect: Dialect, key: &str) -> Client {
     let builder = Client::builder();
     let builder = match dialect {
-        Dialect::OpenAiResponses => builder.provider(OpenAi::builder(key).base_url(url).build().unwrap()),
-        Dialect::AnthropicMessages => {
-            builder.provider(Anthropic::builder(key).base_url(url).build().unwrap())
+        Dialect::OpenAiResponses => {
+            builder.provider(OpenAi::builder(key).with_base_url(url).build().unwrap())
         }
-        Dialect::Gemini => builder.provider(Gemini::builder(key).base_url(url).build().unwrap()),
+        Dialect::AnthropicMessages => {
+            builder.provider(Anthropic::builder(key).with_base_url(url).build().unwrap())
+        }
+        Dialect::Gemini => builder.provider(Gemini::builder(key).with_base_url(url).build().unwrap()),
         Dialect::ChatCompletions => {
-            builder.provider(OpenAiCompatible::builder(url).api_key(key).build().unwrap())
+            builder.provider(OpenAiCompatible::builder(url).with_api_key(key).build().unwrap())
         }
     };
     builder.default_provider(dialect.name()).build().unwrap()
@@ -137,7 +139,7 @@ impl Harness {
         let quick =
             RetryPolicy::default().with_base_delay(Duration::from_millis(1)).with_retry_timeouts(true);
         let builder = Session::builder(client(&server, dialect, KEY), profile(dialect), env);
-        let session = change(builder.config(config.with_retry(quick))).build().unwrap();
+        let session = change(builder.with_config(config.with_retry(quick))).build().unwrap();
         let checked = CheckedEvents::of(&session);
         Self { dialect, server, directory, session, _checked: checked }
     }

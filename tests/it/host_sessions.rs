@@ -227,7 +227,7 @@ async fn hidden_paths_of_a_stored_session_are_not_compared() {
     let host = scene.host();
     let sessions = host.sessions().await.unwrap();
     let kept = sessions.list(&pintle_store::Filter::default(), &pintle_store::Page::default()).await.unwrap();
-    let work = async |files: &SessionFiles<'_>| files.changes(&SessionPoint::Turns(0)).await;
+    let work = async |files: &SessionFiles<'_>| files.changes(&SessionPoint::Entries(0)).await;
     let compared = with_session_files(&sessions, kept[0].id.as_str(), host.process_env(), work).await;
     let (_, comparison) = compared.unwrap().unwrap();
     let changed: Vec<PathBuf> = comparison.changes.into_iter().map(|change| change.path).collect();

@@ -35,7 +35,7 @@ async fn start(store: &Arc<dyn SessionStore>, env: &Arc<MemoryEnvironment>, numb
     let summary = Summary::new(id.clone(), Timestamp::from_millis(0));
     let writer = store.create(summary.clone()).await.unwrap();
     Session::builder(client, profile, Arc::clone(env) as Arc<dyn ExecutionEnvironment>)
-        .id(id)
+        .with_id(id)
         .journal(StoredJournal::new(writer, summary))
         .gate(EffectGate::new().with_permission(Effect::Execute, Permission::Ask))
         .build()

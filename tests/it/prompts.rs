@@ -93,9 +93,9 @@ async fn session_at(
     let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
     let env = LocalEnvironment::with_host_env(directory, std::env::vars_os()).unwrap();
     let builder = Session::builder(client(&server, dialect, KEY), profile, Arc::new(env));
-    let builder = builder.clock(Arc::new(FixedClock(time.parse().unwrap())));
+    let builder = builder.with_clock(Arc::new(FixedClock(time.parse().unwrap())));
     let config = SessionConfig::default().with_user_instructions("Be brief.");
-    let session = builder.config(config).build().unwrap();
+    let session = builder.with_config(config).build().unwrap();
     let mut run = session.submit("Say hello");
     let mut loaded = Vec::new();
     while let Some(event) = run.next().await {

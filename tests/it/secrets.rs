@@ -307,10 +307,10 @@ fn client(dialect: Dialect, url: &str, wait: Duration, observed: &mut ObservedOu
         .default_provider(dialect.name())
         .middleware(Logging::new().with_contents(1_000_000))
         .middleware(KnownModels::new().with_unknown(UnknownModel::Warned))
-        .middleware(ResponseCache::builder().max_bytes(1).build().unwrap())
-        .middleware(Budget::builder().max_tokens(u64::MAX).build().unwrap())
-        .middleware(RateLimit::builder().requests(1_000).build().unwrap())
-        .middleware(CircuitBreaker::builder().threshold(1_000).build().unwrap());
+        .middleware(ResponseCache::builder().with_max_bytes(1).build().unwrap())
+        .middleware(Budget::builder().with_max_tokens(u64::MAX).build().unwrap())
+        .middleware(RateLimit::builder().with_requests(1_000).build().unwrap())
+        .middleware(CircuitBreaker::builder().with_threshold(1_000).build().unwrap());
     observed.debug("a client's builder", &client);
     let client = client.build().unwrap();
     observed.debug("a client", &client);
@@ -332,7 +332,8 @@ fn adapter(
         observed: &mut ObservedOutput,
     ) -> Result<Arc<dyn ProviderAdapter>, Error> {
         let limits = AdapterTimeout::default().with_first_byte(wait).with_stream_read(wait);
-        let builder = builder.base_url(url).timeout(limits).default_header("x-gateway-key", GATEWAY_KEY);
+        let builder =
+            builder.with_base_url(url).with_timeout(limits).with_default_header("x-gateway-key", GATEWAY_KEY);
         observed.debug("an adapter's builder", &builder);
         Ok(Arc::new(builder.build()?))
     }
@@ -340,7 +341,9 @@ fn adapter(
         Dialect::OpenAiResponses => build(OpenAi::builder(key), url, wait, observed),
         Dialect::AnthropicMessages => build(Anthropic::builder(key), url, wait, observed),
         Dialect::Gemini => build(Gemini::builder(key), url, wait, observed),
-        Dialect::ChatCompletions => build(OpenAiCompatible::builder(url).api_key(key), url, wait, observed),
+        Dialect::ChatCompletions => {
+            build(OpenAiCompatible::builder(url).with_api_key(key), url, wait, observed)
+        }
     }
 }
 

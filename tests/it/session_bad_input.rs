@@ -318,7 +318,7 @@ async fn endless_arguments_fail_only_the_run(dialect: Dialect) {
     let env = Arc::new(LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).unwrap());
     let config = SessionConfig::default().with_response_limit(LIMIT);
     let client = client_at(&server.url(), dialect, KEY);
-    let session = Session::builder(client, profile(dialect), env).config(config).build().unwrap();
+    let session = Session::builder(client, profile(dialect), env).with_config(config).build().unwrap();
     let checked = CheckedEvents::of(&session);
     for _ in 0..2 {
         let (_, outcome) = play(&session, "Write a file").await;
@@ -432,7 +432,7 @@ async fn a_clock_that_jumps_back_is_harmless(dialect: Dialect) {
     let turns = "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"echo one\" }\n[[turn]]\ntext = \"Done.\"\n[[turn]]\ntext = \"Again.\"\n";
     let clock = Arc::new(BackwardsClock(AtomicI64::new(1_700_000_000_000)));
     let harness =
-        Harness::with(dialect, turns, SessionConfig::default(), |builder| builder.clock(clock)).await;
+        Harness::with(dialect, turns, SessionConfig::default(), |builder| builder.with_clock(clock)).await;
     let (events, outcome) = harness.run("Go").await;
     assert_eq!(outcome.status, OutcomeStatus::Completed);
     let took = events.iter().find_map(|event| match &event.kind {

@@ -127,7 +127,7 @@ async fn first_turn(
     let env = Arc::new(LocalEnvironment::with_host_env(directory, std::env::vars_os()).unwrap());
     let config = SessionConfig::default().with_user_instructions(instructions);
     let builder = Session::builder(client(server, dialect, KEY), profile(dialect), env);
-    let session = builder.config(config).build().unwrap();
+    let session = builder.with_config(config).build().unwrap();
     let mut run = session.submit("Say hello");
     let mut usage = None;
     while let Some(event) = run.next().await {

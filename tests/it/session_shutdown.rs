@@ -121,8 +121,8 @@ impl ShutdownHarness {
         let place = Arc::clone(&env) as Arc<dyn ExecutionEnvironment>;
         let quick = RetryPolicy::default().with_base_delay(Duration::from_millis(1));
         let session = Session::builder(client(&server, dialect, KEY), profile(dialect), place)
-            .config(SessionConfig::default().with_retry(quick))
-            .clock(clock)
+            .with_config(SessionConfig::default().with_retry(quick))
+            .with_clock(clock)
             .build()
             .unwrap();
         let events = session.events();

@@ -108,11 +108,11 @@ impl Conversation {
     async fn follow(script: Script, streaming: bool) -> Self {
         let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
         let url = |dialect| server.base_url(dialect);
-        let compatible = OpenAiCompatible::builder(url(Dialect::ChatCompletions)).api_key(KEY);
+        let compatible = OpenAiCompatible::builder(url(Dialect::ChatCompletions)).with_api_key(KEY);
         let client = Client::builder()
-            .provider(OpenAi::builder(KEY).base_url(url(Dialect::OpenAiResponses)).build().unwrap())
-            .provider(Anthropic::builder(KEY).base_url(url(Dialect::AnthropicMessages)).build().unwrap())
-            .provider(Gemini::builder(KEY).base_url(url(Dialect::Gemini)).build().unwrap())
+            .provider(OpenAi::builder(KEY).with_base_url(url(Dialect::OpenAiResponses)).build().unwrap())
+            .provider(Anthropic::builder(KEY).with_base_url(url(Dialect::AnthropicMessages)).build().unwrap())
+            .provider(Gemini::builder(KEY).with_base_url(url(Dialect::Gemini)).build().unwrap())
             .provider(compatible.build().unwrap())
             .build()
             .unwrap();

@@ -58,12 +58,12 @@ fn gateway(proxy: &Proxy, allow: &[String]) -> ProxyGateway {
 
 fn sandbox(directory: &Path, gateway: Arc<dyn NetworkGateway>) -> SandboxedEnvironment {
     let path = std::env::var_os("PATH").unwrap();
-    let local = LocalEnvironment::builder(directory).variable("PATH", path).build().unwrap();
+    let local = LocalEnvironment::builder(directory).with_variable("PATH", path).build().unwrap();
     SandboxedEnvironment::new(local)
         .with_level(SandboxLevel::Full)
         .with_writable(directory)
         .with_gateway(gateway)
-        .starting_ahead(true)
+        .with_start_ahead(true)
 }
 
 /// Runs a command. Returns whether it succeeded, and its output.

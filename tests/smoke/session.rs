@@ -27,7 +27,8 @@ pub(crate) async fn run(target: &Target) -> Checked<Vec<&'static str>> {
     let directory = during("making a directory", TempDir::new())?;
     let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os());
     let env = Arc::new(during("working in the directory", env)?);
-    let builder = Session::builder(test_client.client.clone(), target.profile(), env).config(target.config());
+    let builder =
+        Session::builder(test_client.client.clone(), target.profile(), env).with_config(target.config());
     let session = during("building the session", builder.build())?;
     let checked = steps(&session, target.dialect, directory.path()).await;
     session.close().await;

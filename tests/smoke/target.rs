@@ -82,10 +82,12 @@ impl Target {
 fn run_input(dialect: Dialect, url: &str) -> Result<Client, pintle_llm::Error> {
     let builder = Client::builder();
     let builder = match dialect {
-        Dialect::OpenAiResponses => builder.provider(OpenAi::builder(KEY).base_url(url).build()?),
-        Dialect::AnthropicMessages => builder.provider(Anthropic::builder(KEY).base_url(url).build()?),
-        Dialect::Gemini => builder.provider(Gemini::builder(KEY).base_url(url).build()?),
-        Dialect::ChatCompletions => builder.provider(OpenAiCompatible::builder(url).api_key(KEY).build()?),
+        Dialect::OpenAiResponses => builder.provider(OpenAi::builder(KEY).with_base_url(url).build()?),
+        Dialect::AnthropicMessages => builder.provider(Anthropic::builder(KEY).with_base_url(url).build()?),
+        Dialect::Gemini => builder.provider(Gemini::builder(KEY).with_base_url(url).build()?),
+        Dialect::ChatCompletions => {
+            builder.provider(OpenAiCompatible::builder(url).with_api_key(KEY).build()?)
+        }
     };
     builder.default_provider(dialect.name()).build()
 }

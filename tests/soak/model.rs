@@ -36,10 +36,12 @@ pub(crate) fn client(dialect: Dialect, url: &str) -> Result<Client, String> {
 fn build(dialect: Dialect, url: &str) -> Result<Client, Error> {
     let builder = Client::builder();
     let builder = match dialect {
-        Dialect::OpenAiResponses => builder.provider(OpenAi::builder(KEY).base_url(url).build()?),
-        Dialect::AnthropicMessages => builder.provider(Anthropic::builder(KEY).base_url(url).build()?),
-        Dialect::Gemini => builder.provider(Gemini::builder(KEY).base_url(url).build()?),
-        Dialect::ChatCompletions => builder.provider(OpenAiCompatible::builder(url).api_key(KEY).build()?),
+        Dialect::OpenAiResponses => builder.provider(OpenAi::builder(KEY).with_base_url(url).build()?),
+        Dialect::AnthropicMessages => builder.provider(Anthropic::builder(KEY).with_base_url(url).build()?),
+        Dialect::Gemini => builder.provider(Gemini::builder(KEY).with_base_url(url).build()?),
+        Dialect::ChatCompletions => {
+            builder.provider(OpenAiCompatible::builder(url).with_api_key(KEY).build()?)
+        }
     };
     builder.default_provider(dialect.name()).build()
 }

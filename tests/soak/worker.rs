@@ -121,7 +121,7 @@ impl Worker {
         let quick =
             RetryPolicy::default().with_base_delay(Duration::from_millis(1)).with_retry_timeouts(true);
         Session::builder(model::client(*dialect, url)?, model::profile(*dialect), Arc::new(env))
-            .config(SessionConfig::default().with_retry(quick))
+            .with_config(SessionConfig::default().with_retry(quick))
             .build()
             .map_err(|error| format!("no session can be built: {error}"))
     }

@@ -17,13 +17,18 @@ const TIME_LIMIT: Duration = Duration::from_secs(20);
 pub(crate) fn adapter(kind: Kind, address: &str) -> Result<Arc<dyn ProviderAdapter>, Error> {
     let limits = AdapterTimeout::default().with_first_byte(TIME_LIMIT).with_stream_read(TIME_LIMIT);
     Ok(match kind {
-        Kind::OpenaiResponses => {
-            Arc::new(OpenAi::builder(KEY).base_url(format!("{address}/v1")).timeout(limits).build()?)
+        Kind::OpenaiResponses => Arc::new(
+            OpenAi::builder(KEY).with_base_url(format!("{address}/v1")).with_timeout(limits).build()?,
+        ),
+        Kind::Anthropic => {
+            Arc::new(Anthropic::builder(KEY).with_base_url(address).with_timeout(limits).build()?)
         }
-        Kind::Anthropic => Arc::new(Anthropic::builder(KEY).base_url(address).timeout(limits).build()?),
-        Kind::OpenaiChat => {
-            Arc::new(OpenAiCompatible::builder(format!("{address}/v1")).api_key(KEY).timeout(limits).build()?)
-        }
-        Kind::Gemini => Arc::new(Gemini::builder(KEY).base_url(address).timeout(limits).build()?),
+        Kind::OpenaiChat => Arc::new(
+            OpenAiCompatible::builder(format!("{address}/v1"))
+                .with_api_key(KEY)
+                .with_timeout(limits)
+                .build()?,
+        ),
+        Kind::Gemini => Arc::new(Gemini::builder(KEY).with_base_url(address).with_timeout(limits).build()?),
     })
 }

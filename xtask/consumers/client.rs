@@ -8,5 +8,5 @@ fn main() {
     let refused = Client::new("ftp://127.0.0.1/", None);
     assert!(matches!(refused, Err(ClientError::InvalidUrl { .. })));
     assert_eq!(NewSession::default().directory, None);
-    assert_eq!(EventId::new("41-7").to_string(), "41-7");
+    assert_eq!(EventId::from("41-7").to_string(), "41-7");
 }

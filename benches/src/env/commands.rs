@@ -25,7 +25,7 @@ pub(super) fn rows(runtime: &Runtime, wanted: &str) -> Vec<Row> {
         return Vec::new();
     }
     let directory = TempDir::new().expect("there is room for a directory");
-    let environment = super::local(directory.path()).shell(SHELL).build().expect("the path is absolute");
+    let environment = super::local(directory.path()).with_shell(SHELL).build().expect("the path is absolute");
     let environment = Arc::new(environment);
     let subject = || on_a_worker(runtime, execute(Arc::clone(&environment)));
     let rows = wanted.into_iter().map(|what| match what {

@@ -54,8 +54,8 @@ fn ssh(runtime: &Runtime, config: &Path) -> Row {
     };
     run(client().args(["-o", "ControlPersist=yes", "-M", "-N", "-f", HOST]));
     let environment = SshEnvironment::builder(HOST)
-        .config_file(config)
-        .working_directory("/tmp")
+        .with_config_file(config)
+        .with_working_directory("/tmp")
         .build()
         .expect("it is absolute");
     let row =
@@ -67,7 +67,7 @@ fn ssh(runtime: &Runtime, config: &Path) -> Row {
 fn docker(runtime: &Runtime, image: &str) -> Row {
     let image = ContainerImage::new(image).with_network("none");
     let environment =
-        DockerEnvironment::start(image).working_directory("/tmp").build().expect("it is absolute");
+        DockerEnvironment::start(image).with_working_directory("/tmp").build().expect("it is absolute");
     runtime.block_on(environment.initialize()).expect("the container starts");
     let container = environment.container().expect("it has started");
     measure(runtime, DOCKER, "docker exec CONTAINER sh -c true", environment, || {

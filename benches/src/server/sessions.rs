@@ -245,7 +245,7 @@ impl SessionHost for Host {
         let journal = StoredJournal::new(writer, summary).with_subagents(Arc::new(self.store.clone()));
         let environment = sessions::environment(&self.directory);
         let builder = Session::builder(self.client.clone(), self.profile.clone(), environment);
-        let session = builder.config(sessions::config()).id(id.clone()).journal(journal).build();
+        let session = builder.with_config(sessions::config()).with_id(id.clone()).journal(journal).build();
         let session = session.map_err(|error| HostError::failed("the session cannot be built", error))?;
         let created = Created { id, handle: session.handle(), events: session.events() };
         self.created.lock().unwrap_or_else(PoisonError::into_inner).push(created);

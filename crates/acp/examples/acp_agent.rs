@@ -126,7 +126,7 @@ impl Host {
             ProviderProfile::anthropic("claude-opus-4-6"),
             Arc::new(env) as Arc<dyn ExecutionEnvironment>,
         )
-        .id(id)
+        .with_id(id)
         .record(true)
         .gate(rules.clone());
         if let Some(record) = record {

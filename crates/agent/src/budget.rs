@@ -85,21 +85,21 @@ impl BudgetAnswer {
 
     /// Adds the limit that kept the grant below the requested amounts.
     #[must_use]
-    pub fn short_of(mut self, limit: ReachedBudget) -> Self {
+    pub fn with_reached_limit(mut self, limit: ReachedBudget) -> Self {
         self.short = Some(limit);
         self
     }
 
     /// Fails the run because the remaining budget is unknown.
     #[must_use]
-    pub fn failed(mut self, failure: impl Into<String>) -> Self {
+    pub fn with_failure(mut self, failure: impl Into<String>) -> Self {
         self.failure = Some(failure.into());
         self
     }
 
     /// Adds the principal that agreed.
     #[must_use]
-    pub fn by(mut self, principal: Principal) -> Self {
+    pub fn with_principal(mut self, principal: Principal) -> Self {
         self.by = Some(principal);
         self
     }

@@ -35,12 +35,12 @@ pub enum SessionError {
     #[error("the profile cannot be used")]
     Profile(#[source] pintle_llm::Error),
     /// The history has fewer entries than the fork requires.
-    #[error("the history has no entry {asked}: it has {turns} so far")]
-    NoSuchTurn {
+    #[error("the history has no entry {asked}: it has {entries} so far")]
+    NoSuchEntry {
         /// Number of entries of the fork.
         asked: usize,
         /// Number of entries of the history.
-        turns: usize,
+        entries: usize,
     },
     /// The session does not record its inputs.
     #[error("the session has no record: it was built without one")]

@@ -223,14 +223,14 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`SessionError::NoSuchTurn`] if the history has fewer entries, otherwise as for [`SessionHandle::steer`]. A closed
+    /// [`SessionError::NoSuchEntry`] if the history has fewer entries, otherwise as for [`SessionHandle::steer`]. A closed
     /// session can be forked from its [record](Record::fork).
     pub async fn fork(&self, entries: usize) -> Result<SessionBuilder, SessionError> {
         let (reply, forked) = oneshot::channel();
         self.handle.send(Command::Fork { turns: entries, reply })?;
         match forked.await.map_err(|_| SessionError::Closed)? {
             Ok(builder) => Ok(*builder),
-            Err(count) => Err(SessionError::NoSuchTurn { asked: entries, turns: count }),
+            Err(count) => Err(SessionError::NoSuchEntry { asked: entries, entries: count }),
         }
     }
 

@@ -146,15 +146,18 @@ impl Client {
         }
     }
 
-    /// Creates a session that starts with the first `turns` entries of another session's history.
+    /// Creates a session that starts with the first `entries` entries of another session's history.
     ///
     /// # Errors
     ///
     /// [`ClientError`].
-    pub async fn fork(&self, session: &SessionId, turns: usize) -> Result<SessionInfo, ClientError> {
+    pub async fn fork(&self, session: &SessionId, entries: usize) -> Result<SessionInfo, ClientError> {
         json(
             &self
-                .change(self.session_request(&operation::FORK_SESSION, session)?.json(&TurnsBody { turns })?)
+                .change(
+                    self.session_request(&operation::FORK_SESSION, session)?
+                        .json(&TurnsBody { turns: entries })?,
+                )
                 .await?,
         )
     }
@@ -234,13 +237,14 @@ impl Client {
         self.order(&operation::COMPACT, session).await
     }
 
-    /// Rewinds the session to the first `turns` entries of its history.
+    /// Rewinds the session to the first `entries` entries of its history.
     ///
     /// # Errors
     ///
     /// [`ClientError`].
-    pub async fn rewind(&self, session: &SessionId, turns: usize) -> Result<(), ClientError> {
-        self.change(self.session_request(&operation::REWIND, session)?.json(&TurnsBody { turns })?).await?;
+    pub async fn rewind(&self, session: &SessionId, entries: usize) -> Result<(), ClientError> {
+        self.change(self.session_request(&operation::REWIND, session)?.json(&TurnsBody { turns: entries })?)
+            .await?;
         Ok(())
     }
 
@@ -327,7 +331,7 @@ impl Client {
     pub async fn diff(&self, session: &SessionId, since: &FilePoint) -> Result<SessionDiff, ClientError> {
         let request = self.session_request(&operation::DIFF, session)?;
         self.get(match since {
-            FilePoint::Turns(turns) => request.query("turns", Some(&turns.to_string())),
+            FilePoint::Entries(entries) => request.query("turns", Some(&entries.to_string())),
             FilePoint::Checkpoint(id) => request.query("checkpoint", Some(id)),
         })
         .await

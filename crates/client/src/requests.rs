@@ -69,9 +69,10 @@ pub struct SettingsChange {
 
 /// Earlier state of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FilePoint {
     /// State before the first change after this number of history entries.
-    Turns(usize),
+    Entries(usize),
     /// State of the checkpoint with this id.
     Checkpoint(String),
 }
@@ -237,7 +238,7 @@ impl From<RestoreRequest> for RestoreBody {
     fn from(restore: RestoreRequest) -> Self {
         let RestoreRequest { to, conversation, dry_run, force } = restore;
         let (turns, checkpoint) = match to {
-            FilePoint::Turns(turns) => (Some(turns), None),
+            FilePoint::Entries(entries) => (Some(entries), None),
             FilePoint::Checkpoint(id) => (None, Some(id)),
         };
         Self { turns, checkpoint, conversation, dry_run, force }

@@ -1,7 +1,9 @@
 //! Events of one session.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
+use std::str::FromStr;
 use std::task::{Context, Poll};
 
 use eventsource_stream::Event;
@@ -44,6 +46,26 @@ impl EventId {
 impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+impl From<&str> for EventId {
+    fn from(id: &str) -> Self {
+        Self::new(id)
+    }
+}
+
+impl From<String> for EventId {
+    fn from(id: String) -> Self {
+        Self(id)
+    }
+}
+
+impl FromStr for EventId {
+    type Err = Infallible;
+
+    fn from_str(id: &str) -> Result<Self, Infallible> {
+        Ok(Self::new(id))
     }
 }
 

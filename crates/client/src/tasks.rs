@@ -59,6 +59,7 @@ pub struct TaskGate {
 
 /// Decision on a gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum GateDecision {
     /// The task continues.
     Approve,

@@ -209,7 +209,7 @@ impl<'a> Conversation<'a> {
         let env = LocalEnvironment::with_host_env(directory, std::env::vars_os())?;
         let channel = || Arc::clone(&self.channel);
         let builder = Session::builder(host.client()?, profile, env)
-            .config(config)
+            .with_config(config)
             .gate(self.permissions.clone())
             .approver(HostApprover {
                 channel: channel(),

@@ -86,7 +86,7 @@ fn session(
         config = config.with_user_instructions(schema.instructions());
     }
     let profile = Host::profile(options.model.as_deref());
-    let builder = Session::builder(host.client()?, profile, env).config(config);
+    let builder = Session::builder(host.client()?, profile, env).with_config(config);
     let resume = match &options.resume {
         Some(ResumeTarget::Id(id)) => Some(id.clone()),
         Some(ResumeTarget::Last) => Some(host.newest()?),

@@ -60,7 +60,7 @@ use crate::{
 ///     .with_mount(Mount::new("/srv/project", "/project"))
 ///     .with_network("none")
 ///     .with_memory(512 << 20);
-/// let env = DockerEnvironment::start(image).working_directory("/project").build()?;
+/// let env = DockerEnvironment::start(image).with_working_directory("/project").build()?;
 /// env.initialize().await?;
 /// let result = env.exec_command(ExecRequest::new("ls")).await?;
 /// assert!(result.success());
@@ -119,28 +119,28 @@ impl DockerEnvironmentBuilder {
 
     setters! {
         /// Sets the client program, as a path or a name in `PATH`; default `docker`, else `podman`.
-        pub fn program(program: impl Into<PathBuf>) => program = Some(program.into());
+        pub fn with_program(program: impl Into<PathBuf>) => program = Some(program.into());
         /// Sets the user that commands run as: name or number, optionally followed by `:` and a group;
         /// default the container's user.
-        pub fn user(user: impl Into<String>) => user = Some(user.into());
+        pub fn with_user(user: impl Into<String>) => user = Some(user.into());
         /// Sets the directory in which commands start and relative paths begin, absolute; default the
         /// container's working directory.
-        pub fn working_directory(directory: impl AsRef<Path>)
+        pub fn with_working_directory(directory: impl AsRef<Path>)
             => settings.working_directory = Some(directory.as_ref().to_path_buf());
         /// Sets which of the container's variables commands inherit; default
         /// [`EnvPolicy::InheritFiltered`]. Variables of the embedding application are not passed on.
-        pub fn env_policy(policy: EnvPolicy) => settings.policy = policy;
+        pub fn with_env_policy(policy: EnvPolicy) => settings.policy = policy;
     }
 
     /// Adds a variable for every command, regardless of the policy.
-    pub fn variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+    pub fn with_variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.settings.variables.insert(name.into(), value.into());
         self
     }
 
     /// Sets the limits on captured output, which is stored locally; default
     /// [`OutputLimits::default`].
-    pub fn output_limits(mut self, limits: OutputLimits) -> Self {
+    pub fn with_output_limits(mut self, limits: OutputLimits) -> Self {
         self.settings.output_limits = limits;
         self
     }

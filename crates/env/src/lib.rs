@@ -52,6 +52,7 @@ mod variables;
 mod walk;
 mod write_switch;
 
+pub use async_trait::async_trait;
 pub use command::{Command, DEFAULT_TIMEOUT, ExecRequest, ExecResult, OutputSink, Program, Stdin};
 pub use confined::ConfinedEnvironment;
 pub use delegating::DelegatingEnvironment;

@@ -126,7 +126,7 @@ impl LocalEnvironment {
         directory: impl Into<PathBuf>,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<Self, EnvError> {
-        Self::builder(directory).host_env(variables).build()
+        Self::builder(directory).with_host_env(variables).build()
     }
 
     /// Creates an environment in the current directory of this process, with its variables and all

@@ -107,6 +107,7 @@ impl ExitStatus {
 /// A local command inherits which signals its application ignores: a shell starts background jobs with `SIGINT` ignored, and
 /// `nohup` ignores `SIGHUP`. An application that handles a signal, as tokio's `ctrl_c` does, passes on the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Signal {
     /// `SIGINT`, as sent by Ctrl-C.
     Interrupt,

@@ -32,7 +32,7 @@ pub type CommandClassifier = Arc<dyn Fn(&Command) -> Result<(), String> + Send +
 ///
 /// # fn main() -> Result<(), pintle_env::EnvError> {
 /// let local = Arc::new(LocalEnvironment::with_host_env("/", std::env::vars_os())?);
-/// let reviewer = ReadOnlyEnvironment::new(local).classify_commands(|command| match &command.program {
+/// let reviewer = ReadOnlyEnvironment::new(local).with_command_classifier(|command| match &command.program {
 ///     Program::Argv { program, .. } if program == "git" => Ok(()),
 ///     Program::Argv { .. } | Program::Shell(_) => Err("only git runs in a review".to_owned()),
 /// });
@@ -64,7 +64,7 @@ impl ReadOnlyEnvironment {
 
     /// Allows everything that `inner` allows while the switch is on.
     #[must_use]
-    pub fn unless(mut self, switch: &WriteSwitch) -> Self {
+    pub fn with_write_switch(mut self, switch: &WriteSwitch) -> Self {
         self.switch = Some(switch.clone());
         self
     }
@@ -79,7 +79,7 @@ impl ReadOnlyEnvironment {
     /// Allows the commands that `classify` accepts. It receives the complete command: program,
     /// working directory and variables.
     #[must_use]
-    pub fn classify_commands(
+    pub fn with_command_classifier(
         mut self,
         classify: impl Fn(&Command) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
@@ -238,7 +238,7 @@ mod tests {
     async fn switch_allows_changes_while_it_is_on() {
         let memory = memory();
         let switch = WriteSwitch::new(false);
-        let environment = ReadOnlyEnvironment::new(Arc::new(memory.clone())).unless(&switch);
+        let environment = ReadOnlyEnvironment::new(Arc::new(memory.clone())).with_write_switch(&switch);
         let (path, link) = (Path::new("new/c.txt"), Path::new("link"));
         assert!(is_refused(environment.write(path, b"x").await));
         switch.set(true);
@@ -263,7 +263,7 @@ mod tests {
         assert!(is_refused(refusing.spawn(Command::shell("ls")).await));
         let allowing = refusing.clone().allow_commands();
         assert!(allowing.exec_command(ExecRequest::new("ls")).await.unwrap().success());
-        let classifying = refusing.classify_commands(|command| match &command.program {
+        let classifying = refusing.with_command_classifier(|command| match &command.program {
             Program::Shell(line)
                 if line == "ls" && command.env.contains_key("OK".as_ref() as &std::ffi::OsStr) =>
             {

@@ -106,7 +106,7 @@ pub enum Protection {
 /// | writes | read-only mounts, except the roots and the temporary directory | Landlock, except the roots, the temporary directory and `/dev/null` and similar devices |
 /// | modes, owners, times and extended attributes outside | cannot be changed | can be changed by users who may change them anyway, usually their owner: `chmod 777` outside succeeds |
 /// | [hidden paths](Self::with_hidden) | empty | refused by `initialize` |
-/// | [protected paths](Self::with_protected) | read-only, and cannot be created | refused by `initialize` below a root, unless [accepted](Self::accepting) |
+/// | [protected paths](Self::with_protected) | read-only, and cannot be created | refused by `initialize` below a root, unless [accepted](Self::with_accepted) |
 /// | `/tmp`, `/var/tmp` | [temporary directory](Self::with_temporary), else empty per command | host directories, not writable |
 /// | `/run` | empty: no sockets of services | the host directory |
 /// | network refused | own loopback: programs of one command reach each other over 127.0.0.1 | no IP sockets |
@@ -278,7 +278,7 @@ impl SandboxedEnvironment {
     /// Commands outside have the variables of the inner environment, but for [paths that sandboxed commands can write
     /// to](crate::without_paths_below): no program there shadows a program of the user.
     #[must_use]
-    pub fn leavable(mut self, can_be_left: bool) -> Self {
+    pub fn with_outside_commands(mut self, can_be_left: bool) -> Self {
         self.can_be_left = can_be_left;
         self.next = self.next.map(|_| Arc::default());
         self
@@ -292,7 +292,7 @@ impl SandboxedEnvironment {
     /// files. At most one sandbox waits, for at most two minutes. Clones share it, unless they are changed.
     /// [`cleanup`](ExecutionEnvironment::cleanup) ends it, and no other one is started after that.
     #[must_use]
-    pub fn starting_ahead(mut self, starts_ahead: bool) -> Self {
+    pub fn with_start_ahead(mut self, starts_ahead: bool) -> Self {
         self.next = starts_ahead.then(Arc::default);
         self
     }
@@ -396,7 +396,7 @@ impl SandboxedEnvironment {
     /// Allows commands to run even if `protection` cannot be enforced. It is still enforced as far
     /// as possible. Accepting [`Protection::Writes`] has no effect.
     #[must_use]
-    pub fn accepting(self, protection: Protection) -> Self {
+    pub fn with_accepted(self, protection: Protection) -> Self {
         self.with_rules(|rules| {
             rules.accepted.insert(protection);
         })

@@ -18,6 +18,7 @@ pub(crate) const TAG_VARIABLE: &str = "PINTLE_COMMAND_TAG";
 
 /// Policy for the variables that commands inherit (loop specification, section 4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EnvPolicy {
     /// All except those recognized as secrets. The default.
     ///

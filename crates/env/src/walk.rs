@@ -97,6 +97,7 @@ impl WalkOutput {
 
 /// A limit of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WalkLimit {
     /// [`WalkRequest::max_entries`].
     Entries,

@@ -7,7 +7,7 @@ use std::sync::{
 
 /// Whether an environment may be changed now. Clones share the state.
 ///
-/// [`ReadOnlyEnvironment::unless`](crate::ReadOnlyEnvironment::unless) and `SandboxedEnvironment::with_writable_while`
+/// [`ReadOnlyEnvironment::with_write_switch`](crate::ReadOnlyEnvironment::with_write_switch) and `SandboxedEnvironment::with_writable_while`
 /// read it before each operation and at the start of each command. A running command keeps the permissions it had at its start.
 #[derive(Clone, Debug)]
 pub struct WriteSwitch(Arc<AtomicBool>);

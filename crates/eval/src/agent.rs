@@ -36,6 +36,7 @@ const NOT_RUN: i32 = 126;
 
 /// Kind of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AgentKind {
     /// One session of `pintle run`.
     Session,
@@ -69,6 +70,7 @@ pub struct AgentSetup {
 /// End of an attempt, as its agent reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Claim {
     /// The goal is reached.
     Done,

@@ -32,6 +32,7 @@ pub struct Judgement {
 
 /// Result of one test, or of one command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct TestVerdict {
     /// Name of the test, or the command.
     pub name: String,

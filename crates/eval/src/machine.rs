@@ -85,7 +85,7 @@ impl Machine {
         directory: &Path,
         request: ExecRequest,
     ) -> Result<ExecResult, Failure> {
-        let builder = self.process_env.unsandboxed_builder(directory).env_policy(EnvPolicy::InheritAll);
+        let builder = self.process_env.unsandboxed_builder(directory).with_env_policy(EnvPolicy::InheritAll);
         let environment = builder.build().or_failed("cannot use the execution environment")?;
         execute(&environment, request.with_working_dir(directory)).await
     }

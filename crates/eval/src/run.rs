@@ -58,6 +58,7 @@ pub struct EvalRun<'a> {
 
 /// Progress of a run, for the user.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum RunProgress<'a> {
     /// An attempt has finished.
     Finished(&'a AttemptRecord),

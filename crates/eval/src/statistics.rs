@@ -7,6 +7,7 @@ const Z: f64 = 1.959_963_984_540_054;
 
 /// A share, with its Wilson interval of 95 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Proportion {
     /// Number of successes.
     pub count: usize,

@@ -65,6 +65,7 @@ pub struct Instance {
 
 /// Files from which an attempt starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum InstanceSource {
     /// Files of a directory.
     Files(PathBuf),
@@ -151,6 +152,7 @@ pub struct ScriptedProposal {
 /// Part of the evidence that finds a cheat. The reviewer approves everything, except for [`CheatClass::Review`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum CheatClass {
     /// The comparison of files and of single tests, or clean clones.
     Construction,

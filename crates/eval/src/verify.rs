@@ -15,6 +15,7 @@ const CLONE: &str = "gold";
 
 /// Result of the verification of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct VerifiedInstance {
     /// Name of the instance.
     pub instance: String,

@@ -365,7 +365,7 @@ impl SessionBudget {
             if let Some(Agreement { by, .. }) = approver.agree(&question).await {
                 let mut limits = request.has;
                 limits.cost = None;
-                return BudgetAnswer::new(limits).by(by);
+                return BudgetAnswer::new(limits).with_principal(by);
             }
         }
         BudgetAnswer::new(request.has)
@@ -392,17 +392,17 @@ impl BudgetSource for SessionBudget {
         loop {
             let answer = |drawn: DrawnLimits, by: Option<Principal>| {
                 let answer = BudgetAnswer::new(drawn.limits);
-                by.into_iter().fold(answer, BudgetAnswer::by)
+                by.into_iter().fold(answer, BudgetAnswer::with_principal)
             };
             let drawn = match self.draw(request).await {
                 Ok(drawn) => drawn,
-                Err(problem) => return BudgetAnswer::new(request.has).failed(problem),
+                Err(problem) => return BudgetAnswer::new(request.has).with_failure(problem),
             };
             let Some((reached, needs)) = drawn.short else { return answer(drawn, by) };
             match self.ask_for_more(&request.session, reached, needs).await {
                 Ok(Some(principal)) => by = Some(principal),
-                Ok(None) => return answer(drawn, by).short_of(reached),
-                Err(problem) => return BudgetAnswer::new(request.has).failed(problem),
+                Ok(None) => return answer(drawn, by).with_reached_limit(reached),
+                Err(problem) => return BudgetAnswer::new(request.has).with_failure(problem),
             }
         }
     }

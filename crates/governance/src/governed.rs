@@ -369,7 +369,7 @@ impl GovernedBuilder {
             recorded.restore(record, &policy)?;
         }
         let grant = self.grant.take().map(|(grant, environment)| (Arc::new(grant), environment));
-        let mut config = self.session.session_config().clone();
+        let mut config = self.session.config().clone();
         let configured = config.limits.clone();
         if let Some((grant, _)) = &grant {
             grant.limit(&mut config);
@@ -416,20 +416,20 @@ impl GovernedBuilder {
         policy: &Policy,
         grant: Option<&(Arc<Grant>, String)>,
     ) -> Result<Session, GovernError> {
-        let session = self.session.config(config);
+        let session = self.session.with_config(config);
         let session = match self.history {
             History::New => session,
             History::Resumed(record) => session.resume(*record),
             History::Forked(start, _) => session.start(*start),
         };
-        let id = session.session_id().cloned().unwrap_or_else(SessionId::generate);
+        let id = session.id().cloned().unwrap_or_else(SessionId::generate);
         let env = Arc::clone(session.environment());
         let mut gates = self.gates.and(self.workspace.gates(&env, policy));
         if !self.has_watch {
             gates = gates.with_gate(GatePosition::Watch, self.workspace.watch(&env));
         }
         if let Some((grant, environment)) = grant {
-            let clock = Arc::clone(session.session_clock());
+            let clock = Arc::clone(session.clock());
             let gate = self.workspace.grant_gate(Arc::clone(grant), id.clone(), &env, environment, clock);
             if let Some(reason) = gate.standing() {
                 return Err(GovernError::Grant(reason));
@@ -438,7 +438,7 @@ impl GovernedBuilder {
         }
         #[cfg(test)]
         let gates = self.without.into_iter().fold(gates, GateChain::without);
-        let session = session.id(id).gates(gates.in_order());
+        let session = session.with_id(id).gates(gates.in_order());
         let session = match JoinedHooks::join(self.hooks) {
             Some(hooks) => session.hooks(hooks),
             None => session,

@@ -22,6 +22,7 @@ mod tool_names;
 mod watch;
 mod workspace_policy;
 
+pub use async_trait::async_trait;
 pub use audit::{Audit, AuditError, AuditReport, CallHistory};
 pub use budget::{
     Agreement, AtLimit, BudgetApprover, BudgetError, BudgetPolicy, BudgetQuestion, ScopedLimits,

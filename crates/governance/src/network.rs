@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 /// [`HostPattern`] has the details.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "HostForm", into = "HostForm")]
+#[non_exhaustive]
 pub struct HostScope {
     /// Hosts that may be reached.
     pub allow: BTreeSet<HostPattern>,

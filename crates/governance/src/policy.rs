@@ -120,7 +120,7 @@ impl Policy {
     ///
     /// As for [`set_mode`](Self::set_mode).
     pub async fn set_mode_by(&self, mode: Mode, by: Option<Principal>) -> Result<(), PolicyError> {
-        self.record(PolicyChange::mode(mode.as_str()).by(by)).await?;
+        self.record(PolicyChange::mode(mode.as_str()).with_principal(by)).await?;
         self.apply_mode(self.write(), Some(mode));
         Ok(())
     }

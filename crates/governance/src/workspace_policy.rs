@@ -102,7 +102,7 @@ impl WorkspacePolicy {
     #[must_use]
     pub fn gates(&self, env: &Arc<dyn ExecutionEnvironment>, policy: &Policy) -> GateChain {
         let hidden = HiddenPathGate::new(Arc::clone(env), self.hidden.iter());
-        let protected = ProtectedPathGate::new(Arc::clone(env)).permission(Permission::Deny);
+        let protected = ProtectedPathGate::new(Arc::clone(env)).with_permission(Permission::Deny);
         let by_policy = PolicyGate::new(policy.clone(), Arc::clone(env));
         let by_policy = match self.sandbox_holds_commands {
             true => by_policy.holding_commands_to_reading(),

@@ -272,7 +272,7 @@ impl<'a> EnvTarget<'a> {
     async fn connect_local(&self) -> Result<EnvSession, Failure> {
         let abandoned = AbandonedRemoval::start();
         let directory = self.process_env.directory(self.choice.directory.as_deref())?;
-        let builder = self.process_env.environment_builder(&directory).cached_walks();
+        let builder = self.process_env.environment_builder(&directory).with_cached_walks();
         let record = WatchRecord::open(&directory, self.requirements.keeps_state, self.process_env)?;
         let mut policy = local_workspace_policy(&directory, self.confinement.level, self.process_env)?;
         policy.hidden.extend(self.hidden_paths(&directory)?);
@@ -425,8 +425,9 @@ impl EnvSession {
         wrap: impl FnOnce(Arc<dyn ExecutionEnvironment>) -> Arc<dyn ExecutionEnvironment>,
         confinement: Confinement,
     ) -> Self {
-        let held: Arc<dyn ExecutionEnvironment> =
-            Arc::new(ReadOnlyEnvironment::new(wrap(self.environment)).allow_commands().unless(&self.writes));
+        let held: Arc<dyn ExecutionEnvironment> = Arc::new(
+            ReadOnlyEnvironment::new(wrap(self.environment)).allow_commands().with_write_switch(&self.writes),
+        );
         let temporary = self.temporary.iter().map(|directory| directory.path().to_path_buf());
         let environment = confinement::confine(&confinement, held, temporary);
         Self { environment, ..self }
@@ -619,9 +620,9 @@ fn container(
     directory: Option<&Path>,
     limits: &OutputLimits,
 ) -> Result<Arc<dyn ExecutionEnvironment>, EnvError> {
-    let builder = DockerEnvironment::attach(name).output_limits(limits.clone());
+    let builder = DockerEnvironment::attach(name).with_output_limits(limits.clone());
     let builder = match directory {
-        Some(directory) => builder.working_directory(directory),
+        Some(directory) => builder.with_working_directory(directory),
         None => builder,
     };
     Ok(Arc::new(builder.build()?))
@@ -632,13 +633,13 @@ fn remote_host(
     directory: Option<&Path>,
     limits: &OutputLimits,
 ) -> Result<Arc<dyn ExecutionEnvironment>, EnvError> {
-    let builder = SshEnvironment::builder(host.destination()).output_limits(limits.clone());
+    let builder = SshEnvironment::builder(host.destination()).with_output_limits(limits.clone());
     let builder = match host.port() {
-        Some(port) => builder.port(port),
+        Some(port) => builder.with_port(port),
         None => builder,
     };
     let builder = match directory {
-        Some(directory) => builder.working_directory(directory),
+        Some(directory) => builder.with_working_directory(directory),
         None => builder,
     };
     Ok(Arc::new(builder.build()?))

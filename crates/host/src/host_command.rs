@@ -89,7 +89,7 @@ pub async fn run_as_user(
     limit: Duration,
 ) -> Result<ProgramOutcome<Vec<u8>>, EnvError> {
     let environment =
-        process_env.unsandboxed_builder(Path::new("/")).env_policy(EnvPolicy::InheritAll).build()?;
+        process_env.unsandboxed_builder(Path::new("/")).with_env_policy(EnvPolicy::InheritAll).build()?;
     let ended = run_within(max_output, &environment, words, limit).await;
     let cleaned = environment.cleanup().await;
     let ended = ended?;

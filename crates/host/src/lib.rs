@@ -51,6 +51,7 @@ pub mod tool_manifests;
 pub mod toolset;
 pub mod user_commands;
 
+pub use async_trait::async_trait;
 pub use configuration::{GivenSettings, ResolvedSession, SettingSources};
 pub use host::Host;
 pub use layers::{

@@ -374,12 +374,12 @@ impl ProcessEnv {
 
     /// Returns a builder for a local environment of programs that run outside of the sandbox.
     pub fn unsandboxed_builder(&self, directory: &Path) -> LocalEnvironmentBuilder {
-        LocalEnvironment::builder(directory).host_env(self.unsandboxed_variables(Some(directory)))
+        LocalEnvironment::builder(directory).with_host_env(self.unsandboxed_variables(Some(directory)))
     }
 
     /// Returns a builder for a local environment with all variables, for the commands of a session.
     pub(crate) fn environment_builder(&self, directory: &Path) -> LocalEnvironmentBuilder {
-        let builder = LocalEnvironment::builder(directory).host_env(self.variables());
+        let builder = LocalEnvironment::builder(directory).with_host_env(self.variables());
         self.with_git_settings(builder, &GIT_SETTINGS)
     }
 
@@ -398,11 +398,11 @@ impl ProcessEnv {
         let before = self.variable("GIT_CONFIG_COUNT").map_or(Ok(0), |count| count.parse::<u16>());
         // Git refuses to work with a count that is not a number.
         let Ok(before) = before.map(usize::from) else { return builder };
-        let builder = builder.variable("GIT_CONFIG_COUNT", (before + settings.len()).to_string());
+        let builder = builder.with_variable("GIT_CONFIG_COUNT", (before + settings.len()).to_string());
         settings.iter().zip(before..).fold(builder, |builder, ((key, value), number)| {
             builder
-                .variable(format!("GIT_CONFIG_KEY_{number}"), *key)
-                .variable(format!("GIT_CONFIG_VALUE_{number}"), *value)
+                .with_variable(format!("GIT_CONFIG_KEY_{number}"), *key)
+                .with_variable(format!("GIT_CONFIG_VALUE_{number}"), *value)
         })
     }
 

@@ -210,17 +210,17 @@ impl Route {
             Provider::OpenAi => {
                 let mut adapter = with_base_url(OpenAi::builder(key), url);
                 if let Some(id) = &self.organization {
-                    adapter = adapter.organization(id);
+                    adapter = adapter.with_organization(id);
                 }
                 if let Some(id) = &self.project {
-                    adapter = adapter.project(id);
+                    adapter = adapter.with_project(id);
                 }
                 client.provider(adapter.build()?)
             }
             Provider::Anthropic => client.provider(with_base_url(Anthropic::builder(key), url).build()?),
             Provider::Gemini => client.provider(with_base_url(Gemini::builder(key), url).build()?),
             Provider::OpenAiCompatible => {
-                client.provider(OpenAiCompatible::builder(url.unwrap_or_default()).api_key(key).build()?)
+                client.provider(OpenAiCompatible::builder(url.unwrap_or_default()).with_api_key(key).build()?)
             }
         }
         .build()
@@ -237,7 +237,7 @@ impl ConfiguredUrl {
 /// Sets the base URL, if there is one.
 fn with_base_url<A>(builder: AdapterBuilder<A>, url: Option<&str>) -> AdapterBuilder<A> {
     match url {
-        Some(url) => builder.base_url(url),
+        Some(url) => builder.with_base_url(url),
         None => builder,
     }
 }

@@ -32,7 +32,7 @@ async fn main() -> Result<(), Failed> {
     let (node, modules, python, script) = (next()?, next()?, next()?, next()?);
     let directory = tempfile::tempdir()?;
     std::fs::write(directory.path().join("notes.txt"), "remember\n")?;
-    let env = LocalEnvironment::builder(directory.path()).host_env(std::env::vars_os()).build()?;
+    let env = LocalEnvironment::builder(directory.path()).with_host_env(std::env::vars_os()).build()?;
     let env: Arc<dyn ExecutionEnvironment> = Arc::new(env);
     env.initialize().await?;
     let module = |name: &str| modules.join(name).join("dist/index.js");

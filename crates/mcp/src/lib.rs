@@ -33,6 +33,7 @@ mod tests;
 mod tool;
 mod tool_names;
 
+pub use async_trait::async_trait;
 pub use auth::{LoginError, LoginErrorKind, MemoryTokens, ServerTokens, TokenLock, TokenStore, login};
 pub use declared::{DeclaredServers, parse_declared_servers};
 pub use elicitation::{DismissAll, Elicitation, ElicitationAnswer, ElicitationRequest, Elicitor};

@@ -30,7 +30,8 @@ impl Fixture {
     async fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("server.py"), include_str!("tests/server.py")).unwrap();
-        let env = LocalEnvironment::builder(directory.path()).host_env(std::env::vars_os()).build().unwrap();
+        let env =
+            LocalEnvironment::builder(directory.path()).with_host_env(std::env::vars_os()).build().unwrap();
         let env: Arc<dyn ExecutionEnvironment> = Arc::new(env);
         env.initialize().await.unwrap();
         Self { directory, env }

@@ -40,7 +40,7 @@ use self::circuit::{CallPermit, CallVerdict, Circuit, CircuitLimits, CircuitRefu
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Error> {
-/// let breaker = CircuitBreaker::builder().threshold(2).cool_down(Duration::from_secs(20)).build()?;
+/// let breaker = CircuitBreaker::builder().with_threshold(2).with_cool_down(Duration::from_secs(20)).build()?;
 /// let client = Client::builder().provider(Echo).default_provider("openai").middleware(breaker.clone()).build()?;
 /// let request = Request::new("any", [Message::user("hello")]);
 /// for _ in 0..2 {
@@ -128,13 +128,13 @@ impl CircuitBreaker {
 
 impl CircuitBreakerBuilder {
     /// Number of consecutive transient failures that open the circuit; at least 1. Default 5.
-    pub fn threshold(mut self, failures: u32) -> Self {
+    pub fn with_threshold(mut self, failures: u32) -> Self {
         self.threshold = failures;
         self
     }
 
     /// Time that the circuit stays open; above zero and at most a day. Default 30 s.
-    pub fn cool_down(mut self, time: Duration) -> Self {
+    pub fn with_cool_down(mut self, time: Duration) -> Self {
         self.cool_down = time;
         self
     }

@@ -39,10 +39,10 @@ use self::window::RateWindow;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Error> {
 /// let limit = RateLimit::builder()
-///     .requests(2)
-///     .tokens(30_000)
-///     .window(Duration::from_secs(60))
-///     .max_wait(Duration::ZERO)
+///     .with_requests(2)
+///     .with_tokens(30_000)
+///     .with_window(Duration::from_secs(60))
+///     .with_max_wait(Duration::ZERO)
 ///     .build()?;
 /// let client = Client::builder().provider(Echo).default_provider("openai").middleware(limit).build()?;
 /// let request = Request::new("any", [Message::user("hello")]);
@@ -133,31 +133,31 @@ const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl RateLimitBuilder {
     /// Limits the requests per window; at least 1. Default: no limit.
-    pub fn requests(mut self, requests: u32) -> Self {
+    pub fn with_requests(mut self, requests: u32) -> Self {
         self.requests = Some(requests);
         self
     }
 
     /// Limits the tokens per window, prompts and responses together; at least 1. Default: no limit.
-    pub fn tokens(mut self, tokens: u64) -> Self {
+    pub fn with_tokens(mut self, tokens: u64) -> Self {
         self.tokens = Some(tokens);
         self
     }
 
     /// Length of the window; above zero and at most a day. Default 60 s.
-    pub fn window(mut self, window: Duration) -> Self {
+    pub fn with_window(mut self, window: Duration) -> Self {
         self.window = window;
         self
     }
 
     /// Maximum delay of a call; zero never waits. Default 60 s.
-    pub fn max_wait(mut self, wait: Duration) -> Self {
+    pub fn with_max_wait(mut self, wait: Duration) -> Self {
         self.max_wait = wait;
         self
     }
 
     /// Restricts the limit to calls to this provider. Default: all calls.
-    pub fn provider(mut self, name: impl Into<String>) -> Self {
+    pub fn with_provider(mut self, name: impl Into<String>) -> Self {
         self.provider = Some(name.into());
         self
     }

@@ -41,7 +41,7 @@ use self::store::ResponseStore;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Error> {
-/// let cache = ResponseCache::builder().max_entries(100).build()?;
+/// let cache = ResponseCache::builder().with_max_entries(100).build()?;
 /// let client = Client::builder().provider(Echo).default_provider("openai").middleware(cache.clone()).build()?;
 /// for _ in 0..3 {
 ///     client.complete(Request::new("any", [Message::user("hello")])).await?;
@@ -126,25 +126,25 @@ impl ResponseCache {
 
 impl ResponseCacheBuilder {
     /// Limits the number of responses; at least 1. Default 256.
-    pub fn max_entries(mut self, entries: usize) -> Self {
+    pub fn with_max_entries(mut self, entries: usize) -> Self {
         self.max_entries = entries;
         self
     }
 
     /// Limits the total size of responses in bytes of JSON; at least 1. Larger responses are not stored. Default 64 MiB.
-    pub fn max_bytes(mut self, bytes: usize) -> Self {
+    pub fn with_max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
         self
     }
 
     /// Limits the age of responses; above zero. Default: no limit.
-    pub fn max_age(mut self, age: Duration) -> Self {
+    pub fn with_max_age(mut self, age: Duration) -> Self {
         self.max_age = Some(age);
         self
     }
 
     /// Maximum wait for an equal request in flight; zero never waits. Default 60 s.
-    pub fn max_wait(mut self, wait: Duration) -> Self {
+    pub fn with_max_wait(mut self, wait: Duration) -> Self {
         self.max_wait = wait;
         self
     }

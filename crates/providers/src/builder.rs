@@ -35,20 +35,20 @@ impl<A> AdapterBuilder<A> {
     }
 
     /// Sets the base URL, in the form of the provider's official SDK. A trailing slash makes no difference.
-    pub fn base_url(mut self, url: impl Into<String>) -> Self {
+    pub fn with_base_url(mut self, url: impl Into<String>) -> Self {
         self.parts.http.base_url = url.into();
         self
     }
 
     /// Adds a header to every request. It replaces a header of the same name, including the adapter's own.
-    pub fn default_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+    pub fn with_default_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.parts.http.headers.push((name.into(), value.into()));
         self
     }
 
     /// Sets the timeouts; the default is [`AdapterTimeout::default`]. A request's own timeouts take precedence, except
     /// for `connect`, which is fixed here.
-    pub fn timeout(mut self, timeout: AdapterTimeout) -> Self {
+    pub fn with_timeout(mut self, timeout: AdapterTimeout) -> Self {
         self.parts.http.timeout = timeout;
         self
     }

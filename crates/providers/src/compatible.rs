@@ -55,13 +55,13 @@ impl OpenAiCompatible {
 
 impl AdapterBuilder<OpenAiCompatible> {
     /// Sets the key, for servers that require one. An empty key means none.
-    pub fn api_key(mut self, key: impl Into<String>) -> Self {
+    pub fn with_api_key(mut self, key: impl Into<String>) -> Self {
         self.parts.api_key = Secret::new(key);
         self
     }
 
     /// Sets the provider name, to distinguish several servers.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.parts.name = name.into();
         self
     }

@@ -135,13 +135,13 @@ fn alternatives(words: &[impl AsRef<str>]) -> String {
 fn openai(var: impl Fn(&str) -> Option<String>) -> Option<Result<OpenAi, Error>> {
     let mut builder = OpenAi::builder(var("OPENAI_API_KEY")?);
     if let Some(url) = var("OPENAI_BASE_URL") {
-        builder = builder.base_url(url);
+        builder = builder.with_base_url(url);
     }
     if let Some(id) = var("OPENAI_ORG_ID") {
-        builder = builder.organization(id);
+        builder = builder.with_organization(id);
     }
     if let Some(id) = var("OPENAI_PROJECT_ID") {
-        builder = builder.project(id);
+        builder = builder.with_project(id);
     }
     Some(builder.build())
 }
@@ -150,7 +150,7 @@ fn openai(var: impl Fn(&str) -> Option<String>) -> Option<Result<OpenAi, Error>>
 fn anthropic(var: impl Fn(&str) -> Option<String>) -> Option<Result<Anthropic, Error>> {
     let mut builder = Anthropic::builder(var("ANTHROPIC_API_KEY")?);
     if let Some(url) = var("ANTHROPIC_BASE_URL") {
-        builder = builder.base_url(url);
+        builder = builder.with_base_url(url);
     }
     Some(builder.build())
 }
@@ -159,7 +159,7 @@ fn anthropic(var: impl Fn(&str) -> Option<String>) -> Option<Result<Anthropic, E
 fn gemini(var: impl Fn(&str) -> Option<String>) -> Option<Result<Gemini, Error>> {
     let mut builder = Gemini::builder(var("GEMINI_API_KEY").or_else(|| var("GOOGLE_API_KEY"))?);
     if let Some(url) = var("GEMINI_BASE_URL") {
-        builder = builder.base_url(url);
+        builder = builder.with_base_url(url);
     }
     Some(builder.build())
 }

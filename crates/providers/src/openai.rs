@@ -46,13 +46,13 @@ impl OpenAi {
 
 impl AdapterBuilder<OpenAi> {
     /// Sets the organization to bill, for a key that belongs to several.
-    pub fn organization(self, id: impl Into<String>) -> Self {
-        self.default_header("openai-organization", id)
+    pub fn with_organization(self, id: impl Into<String>) -> Self {
+        self.with_default_header("openai-organization", id)
     }
 
     /// Sets the project of the requests.
-    pub fn project(self, id: impl Into<String>) -> Self {
-        self.default_header("openai-project", id)
+    pub fn with_project(self, id: impl Into<String>) -> Self {
+        self.with_default_header("openai-project", id)
     }
 }
 

@@ -16,6 +16,7 @@ const TOKEN_PREFIX: &str = "pintle_";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "Scope")]
+#[non_exhaustive]
 pub enum TokenScope {
     /// Lists and reads sessions and tasks.
     Read,

@@ -11,7 +11,7 @@ use serde::Serialize;
 #[non_exhaustive]
 pub enum FilePoint {
     /// Before the first change after this many entries of the history.
-    Turns(usize),
+    Entries(usize),
     /// The checkpoint with this id.
     Checkpoint(String),
 }
@@ -34,7 +34,7 @@ pub struct FileChanges {
 pub struct RestoreRequest {
     /// Point to restore.
     pub point: FilePoint,
-    /// Whether the conversation is also rewound, to the entries of [`FilePoint::Turns`].
+    /// Whether the conversation is also rewound, to the entries of [`FilePoint::Entries`].
     pub conversation: bool,
     /// Whether to restore files that another user or process may have changed.
     pub force: bool,

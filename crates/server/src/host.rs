@@ -35,15 +35,19 @@ pub trait SessionHost: fmt::Debug + Send + Sync {
     /// [`HostError::NotFound`], [`HostError::Damaged`], and [`HostError::Held`] if another process has it.
     async fn open(&self, id: &SessionId) -> Result<OpenSession, HostError>;
 
-    /// Creates a session with id `fork` that starts with the first `turns` entries of the history of `origin`, which may be
+    /// Creates a session with id `fork` that starts with the first `entries` entries of the history of `origin`, which may be
     /// in use, and opens it. The fork inherits the current mode, rules, environment and limits of `origin`.
     ///
     /// # Errors
     ///
     /// [`HostError::NotFound`], [`HostError::Exists`] for `fork`, [`HostError::Invalid`] for more entries than exist, and
     /// [`HostError::Damaged`] for more entries than exist before a damage.
-    async fn fork(&self, origin: &SessionId, turns: usize, fork: SessionId)
-    -> Result<OpenSession, HostError>;
+    async fn fork(
+        &self,
+        origin: &SessionId,
+        entries: usize,
+        fork: SessionId,
+    ) -> Result<OpenSession, HostError>;
 
     /// Deletes a session that this server does not have open.
     ///

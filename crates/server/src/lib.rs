@@ -26,6 +26,7 @@ mod unauthenticated;
 mod user_session_host;
 
 pub use access_token::{AccessToken, AccessTokens, TokenError, TokenScope};
+pub use async_trait::async_trait;
 pub use audit::{AuditLine, AuditLog};
 pub use authentication::{Authenticator, ClientIdentity, RequestParts};
 pub use files::{FileChanges, FileLeft, FilePoint, FileStep, RestoreReport, RestoreRequest};

@@ -157,7 +157,7 @@ impl From<SessionError> for Problem {
             SessionError::Refused(_)
             | SessionError::NotRewound(_)
             | SessionError::NotSpawned(_)
-            | SessionError::NoSuchTurn { .. } => Self::new(INVALID, error.to_string()),
+            | SessionError::NoSuchEntry { .. } => Self::new(INVALID, error.to_string()),
             SessionError::Full(_) => Self::new(FULL, error.to_string()),
             SessionError::Closed => Self::new(ENDED, "the session has ended, or is being closed"),
             _ => Self::internal(FAILED, "the session failed", &error),

@@ -99,8 +99,8 @@ impl StoreSessionHost {
         }
         if let Some(effort) = &settings.effort {
             let effort = ReasoningEffort::from(effort.clone());
-            let config = builder.session_config().clone().with_reasoning_effort(Some(effort));
-            builder = builder.config(config);
+            let config = builder.config().clone().with_reasoning_effort(Some(effort));
+            builder = builder.with_config(config);
         }
         Ok((builder, settings))
     }
@@ -172,7 +172,7 @@ impl SessionHost for StoreSessionHost {
                 Err(error) => return Err(HostError::failed("the session cannot be forked", error)),
             };
         let journal = journal.with_subagents(Arc::clone(&self.store));
-        self.start(builder.id(id).start(start).journal(journal), settings)
+        self.start(builder.with_id(id).start(start).journal(journal), settings)
     }
 
     async fn delete(&self, id: &SessionId) -> Result<(), HostError> {

@@ -351,7 +351,7 @@ impl SessionHost for UserSessionHost {
     async fn fork(
         &self,
         origin: &SessionId,
-        turns: usize,
+        entries: usize,
         fork: SessionId,
     ) -> Result<OpenSession, HostError> {
         let (sessions, summary) = self.find(origin).await?;
@@ -365,7 +365,7 @@ impl SessionHost for UserSessionHost {
             RequestedSession { id: Some(fork), tenant, model: None, properties: properties.collect() };
         let store = sessions.shared_store();
         let forking = async {
-            let selected = SelectedSession::load_for_fork(sessions, summary, turns, self.has_grant())
+            let selected = SelectedSession::load_for_fork(sessions, summary, entries, self.has_grant())
                 .await
                 .map_err(host_error)?;
             let remembered = selected.remembered().map_err(host_error)?;
@@ -500,7 +500,7 @@ async fn changes_since(files: &SessionFiles<'_>, point: &FilePoint) -> Result<Fi
 
 fn point_of(point: &FilePoint) -> SessionPoint<'_> {
     match point {
-        FilePoint::Turns(turns) => SessionPoint::Turns(*turns),
+        FilePoint::Entries(entries) => SessionPoint::Entries(*entries),
         FilePoint::Checkpoint(id) => SessionPoint::Checkpoint(id),
     }
 }

@@ -112,7 +112,7 @@ impl SessionHost for Host {
             Models::builder().provider(FakeAdapter::new("anthropic").answer("Done.")).build().unwrap();
         let profile = ProviderProfile::anthropic("claude-opus-4-6");
         let builder = Session::builder(models, profile, Arc::new(MemoryEnvironment::new("/project")));
-        let session = builder.id(id).journal(StoredJournal::new(writer, summary)).build().unwrap();
+        let session = builder.with_id(id).journal(StoredJournal::new(writer, summary)).build().unwrap();
         Ok(OpenSession::new(session, Arc::new(Controls)))
     }
 

@@ -17,6 +17,7 @@ mod memory;
 mod prune;
 mod store;
 
+pub use async_trait::async_trait;
 pub use blob::{Blobs, MAX_INLINE_LINE, MAX_INLINE_STRING};
 pub use error::StoreError;
 pub use file::FileStore;

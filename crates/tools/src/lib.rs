@@ -26,6 +26,7 @@ mod tool;
 mod truncate;
 mod write_locations;
 
+pub use async_trait::async_trait;
 pub use context::{CommandTimeouts, ToolContext};
 pub use error::{DefinitionError, ToolError, ToolErrorKind};
 pub use intent::{DeclaredChange, FileIntent, IntentSink, Reconciliation, reconcile};

@@ -92,6 +92,7 @@ pub struct EvidencePlan {
 /// Action for weak evidence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum OnWeakEvidence {
     /// The report names it.
     #[default]

@@ -167,14 +167,14 @@ impl HostPerformerFactory {
     /// No variable names the directory of the user's state.
     pub fn create(&self, id: &SessionId) -> Result<RepositoryPerformer, Failure> {
         let host = &self.workspace_factory.host;
-        let performer = RepositoryPerformer::new(
+        let builder = RepositoryPerformer::builder(
             id.as_str(),
             task_directory(id, host)?,
             Arc::clone(&self.directory.environment),
-            Arc::new(self.workspace_factory.clone()),
-            Arc::clone(&self.session_runner) as Arc<dyn SessionRunner>,
             Arc::from(self.sessions.store().blobs(id)),
         );
+        let session_runner = Arc::clone(&self.session_runner) as Arc<dyn SessionRunner>;
+        let performer = builder.build(Arc::new(self.workspace_factory.clone()), session_runner);
         Ok(performer.with_secrets(process_secrets::redactions(host.process_env(), None)))
     }
 }

@@ -21,6 +21,7 @@ pub mod testing;
 mod work_cost;
 mod worker;
 
+pub use async_trait::async_trait;
 pub use durable::{DECISION_POLL_INTERVAL, DurableHost, InProcessHost, STEP_SLICE, run_to_end};
 #[cfg(feature = "host")]
 pub use host_performer::{HostPerformerFactory, LocalDirectory, task_directory};
@@ -29,7 +30,7 @@ pub use local::{
     IntactTask, KIND, KIND_TASK, LocalTaskHost, Performer, RecordedInput, TaskHostError, TaskLine,
     TaskReader, post_signal, read_inputs, read_intact_task, read_task,
 };
-pub use perform::{DraftError, FailedDraft, RepositoryPerformer};
+pub use perform::{DraftError, FailedDraft, RepositoryPerformer, RepositoryPerformerBuilder};
 pub use pintle_evidence::command_run::{BlobReference, CommandEnd, CommandRun, RunComparison, TestStability};
 pub use pintle_evidence::control_plan::ControlKind;
 pub use pintle_evidence::diff::{ChangeKind, ChangedFile, Diff};
@@ -42,4 +43,5 @@ pub use session_runner::{
 };
 pub use step_runs::RunPurpose;
 pub use supervisor::{PerformerFactory, StepProgress, TaskEnd, TaskStatus, TaskSupervisor};
+pub use tokio_util::sync::CancellationToken;
 pub use worker::{Worker, WorkerEvent, WorkerProblem};

@@ -5,6 +5,7 @@
 
 mod anchor;
 mod anchor_review;
+mod builder;
 mod check_controls;
 mod clean_clone;
 mod command_runner;
@@ -40,6 +41,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub use self::builder::RepositoryPerformerBuilder;
 use self::command_runner::{CommandRunner, CommandSpec};
 pub use self::draft::{DraftError, FailedDraft};
 use self::pending_messages::PendingMessages;
@@ -131,32 +133,16 @@ struct RunningStep<'a> {
 }
 
 impl RepositoryPerformer {
-    /// Creates a performer for the task with this id. `directory` is for its files alone. `machine` is this machine as the
-    /// user sees it, without a sandbox: git runs there, on repositories of the task.
-    #[must_use]
-    pub fn new(
+    /// Returns a builder of the performer for the task with this id. `directory` is for its files alone. `machine` is this
+    /// machine as the user sees it, without a sandbox: git runs there, on repositories of the task. `blobs` are the large
+    /// values of the task's store.
+    pub fn builder(
         task: impl Into<String>,
         directory: impl Into<PathBuf>,
         machine: Arc<dyn ExecutionEnvironment>,
-        workspace_factory: Arc<dyn WorkspaceFactory>,
-        session_runner: Arc<dyn SessionRunner>,
         blobs: Arc<dyn Blobs>,
-    ) -> Self {
-        let (task, directory) = (task.into(), directory.into());
-        let (secrets, opening, pending_messages) =
-            (Redactions::default(), Mutex::new(()), PendingMessages::default());
-        Self {
-            task,
-            machine,
-            directory,
-            workspace_factory,
-            session_runner,
-            blobs,
-            secrets,
-            draft_models: ModelPlans::default(),
-            opening,
-            pending_messages,
-        }
+    ) -> RepositoryPerformerBuilder {
+        RepositoryPerformerBuilder::new(task.into(), directory.into(), machine, blobs)
     }
 
     /// Sets values that must not be in a diff, such as the keys of the host.

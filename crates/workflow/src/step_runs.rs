@@ -10,6 +10,7 @@ use crate::task::{StepFacts, StepOutput};
 
 /// Purpose of a judged command.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RunPurpose {
     /// It is the anchor.
     Anchor,

@@ -66,6 +66,7 @@ pub enum TaskInput {
 
 /// Steps and decisions that a task waits for.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct PendingWork {
     /// Steps to carry out concurrently. Running steps are included, and continue.
     pub steps: Vec<TaskStep>,

@@ -357,7 +357,7 @@ async fn redacted_thinking_round_trips_in_both_modes() {
         );
         let script = FaultScript::new().read_request().write(head + &body);
         let provider = FaultServer::start([script]).await.unwrap();
-        let adapter = Anthropic::builder("key").base_url(provider.url()).build().unwrap();
+        let adapter = Anthropic::builder("key").with_base_url(provider.url()).build().unwrap();
         let client = client_of(Arc::new(adapter));
         let request = Request::new(model(Dialect::AnthropicMessages), [Message::user("Think.")]);
         let response = if streaming {

@@ -131,16 +131,17 @@ pub(super) fn adapter(
         url: &str,
         headers: &[(&str, &str)],
     ) -> Arc<dyn ProviderAdapter> {
-        let add =
-            |builder: AdapterBuilder<A>, (name, value): &(&str, &str)| builder.default_header(*name, *value);
-        Arc::new(headers.iter().fold(builder.base_url(url), add).build().unwrap())
+        let add = |builder: AdapterBuilder<A>, (name, value): &(&str, &str)| {
+            builder.with_default_header(*name, *value)
+        };
+        Arc::new(headers.iter().fold(builder.with_base_url(url), add).build().unwrap())
     }
     let url = server.base_url(dialect);
     match dialect {
         Dialect::OpenAiResponses => build(OpenAi::builder(key), &url, headers),
         Dialect::AnthropicMessages => build(Anthropic::builder(key), &url, headers),
         Dialect::Gemini => build(Gemini::builder(key), &url, headers),
-        Dialect::ChatCompletions => build(OpenAiCompatible::builder(&url).api_key(key), &url, headers),
+        Dialect::ChatCompletions => build(OpenAiCompatible::builder(&url).with_api_key(key), &url, headers),
     }
 }
 

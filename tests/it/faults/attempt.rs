@@ -114,20 +114,18 @@ pub(super) fn patient() -> AdapterTimeout {
 /// Returns a client with one adapter.
 pub(super) fn client(dialect: Dialect, url: &str, limits: AdapterTimeout) -> Client {
     let builder = Client::builder();
-    let builder = match dialect {
-        Dialect::OpenAiResponses => {
-            builder.provider(OpenAi::builder(KEY).base_url(url).timeout(limits).build().unwrap())
-        }
-        Dialect::AnthropicMessages => {
-            builder.provider(Anthropic::builder(KEY).base_url(url).timeout(limits).build().unwrap())
-        }
-        Dialect::Gemini => {
-            builder.provider(Gemini::builder(KEY).base_url(url).timeout(limits).build().unwrap())
-        }
-        Dialect::ChatCompletions => {
-            builder.provider(OpenAiCompatible::builder(url).api_key(KEY).timeout(limits).build().unwrap())
-        }
-    };
+    let builder =
+        match dialect {
+            Dialect::OpenAiResponses => builder
+                .provider(OpenAi::builder(KEY).with_base_url(url).with_timeout(limits).build().unwrap()),
+            Dialect::AnthropicMessages => builder
+                .provider(Anthropic::builder(KEY).with_base_url(url).with_timeout(limits).build().unwrap()),
+            Dialect::Gemini => builder
+                .provider(Gemini::builder(KEY).with_base_url(url).with_timeout(limits).build().unwrap()),
+            Dialect::ChatCompletions => builder.provider(
+                OpenAiCompatible::builder(url).with_api_key(KEY).with_timeout(limits).build().unwrap(),
+            ),
+        };
     builder.default_provider(dialect.name()).build().unwrap()
 }
 

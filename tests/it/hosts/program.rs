@@ -92,7 +92,7 @@ async fn work(role: &str) -> i32 {
         let mut journal = StoredJournal::new(store.create(summary.clone()).await.unwrap(), summary);
         journal.set_workspace(env.as_ref()).await;
         let journal = Stopping { journal, point: variable(POINT), starts: 0 };
-        let session = builder.id(id()).journal(journal).build().unwrap();
+        let session = builder.with_id(id()).journal(journal).build().unwrap();
         let run = session.submit("Work");
         (session, run.await)
     } else {

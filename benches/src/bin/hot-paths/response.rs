@@ -47,7 +47,7 @@ pub(crate) fn decode_responses() {
          \"output\":[]}}\n\n",
     );
     decode(stream, |url| {
-        Box::new(OpenAi::builder("k-bench").base_url(url).build().expect("the URL is valid"))
+        Box::new(OpenAi::builder("k-bench").with_base_url(url).build().expect("the URL is valid"))
     });
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn decode_anthropic() {
          data: {\"type\":\"message_stop\"}\n\n",
     );
     decode(stream, |url| {
-        Box::new(Anthropic::builder("k-bench").base_url(url).build().expect("the URL is valid"))
+        Box::new(Anthropic::builder("k-bench").with_base_url(url).build().expect("the URL is valid"))
     });
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn decode_gemini() {
     let mut stream = chunk("").repeat(EVENTS);
     stream.push_str(&chunk("\"finishReason\":\"STOP\","));
     decode(stream, |url| {
-        Box::new(Gemini::builder("k-bench").base_url(url).build().expect("the URL is valid"))
+        Box::new(Gemini::builder("k-bench").with_base_url(url).build().expect("the URL is valid"))
     });
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn encode_responses() {
     }
     let request = Request::new("bench", messages);
     let url = serve(stream.to_owned());
-    let adapter = OpenAi::builder("k-bench").base_url(url).build().expect("the URL is valid");
+    let adapter = OpenAi::builder("k-bench").with_base_url(url).build().expect("the URL is valid");
     block_on(async {
         for _ in 0..REQUESTS {
             let mut stream = adapter.stream(&request).await.expect("it is answered");

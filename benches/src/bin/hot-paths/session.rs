@@ -37,7 +37,7 @@ async fn rounds(count: usize) {
     let mut config = SessionConfig::default();
     config.limits.enable_loop_detection = false;
     let builder = Session::builder(client, profile, Arc::new(MemoryEnvironment::new("/project")));
-    let session = builder.config(config).build().expect("it is complete");
+    let session = builder.with_config(config).build().expect("it is complete");
     let mut run = session.submit("Go on.");
     while run.next().await.is_some() {}
     assert_eq!(run.await.expect("the session serves it").status, OutcomeStatus::Completed);

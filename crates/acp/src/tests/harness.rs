@@ -73,11 +73,11 @@ impl TestHost {
         let env = Arc::clone(&self.env) as Arc<dyn ExecutionEnvironment>;
         let quick = RetryPolicy::default().with_base_delay(Duration::from_millis(1));
         let mut builder = Session::builder(models, ProviderProfile::anthropic("claude-opus-4-6"), env)
-            .config(SessionConfig::default().with_retry(quick))
+            .with_config(SessionConfig::default().with_retry(quick))
             .record(true)
             .gate(TestGate { asks: self.asks });
         if let Some(id) = id {
-            builder = builder.id(SessionId::new(id));
+            builder = builder.with_id(SessionId::new(id));
         }
         if let Some(record) = record {
             builder = builder.resume(record);

@@ -391,7 +391,7 @@ async fn an_approval_timeout_denies() {
     let (env, approver) = (env(), PendingApprover::default());
     let limits = TurnLimits { approval_timeout: Some(Duration::from_secs(60)), ..TurnLimits::default() };
     let session = session(&env, &[calls(&[shell()])], |builder| {
-        builder.approver(approver.clone()).config(SessionConfig::default().with_limits(limits))
+        builder.approver(approver.clone()).with_config(SessionConfig::default().with_limits(limits))
     });
     assert_eq!(session.submit("go").await.unwrap().status, OutcomeStatus::Completed);
     assert_eq!(results(&session), ["The call of shell was denied: nobody decided in time"]);
@@ -403,7 +403,7 @@ async fn a_decision_after_the_time_out_starts_nothing() {
     let env = env();
     let limits = TurnLimits { approval_timeout: Some(Duration::from_secs(60)), ..TurnLimits::default() };
     let session = session(&env, &[calls(&[shell()])], |builder| {
-        builder.config(SessionConfig::default().with_limits(limits))
+        builder.with_config(SessionConfig::default().with_limits(limits))
     });
     let handle = session.handle();
     let run = session.submit("go");

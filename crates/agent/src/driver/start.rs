@@ -138,8 +138,8 @@ impl Driver {
             self.base_profile.clone(),
             self.environment.current().clone(),
         )
-        .config(self.config.clone())
-        .clock(self.clock.clone())
+        .with_config(self.config.clone())
+        .with_clock(self.clock.clone())
         .shared_environment()
         .record(self.recording.is_kept())
         .start(start);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Point of a session at which external hooks run. The names are those that agents have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub enum HookEvent {
     /// Before a call that the gates do not deny.
     PreToolUse,

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::fmt;
+use std::num::ParseIntError;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -72,12 +73,6 @@ text_conversions!(SessionId);
 #[serde(transparent)]
 pub struct RunId(pub u64);
 
-impl fmt::Display for RunId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 /// Number of a model call. Counts up within a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -104,6 +99,29 @@ pub struct CallKey {
 #[serde(transparent)]
 pub struct SegmentId(pub u64);
 
+/// Implements the conversions of a type that wraps a number.
+macro_rules! number_conversions {
+    ($($type:ident)+) => {
+        $(
+            impl fmt::Display for $type {
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    self.0.fmt(f)
+                }
+            }
+
+            impl FromStr for $type {
+                type Err = ParseIntError;
+
+                fn from_str(text: &str) -> Result<Self, ParseIntError> {
+                    text.parse().map(Self)
+                }
+            }
+        )+
+    };
+}
+
+number_conversions!(RunId ModelCallId LoadId SegmentId);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,6 +133,18 @@ mod tests {
             assert_eq!([SessionId::from(text), text.parse().unwrap()], [text, text].map(SessionId::new));
             assert_eq!(SessionId::from(text).to_string(), text);
             assert_eq!(Principal::from(text.to_owned()).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn numbers_are_ids() {
+        let last = u64::MAX.to_string();
+        assert_eq!(last.parse(), Ok(RunId(u64::MAX)));
+        assert_eq!(RunId(u64::MAX).to_string(), last);
+        assert_eq!("7".parse(), Ok(ModelCallId(7)));
+        assert_eq!((LoadId(0).to_string(), SegmentId(1).to_string()), ("0".to_owned(), "1".to_owned()));
+        for text in ["", "-1", "x", "18446744073709551616"] {
+            assert!(text.parse::<RunId>().is_err(), "{text}");
         }
     }
 }

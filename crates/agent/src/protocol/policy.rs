@@ -56,7 +56,7 @@ impl PolicyChange {
 
     /// Sets the principal that makes the change.
     #[must_use]
-    pub fn by(mut self, principal: Option<Principal>) -> Self {
+    pub fn with_principal(mut self, principal: Option<Principal>) -> Self {
         self.by = principal;
         self
     }

@@ -213,7 +213,7 @@ impl Record {
     pub fn replay_with(&self, change: impl FnMut(&mut TurnContext)) -> Result<Replay, ReplayError> {
         let (mut replay, machine) = self.run_with(change)?;
         replay.history = machine.history().to_vec();
-        replay.rewindable = machine.rewindable_turns();
+        replay.rewindable = machine.rewindable_entries();
         replay.state = machine.state();
         replay.spent = machine.spent();
         Ok(replay)
@@ -230,7 +230,7 @@ impl Record {
         Ok(machine.fork(entries, self.header.session_id.clone()))
     }
 
-    /// Returns the entries of the checkpoint `before` and of a rewind to the first `turns` entries of the history, each if
+    /// Returns the entries of the checkpoint `before` and of a rewind to the first `entries` entries of the history, each if
     /// given. The caller appends them to the session's journal while no process runs the session.
     ///
     /// # Errors
@@ -239,17 +239,17 @@ impl Record {
     pub fn rewound(
         &self,
         at: Timestamp,
-        turns: Option<usize>,
+        entries: Option<usize>,
         before: Option<Checkpoint>,
     ) -> Result<Vec<Arc<RecordEntry>>, RewindError> {
         let (_, mut machine) = self.run_with(|_| {})?;
-        let problem = machine.rewind_refusal(turns.unwrap_or(0));
+        let problem = machine.rewind_refusal(entries.unwrap_or(0));
         if let Some(problem) = problem {
             return Err(RewindError::Refused(problem));
         }
         let reason = CheckpointReason::BeforeRewind;
         let taken = before.map(|checkpoint| InputKind::CheckpointTaken { reason, checkpoint });
-        let rewind = turns.map(|turns| InputKind::Rewind { turns });
+        let rewind = entries.map(|turns| InputKind::Rewind { turns });
         let entries = taken.into_iter().chain(rewind).map(|kind| {
             let input = Input::new(at, kind);
             machine.step(input.clone());

@@ -86,7 +86,7 @@ impl SessionBuilder {
 
     /// Sets the configuration.
     #[must_use]
-    pub fn config(mut self, config: SessionConfig) -> Self {
+    pub fn with_config(mut self, config: SessionConfig) -> Self {
         self.parts.config = config;
         self
     }
@@ -154,7 +154,7 @@ impl SessionBuilder {
 
     /// Sets the id.
     #[must_use]
-    pub fn id(mut self, id: impl Into<SessionId>) -> Self {
+    pub fn with_id(mut self, id: impl Into<SessionId>) -> Self {
         self.id = Some(id.into());
         self
     }
@@ -169,7 +169,7 @@ impl SessionBuilder {
 
     /// Returns the id, if it is known before the session is built: the id that was set, or the id of the record to resume.
     #[must_use]
-    pub fn session_id(&self) -> Option<&SessionId> {
+    pub fn id(&self) -> Option<&SessionId> {
         let resumed = self.options.resume.as_ref().map(|record| &record.header.session_id);
         resumed.or(self.id.as_ref())
     }
@@ -182,19 +182,19 @@ impl SessionBuilder {
 
     /// Returns the clock.
     #[must_use]
-    pub fn session_clock(&self) -> &Arc<dyn Clock> {
+    pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.parts.clock
     }
 
     /// Returns the configuration.
     #[must_use]
-    pub fn session_config(&self) -> &SessionConfig {
+    pub fn config(&self) -> &SessionConfig {
         &self.parts.config
     }
 
     /// Sets the clock.
     #[must_use]
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.parts.clock = clock;
         self
     }

@@ -357,7 +357,7 @@ impl SessionHandle {
     pub async fn record_policy(&self, change: PolicyChange) -> Result<(), SessionError> {
         let (done, answer) = oneshot::channel();
         let by = change.by.clone().or_else(|| self.principal.clone());
-        self.send(Command::RecordPolicy { change: Box::new(change.by(by)), done })?;
+        self.send(Command::RecordPolicy { change: Box::new(change.with_principal(by)), done })?;
         answer.await.unwrap_or(Err(SessionError::Closed))
     }
 

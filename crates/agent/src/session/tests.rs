@@ -54,7 +54,7 @@ fn harness_with(
     let profile = ProviderProfile::anthropic("claude-opus-4-6");
     let builder = Session::builder(client, profile, Arc::clone(&env) as Arc<dyn ExecutionEnvironment>);
     let quick = RetryPolicy::default().with_base_delay(std::time::Duration::from_millis(1));
-    let builder = change(builder.config(SessionConfig::default().with_retry(quick)));
+    let builder = change(builder.with_config(SessionConfig::default().with_retry(quick)));
     Harness { session: builder.build().unwrap(), adapter, env }
 }
 

@@ -148,7 +148,7 @@ impl Harness {
             profile,
             Arc::clone(&env) as Arc<dyn ExecutionEnvironment>,
         );
-        let session = change(builder.config(config.with_retry(quick))).build().unwrap();
+        let session = change(builder.with_config(config.with_retry(quick))).build().unwrap();
         Self { session, models, env }
     }
 

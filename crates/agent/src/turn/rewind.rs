@@ -22,29 +22,29 @@ impl Machine {
     /// Returns the highest number of entries to which the session can be rewound. Right after a rewind, it is more than
     /// the history has.
     #[must_use]
-    pub fn rewindable_turns(&self) -> usize {
+    pub fn rewindable_entries(&self) -> usize {
         self.rewound.as_ref().map_or(self.history.len(), |rewound| rewound.history.len())
     }
 
     /// Returns why the session cannot be rewound to this many entries now; `None` if it can.
     #[must_use]
-    pub fn rewind_refusal(&self, turns: usize) -> Option<String> {
+    pub fn rewind_refusal(&self, entries: usize) -> Option<String> {
         if self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp) {
             Some("the session is closed".to_owned())
         } else if self.progress.is_some() || !matches!(self.phase, Phase::Resting) {
             Some("the session is processing: interrupt it, or wait for the run to end".to_owned())
-        } else if turns > self.rewindable_turns() {
-            Some(format!("the history has {}", Count(self.rewindable_turns() as u64, "entry")))
+        } else if entries > self.rewindable_entries() {
+            Some(format!("the history has {}", Count(self.rewindable_entries() as u64, "entry")))
         } else {
             None
         }
     }
 
-    /// Goes back to the first `turns` entries of the history; or, right after that, forward again. Calls whose results
+    /// Goes back to the first `entries` entries of the history; or, right after that, forward again. Calls whose results
     /// are cut off are answered as not run. Queued messages stay queued, subagents stay open, and spending still
     /// counts.
-    pub(super) fn rewind(&mut self, turns: usize, out: &mut Vec<Action>) {
-        if let Some(problem) = self.rewind_refusal(turns) {
+    pub(super) fn rewind(&mut self, entries: usize, out: &mut Vec<Action>) {
+        if let Some(problem) = self.rewind_refusal(entries) {
             if self.state != SessionState::Closed {
                 let message = format!("the session was not rewound: {problem}");
                 out.push(Action::emit(EventKind::Warning { message }));
@@ -55,9 +55,9 @@ impl Machine {
             history: self.history.clone(),
             compactions: self.compactions.clone(),
         });
-        self.history = before.history.iter().take(turns).cloned().collect();
+        self.history = before.history.iter().take(entries).cloned().collect();
         self.compactions = before.compactions.clone();
-        self.rewound = (turns < before.history.len()).then_some(before);
+        self.rewound = (entries < before.history.len()).then_some(before);
         if let Some(last) = self.history.last() {
             let results: Vec<_> = last.item.tool_calls().map(|call| not_run_since(call, REWOUND)).collect();
             if !results.is_empty() {
@@ -74,7 +74,7 @@ impl Machine {
         self.end_reasons.rewind();
         self.calls = LoopWindow::default();
         self.prefix.reset();
-        self.start_compacted(self.compactions.of_history(turns));
+        self.start_compacted(self.compactions.of_history(entries));
         out.push(Action::emit(EventKind::Rewound { turns: kept }));
     }
 

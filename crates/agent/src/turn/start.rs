@@ -42,13 +42,13 @@ impl Machine {
         machine
     }
 
-    /// Returns the start of a fork after the first `turns` entries of the history, or `None` if there are fewer.
+    /// Returns the start of a fork after the first `entries` entries of the history, or `None` if there are fewer.
     ///
     /// The fork has the same limits, effort, prompt and tools, so that its first request begins with the same bytes. Queued
     /// messages are not taken over. Calls whose results are beyond the cut are answered as not run.
     #[must_use]
-    pub fn fork(&self, turns: usize, session_id: SessionId) -> Option<Start> {
-        let mut history = self.history.get(..turns)?.to_vec();
+    pub fn fork(&self, entries: usize, session_id: SessionId) -> Option<Start> {
+        let mut history = self.history.get(..entries)?.to_vec();
         if let Some(last) = history.last() {
             let results: Vec<_> = last.item.tool_calls().map(|call| not_run_since(call, FORKED)).collect();
             if !results.is_empty() {
@@ -65,8 +65,8 @@ impl Machine {
             reasoning_effort: self.reasoning_effort.clone(),
             history,
             context: context.map(Box::new),
-            forked_from: Some(ForkedFrom { session_id, turns }),
-            compactions: self.compactions.of_history(turns),
+            forked_from: Some(ForkedFrom { session_id, turns: entries }),
+            compactions: self.compactions.of_history(entries),
             subagents_named: self.subagents_named(),
             asks: None,
         })

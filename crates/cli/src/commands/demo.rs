@@ -75,7 +75,7 @@ async fn prepare(
     };
     let process_env = environment_of_demo(&directory, process_env);
     let env = LocalEnvironment::builder(&directory)
-        .host_env(process_env.variables())
+        .with_host_env(process_env.variables())
         .build()
         .or_usage("cannot use --dir")?;
     copy_project(&env, &directory).await?;

@@ -54,6 +54,7 @@ async fn run(args: &RunEvalArgs, process_env: &ProcessEnv) -> Result<Exit, Failu
         RunProgress::LeftOut(instance, program) => {
             console::notice(&format!("{} is left out: it needs `{program}`", instance.id));
         }
+        _ => {}
     };
     run.perform(&instances, args.attempts, usize::from(args.suite.jobs), &show).await?;
     if kept.get() > 0 {

@@ -55,7 +55,7 @@ async fn diff(sessions: &Sessions, args: &DiffArgs, process_env: &ProcessEnv) ->
     let point = match (turns, args.checkpoint.as_deref()) {
         (Some(_), Some(_)) => return Err(Failure::usage(POINT_AND_CHECKPOINT)),
         (None, Some(checkpoint)) => SessionPoint::Checkpoint(checkpoint),
-        (turns, None) => SessionPoint::Turns(turns.unwrap_or(0)),
+        (turns, None) => SessionPoint::Entries(turns.unwrap_or(0)),
     };
     if args.output == ListFormat::Text && !console::stdout_is_terminal() {
         let work = async |files: &SessionFiles<'_>| files.patch(&point, process_env).await;
@@ -78,7 +78,7 @@ async fn rewind(sessions: &Sessions, args: &RewindArgs, process_env: &ProcessEnv
     let point = match (turns, args.checkpoint.as_deref()) {
         (Some(_), Some(_)) => return Err(Failure::usage(POINT_AND_CHECKPOINT)),
         (None, Some(checkpoint)) => SessionPoint::Checkpoint(checkpoint),
-        (Some(turns), None) => SessionPoint::Turns(turns),
+        (Some(turns), None) => SessionPoint::Entries(turns),
         (None, None) => {
             return Err(Failure::usage("expected ID@N, with N entries of the history, or --checkpoint")
                 .with_hint("`pintle sessions show ID --output json` numbers the entries"));

@@ -32,7 +32,7 @@ fn cases() -> [Case; 4] {
             provider: "openai",
             path: "/v1",
             key: "OPENAI_API_KEY",
-            adapter: |url| Arc::new(OpenAi::builder(KEY).base_url(url).build().unwrap()),
+            adapter: |url| Arc::new(OpenAi::builder(KEY).with_base_url(url).build().unwrap()),
             data: responses(),
             events: "STREAM_START REASONING_START REASONING_DELTA REASONING_END TEXT_START TEXT_DELTA TEXT_DELTA \
                      TEXT_END PROVIDER_EVENT TOOL_CALL_START TOOL_CALL_DELTA TOOL_CALL_DELTA TOOL_CALL_END FINISH",
@@ -41,7 +41,7 @@ fn cases() -> [Case; 4] {
             provider: "anthropic",
             path: "",
             key: "ANTHROPIC_API_KEY",
-            adapter: |url| Arc::new(Anthropic::builder(KEY).base_url(url).build().unwrap()),
+            adapter: |url| Arc::new(Anthropic::builder(KEY).with_base_url(url).build().unwrap()),
             data: messages(),
             events: "STREAM_START REASONING_START REASONING_DELTA REASONING_END TEXT_START TEXT_DELTA TEXT_DELTA \
                      TEXT_END PROVIDER_EVENT TOOL_CALL_START TOOL_CALL_DELTA TOOL_CALL_DELTA TOOL_CALL_END FINISH",
@@ -50,7 +50,7 @@ fn cases() -> [Case; 4] {
             provider: "gemini",
             path: "",
             key: "GEMINI_API_KEY",
-            adapter: |url| Arc::new(Gemini::builder(KEY).base_url(url).build().unwrap()),
+            adapter: |url| Arc::new(Gemini::builder(KEY).with_base_url(url).build().unwrap()),
             data: contents(),
             events: "STREAM_START REASONING_START REASONING_DELTA REASONING_END TEXT_START TEXT_DELTA TEXT_DELTA \
                      TEXT_END PROVIDER_EVENT TOOL_CALL_START TOOL_CALL_END FINISH",
@@ -59,7 +59,7 @@ fn cases() -> [Case; 4] {
             provider: "openai-compatible",
             path: "/v1",
             key: "OPENAI_API_KEY",
-            adapter: |url| Arc::new(OpenAiCompatible::builder(url).api_key(KEY).build().unwrap()),
+            adapter: |url| Arc::new(OpenAiCompatible::builder(url).with_api_key(KEY).build().unwrap()),
             data: chunks(),
             events: "STREAM_START REASONING_START REASONING_DELTA REASONING_END TEXT_START TEXT_DELTA TEXT_DELTA \
                      TEXT_END TOOL_CALL_START TOOL_CALL_DELTA TOOL_CALL_DELTA TOOL_CALL_END FINISH",

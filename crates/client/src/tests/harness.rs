@@ -120,7 +120,7 @@ impl SessionHost for TestHost {
         let mut summary = Summary::new(id.clone(), pintle_agent::Clock::now(&SystemClock));
         summary.properties.extend(request.properties);
         let writer = self.store.create(summary.clone()).await.map_err(host_error)?;
-        Self::opened(self.builder().id(id).journal(StoredJournal::new(writer, summary)))
+        Self::opened(self.builder().with_id(id).journal(StoredJournal::new(writer, summary)))
     }
 
     async fn open(&self, id: &SessionId) -> Result<OpenSession, HostError> {
@@ -128,7 +128,7 @@ impl SessionHost for TestHost {
         let summary = self.store.summary(id).await.map_err(host_error)?.unwrap();
         let builder = match read_record(&self.store, id).await {
             Ok(record) => self.builder().resume(record),
-            Err(StoreError::NotFound(_)) => self.builder().id(id.clone()),
+            Err(StoreError::NotFound(_)) => self.builder().with_id(id.clone()),
             Err(error) => return Err(host_error(error)),
         };
         Self::opened(builder.journal(StoredJournal::new(opened.writer, summary)))
@@ -140,7 +140,7 @@ impl SessionHost for TestHost {
         let forked = fork(&self.store, origin, Some(turns), summary).await;
         let StoredFork { journal, start, .. } =
             forked.map_err(|error| HostError::Invalid(error.to_string()))?;
-        Self::opened(self.builder().id(id).start(start).journal(journal))
+        Self::opened(self.builder().with_id(id).start(start).journal(journal))
     }
 
     async fn delete(&self, id: &SessionId) -> Result<(), HostError> {

@@ -80,8 +80,8 @@ async fn a_session_is_created_driven_and_deleted() {
     assert_eq!(client.models().await.unwrap()[0].id, "claude-opus-4-6");
     assert!(client.metrics().await.unwrap().contains("pintle_"));
     assert_eq!(client.checkpoints(&id).await.unwrap(), []);
-    assert_eq!(client.diff(&id, &FilePoint::Turns(0)).await.unwrap_err().code(), Some("invalid"));
-    let restore = client.restore(&id, RestoreRequest::new(FilePoint::Turns(0))).await;
+    assert_eq!(client.diff(&id, &FilePoint::Entries(0)).await.unwrap_err().code(), Some("invalid"));
+    let restore = client.restore(&id, RestoreRequest::new(FilePoint::Entries(0))).await;
     assert_eq!(restore.unwrap_err().code(), Some("invalid"), "the host keeps no files");
 
     let list = SessionQuery { limit: Some(1), ..SessionQuery::default() };

@@ -29,7 +29,7 @@ impl Host {
 
     pub(crate) fn client(&self) -> Result<Client, Box<dyn Error>> {
         let provider = Anthropic::builder("any-key")
-            .base_url(self.server.base_url(Dialect::AnthropicMessages))
+            .with_base_url(self.server.base_url(Dialect::AnthropicMessages))
             .build()?;
         Ok(Client::builder().provider(provider).build()?)
     }
@@ -48,7 +48,7 @@ impl Host {
     ) -> Result<SessionBuilder, Box<dyn Error>> {
         let Some(resume) = resume else {
             return Ok(builder
-                .id(id.clone())
+                .with_id(id.clone())
                 .journal(JsonLines::new(File::create(self.journal(id.as_str()))?)));
         };
         let journal = self.journal(resume);

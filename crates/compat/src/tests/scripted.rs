@@ -64,14 +64,16 @@ pub(crate) fn run(script: &str) -> (Vec<SessionEvent>, Outcome) {
         let script = Script::parse(script).expect("a script");
         let server = ScriptedServer::start(script, ServerOptions::new()).await.expect("a server");
         let url = server.base_url(Dialect::AnthropicMessages);
-        let provider = Anthropic::builder("any-key").base_url(url).build().expect("a provider");
+        let provider = Anthropic::builder("any-key").with_base_url(url).build().expect("a provider");
         let client = Client::builder().provider(provider).build().expect("a client");
         let directory = tempfile::tempdir().expect("a directory");
         let env =
             LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).expect("an environment");
         let profile = ProviderProfile::anthropic("claude-opus-4-6").with_toolset(Toolset::Native);
-        let session =
-            Session::builder(client, profile, env).id(SessionId::new(SESSION)).build().expect("a session");
+        let session = Session::builder(client, profile, env)
+            .with_id(SessionId::new(SESSION))
+            .build()
+            .expect("a session");
         let outcome =
             session.submit("Go.").await.or_else(pintle_agent::RunError::into_outcome).expect("an outcome");
         let mut events = session.events();

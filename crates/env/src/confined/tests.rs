@@ -43,8 +43,10 @@ impl Harness {
     }
 
     fn confined(&self, mode: Mode, roots: &[&str]) -> ConfinedEnvironment {
-        let local =
-            LocalEnvironment::builder(self.at("root")).variable("PATH", "/usr/bin:/bin").build().unwrap();
+        let local = LocalEnvironment::builder(self.at("root"))
+            .with_variable("PATH", "/usr/bin:/bin")
+            .build()
+            .unwrap();
         let mut confined = ConfinedEnvironment::new(Arc::new(local), roots.iter().map(|root| self.at(root)));
         match mode {
             Mode::ByDescriptor => assert!(confined.beneath.is_some()),

@@ -37,7 +37,7 @@ async fn in_a_container(user: Option<&str>, test: impl AsyncFnOnce(&DockerEnviro
         Some(user) => image.with_user(user),
         None => image,
     };
-    let environment = DockerEnvironment::start(image).working_directory("/tmp").build().unwrap();
+    let environment = DockerEnvironment::start(image).with_working_directory("/tmp").build().unwrap();
     environment.initialize().await.unwrap();
     test(&environment).await;
     environment.cleanup().await.unwrap();
@@ -91,7 +91,7 @@ fn podman_is_used_without_docker() {
     if let Some(directory) = std::env::var_os(DIRECTORY) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let environment = DockerEnvironment::start(image).working_directory("/tmp").build().unwrap();
+            let environment = DockerEnvironment::start(image).with_working_directory("/tmp").build().unwrap();
             environment.initialize().await.unwrap();
             let result = environment.exec_command(ExecRequest::new("echo out; exit 3")).await.unwrap();
             assert_eq!((result.exit_code, result.stdout.to_text_lossy().unwrap().as_str()), (3, "out\n"));
@@ -131,8 +131,8 @@ fn a_flood_uses_bounded_memory() {
         let Some(image) = image() else {
             return;
         };
-        let builder = DockerEnvironment::start(image).working_directory("/tmp");
-        let environment = builder.output_limits(volume::limits()).build().unwrap();
+        let builder = DockerEnvironment::start(image).with_working_directory("/tmp");
+        let environment = builder.with_output_limits(volume::limits()).build().unwrap();
         environment.initialize().await.unwrap();
         // An engine forwards some 50 MB per second: a gibibyte would take too long for a test.
         volume::check_flood(&environment, 256 << 20).await;
@@ -158,7 +158,8 @@ async fn process_matrix(name: &str, user: &str) {
     let directory = tempfile::tempdir().unwrap();
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     let image = image.with_user(user).with_mount(Mount::new(directory.path(), directory.path()));
-    let environment = DockerEnvironment::start(image).working_directory(directory.path()).build().unwrap();
+    let environment =
+        DockerEnvironment::start(image).with_working_directory(directory.path()).build().unwrap();
     let environment = Arc::new(environment);
     environment.initialize().await.unwrap();
     matrix(name, Arc::clone(&environment) as Arc<dyn ExecutionEnvironment>, directory.path()).await;

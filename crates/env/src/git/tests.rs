@@ -145,11 +145,11 @@ impl Fixture {
     async fn print_with(&self, script: &str, variables: &[(&str, &str)]) -> String {
         let home = self.home.path();
         let builder = LocalEnvironment::builder(home)
-            .variable("PATH", "/usr/local/bin:/usr/bin:/bin")
-            .variable("HOME", home)
-            .variable("GIT_CONFIG_NOSYSTEM", "1");
+            .with_variable("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .with_variable("HOME", home)
+            .with_variable("GIT_CONFIG_NOSYSTEM", "1");
         let builder =
-            variables.iter().fold(builder, |builder, (name, value)| builder.variable(*name, *value));
+            variables.iter().fold(builder, |builder, (name, value)| builder.with_variable(*name, *value));
         let environment = builder.build().unwrap();
         let git = ["AUTHOR", "COMMITTER"].iter().fold(Git::new(), |git, role| {
             git.with_variable(format!("GIT_{role}_NAME"), "t")
@@ -251,11 +251,11 @@ async fn no_other_program_is_needed() {
     std::os::unix::fs::symlink(program.trim_end_matches("\n0"), programs.join("git")).unwrap();
     for shell in ["/bin/sh", "/bin/bash"].into_iter().filter(|shell| std::path::Path::new(shell).exists()) {
         let environment = LocalEnvironment::builder(fixture.home.path().join("repository"))
-            .shell(shell)
-            .variable("PATH", &programs)
-            .variable("HOME", fixture.home.path())
-            .variable("GIT_DIR", "/nonexistent")
-            .variable("GIT_TRACE", "1 GIT_DIR;x=1 *\nGIT_EXEC_PATH=/nonexistent")
+            .with_shell(shell)
+            .with_variable("PATH", &programs)
+            .with_variable("HOME", fixture.home.path())
+            .with_variable("GIT_DIR", "/nonexistent")
+            .with_variable("GIT_TRACE", "1 GIT_DIR;x=1 *\nGIT_EXEC_PATH=/nonexistent")
             .build()
             .unwrap();
         let request =
@@ -294,8 +294,8 @@ async fn the_settings_that_decide_on_content_are_those_of_the_user() {
     assert_eq!(fixture.print(list).await, "0");
     let request = Git::new().without_user_settings().script(list);
     let environment = LocalEnvironment::builder(fixture.home.path())
-        .variable("PATH", "/usr/local/bin:/usr/bin:/bin")
-        .variable("HOME", fixture.home.path())
+        .with_variable("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .with_variable("HOME", fixture.home.path())
         .build()
         .unwrap();
     let result = environment.exec_command(request).await.unwrap();

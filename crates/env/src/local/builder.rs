@@ -53,34 +53,34 @@ impl LocalEnvironmentBuilder {
 
     /// Sets the variables of the embedding application, as returned by `std::env::vars_os()`. The
     /// policy decides which of them commands inherit.
-    pub fn host_env(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+    pub fn with_host_env(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         self.host_env = variables.into_iter().collect();
         self
     }
 
     /// Sets which of these variables commands inherit; default [`EnvPolicy::InheritFiltered`].
-    pub fn env_policy(mut self, policy: EnvPolicy) -> Self {
+    pub fn with_env_policy(mut self, policy: EnvPolicy) -> Self {
         self.policy = policy;
         self
     }
 
     /// Adds a variable for every command, regardless of the policy.
-    pub fn variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+    pub fn with_variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.variables.insert(name.into(), value.into());
         self
     }
 
     setters! {
         /// Sets the shell, which must support `-c`; default `/bin/bash`, else `/bin/sh`.
-        pub fn shell(shell: impl Into<PathBuf>) => shell = Some(shell.into());
+        pub fn with_shell(shell: impl Into<PathBuf>) => shell = Some(shell.into());
         /// Sets the limits on captured output; default [`OutputLimits::default`] with spool files in
         /// the embedding application's `TMPDIR`.
-        pub fn output_limits(limits: OutputLimits) => output_limits = Some(limits);
+        pub fn with_output_limits(limits: OutputLimits) => output_limits = Some(limits);
         /// Sets whether commands are terminated when the embedding process dies, by a `/bin/sh` that
         /// runs beside them; default true. Commands fail to start if that shell does. Without it,
         /// dropped commands receive the kill signal at once: the embedding process could exit before
         /// the end of the grace period.
-        pub fn lifeline(has_lifeline: bool) => has_lifeline = has_lifeline;
+        pub fn with_lifeline(has_lifeline: bool) => has_lifeline = has_lifeline;
     }
 
     /// Keeps the latest [walk](crate::ExecutionEnvironment::walk) of the working directory, and returns it again while the kernel
@@ -90,7 +90,7 @@ impl LocalEnvironmentBuilder {
     /// Only on Linux and on local file systems; elsewhere, and in trees of more than 8,192 directories, it has no effect. A
     /// change through a hard link that is created later in another directory is not reported, nor is one through a memory
     /// map before it is closed.
-    pub fn cached_walks(mut self) -> Self {
+    pub fn with_cached_walks(mut self) -> Self {
         self.walk_cache = Some(Arc::default());
         self
     }

@@ -32,7 +32,7 @@ const LONG: Duration = Duration::from_secs(30);
 fn environment() -> (TempDir, LocalEnvironment) {
     let directory = TempDir::new().unwrap();
     let environment = LocalEnvironment::builder(directory.path().canonicalize().unwrap())
-        .variable("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .with_variable("PATH", "/usr/local/bin:/usr/bin:/bin")
         .build()
         .unwrap();
     (directory, environment)
@@ -174,8 +174,8 @@ async fn policies_filter_application_variables() {
         (EnvPolicy::InheritNone, ""),
     ] {
         let environment = LocalEnvironment::builder(directory.path())
-            .host_env(host.clone())
-            .env_policy(policy)
+            .with_host_env(host.clone())
+            .with_env_policy(policy)
             .build()
             .unwrap();
         assert!(!format!("{environment:?}").contains("/usr/bin"));
@@ -313,7 +313,7 @@ async fn nested_environments_extend_the_tag() {
     let (directory, outer) = environment();
     let outer_tag = outer.next_tag();
     let inner = LocalEnvironment::builder(directory.path())
-        .host_env([(TAG_VARIABLE.into(), outer_tag.as_str().into())])
+        .with_host_env([(TAG_VARIABLE.into(), outer_tag.as_str().into())])
         .build()
         .unwrap();
     assert!(inner.next_tag().starts_with(&format!("{outer_tag}/")));
@@ -338,9 +338,9 @@ async fn dropping_the_future_terminates_the_command() {
 #[tokio::test]
 async fn the_lifeline_is_optional() {
     let (directory, _) = environment();
-    let build = || LocalEnvironment::builder(directory.path()).variable("PATH", "/usr/bin:/bin");
+    let build = || LocalEnvironment::builder(directory.path()).with_variable("PATH", "/usr/bin:/bin");
     for has_lifeline in [true, false] {
-        let environment = build().lifeline(has_lifeline).build().unwrap();
+        let environment = build().with_lifeline(has_lifeline).build().unwrap();
         assert_eq!(count_supervisors(&environment), 0);
         run(&environment, "true").await;
         assert_eq!(count_supervisors(&environment), usize::from(has_lifeline));
@@ -353,8 +353,8 @@ async fn the_lifeline_is_optional() {
 async fn dropped_commands_without_a_lifeline_get_no_grace_period() {
     for has_lifeline in [true, false] {
         let (directory, _) = environment();
-        let build = LocalEnvironment::builder(directory.path()).variable("PATH", "/usr/bin:/bin");
-        let environment = build.lifeline(has_lifeline).build().unwrap();
+        let build = LocalEnvironment::builder(directory.path()).with_variable("PATH", "/usr/bin:/bin");
+        let environment = build.with_lifeline(has_lifeline).build().unwrap();
         let id = directory.path().join("id");
         let command = "trap 'touch terminated; exit' TERM; sleep 100 & echo $$ > id; wait";
         let request = ExecRequest::new(command).with_timeout(LONG);

@@ -285,8 +285,10 @@ mod tests {
     #[tokio::test]
     async fn a_command_that_lost_a_mount_at_its_start_is_killed() {
         let directory = tempfile::tempdir().unwrap();
-        let local =
-            LocalEnvironment::builder(directory.path()).variable("PATH", "/usr/bin:/bin").build().unwrap();
+        let local = LocalEnvironment::builder(directory.path())
+            .with_variable("PATH", "/usr/bin:/bin")
+            .build()
+            .unwrap();
         let process = local.spawn_by(Command::shell("exec sleep 1000"), Launcher::Plain).await.unwrap();
         let lost = directory.path().join("lost");
         // The files are as before by now.

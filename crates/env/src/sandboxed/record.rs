@@ -83,8 +83,10 @@ mod tests {
     #[tokio::test]
     async fn what_was_found_out_holds_until_something_changes() {
         let directory = tempfile::tempdir().unwrap();
-        let local =
-            LocalEnvironment::builder(directory.path()).variable("PATH", directory.path()).build().unwrap();
+        let local = LocalEnvironment::builder(directory.path())
+            .with_variable("PATH", directory.path())
+            .build()
+            .unwrap();
         let recall = async |record: &str| SandboxSupport::recall(&local, record).await.unwrap();
 
         let support = SandboxSupport::of_bubblewrap(install(directory.path()));

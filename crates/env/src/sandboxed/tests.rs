@@ -49,7 +49,7 @@ impl Harness {
 
     fn local(&self) -> LocalEnvironment {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        LocalEnvironment::builder(self.at("root")).variable("PATH", path).build().unwrap()
+        LocalEnvironment::builder(self.at("root")).with_variable("PATH", path).build().unwrap()
     }
 
     /// Returns a sandbox of the level *writes*; `None` if the kernel has none.
@@ -241,7 +241,7 @@ async fn accepted_restrictions_are_still_enforced() {
     let harness = Harness::new();
     let Some(mut environment) = harness.sandboxed().await else { return };
     for protection in [Protection::Writes, Protection::Devices, Protection::Signals, Protection::Sockets] {
-        environment = environment.accepting(protection);
+        environment = environment.with_accepted(protection);
     }
     environment.initialize().await.unwrap();
     assert!(run(&environment, "echo x >inside").await.success());

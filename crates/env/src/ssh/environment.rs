@@ -28,7 +28,7 @@ use crate::{
 /// use pintle_env::{ExecRequest, ExecutionEnvironment, SshEnvironment};
 ///
 /// # async fn run() -> Result<(), pintle_env::EnvError> {
-/// let env = SshEnvironment::builder("build.example").working_directory("/srv/project").build()?;
+/// let env = SshEnvironment::builder("build.example").with_working_directory("/srv/project").build()?;
 /// env.initialize().await?;
 /// let result = env.exec_command(ExecRequest::new("make test")).await?;
 /// println!("{}", result.exit_code);
@@ -75,39 +75,39 @@ impl SshEnvironmentBuilder {
     setters! {
         /// Sets the remote directory in which commands start and relative paths begin, absolute;
         /// default the login directory.
-        pub fn working_directory(directory: impl Into<PathBuf>) => settings.working_directory = Some(directory.into());
+        pub fn with_working_directory(directory: impl Into<PathBuf>) => settings.working_directory = Some(directory.into());
         /// Sets the port; default from the ssh configuration, else 22.
-        pub fn port(port: u16) => connection.port = Some(port);
+        pub fn with_port(port: u16) => connection.port = Some(port);
         /// Sets the ssh configuration file to use instead of the user's and the system's.
-        pub fn config_file(file: impl Into<PathBuf>) => connection.config_file = Some(file.into());
+        pub fn with_config_file(file: impl Into<PathBuf>) => connection.config_file = Some(file.into());
         /// Sets the ssh client, OpenSSH or a compatible one; default `ssh` from `PATH`.
-        pub fn program(program: impl Into<PathBuf>) => connection.program = program.into();
+        pub fn with_program(program: impl Into<PathBuf>) => connection.program = program.into();
         /// Sets the time-out for connecting, jump hosts included; default 15 seconds.
-        pub fn connect_timeout(timeout: Duration) => connection.connect_timeout = timeout;
+        pub fn with_connect_timeout(timeout: Duration) => connection.connect_timeout = timeout;
         /// Sets the time of silence after which the remote host is probed, in whole seconds; default 5.
         /// Two probes may remain unanswered: the connection is lost after three times this interval.
-        pub fn alive_interval(interval: Duration) => connection.alive_interval = interval;
+        pub fn with_alive_interval(interval: Duration) => connection.alive_interval = interval;
         /// Sets the maximum number of concurrent commands, at least one; default 8. Together with the
         /// supervisor and one line for helper scripts per eight commands, that uses the ten sessions
         /// that servers allow by default.
-        pub fn max_commands(commands: usize) => connection.commands = commands.max(1);
+        pub fn with_max_commands(commands: usize) => connection.commands = commands.max(1);
         /// Sets the local parent of the private socket directory; default `/tmp`. Socket paths are
         /// limited to some 100 bytes.
-        pub fn socket_directory(directory: impl Into<PathBuf>) => connection.socket_directory = directory.into();
+        pub fn with_socket_directory(directory: impl Into<PathBuf>) => connection.socket_directory = directory.into();
         /// Sets which variables of the remote login reach commands; default
         /// [`EnvPolicy::InheritFiltered`]. Local variables are not passed on.
-        pub fn env_policy(policy: EnvPolicy) => settings.policy = policy;
+        pub fn with_env_policy(policy: EnvPolicy) => settings.policy = policy;
     }
 
     /// Adds a variable for every command, regardless of the policy.
-    pub fn variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+    pub fn with_variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.settings.variables.insert(name.into(), value.into());
         self
     }
 
     /// Sets the limits on captured output, which is stored locally; default
     /// [`OutputLimits::default`].
-    pub fn output_limits(mut self, limits: OutputLimits) -> Self {
+    pub fn with_output_limits(mut self, limits: OutputLimits) -> Self {
         self.settings.output_limits = limits;
         self
     }

@@ -58,8 +58,8 @@ pub(crate) fn check(test: &str, disk: Disk) {
 async fn use_disk(directory: &Path, disk: Disk) {
     let limits = OutputLimits::default().with_spool_dir(directory).with_inline(1 << 10);
     let environment = LocalEnvironment::builder(directory)
-        .variable("PATH", "/usr/bin:/bin")
-        .output_limits(limits)
+        .with_variable("PATH", "/usr/bin:/bin")
+        .with_output_limits(limits)
         .build()
         .unwrap();
     let expected = match disk {

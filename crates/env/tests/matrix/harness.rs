@@ -68,9 +68,9 @@ impl Harness {
         let (directory, spool) = (directory.canonicalize().unwrap(), spool.to_path_buf());
         let limits = OutputLimits::default().with_spool_dir(&spool);
         let environment = LocalEnvironment::builder(&directory)
-            .variable("PATH", "/usr/local/bin:/usr/bin:/bin")
-            .variable(VARIABLE, &directory)
-            .output_limits(limits)
+            .with_variable("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .with_variable(VARIABLE, &directory)
+            .with_output_limits(limits)
             .build()
             .unwrap();
         Self { environment: Arc::new(environment), directory, spool }
@@ -80,8 +80,8 @@ impl Harness {
     pub(crate) fn environment_with_total(&self, bytes: u64) -> LocalEnvironment {
         let limits = OutputLimits::default().with_spool_dir(&self.spool).with_total(bytes);
         LocalEnvironment::builder(&self.directory)
-            .variable("PATH", "/usr/local/bin:/usr/bin:/bin")
-            .output_limits(limits)
+            .with_variable("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .with_output_limits(limits)
             .build()
             .unwrap()
     }

@@ -197,7 +197,7 @@ async fn the_lesser_of_grant_and_configuration_limits_spending() {
         budget.tool_calls = configured;
         let config = SessionConfig::default().with_budget(budget);
         let fixture = Fixture::new();
-        let session = GovernedSession::builder(fixture.session(&replies).config(config))
+        let session = GovernedSession::builder(fixture.session(&replies).with_config(config))
             .grant(grant(), "local")
             .journal(fixture.journal())
             .approver(Approves)
@@ -348,7 +348,7 @@ async fn delegating(
     let profile = ProviderProfile::anthropic("claude-opus-4-6");
     let env = Arc::clone(&fixture.env) as Arc<dyn pintle_env::ExecutionEnvironment>;
     let config = SessionConfig::default().with_max_subagent_depth(3);
-    let session = Session::builder(client, profile, env).config(config).record(true);
+    let session = Session::builder(client, profile, env).with_config(config).record(true);
     GovernedSession::builder(session)
         .grant(grant, "local")
         .journal(fixture.journal())
@@ -469,7 +469,7 @@ async fn grant_that_expires_while_a_run_works_lets_nothing_more_happen() {
         grant.window = Window::new(Some(Timestamp::from_millis(5)), Some(Timestamp::from_millis(1_000)));
         let session = fixture
             .session(&replies)
-            .clock(Arc::clone(&clock) as Arc<dyn pintle_agent::Clock>)
+            .with_clock(Arc::clone(&clock) as Arc<dyn pintle_agent::Clock>)
             .gate(Jumps(clock, jumps.clone()));
         let session = GovernedSession::builder(session)
             .grant(grant, "local")

@@ -59,7 +59,7 @@ impl HookEventExt for HookEvent {
             | Self::Stop
             | Self::SubagentStop
             | Self::PreCompact => true,
-            Self::SessionStart | Self::SessionEnd | Self::SubagentStart => false,
+            Self::SessionStart | Self::SessionEnd | Self::SubagentStart | _ => false,
         }
     }
 

@@ -158,7 +158,9 @@ impl Search<'_> {
             Some(WalkLimit::Entries) => {
                 return Some(format!("{shown} has too many files to look at all of them"));
             }
-            Some(WalkLimit::Time) => return Some(format!("looking at the files of {shown} takes too long")),
+            Some(WalkLimit::Time | _) => {
+                return Some(format!("looking at the files of {shown} takes too long"));
+            }
             None => {}
         }
         let is_judged = |relative: &&PathBuf| self.may_restrict_below(&self.names(directory, relative));

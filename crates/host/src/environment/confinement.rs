@@ -288,7 +288,7 @@ pub(crate) async fn offline_environment(
     use super::sandbox_probe::SandboxProbe;
 
     let builder = process_env.unsandboxed_builder(directory);
-    let trials = builder.clone().lifeline(false).build().or_failed(ENVIRONMENT_UNUSABLE)?;
+    let trials = builder.clone().with_lifeline(false).build().or_failed(ENVIRONMENT_UNUSABLE)?;
     let SandboxProbe { support, .. } = SandboxProbe::recall_or_probe(&trials, false, process_env).await?;
     // The strongest level comes first. The last one does not change temporary directories and services' files.
     let level = support.levels().into_iter().next_back().ok_or_else(no_network_sandbox)?;
@@ -298,7 +298,7 @@ pub(crate) async fn offline_environment(
     if unenforced.contains(&Protection::Sockets) {
         return Err(no_network_sandbox());
     }
-    Ok(Arc::new(unenforced.into_iter().fold(sandbox, SandboxedEnvironment::accepting)))
+    Ok(Arc::new(unenforced.into_iter().fold(sandbox, SandboxedEnvironment::with_accepted)))
 }
 
 /// Returns an environment of this machine whose commands have the rights of the user but no network.

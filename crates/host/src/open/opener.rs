@@ -397,8 +397,8 @@ impl SessionOpener<'_> {
         let offered: Vec<String> = profile.tools().iter().map(|tool| tool.name.clone()).collect();
         // `connect` has initialised it.
         let session = Session::builder(model.client.clone(), profile, Arc::clone(&environment))
-            .config(config)
-            .id(id)
+            .with_config(config)
+            .with_id(id)
             .initialized_environment();
         let mut builder = GovernedSession::builder(session)
             .workspace(grant_workspace::workspace_policy(env_session, grant.is_some(), process_env)?)

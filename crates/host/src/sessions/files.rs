@@ -56,7 +56,7 @@ pub struct SessionFiles<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionPoint<'a> {
     /// The end of the first entries of the history.
-    Turns(usize),
+    Entries(usize),
     /// A checkpoint, by its id.
     Checkpoint(&'a str),
 }
@@ -163,14 +163,16 @@ impl SessionFiles<'_> {
     fn checkpoint_at(&self, point: &SessionPoint<'_>) -> Result<Option<String>, Failure> {
         match point {
             SessionPoint::Checkpoint(id) => Ok(Some((*id).to_owned())),
-            SessionPoint::Turns(turns) if *turns > self.replay.rewindable => Err(Failure::usage(format!(
-                "session {} has {}, expected at most that many",
-                self.summary.id,
-                Count(self.replay.rewindable as u64, "entry")
-            ))),
-            SessionPoint::Turns(turns) => {
+            SessionPoint::Entries(entries) if *entries > self.replay.rewindable => {
+                Err(Failure::usage(format!(
+                    "session {} has {}, expected at most that many",
+                    self.summary.id,
+                    Count(self.replay.rewindable as u64, "entry")
+                )))
+            }
+            SessionPoint::Entries(entries) => {
                 let checkpoints = self.replay.checkpoints();
-                let first = checkpoints.into_iter().find(|(taken, _)| taken >= turns);
+                let first = checkpoints.into_iter().find(|(taken, _)| taken >= entries);
                 Ok(first.map(|(_, checkpoint)| checkpoint.id))
             }
         }
@@ -243,8 +245,8 @@ impl SessionFiles<'_> {
     ) -> Result<RewindReport, Failure> {
         let id = &self.summary.id;
         let turns = match point {
-            SessionPoint::Turns(turns) if options.conversation => Some(*turns),
-            SessionPoint::Turns(_) | SessionPoint::Checkpoint(_) => None,
+            SessionPoint::Entries(turns) if options.conversation => Some(*turns),
+            SessionPoint::Entries(_) | SessionPoint::Checkpoint(_) => None,
         };
         let target = if options.files { self.checkpoint_at(point)? } else { None };
         // Held until the end, so that no other process runs the session meanwhile.
@@ -375,6 +377,7 @@ fn action_name(action: RestoreAction) -> &'static str {
         RestoreAction::Remove => "remove",
         RestoreAction::Replace => "replace",
         RestoreAction::SetMode => "set mode",
+        _ => "change",
     }
 }
 
@@ -385,5 +388,6 @@ fn reason(reason: &UnrestoredReason) -> String {
         UnrestoredReason::Ignored { by } => format!("{} is ignored", by.display()),
         UnrestoredReason::Occupied { by } => format!("{} is in the way", by.display()),
         UnrestoredReason::Blocked { by } => format!("{} is left alone", by.display()),
+        _ => "it cannot be restored".to_owned(),
     }
 }

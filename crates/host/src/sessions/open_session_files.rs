@@ -73,7 +73,7 @@ impl OpenSessionFiles {
     /// As [`files`](Self::files), and files that cannot be read.
     pub async fn diff(&self) -> Result<String, Failure> {
         let files = self.files().await?;
-        match files.changes(&SessionPoint::Turns(0)).await? {
+        match files.changes(&SessionPoint::Entries(0)).await? {
             Some((_, changes)) => files.diff_text(&changes).await,
             None => Ok(String::new()),
         }

@@ -41,6 +41,7 @@ pub struct ServerQuirks {
 /// Which assistant messages of a request have `reasoning_content`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ReasoningContent {
     /// Those from the first message on whose reasoning was received in this field.
     Received,
@@ -53,6 +54,7 @@ pub enum ReasoningContent {
 /// Name of the limit on output tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum OutputLimit {
     /// `max_tokens`.
     MaxTokens,
@@ -63,6 +65,7 @@ pub enum OutputLimit {
 /// Legal ids of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum CallIds {
     /// Any id of up to 40 characters.
     Any,

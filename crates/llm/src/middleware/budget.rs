@@ -41,7 +41,7 @@ use crate::usage::Usage;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Error> {
-/// let budget = Budget::builder().max_tokens(2_000).max_cost(Money::from_dollars(0.50)).build()?;
+/// let budget = Budget::builder().with_max_tokens(2_000).with_max_cost(Money::from_dollars(0.50)).build()?;
 /// let client = Client::builder().provider(Echo).default_provider("openai").middleware(budget.clone()).build()?;
 /// let request = Request::new("gpt-5.2", [Message::user("hello")]);
 /// client.complete(request.clone()).await?; // 1,200 tokens
@@ -79,6 +79,7 @@ pub struct BudgetBuilder {
 
 /// Treatment of models without a price under a cost limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum UnknownPrice {
     /// Refuse the call.
     #[default]
@@ -180,25 +181,25 @@ impl Budget {
 
 impl BudgetBuilder {
     /// Limits the total tokens of prompts and responses, as counted by the providers; at least 1. Default: no limit.
-    pub fn max_tokens(mut self, tokens: u64) -> Self {
+    pub fn with_max_tokens(mut self, tokens: u64) -> Self {
         self.max_tokens = Some(tokens);
         self
     }
 
     /// Limits the total cost; above 0. Default: no limit.
-    pub fn max_cost(mut self, cost: Money) -> Self {
+    pub fn with_max_cost(mut self, cost: Money) -> Self {
         self.max_cost = Some(cost);
         self
     }
 
     /// Sets the treatment of models without a price. Default [`UnknownPrice::Refused`].
-    pub fn unknown_price(mut self, treatment: UnknownPrice) -> Self {
+    pub fn with_unknown_price(mut self, treatment: UnknownPrice) -> Self {
         self.unknown_price = treatment;
         self
     }
 
     /// Sets the source of prices. Default [`Catalog::built_in`].
-    pub fn catalog(mut self, catalog: Catalog) -> Self {
+    pub fn with_catalog(mut self, catalog: Catalog) -> Self {
         self.catalog = Some(catalog);
         self
     }

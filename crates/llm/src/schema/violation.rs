@@ -7,6 +7,7 @@ use serde_json::Value;
 
 /// A type of JSON values, as schemas name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum ValueType {
     /// `null`.
     Null,

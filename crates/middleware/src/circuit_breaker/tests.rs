@@ -6,7 +6,7 @@ use super::*;
 const COOL_DOWN: Duration = Duration::from_secs(30);
 
 fn breaker(threshold: u32) -> CircuitBreaker {
-    CircuitBreaker::builder().threshold(threshold).build().unwrap()
+    CircuitBreaker::builder().with_threshold(threshold).build().unwrap()
 }
 
 fn failing(kinds: impl IntoIterator<Item = ErrorKind>) -> FakeAdapter {
@@ -164,7 +164,9 @@ async fn each_provider_has_its_own_circuit() {
 fn limits_outside_their_range_are_refused() {
     let builder = CircuitBreaker::builder();
     let day = Duration::from_secs(24 * 60 * 60);
-    for bad in [builder.threshold(0), builder.cool_down(Duration::ZERO), builder.cool_down(day * 2)] {
+    for bad in
+        [builder.with_threshold(0), builder.with_cool_down(Duration::ZERO), builder.with_cool_down(day * 2)]
+    {
         assert_eq!(bad.build().unwrap_err().kind(), ErrorKind::Configuration);
     }
 }

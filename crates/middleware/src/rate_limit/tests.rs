@@ -28,7 +28,7 @@ async fn seconds(harness: &Harness, mode: Mode, calls: usize) -> Vec<u64> {
 #[tokio::test(start_paused = true)]
 async fn no_window_exceeds_the_request_limit() {
     for mode in MODES {
-        let limit = RateLimit::builder().requests(2).window(second(10)).build().unwrap();
+        let limit = RateLimit::builder().with_requests(2).with_window(second(10)).build().unwrap();
         let harness = Harness::new(adapter_with_responses(5), limit);
         assert_eq!(seconds(&harness, mode, 5).await, [0, 0, 10, 10, 20], "{mode:?}");
     }
@@ -36,7 +36,7 @@ async fn no_window_exceeds_the_request_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn the_window_slides() {
-    let limit = RateLimit::builder().requests(2).window(second(10)).build().unwrap();
+    let limit = RateLimit::builder().with_requests(2).with_window(second(10)).build().unwrap();
     let harness = Harness::new(adapter_with_responses(4), limit);
     seconds(&harness, Mode::Complete, 1).await;
     tokio::time::advance(second(6)).await;
@@ -46,12 +46,12 @@ async fn the_window_slides() {
 #[tokio::test(start_paused = true)]
 async fn tokens_are_counted_by_reported_usage() {
     for mode in MODES {
-        let limit = RateLimit::builder().tokens(30).window(second(10)).build().unwrap();
+        let limit = RateLimit::builder().with_tokens(30).with_window(second(10)).build().unwrap();
         let harness = Harness::new(adapter_with_responses(6), limit);
         // Each call is let through with an estimate of 2 tokens and then counts 15.
         assert_eq!(seconds(&harness, mode, 5).await, [0, 0, 10, 10, 20], "{mode:?}");
     }
-    let limit = RateLimit::builder().tokens(1).window(second(10)).build().unwrap();
+    let limit = RateLimit::builder().with_tokens(1).with_window(second(10)).build().unwrap();
     let harness = Harness::new(adapter_with_responses(2), limit);
     assert_eq!(seconds(&harness, Mode::Complete, 2).await, [0, 10], "oversized calls go alone");
 }
@@ -60,7 +60,8 @@ async fn tokens_are_counted_by_reported_usage() {
 async fn an_unbilled_failure_frees_tokens_but_counts_as_request() {
     let refused = || scripted_error(ErrorKind::Server).with_status(500);
     let adapter = FakeAdapter::new("p").failure(refused()).failure(refused()).answer("hi").answer("hi");
-    let limit = RateLimit::builder().tokens(20).requests(3).window(second(10)).build().unwrap();
+    let limit =
+        RateLimit::builder().with_tokens(20).with_requests(3).with_window(second(10)).build().unwrap();
     let harness = Harness::new(adapter, limit);
     let start = Instant::now();
     for _ in 0..2 {
@@ -72,7 +73,7 @@ async fn an_unbilled_failure_frees_tokens_but_counts_as_request() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_stream_counts_the_text_received() {
-    let limit = RateLimit::builder().tokens(6).window(second(10)).build().unwrap();
+    let limit = RateLimit::builder().with_tokens(6).with_window(second(10)).build().unwrap();
     let harness = Harness::new(FakeAdapter::new("p").answer("12345678").answer("hi"), limit.clone());
     harness.read_and_drop(user_request("question"), 3).await;
     let used = format!("{:?}", limit.window());
@@ -82,7 +83,7 @@ async fn a_dropped_stream_counts_the_text_received() {
 
 #[tokio::test(start_paused = true)]
 async fn waiting_calls_pass_in_order_and_can_be_dropped() {
-    let limit = RateLimit::builder().requests(1).window(second(10)).build().unwrap();
+    let limit = RateLimit::builder().with_requests(1).with_window(second(10)).build().unwrap();
     let harness = Harness::new(adapter_with_responses(4), limit);
     let call = async |number: u64, patience: u64| {
         tokio::time::sleep(Duration::from_millis(number)).await;
@@ -102,8 +103,9 @@ async fn waiting_calls_pass_in_order_and_can_be_dropped() {
 #[tokio::test(start_paused = true)]
 async fn a_wait_beyond_the_maximum_fails_at_once() {
     for mode in MODES {
-        let builder = RateLimit::builder().requests(1).window(second(10));
-        let harness = Harness::new(adapter_with_responses(2), builder.max_wait(second(3)).build().unwrap());
+        let builder = RateLimit::builder().with_requests(1).with_window(second(10));
+        let harness =
+            Harness::new(adapter_with_responses(2), builder.with_max_wait(second(3)).build().unwrap());
         seconds(&harness, mode, 1).await;
         tokio::time::advance(second(4)).await;
         let start = Instant::now();
@@ -118,7 +120,7 @@ async fn a_wait_beyond_the_maximum_fails_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn calls_to_other_providers_are_not_limited() {
-    let limit = RateLimit::builder().requests(1).provider("other").build().unwrap();
+    let limit = RateLimit::builder().with_requests(1).with_provider("other").build().unwrap();
     let harness = Harness::new(adapter_with_responses(3), limit);
     assert_eq!(seconds(&harness, Mode::Stream, 3).await, [0, 0, 0]);
 }
@@ -128,10 +130,10 @@ fn limits_outside_their_range_are_refused() {
     let builder = RateLimit::builder;
     let bad = [
         builder(),
-        builder().requests(0),
-        builder().tokens(0),
-        builder().requests(1).window(Duration::ZERO),
-        builder().requests(1).window(second(24 * 60 * 60 + 1)),
+        builder().with_requests(0),
+        builder().with_tokens(0),
+        builder().with_requests(1).with_window(Duration::ZERO),
+        builder().with_requests(1).with_window(second(24 * 60 * 60 + 1)),
     ];
     for builder in bad {
         assert_eq!(builder.build().unwrap_err().kind(), ErrorKind::Configuration);
@@ -140,8 +142,8 @@ fn limits_outside_their_range_are_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn an_inner_budget_checks_a_delayed_call_when_it_is_sent() {
-    let budget = Budget::builder().max_tokens(15).build().unwrap();
-    let limit = RateLimit::builder().requests(1).window(second(9)).build().unwrap();
+    let budget = Budget::builder().with_max_tokens(15).build().unwrap();
+    let limit = RateLimit::builder().with_requests(1).with_window(second(9)).build().unwrap();
     let adapter = Arc::new(adapter_with_responses(2));
     let provider = Arc::clone(&adapter) as Arc<dyn ProviderAdapter>;
     let builder = Client::builder().shared_provider(provider).default_provider("p");

@@ -193,24 +193,24 @@ async fn a_call_that_is_not_polled_does_not_block_others() {
 #[tokio::test(start_paused = true)]
 async fn entries_bytes_and_age_are_limited() {
     let responses = |count| (0..count).fold(FakeAdapter::new("p"), |fake, n| fake.answer(format!("{n}")));
-    let (harness, cache) = harness_of(responses(4), ResponseCache::builder().max_entries(2));
+    let (harness, cache) = harness_of(responses(4), ResponseCache::builder().with_max_entries(2));
     for text in ["a", "b", "a", "c", "a", "b"] {
         harness.call(user_request(text), Mode::Complete).await.unwrap();
     }
     assert_eq!(harness.calls(), 4, "b was least recently used when c came");
     let size = cache.stats().bytes / 2;
 
-    let (harness, cache) = harness_of(responses(3), ResponseCache::builder().max_bytes(2 * size));
+    let (harness, cache) = harness_of(responses(3), ResponseCache::builder().with_max_bytes(2 * size));
     for text in ["a", "b", "c"] {
         harness.call(user_request(text), Mode::Stream).await.unwrap();
     }
     assert_eq!((cache.stats().entries, cache.stats().bytes), (2, 2 * size));
-    let (harness, cache) = harness_of(responses(1), ResponseCache::builder().max_bytes(size - 1));
+    let (harness, cache) = harness_of(responses(1), ResponseCache::builder().with_max_bytes(size - 1));
     harness.call(user_request("a"), Mode::Complete).await.unwrap();
     assert_eq!((cache.stats().entries, cache.stats().bytes), (0, 0));
 
     let (harness, cache) =
-        harness_of(responses(3), ResponseCache::builder().max_age(Duration::from_secs(60)));
+        harness_of(responses(3), ResponseCache::builder().with_max_age(Duration::from_secs(60)));
     for (wait, expected) in [(0, "0"), (59, "0"), (1, "1"), (59, "1")] {
         tokio::time::advance(Duration::from_secs(wait)).await;
         assert_eq!(harness.call(user_request("a"), Mode::Complete).await.unwrap().text(), expected);
@@ -222,7 +222,8 @@ async fn entries_bytes_and_age_are_limited() {
 #[test]
 fn limits_of_zero_are_refused() {
     let builder = ResponseCache::builder();
-    for bad in [builder.max_entries(0), builder.max_bytes(0), builder.max_age(Duration::ZERO)] {
+    for bad in [builder.with_max_entries(0), builder.with_max_bytes(0), builder.with_max_age(Duration::ZERO)]
+    {
         assert_eq!(bad.build().unwrap_err().kind(), ErrorKind::Configuration);
     }
 }

@@ -331,7 +331,7 @@ fn reasoning_returns_to_its_own_model_only() {
 #[test]
 fn the_host_is_that_of_the_parsed_base_url() {
     let adapter =
-        Anthropic::builder("k").base_url("https://user:password@API.moonshot.ai:443").build().unwrap();
+        Anthropic::builder("k").with_base_url("https://user:password@API.moonshot.ai:443").build().unwrap();
     assert_eq!(adapter.http.dialect().host, "api.moonshot.ai");
 }
 

@@ -57,7 +57,7 @@ impl Server {
     }
 
     fn adapter(&self) -> OpenAiCompatible {
-        OpenAiCompatible::builder(&self.base_url).api_key(KEY).build().unwrap()
+        OpenAiCompatible::builder(&self.base_url).with_api_key(KEY).build().unwrap()
     }
 }
 
@@ -125,8 +125,8 @@ async fn complete_response_with_rate_limits() {
     let headers = "content-type: application/json\r\nx-ratelimit-remaining-requests: 9\r\n";
     let server = Server::responding(http("200 OK", headers, COMPLETE)).await;
     let adapter = OpenAiCompatible::builder(format!("{}/", server.base_url))
-        .api_key(KEY)
-        .default_header("X-Custom", "mine")
+        .with_api_key(KEY)
+        .with_default_header("X-Custom", "mine")
         .build()
         .unwrap();
     let response = adapter.complete(&request()).await.unwrap();
@@ -278,7 +278,7 @@ async fn media_that_a_refusal_names_are_in_the_error() {
     );
     let adapters: [(Build<'_>, [&str; 3]); 4] = [
         (
-            &|url| Box::new(Anthropic::builder(KEY).base_url(url).build().unwrap()),
+            &|url| Box::new(Anthropic::builder(KEY).with_base_url(url).build().unwrap()),
             [
                 "messages.0.content.1.image.source.base64.data: bad",
                 "messages.2.content.1.image: bad",
@@ -286,7 +286,7 @@ async fn media_that_a_refusal_names_are_in_the_error() {
             ],
         ),
         (
-            &|url| Box::new(OpenAiCompatible::builder(url).api_key(KEY).build().unwrap()),
+            &|url| Box::new(OpenAiCompatible::builder(url).with_api_key(KEY).build().unwrap()),
             [
                 "messages[0].content[1].image_url",
                 "messages[2].content[1].image_url.url",
@@ -294,11 +294,11 @@ async fn media_that_a_refusal_names_are_in_the_error() {
             ],
         ),
         (
-            &|url| Box::new(OpenAi::builder(KEY).base_url(url).build().unwrap()),
+            &|url| Box::new(OpenAi::builder(KEY).with_base_url(url).build().unwrap()),
             ["Invalid 'input[0].content[1].image_url'.", "input[2].content[1]", "input[1].content[0]"],
         ),
         (
-            &|url| Box::new(Gemini::builder(KEY).base_url(url).build().unwrap()),
+            &|url| Box::new(Gemini::builder(KEY).with_base_url(url).build().unwrap()),
             ["contents[0].parts[1].inline_data", "contents[2].parts[1].inlineData", "contents[1].parts[0]"],
         ),
     ];
@@ -562,7 +562,7 @@ async fn last_event_may_repeat_a_large_response() {
     stream.push_str(&item);
     stream.push_str("]}}\n\n");
     let server = Server::responding(http("200 OK", "content-type: text/event-stream\r\n", &stream)).await;
-    let adapter = OpenAi::builder(KEY).base_url(&server.base_url).build().unwrap();
+    let adapter = OpenAi::builder(KEY).with_base_url(&server.base_url).build().unwrap();
     let (events, error) = collect(&adapter, &request()).await;
     assert!(error.is_none(), "{error:?}");
     let Some(StreamEvent::Finish { response, .. }) = events.last() else { panic!("no end") };
@@ -573,8 +573,8 @@ async fn last_event_may_repeat_a_large_response() {
 async fn default_headers_replace_the_adapters_own() {
     let server = Server::responding(http("200 OK", "", COMPLETE)).await;
     let adapter = OpenAiCompatible::builder(&server.base_url)
-        .api_key(KEY)
-        .default_header("Authorization", "Basic abc")
+        .with_api_key(KEY)
+        .with_default_header("Authorization", "Basic abc")
         .build()
         .unwrap();
     adapter.complete(&request()).await.unwrap();
@@ -645,7 +645,8 @@ async fn refused_connections_and_redirects() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let adapter = OpenAiCompatible::builder(format!("http://{address}/v1")).api_key(KEY).build().unwrap();
+    let adapter =
+        OpenAiCompatible::builder(format!("http://{address}/v1")).with_api_key(KEY).build().unwrap();
     let error = adapter.complete(&request()).await.unwrap_err();
     assert_eq!(
         (error.kind(), error.message()),
@@ -683,7 +684,7 @@ async fn errors_and_debug_show_no_key() {
     assert_eq!((error.kind(), error.message()), (ErrorKind::Authentication, "Incorrect key: [key]"));
     let shown = format!(
         "{error:?} {error} {adapter:?} {:?}",
-        OpenAiCompatible::builder("http://u:pw@x").api_key(KEY)
+        OpenAiCompatible::builder("http://u:pw@x").with_api_key(KEY)
     );
     assert!(!shown.contains(KEY) && !shown.contains("pw"), "{shown}");
 }
@@ -696,8 +697,8 @@ async fn codes_causes_and_gateway_keys_are_redacted() {
     let headers = format!("x-request-id: {GATEWAY}\r\n");
     let server = Server::responding(http("400 Bad", &headers, &body)).await;
     let adapter = OpenAiCompatible::builder(&server.base_url)
-        .api_key(KEY)
-        .default_header("x-gateway-token", GATEWAY)
+        .with_api_key(KEY)
+        .with_default_header("x-gateway-token", GATEWAY)
         .build()
         .unwrap();
     let error = adapter.complete(&request()).await.unwrap_err();
@@ -717,7 +718,7 @@ async fn codes_causes_and_gateway_keys_are_redacted() {
     let event = format!("{{\"type\": \"message_start\", \"index\": \"{KEY}\"}}");
     let padding = " ".repeat(300);
     let server = Server::responding(chunked(&[&format!("data:{padding}{event}\n\n")])).await;
-    let adapter = Anthropic::builder(KEY).base_url(&server.base_url).build().unwrap();
+    let adapter = Anthropic::builder(KEY).with_base_url(&server.base_url).build().unwrap();
     let mut stream = adapter.stream(&request()).await.unwrap();
     let error = stream.next().await.unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Stream);
@@ -774,10 +775,11 @@ fn base_urls_and_headers_are_checked() {
         assert!(error.message().contains("base URL"), "{error}");
     }
     for (name, value) in [("bad name", "x"), ("x", "line\nbreak")] {
-        let error = OpenAiCompatible::builder("http://x").default_header(name, value).build().unwrap_err();
+        let error =
+            OpenAiCompatible::builder("http://x").with_default_header(name, value).build().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Configuration, "{name}");
     }
-    assert!(OpenAiCompatible::builder("http://x").api_key("two words").build().is_err());
+    assert!(OpenAiCompatible::builder("http://x").with_api_key("two words").build().is_err());
 }
 
 #[test]

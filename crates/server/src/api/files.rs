@@ -210,7 +210,7 @@ struct DiffQuery {
 
 fn file_point(turns: Option<usize>, checkpoint: Option<String>) -> Result<FilePoint, Problem> {
     match (turns, checkpoint) {
-        (turns, None) => Ok(FilePoint::Turns(turns.unwrap_or(0))),
+        (turns, None) => Ok(FilePoint::Entries(turns.unwrap_or(0))),
         (None, Some(checkpoint)) => Ok(FilePoint::Checkpoint(checkpoint)),
         (Some(_), Some(_)) => Err(Problem::new(INVALID, "expected `turns` or `checkpoint`, not both")),
     }

@@ -89,7 +89,7 @@ impl TestHost {
         let models = Models::builder().shared_provider(adapter).build().unwrap();
         let quick = RetryPolicy::default().with_base_delay(Duration::from_millis(1));
         Session::builder(models, ProviderProfile::anthropic("claude-opus-4-6"), self.environment())
-            .config(SessionConfig::default().with_retry(quick))
+            .with_config(SessionConfig::default().with_retry(quick))
             .gate(TestGate { asks: self.asks, holds: self.holds.subscribe() })
     }
 
@@ -148,7 +148,7 @@ impl SessionHost for TestHost {
             summary.properties.insert(ALLOWING.to_owned(), "true".to_owned());
         }
         let writer = self.store.create(summary.clone()).await.map_err(host_error)?;
-        self.opened(self.builder().id(id).journal(self.journal(writer, summary)))
+        self.opened(self.builder().with_id(id).journal(self.journal(writer, summary)))
     }
 
     async fn open(&self, id: &SessionId) -> Result<OpenSession, HostError> {
@@ -157,7 +157,7 @@ impl SessionHost for TestHost {
         let journal = self.journal(opened.writer, summary);
         let builder = match read_record(&self.store, id).await {
             Ok(record) => self.builder().resume(record),
-            Err(StoreError::NotFound(_)) => self.builder().id(id.clone()),
+            Err(StoreError::NotFound(_)) => self.builder().with_id(id.clone()),
             Err(error) => return Err(host_error(error)),
         };
         self.opened(builder.journal(journal))
@@ -175,7 +175,7 @@ impl SessionHost for TestHost {
         let forked = fork(&self.store, origin, Some(turns), summary).await;
         let StoredFork { journal, start, .. } =
             forked.map_err(|error| HostError::Invalid(error.to_string()))?;
-        self.opened(self.builder().id(id).start(start).journal(journal))
+        self.opened(self.builder().with_id(id).start(start).journal(journal))
     }
 
     async fn delete(&self, id: &SessionId) -> Result<(), HostError> {

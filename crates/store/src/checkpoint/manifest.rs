@@ -71,6 +71,7 @@ pub enum EntryState {
 /// Reason why the content of a file or link is not part of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ContentGap {
     /// It is larger than [`CheckpointLimits::max_file_size`](super::CheckpointLimits::max_file_size).
     TooLarge,
@@ -83,6 +84,7 @@ pub enum ContentGap {
 /// Limit that ended the listing of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ListingLimit {
     /// [`CheckpointLimits::max_files`](super::CheckpointLimits::max_files).
     Files,

@@ -40,6 +40,7 @@ pub struct RestoreStep {
 
 /// Kind of a [`RestoreStep`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RestoreAction {
     /// A file, directory or link is created.
     Create,
@@ -65,6 +66,7 @@ pub struct UnrestoredPath {
 
 /// Reason why a restore does not change a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum UnrestoredReason {
     /// The checkpoint to restore does not have the content: the file was too large, unreadable or special, or the
     /// checkpoint is partial.

@@ -202,7 +202,7 @@ async fn list(
     let is_cut = cut(&mut walked.entries, limits.max_files);
     let unlisted = match walked.reached {
         Some(WalkLimit::Time) => Some(ListingLimit::Time),
-        Some(WalkLimit::Entries) => Some(ListingLimit::Files),
+        Some(WalkLimit::Entries | _) => Some(ListingLimit::Files),
         None => is_cut.then_some(ListingLimit::Files),
     };
     let mut listing = CheckpointListing::new(&walked, previous, limits);

@@ -32,18 +32,18 @@ pub enum ForkError {
     #[error("the record of the session cannot be replayed")]
     Replay(#[from] ReplayError),
     /// The history has fewer entries.
-    #[error("session `{session}` has {}, so it cannot be forked at {turns}", Count(*entries as u64, "entry"))]
+    #[error("session `{session}` has {}, so it cannot be forked at {asked}", Count(*entries as u64, "entry"))]
     TooShort {
         /// The session.
         session: SessionId,
         /// Number of entries of its history.
         entries: usize,
         /// Number of entries that the fork would have.
-        turns: usize,
+        asked: usize,
     },
 }
 
-/// Forks a session after the first `turns` entries of its history, or after all of them. `summary` belongs to the fork.
+/// Forks a session after the first `entries` entries of its history, or after all of them. `summary` belongs to the fork.
 ///
 /// The fork refers to the lines of the session, which are not copied into its header; see [`SessionStore::fork`]. The
 /// session may be running. A damaged session can be forked at an entry before the damage.
@@ -54,21 +54,21 @@ pub enum ForkError {
 pub async fn fork(
     store: &dyn SessionStore,
     id: &SessionId,
-    turns: Option<usize>,
+    entries: Option<usize>,
     summary: Summary,
 ) -> Result<StoredFork, ForkError> {
     let (read, damage) = read_before_damage(store, id).await?;
     let Some(ReadRecord { record, last }) = read else {
         return Err(damage.unwrap_or_else(|| StoreError::NotFound(id.clone())).into());
     };
-    let entries = record.replay()?.history.len();
-    let start = match (turns, damage) {
+    let count = record.replay()?.history.len();
+    let start = match (entries, damage) {
         (None, Some(damage)) => return Err(damage.into()),
-        (turns, damage) => {
-            let turns = turns.unwrap_or(entries);
-            record.fork(turns)?.ok_or_else(|| match damage {
+        (entries, damage) => {
+            let asked = entries.unwrap_or(count);
+            record.fork(asked)?.ok_or_else(|| match damage {
                 Some(damage) => damage.into(),
-                None => ForkError::TooShort { session: id.clone(), entries, turns },
+                None => ForkError::TooShort { session: id.clone(), entries: count, asked },
             })?
         }
     };

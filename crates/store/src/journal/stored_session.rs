@@ -86,7 +86,7 @@ impl StoredSession {
     pub fn attach(self, builder: SessionBuilder) -> SessionBuilder {
         let builder = match self.record {
             Some(record) => builder.resume(record),
-            None => builder.id(self.summary.id),
+            None => builder.with_id(self.summary.id),
         };
         builder.journal(self.journal)
     }

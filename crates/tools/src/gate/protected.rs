@@ -51,7 +51,7 @@ impl ProtectedPathGate {
 
     /// Sets the permission of those changes.
     #[must_use]
-    pub fn permission(mut self, permission: Permission) -> Self {
+    pub fn with_permission(mut self, permission: Permission) -> Self {
         self.permission = permission;
         self
     }

@@ -6,6 +6,7 @@ use super::{CandidatePlan, Contract, ContractError, describe_toml_error};
 
 /// Work of a session of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum SessionRole {
     /// It drafts the contract.
     Draft,

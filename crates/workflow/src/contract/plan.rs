@@ -37,6 +37,7 @@ pub enum PlanRounds {
 /// Size of a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum GoalSize {
     /// One session reaches it.
     Small,

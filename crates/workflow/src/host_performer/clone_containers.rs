@@ -87,7 +87,7 @@ impl CloneContainers {
         let failed = |error: &EnvError| start_failure(&self.image.name, error);
         let container = DockerEnvironment::start(self.image_for(workspace, &name));
         let container =
-            container.working_directory(&workspace.root).build().map_err(|error| failed(&error))?;
+            container.with_working_directory(&workspace.root).build().map_err(|error| failed(&error))?;
         if let Err(error) = container.initialize().await {
             // The first error is the one to report.
             let _ = container.cleanup().await;

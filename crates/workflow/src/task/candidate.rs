@@ -29,6 +29,7 @@ pub struct TaskCandidate {
 
 /// One attempt of a candidate.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct CandidateAttempt {
     /// End of the work, once it has ended.
     pub work: Option<WorkFacts>,
@@ -46,6 +47,7 @@ pub struct CandidateAttempt {
 
 /// Failure of a step that the candidate did not cause, such as an error of its provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExternalFailure {
     /// The step.
     pub step: StepId,

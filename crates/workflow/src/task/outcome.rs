@@ -75,6 +75,7 @@ pub enum BlockReason {
 /// Limit at which a task ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum LimitKind {
     /// US dollars.
     Usd,

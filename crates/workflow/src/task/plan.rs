@@ -20,6 +20,7 @@ pub const MAX_STEP_GOAL: usize = 8 << 10;
 
 /// Answer of a session that plans.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PlanFacts {
     /// Session that planned.
     pub session: String,
@@ -36,6 +37,7 @@ pub struct PlanFacts {
 
 /// A step of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PlannedStep {
     /// Its goal.
     pub goal: String,
@@ -56,6 +58,7 @@ pub struct PlannedStep {
 /// Size of a step, as its session estimates it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum StepSize {
     /// A few lines.
     Small,
@@ -69,6 +72,7 @@ pub enum StepSize {
 /// Confidence of a session in its work. It steers spending, and proves nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Confidence {
     /// Another candidate works on the step as well.
     Low,
@@ -81,6 +85,7 @@ pub enum Confidence {
 
 /// Report of a session about its step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct StepReport {
     /// Its confidence.
     #[serde(default)]

@@ -52,6 +52,7 @@ fn is_zero(number: &u32) -> bool {
 
 /// A step to carry out.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct TaskStep {
     /// Identity.
     pub id: StepId,
@@ -178,6 +179,7 @@ pub struct WorkFacts {
 /// End of a candidate's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum WorkEnd {
     /// Without an error or a limit.
     Finished,
@@ -211,6 +213,7 @@ impl WorkEnd {
 
 /// A review.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ReviewFacts {
     /// Session that reviewed.
     pub session: String,

@@ -230,13 +230,15 @@ fn client(dialect: Dialect, url: &str) -> Client {
     let key = "key-of-the-page";
     let builder = Client::builder();
     let builder = match dialect {
-        Dialect::OpenAiResponses => builder.provider(OpenAi::builder(key).base_url(url).build().unwrap()),
-        Dialect::AnthropicMessages => {
-            builder.provider(Anthropic::builder(key).base_url(url).build().unwrap())
+        Dialect::OpenAiResponses => {
+            builder.provider(OpenAi::builder(key).with_base_url(url).build().unwrap())
         }
-        Dialect::Gemini => builder.provider(Gemini::builder(key).base_url(url).build().unwrap()),
+        Dialect::AnthropicMessages => {
+            builder.provider(Anthropic::builder(key).with_base_url(url).build().unwrap())
+        }
+        Dialect::Gemini => builder.provider(Gemini::builder(key).with_base_url(url).build().unwrap()),
         Dialect::ChatCompletions => {
-            builder.provider(OpenAiCompatible::builder(url).api_key(key).build().unwrap())
+            builder.provider(OpenAiCompatible::builder(url).with_api_key(key).build().unwrap())
         }
     };
     builder.default_provider(dialect.name()).build().unwrap()

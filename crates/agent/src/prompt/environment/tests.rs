@@ -21,8 +21,8 @@ fn builder(directory: &Path) -> LocalEnvironmentBuilder {
         ("GIT_COMMITTER_NAME", "A"),
         ("GIT_COMMITTER_EMAIL", "a@example.invalid"),
     ];
-    let builder = LocalEnvironment::builder(directory).host_env(std::env::vars_os());
-    variables.into_iter().fold(builder, |builder, (name, value)| builder.variable(name, value))
+    let builder = LocalEnvironment::builder(directory).with_host_env(std::env::vars_os());
+    variables.into_iter().fold(builder, |builder, (name, value)| builder.with_variable(name, value))
 }
 
 fn environment(directory: &Path) -> LocalEnvironment {
@@ -138,7 +138,7 @@ async fn variables_of_hooks_and_settings_of_the_user_do_not_change_the_facts() {
         ("GIT_INDEX_FILE", OsStr::new(".git/other")),
         ("GIT_CONFIG_PARAMETERS", OsStr::new("'status.renames'='false'")),
     ] {
-        let env = builder(directory.path()).variable(name, value).build().unwrap();
+        let env = builder(directory.path()).with_variable(name, value).build().unwrap();
         assert_eq!(EnvironmentContext::gather(&env, DATE.into()).await.git, expected, "{name}");
     }
 }
@@ -149,8 +149,8 @@ async fn without_git_there_is_no_repository() {
     let nothing = tempfile::tempdir().unwrap();
     // Git must not find a repository above the temporary directory.
     let outside =
-        builder(nothing.path()).variable("GIT_CEILING_DIRECTORIES", nothing.path().parent().unwrap());
-    let without_git = LocalEnvironment::builder(directory.path()).variable("PATH", "/nonexistent");
+        builder(nothing.path()).with_variable("GIT_CEILING_DIRECTORIES", nothing.path().parent().unwrap());
+    let without_git = LocalEnvironment::builder(directory.path()).with_variable("PATH", "/nonexistent");
     let missing = builder(&nothing.path().join("missing"));
     for env in [outside, without_git, missing].map(|builder| builder.build().unwrap()) {
         let context = EnvironmentContext::gather(&env, DATE.into()).await;

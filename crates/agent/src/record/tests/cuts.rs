@@ -404,7 +404,7 @@ async fn time_of_a_session_does_not_go_back_with_the_clock() {
     let harness =
         Harness::new(vec![calling(0, &["look"]), calling(1, &["look"]), Message::assistant("done")]);
     let clock = Arc::new(SetClock((10 * day).into()));
-    let session = harness.builder().clock(clock.clone()).build().unwrap();
+    let session = harness.builder().with_clock(clock.clone()).build().unwrap();
     session.submit("one").await.unwrap();
     let record = session.record().unwrap();
     drop(session);
@@ -414,7 +414,7 @@ async fn time_of_a_session_does_not_go_back_with_the_clock() {
     for cut in [asked - 1, asked, asked + 1] {
         let earlier = Arc::new(SetClock((3 * day).into()));
         let config = crate::SessionConfig::default().with_budget(budget);
-        let builder = harness.builder().clock(earlier.clone()).config(config);
+        let builder = harness.builder().with_clock(earlier.clone()).with_config(config);
         let mut session = builder.resume(record.before(cut)).build().unwrap();
         let outcome = session.resumed().unwrap().await.unwrap();
         assert_eq!(outcome.status, OutcomeStatus::Completed, "no time has passed: {outcome:?}");

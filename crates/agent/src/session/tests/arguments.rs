@@ -57,7 +57,7 @@ fn session(streams: Vec<Vec<Result<StreamEvent, Error>>>) -> Session {
     let profile = ProviderProfile::anthropic("claude-opus-4-6");
     let quick = RetryPolicy::default().with_base_delay(std::time::Duration::from_millis(1));
     Session::builder(client, profile, Arc::new(env()) as Arc<dyn ExecutionEnvironment>)
-        .config(SessionConfig::default().with_retry(quick))
+        .with_config(SessionConfig::default().with_retry(quick))
         .record(true)
         .build()
         .unwrap()

@@ -42,8 +42,8 @@ impl BudgetSource for Purse {
         }
         let spent = request.account.spent.tokens();
         let day = ReachedBudget::new(BudgetScope::Day, BudgetKind::Tokens, self.tokens, spent);
-        let answer = BudgetAnswer::new(Limits::default().with_tokens(self.tokens)).short_of(day);
-        self.by.iter().cloned().fold(answer, BudgetAnswer::by)
+        let answer = BudgetAnswer::new(Limits::default().with_tokens(self.tokens)).with_reached_limit(day);
+        self.by.iter().cloned().fold(answer, BudgetAnswer::with_principal)
     }
 
     async fn settle(&self, _session: &SessionId, account: Account) {

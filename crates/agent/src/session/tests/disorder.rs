@@ -363,7 +363,7 @@ fn session_with(adapter: FakeAdapter, tool: Endless, limits: TurnLimits) -> Sess
     let profile = profile.with_tool(tool).unwrap().with_tool(pintle_tools::builtin::Shell::new()).unwrap();
     Session::builder(client, profile, Arc::new(env()))
         .gate(AskForCommands)
-        .config(SessionConfig::default().with_limits(limits))
+        .with_config(SessionConfig::default().with_limits(limits))
         .build()
         .unwrap()
 }

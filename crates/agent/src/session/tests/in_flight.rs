@@ -19,8 +19,9 @@ fn limited(budget: Limits) -> SessionConfig {
 #[tokio::test]
 async fn raised_budget_continues_a_paused_run() {
     let adapter = anthropic().message(write("a")).message(write("b")).answer("Done.");
-    let harness =
-        harness_with(adapter, env(), |builder| builder.config(limited(Limits::default().with_tool_calls(1))));
+    let harness = harness_with(adapter, env(), |builder| {
+        builder.with_config(limited(Limits::default().with_tool_calls(1)))
+    });
     let mut run = harness.session.submit("go");
     let event = until(&mut run, "BUDGET_REACHED").await;
     let EventKind::BudgetReached { budget, limit, spent, .. } = event.kind else { panic!("{event:?}") };
@@ -41,7 +42,7 @@ async fn raised_budget_continues_a_paused_run() {
 #[tokio::test]
 async fn call_that_does_not_fit_the_budget_is_not_made() {
     let harness = harness_with(anthropic().answer("Hello."), env(), |builder| {
-        builder.config(limited(Limits::default().with_tokens(1_000)))
+        builder.with_config(limited(Limits::default().with_tokens(1_000)))
     });
     let mut run = harness.session.submit("go");
     let event = until(&mut run, "BUDGET_REACHED").await;
@@ -60,7 +61,7 @@ async fn call_that_does_not_fit_the_budget_is_not_made() {
 async fn wall_time_stops_a_command() {
     let adapter = anthropic().message(hanging()).answer("Then not.");
     let time = Limits::default().with_wall_time(Duration::from_secs(60));
-    let harness = harness_with(adapter, env_with_sleep(), |builder| builder.config(limited(time)));
+    let harness = harness_with(adapter, env_with_sleep(), |builder| builder.with_config(limited(time)));
     let outcome = harness.session.submit("go").await.unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Budget);
     assert_eq!(harness.env.running(), 0);
@@ -74,7 +75,7 @@ async fn each_run_has_its_own_wall_time() {
     let quiet = calling(&[("shell", json!({"command": "sleep 1000", "timeout_ms": 40_000}))]);
     let adapter = anthropic().answer("One.").message(quiet).answer("Two.");
     let time = Limits::default().with_wall_time(Duration::from_secs(60));
-    let harness = harness_with(adapter, env_with_sleep(), |builder| builder.config(limited(time)));
+    let harness = harness_with(adapter, env_with_sleep(), |builder| builder.with_config(limited(time)));
     harness.session.submit("one").await.unwrap();
     tokio::time::sleep(Duration::from_secs(30)).await;
     let outcome = harness.session.submit("two").await.unwrap();
@@ -84,7 +85,7 @@ async fn each_run_has_its_own_wall_time() {
 #[tokio::test]
 async fn cost_limit_rejects_only_unpriced_models() {
     let harness = harness_with(anthropic().answer("Hello."), env(), |builder| {
-        builder.config(limited(Limits::default().with_cost(Money::from_micros(1_000_000))))
+        builder.with_config(limited(Limits::default().with_cost(Money::from_micros(1_000_000))))
     });
     harness.session.handle().set_model("claude-of-tomorrow").unwrap();
     let outcome = harness.session.submit("go").await.or_else(crate::RunError::into_outcome).unwrap();

@@ -11,7 +11,7 @@ fn cut_off() -> Error {
 /// Configures a delay between two attempts that is long enough to stop in.
 fn patient(builder: SessionBuilder) -> SessionBuilder {
     let slow = RetryPolicy::default().with_base_delay(Duration::from_secs(60));
-    builder.config(SessionConfig::default().with_retry(slow))
+    builder.with_config(SessionConfig::default().with_retry(slow))
 }
 
 fn assistant_texts(session: &Session) -> Vec<String> {

@@ -117,7 +117,7 @@ fn harness(polls: usize) -> Harness {
     let profile = profile.with_tool(pintle_tools::builtin::ShellStart::new()).unwrap();
     let quick = RetryPolicy::default().with_base_delay(Duration::from_millis(1));
     let builder = Session::builder(client, profile, Arc::clone(&env) as Arc<dyn ExecutionEnvironment>)
-        .config(SessionConfig::default().with_retry(quick))
+        .with_config(SessionConfig::default().with_retry(quick))
         .gate(AskAndApprove)
         .approver(AskAndApprove);
     let (mut session, driver, commands) = builder.assemble().unwrap();

@@ -57,7 +57,7 @@ impl Tool for Waits {
 
 fn waiting_harness(adapter: FakeAdapter, tool: Waits, limits: TurnLimits) -> Harness {
     let tools = move |builder: SessionBuilder| {
-        builder.gate(AskForCommands).config(SessionConfig::default().with_limits(limits))
+        builder.gate(AskForCommands).with_config(SessionConfig::default().with_limits(limits))
     };
     let harness = harness_with(adapter, env_with_sleep(), tools);
     let profile = ProviderProfile::anthropic("claude-opus-4-6").with_tool(tool).unwrap();
@@ -104,7 +104,7 @@ async fn changed_wall_time_beats_a_fired_timer() {
             SessionConfig::default().with_budget(budget)
         };
         let adapter = anthropic().message(calling(&[("shell", command.clone())])).answer("done");
-        let harness = harness_with(adapter, env_with_sleep(), |builder| builder.config(timed(60)));
+        let harness = harness_with(adapter, env_with_sleep(), |builder| builder.with_config(timed(60)));
         let mut run = harness.session.submit("go");
         until(&mut run, "USER_INPUT").await;
         sleep(Duration::from_secs(60)).await;
@@ -223,7 +223,7 @@ async fn event_times_never_go_back() {
     let adapter = anthropic().message(hanging());
     let backwards = |from| Arc::new(Backwards(AtomicI64::new(from)));
     let first = harness_with(adapter, env_with_sleep(), |builder| {
-        builder.clock(backwards(1_790_000_000_000)).record(true)
+        builder.with_clock(backwards(1_790_000_000_000)).record(true)
     });
     let mut run = first.session.submit("go");
     until(&mut run, "TOOL_CALL_START").await;
@@ -231,7 +231,7 @@ async fn event_times_never_go_back() {
     drop(first);
     // Another process resumes, whose clock is an hour behind.
     let second = harness_with(anthropic().answer("done"), env_with_sleep(), |builder| {
-        builder.clock(backwards(1_789_996_400_000)).resume(record)
+        builder.with_clock(backwards(1_789_996_400_000)).resume(record)
     });
     let mut session = second.session;
     assert_eq!(session.resumed().unwrap().await.unwrap().status, OutcomeStatus::Completed);

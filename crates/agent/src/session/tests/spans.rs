@@ -233,8 +233,8 @@ fn chatty(adapter: FakeAdapter) -> Session {
     let profile = ProviderProfile::new("anthropic", "model-1").with_tool(Chatty).unwrap();
     let quick = RetryPolicy::default().with_base_delay(std::time::Duration::from_millis(1));
     Session::builder(client, profile, Arc::new(env()))
-        .id(SessionId::new("s-1"))
-        .config(SessionConfig::default().with_retry(quick))
+        .with_id(SessionId::new("s-1"))
+        .with_config(SessionConfig::default().with_retry(quick))
         .build()
         .unwrap()
 }
@@ -361,7 +361,7 @@ async fn span_of_a_subagent_is_within_its_parent() {
     let client = Client::builder().provider(adapter).build().unwrap();
     let profile = ProviderProfile::anthropic("claude-opus-4-6");
     let id = SessionId::new("s-1");
-    let session = Session::builder(client, profile, Arc::new(env())).id(id).build().unwrap();
+    let session = Session::builder(client, profile, Arc::new(env())).with_id(id).build().unwrap();
     let mut events = session.tree_events();
     session.submit("go").await.unwrap();
     let worked = async {

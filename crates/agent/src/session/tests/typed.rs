@@ -64,7 +64,7 @@ async fn a_typed_run_without_a_matching_answer_is_an_error() {
 async fn a_typed_run_that_ends_early_is_an_error() {
     let adapter = anthropic().message(calling(&[("shell", json!({"command": "true"}))]));
     let limits = SessionConfig::default().with_max_tool_rounds(1);
-    let limited = harness_with(adapter, env(), |builder| builder.config(limits));
+    let limited = harness_with(adapter, env(), |builder| builder.with_config(limits));
     let ended = limited.session.run_typed::<Verdict>("Test it.").await;
     let Err(RunError::NoAnswer { outcome }) = ended else { panic!("{ended:?}") };
     assert_eq!(outcome.status, OutcomeStatus::RoundLimit);

@@ -82,7 +82,7 @@ impl SubagentJournals for Journals {
 fn begun(models: ModelsByTask, journals: &Journals) -> Harness {
     of(ProviderProfile::anthropic("claude-opus-4-6"), models, |builder| {
         let id = SessionId::new("root");
-        builder.id(id.clone()).journal(journals.journal(&id))
+        builder.with_id(id.clone()).journal(journals.journal(&id))
     })
 }
 
@@ -182,7 +182,7 @@ async fn a_call_attaches_to_the_subagent_that_it_had_spawned() {
         ModelsByTask::new(model().message(task("Sleep."))).subagent("Sleep.", model().message(sleep));
     let before = of(profile(), models, |builder| {
         let id = SessionId::new("root");
-        builder.id(id.clone()).journal(journals.journal(&id))
+        builder.with_id(id.clone()).journal(journals.journal(&id))
     });
     die_at_work(before, 1).await;
 
@@ -387,7 +387,7 @@ async fn authority_of_a_subagent_is_synced_with_its_task() {
     let models = ModelsByTask::new(parent).subagent("Answer.", model().answer("It is 42."));
     let harness = of(ProviderProfile::anthropic("claude-opus-4-6"), models, |builder| {
         let id = SessionId::new("root");
-        builder.id(id.clone()).journal(journals.journal(&id)).gate(Granted)
+        builder.with_id(id.clone()).journal(journals.journal(&id)).gate(Granted)
     });
     harness.session.submit("go").await.unwrap();
     let synced = journals.1.lock().unwrap().clone();

@@ -94,11 +94,11 @@ fn a_rewind_can_be_undone_until_something_follows() {
     let before: Vec<_> = harness.machine.history().to_vec();
     rewind(&mut harness, 2);
     rewind(&mut harness, 1);
-    assert_eq!((harness.machine.history().len(), harness.machine.rewindable_turns()), (1, 6));
+    assert_eq!((harness.machine.history().len(), harness.machine.rewindable_entries()), (1, 6));
     rewind(&mut harness, 5);
     assert_eq!(harness.machine.history(), &before[..5]);
     rewind(&mut harness, 6);
-    assert_eq!((harness.machine.history(), harness.machine.rewindable_turns()), (&before[..], 6));
+    assert_eq!((harness.machine.history(), harness.machine.rewindable_entries()), (&before[..], 6));
     harness.submit("three");
     assert_eq!(harness.sent()[..6].last().unwrap(), "assistant second");
     harness.say("third");
@@ -106,7 +106,7 @@ fn a_rewind_can_be_undone_until_something_follows() {
     rewind(&mut harness, 4);
     harness.submit("another way");
     harness.say("fourth");
-    assert_eq!(harness.machine.rewindable_turns(), 6, "what was cut off is gone");
+    assert_eq!(harness.machine.rewindable_entries(), 6, "what was cut off is gone");
     rewind(&mut harness, 7);
     assert!(matches!(harness.events.last(), Some(EventKind::Warning { .. })), "{:?}", harness.events.last());
 }

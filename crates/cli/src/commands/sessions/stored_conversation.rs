@@ -55,7 +55,7 @@ impl StoredSession for StoredConversation {
 
     async fn preview_rewind(&self, turns: usize) -> Result<String, Failure> {
         let args = rewind_args(self.files.id(), turns, false, true);
-        let (files, point) = (self.files.files().await?, SessionPoint::Turns(turns));
+        let (files, point) = (self.files.files().await?, SessionPoint::Entries(turns));
         files::rewind(&files, &point, &args, RewindSurface::Conversation).await
     }
 
@@ -90,7 +90,7 @@ pub(crate) async fn rewind(
 ) -> Result<String, Failure> {
     let sessions = Sessions::open(process_env).await?;
     let args = rewind_args(id, turns, forced, false);
-    let point = SessionPoint::Turns(turns);
+    let point = SessionPoint::Entries(turns);
     let work = async |files: &SessionFiles<'_>| {
         files::rewind(files, &point, &args, RewindSurface::Conversation).await
     };

@@ -180,8 +180,8 @@ async fn policies_filter_container_variables() {
         (EnvPolicy::InheritNone, "PATH"),
     ] {
         let environment = DockerEnvironment::attach(container.as_str())
-            .env_policy(policy)
-            .variable("OWN_TOKEN", "secret value")
+            .with_env_policy(policy)
+            .with_variable("OWN_TOKEN", "secret value")
             .build()
             .unwrap();
         assert!(!format!("{environment:?}").contains("secret value"));

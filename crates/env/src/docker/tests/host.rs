@@ -83,7 +83,7 @@ async fn no_command_starts_after_its_application_died() {
         }
     };
     let test = "docker::tests::host::no_command_starts_after_its_application_died";
-    let build = |client: &Path| DockerEnvironment::attach(&container).program(client).build().unwrap();
+    let build = |client: &Path| DockerEnvironment::attach(&container).with_program(client).build().unwrap();
     late_start::leaves_nothing(test, Some((APPLICATION_OF, &container)), "docker", build).await;
     docker(&["kill", &container]);
 }
@@ -126,7 +126,7 @@ async fn a_container_dies_with_its_application_before_the_supervisor_starts() {
         return;
     };
     if let Some(client) = std::env::var_os(CLIENT) {
-        let environment = DockerEnvironment::start(image).program(client).build().unwrap();
+        let environment = DockerEnvironment::start(image).with_program(client).build().unwrap();
         let starting = environment.initialize();
         tokio::select! {
             result = starting => panic!("the supervisor started: {result:?}"),

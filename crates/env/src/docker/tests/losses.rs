@@ -112,7 +112,7 @@ async fn unreachable_containers_report_a_cause() {
         DockerEnvironment::attach("pintle-no-such-container"),
         DockerEnvironment::start(ContainerImage::new("pintle/no-such-image:0")),
         DockerEnvironment::start(image.with_network("no-such-network")),
-        DockerEnvironment::attach("any").program("pintle-no-such-program"),
+        DockerEnvironment::attach("any").with_program("pintle-no-such-program"),
     ] {
         let environment = environment.build().unwrap();
         let started = Instant::now();
@@ -132,7 +132,7 @@ async fn a_missing_working_directory_is_an_error() {
     let Some(image) = image() else {
         return;
     };
-    let environment = DockerEnvironment::start(image).working_directory("/no/such").build().unwrap();
+    let environment = DockerEnvironment::start(image).with_working_directory("/no/such").build().unwrap();
     let error = environment.initialize().await.unwrap_err();
     assert!(matches!(error, EnvError::NotFound { .. }), "{error:?}");
     let container = environment.container().unwrap();

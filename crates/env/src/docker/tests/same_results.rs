@@ -19,7 +19,7 @@ async fn local_and_container_searches_agree() {
     let root = directory.path().canonicalize().unwrap();
     fill(&root);
     let image = image.with_mount(Mount::new(&root, &root));
-    let remote = DockerEnvironment::start(image).working_directory(&root).build().unwrap();
+    let remote = DockerEnvironment::start(image).with_working_directory(&root).build().unwrap();
     remote.initialize().await.unwrap();
     searches_find_the_same(&remote, &root).await;
     walks_find_the_same(&remote, &root).await;

@@ -90,7 +90,7 @@ impl Places {
         vec![
             ("local", Arc::clone(&local)),
             ("logging", Arc::new(Logging::new(Arc::clone(&local)))),
-            ("read only", Arc::new(ReadOnlyEnvironment::new(Arc::clone(&local)).unless(&writes))),
+            ("read only", Arc::new(ReadOnlyEnvironment::new(Arc::clone(&local)).with_write_switch(&writes))),
             ("confined", Arc::new(ConfinedEnvironment::new(Arc::clone(&local), [self.at("project")]))),
             #[cfg(all(target_os = "linux", feature = "sandbox"))]
             (

@@ -7,11 +7,11 @@ async fn environments_of_a_builder_share_the_latest_walk() {
     // In memory, where changes are reported on any machine. Without files, the walk is kept for any time.
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let root = directory.path().canonicalize().unwrap();
-    let builder = LocalEnvironment::builder(&root).variable("PATH", "/usr/local/bin:/usr/bin:/bin");
+    let builder = LocalEnvironment::builder(&root).with_variable("PATH", "/usr/local/bin:/usr/bin:/bin");
     let request = WalkRequest::new("").with_max_entries(9);
     let each = builder.clone().build().unwrap();
     assert_ne!(each.walk(&request).await.unwrap(), each.walk(&request).await.unwrap());
-    let builder = builder.cached_walks();
+    let builder = builder.with_cached_walks();
     let one = builder.clone().build().unwrap();
     let other: Arc<dyn ExecutionEnvironment> = Arc::new(builder.build().unwrap());
     let held = other.hold(std::slice::from_ref(&root)).await.unwrap().unwrap();

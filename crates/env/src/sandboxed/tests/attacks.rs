@@ -182,7 +182,7 @@ async fn attacks_fail_in_sandboxes_that_were_started_ahead() {
         }
         let harness = target();
         let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
-        let environment = with_path_rules(environment).starting_ahead(true);
+        let environment = with_path_rules(environment).with_start_ahead(true);
         let first = environment.exec_command(request(&harness, "true", &victim)).await.unwrap();
         assert!(first.success(), "{first:?}");
         let waiting = prepared::waiting(&environment).await.unwrap();

@@ -95,7 +95,7 @@ impl Project {
         let caches = ProjectCaches::create(caches, self.variables()).await.unwrap();
         let mut builder = LocalEnvironment::builder(project);
         for (name, value) in self.variables() {
-            builder = builder.variable(name, value);
+            builder = builder.with_variable(name, value);
         }
         let before = listing(&self.harness.at("home"));
         let temporary = self.harness.at("temporary");

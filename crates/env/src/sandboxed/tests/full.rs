@@ -144,7 +144,7 @@ async fn file_operations_have_the_temporary_files_of_commands() {
     // On the machine, but not in the sandbox.
     let machine = TempDir::new_in("/tmp").unwrap();
     fs::write(machine.path().join("file"), "machine").unwrap();
-    let environment = environment.with_temporary(temporary.path()).leavable(true);
+    let environment = environment.with_temporary(temporary.path()).with_outside_commands(true);
     let confined =
         ConfinedEnvironment::new(environment.clone(), [harness.at("root"), temporary.path().to_path_buf()]);
     let wrappers: [Arc<dyn ExecutionEnvironment>; 3] =
@@ -301,8 +301,9 @@ async fn run_until_killed(directory: &std::path::Path) {
     let read = |name: &str| fs::read_to_string(directory.join(name)).unwrap();
     let level = if read("level") == "full" { SandboxLevel::Full } else { SandboxLevel::Writes };
     let path = std::env::var_os("PATH").unwrap();
-    let local = LocalEnvironment::builder(directory.join("root")).variable("PATH", path).build().unwrap();
-    let environment = SandboxedEnvironment::new(local).with_level(level).starting_ahead(true);
+    let local =
+        LocalEnvironment::builder(directory.join("root")).with_variable("PATH", path).build().unwrap();
+    let environment = SandboxedEnvironment::new(local).with_level(level).with_start_ahead(true);
     assert!(run(&environment, "true").await.success());
     let waiting = prepared::waiting(&environment).await.map(|id| id.to_string());
     let mut processes = Vec::new();
@@ -336,7 +337,7 @@ async fn kill_all_reaches_into_the_namespace() {
 async fn programs_have_no_variable_of_the_environment() {
     let harness = Harness::new();
     let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
-    for environment in [environment.clone(), environment.starting_ahead(true)] {
+    for environment in [environment.clone(), environment.with_start_ahead(true)] {
         for _ in 0..2 {
             let result = run(&environment, "env | grep -c PINTLE_COMMAND_TAG").await;
             assert_eq!(result.stdout.to_text_lossy().unwrap(), "0\n");

@@ -25,7 +25,7 @@ async fn the_level_writes_neither_hides_nor_protects() {
     let error = environment.initialize().await.unwrap_err();
     assert!(unsupported(&error).contains("only `full` can"), "{error}");
     assert!(environment.unenforced().await.unwrap().contains(&Protection::ProtectedPaths));
-    let environment = environment.accepting(Protection::ProtectedPaths);
+    let environment = environment.with_accepted(Protection::ProtectedPaths);
     environment.initialize().await.unwrap();
     assert!(run(&environment, "mkdir .git && echo x >.git/config").await.success());
     environment.cleanup().await.unwrap();
@@ -63,7 +63,7 @@ async fn an_unavailable_level_starts_nothing() {
         for accepted in [Protection::Writes, Protection::Signals] {
             let environment =
                 SandboxedEnvironment { inner: harness.local().into(), ..environment_like(&environment) };
-            let environment = environment.accepting(accepted);
+            let environment = environment.with_accepted(accepted);
             let error = environment.initialize().await.unwrap_err();
             assert!(unsupported(&error).contains(expected), "{error}");
             let error = environment.exec_command(ExecRequest::new("echo x >ran")).await.unwrap_err();
@@ -97,7 +97,7 @@ async fn an_older_landlock_is_refused_or_accepted_by_what_it_lacks() {
             environment.with_support(support.clone().with_landlock(version))
         };
         let Some(missing) = missing else {
-            let accepting = sandbox().accepting(Devices).accepting(Signals);
+            let accepting = sandbox().with_accepted(Devices).with_accepted(Signals);
             let error = accepting.initialize().await.unwrap_err();
             let error = unsupported(&error);
             assert!(error.contains("Landlock"), "{version}: {error}");
@@ -110,7 +110,7 @@ async fn an_older_landlock_is_refused_or_accepted_by_what_it_lacks() {
             let error = accepting.initialize().await.unwrap_err();
             let error = unsupported(&error);
             assert!(error.contains(&protection.to_string()), "{version}: {error}");
-            accepting = accepting.accepting(*protection);
+            accepting = accepting.with_accepted(*protection);
         }
         accepting.initialize().await.unwrap();
         assert!(!run(&accepting, "echo x >../outside/new").await.success(), "{version}");
@@ -136,7 +136,8 @@ fn environment_like(environment: &SandboxedEnvironment) -> SandboxedEnvironment 
 async fn bubblewrap_is_found_by_absolute_directories_only() {
     let harness = Harness::new();
     for path in ["", ".:bin", "/nonexistent"] {
-        let local = LocalEnvironment::builder(harness.at("root")).variable("PATH", path).build().unwrap();
+        let local =
+            LocalEnvironment::builder(harness.at("root")).with_variable("PATH", path).build().unwrap();
         let support = SandboxSupport::probe(&local).await.unwrap();
         assert_eq!(support.unavailable(SandboxLevel::Full), Some(&SandboxUnavailable::NoBubblewrap));
         assert_eq!(support.bubblewrap_version(), None);
@@ -159,7 +160,8 @@ async fn bubblewrap_is_found_by_absolute_directories_only() {
         let program = harness.at("outside/bwrap");
         fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-        let builder = LocalEnvironment::builder(harness.at("root")).variable("PATH", harness.at("outside"));
+        let builder =
+            LocalEnvironment::builder(harness.at("root")).with_variable("PATH", harness.at("outside"));
         let support = SandboxSupport::probe(&builder.build().unwrap()).await.unwrap();
         assert_eq!(support.unavailable(SandboxLevel::Full), Some(&expected));
     }
@@ -244,7 +246,7 @@ fn descriptors_are_inherited_only_if_accepted() {
             assert!(unsupported(&error).contains("inherited file descriptors"), "{error}");
             let error = environment.exec_command(ExecRequest::new("true")).await.unwrap_err();
             assert!(matches!(error, EnvError::Spawn { .. }), "{error:?}");
-            let environment = environment.accepting(Protection::Descriptors);
+            let environment = environment.with_accepted(Protection::Descriptors);
             environment.initialize().await.unwrap();
             assert!(run(&environment, "echo x >file").await.success());
             assert!(!run(&environment, "echo x >../outside/new").await.success());

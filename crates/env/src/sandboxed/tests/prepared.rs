@@ -7,7 +7,7 @@ use crate::{ExitStatus, WriteSwitch};
 
 /// Returns a sandbox of the level full that is started ahead.
 async fn ahead(harness: &Harness) -> Option<SandboxedEnvironment> {
-    Some(harness.at_level(SandboxLevel::Full).await?.starting_ahead(true))
+    Some(harness.at_level(SandboxLevel::Full).await?.with_start_ahead(true))
 }
 
 /// Returns the process id of the sandbox that waits for the next command.
@@ -220,10 +220,10 @@ async fn an_environment_with_other_settings_does_not_get_the_sandbox() {
     let id = run_first(&environment, ExecRequest::new("true")).await;
     let command = Command::shell("true");
     for other in [
-        environment.clone().leavable(true),
+        environment.clone().with_outside_commands(true),
         environment.clone().with_network(true),
         environment.clone().with_hidden(harness.at("outside/secret")),
-        environment.clone().starting_ahead(false),
+        environment.clone().with_start_ahead(false),
     ] {
         assert!(other.run_ahead(&command, &other.rules.now()).await.unwrap().is_none(), "{other:?}");
     }
@@ -284,7 +284,7 @@ async fn cleanup_ends_the_sandbox_that_waits() {
     // It is the last one.
     assert!(run(&environment, "true").await.success());
     assert_eq!(waiting(&environment).await, None);
-    let dropped = environment.clone().starting_ahead(true);
+    let dropped = environment.clone().with_start_ahead(true);
     let id = run_first(&dropped, ExecRequest::new("true")).await;
     drop(dropped);
     wait_until_gone(id).await;

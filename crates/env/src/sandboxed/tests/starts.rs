@@ -127,7 +127,7 @@ async fn recalled(harness: &Harness, works: usize) -> SandboxedEnvironment {
             .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
     );
     let local =
-        LocalEnvironment::builder(harness.at("root")).variable("PATH", path.unwrap()).build().unwrap();
+        LocalEnvironment::builder(harness.at("root")).with_variable("PATH", path.unwrap()).build().unwrap();
     // The probe is the first start.
     let record = SandboxSupport::probe(&local).await.unwrap().record().await.unwrap().unwrap();
     let support = SandboxSupport::recall(&local, &record).await.unwrap().unwrap();
@@ -136,7 +136,7 @@ async fn recalled(harness: &Harness, works: usize) -> SandboxedEnvironment {
         .with_level(SandboxLevel::Full)
         .with_support(support)
         .with_writable(harness.at("root"))
-        .leavable(true)
+        .with_outside_commands(true)
 }
 
 #[tokio::test]
@@ -162,7 +162,7 @@ async fn no_command_starts_on_a_machine_that_has_lost_its_sandbox() {
     }
     for works in [0, 2] {
         let harness = Harness::new();
-        let environment = recalled(&harness, works).await.starting_ahead(true);
+        let environment = recalled(&harness, works).await.with_start_ahead(true);
         environment.initialize().await.unwrap();
         let clone = environment.clone().with_network(true);
         let failure = environment.wait_for_failure();

@@ -41,7 +41,7 @@ async fn sandbox_is_left_only_if_that_is_allowed() {
         let harness = Harness::new();
         let Some(sandbox) = harness.at_level(level).await else { continue };
         assert!(sandbox.outside_sandbox().is_none());
-        let sandbox = sandbox.leavable(true);
+        let sandbox = sandbox.with_outside_commands(true);
         let target = harness.at("outside/file");
         let write = format!("echo x >{}", target.display());
         assert!(!succeeds(&sandbox, write.clone()).await && !target.exists(), "{level}");
@@ -64,9 +64,9 @@ async fn caches_follow_the_switch_and_stay_inside() {
         let caches = ProjectCaches::create(harness.at("outside/caches"), [("HOME", &home)]).await.unwrap();
         let planted = caches.directory().join("cargo/bin/cargo-x");
         let local = LocalEnvironment::builder(harness.at("root"))
-            .variable("PATH", format!("{}:/usr/bin:/bin", harness.at("root/bin").display()))
-            .variable("CARGO_HOME", "/of/the/user")
-            .variable("NODE_OPTIONS", format!("--require {}", harness.at("root/hook.js").display()))
+            .with_variable("PATH", format!("{}:/usr/bin:/bin", harness.at("root/bin").display()))
+            .with_variable("CARGO_HOME", "/of/the/user")
+            .with_variable("NODE_OPTIONS", format!("--require {}", harness.at("root/hook.js").display()))
             .build()
             .unwrap();
         if !has_level(level) {
@@ -74,7 +74,7 @@ async fn caches_follow_the_switch_and_stay_inside() {
         }
         let (switch, copies) = (WriteSwitch::new(false), harness.at("root/copies"));
         let sandbox = SandboxedEnvironment::new(local).with_level(level).with_writable(harness.at("root"));
-        let sandbox = sandbox.with_caches(caches, &copies, &switch).leavable(true);
+        let sandbox = sandbox.with_caches(caches, &copies, &switch).with_outside_commands(true);
         sandbox.initialize().await.unwrap();
         assert!(!copies.exists(), "{level}: nothing is copied before it is used");
         sandbox.exec_command(Git::new().request(&["--version"])).await.unwrap();
@@ -106,7 +106,7 @@ async fn caches_follow_the_switch_and_stay_inside() {
 async fn cleanup_terminates_commands_outside() {
     let harness = Harness::new();
     let Some(sandbox) = harness.sandboxed().await else { return };
-    let sandbox = sandbox.leavable(true);
+    let sandbox = sandbox.with_outside_commands(true);
     let outside = sandbox.outside_sandbox().unwrap();
     let mut process = outside.spawn(Command::shell("sleep 600")).await.unwrap();
     sandbox.cleanup().await.unwrap();
@@ -117,7 +117,7 @@ async fn cleanup_terminates_commands_outside() {
 async fn wrappers_keep_their_own_limits_outside() {
     let harness = Harness::new();
     let Some(sandbox) = harness.sandboxed().await else { return };
-    let sandbox: Arc<dyn ExecutionEnvironment> = Arc::new(sandbox.leavable(true));
+    let sandbox: Arc<dyn ExecutionEnvironment> = Arc::new(sandbox.with_outside_commands(true));
     let wrappers: [Arc<dyn ExecutionEnvironment>; 3] = [
         Arc::new(Logging::new(Arc::clone(&sandbox))),
         Arc::new(ReadOnlyEnvironment::new(Arc::clone(&sandbox)).allow_commands()),

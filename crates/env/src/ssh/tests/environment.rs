@@ -60,8 +60,8 @@ async fn system_information_is_remote() {
     let harness = Harness::new(&services, "");
     let config = harness.directory.path().join("config");
     let env = SshEnvironment::builder("tester")
-        .config_file(config)
-        .variable("GREETING", "it's\nme")
+        .with_config_file(config)
+        .with_variable("GREETING", "it's\nme")
         .build()
         .unwrap();
     env.initialize().await.unwrap();
@@ -73,7 +73,7 @@ async fn system_information_is_remote() {
     assert_eq!(result.stdout.to_text_lossy().unwrap(), format!("{home}\n{home}\nit's\nme\nunset\n"));
     assert!(!format!("{env:?}").contains("it's"), "{env:?}");
     env.cleanup().await.unwrap();
-    let relative = SshEnvironment::builder("tester").working_directory("here").build();
+    let relative = SshEnvironment::builder("tester").with_working_directory("here").build();
     assert!(matches!(relative, Err(EnvError::InvalidPath { path, .. }) if path == Path::new("here")));
 }
 
@@ -145,8 +145,9 @@ fn a_gibibyte_uses_bounded_memory() {
     in_own_process("ssh::tests::environment::a_gibibyte_uses_bounded_memory", async || {
         let Some(services) = config_file() else { return };
         let (remote, harness) = (remote_directory("tester"), Harness::new(&services, ""));
-        let mut builder =
-            SshEnvironment::builder("").working_directory(remote.path()).output_limits(volume::limits());
+        let mut builder = SshEnvironment::builder("")
+            .with_working_directory(remote.path())
+            .with_output_limits(volume::limits());
         builder.connection = harness.connection("tester");
         let env = builder.build().unwrap();
         env.initialize().await.unwrap();

@@ -78,7 +78,7 @@ impl Harness {
 
 /// Creates an environment from a connection and a working directory.
 pub(super) fn environment(connection: Connection, directory: &Path) -> SshEnvironment {
-    let mut builder = SshEnvironment::builder("").working_directory(directory);
+    let mut builder = SshEnvironment::builder("").with_working_directory(directory);
     builder.connection = connection;
     builder.build().unwrap()
 }

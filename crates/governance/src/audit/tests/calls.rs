@@ -118,7 +118,7 @@ async fn request_that_nobody_answers_expires() {
     let mut limits = TurnLimits::default();
     limits.approval_timeout = Some(Duration::from_millis(20));
     let builder = builder(vec![calling(&[("c1", "run", json!({}))])])
-        .config(SessionConfig::default().with_limits(limits));
+        .with_config(SessionConfig::default().with_limits(limits));
     let audit = audit_of(&record(builder, |_, _| {}).await);
     let call = audit.call("c1").unwrap();
     assert_eq!((call.outcome, call.execution.as_ref()), (CallOutcome::Expired, None));
@@ -178,7 +178,7 @@ async fn failures_and_time_outs_have_their_kind() {
 async fn call_beyond_the_budget_did_not_run() {
     let config = SessionConfig::default().with_budget(Limits::default().with_tool_calls(1));
     let calls = calling(&[("c1", "look", json!({})), ("c2", "look", json!({}))]);
-    let record = record(builder(vec![calls]).config(config), nobody).await;
+    let record = record(builder(vec![calls]).with_config(config), nobody).await;
     let audit = audit_of(&record);
     let outcomes: Vec<CallOutcome> = audit.calls.iter().map(|call| call.outcome).collect();
     assert_eq!(outcomes, [CallOutcome::Succeeded, CallOutcome::NotRun]);

@@ -40,7 +40,10 @@ async fn summary_counts_calls_files_and_hosts() {
 async fn inputs_name_their_run_and_how_it_ended() {
     let session = builder(vec![calling(&[("c1", "look", json!({}))])]).build().unwrap();
     let handle = session.handle();
-    handle.record_policy(PolicyChange::mode("edit").by(Some(Principal::new("jan")))).await.unwrap();
+    handle
+        .record_policy(PolicyChange::mode("edit").with_principal(Some(Principal::new("jan"))))
+        .await
+        .unwrap();
     handle.steer("also this").await.unwrap();
     let run = session.submit("go");
     handle.follow_up("and then?").await.unwrap();
@@ -229,7 +232,7 @@ async fn errors_and_limits_are_part_of_the_report() {
     assert_eq!(failed.spending.models, []);
 
     let config = SessionConfig::default().with_max_tool_rounds(1);
-    let builder = super::builder(vec![calling(&[("c1", "look", json!({}))])]).config(config);
+    let builder = super::builder(vec![calling(&[("c1", "look", json!({}))])]).with_config(config);
     let limited = audit_of(&record(builder, nobody).await);
     assert_eq!(limited.limits[0].limit, ReachedLimit::Rounds { rounds: 1 });
     assert_eq!(limited.limits[0].limit.to_string(), "rounds of calls for one input: 1");

@@ -80,7 +80,7 @@ async fn run_without(
     let config = SessionConfig::default().with_max_subagent_depth(3);
     let session =
         Session::builder(client, profile, Arc::clone(&env) as Arc<dyn pintle_env::ExecutionEnvironment>)
-            .config(config)
+            .with_config(config)
             .record(true);
     let grant = if is_on { scene.grant(attack.guard) } else { None };
     let journal = scene.at("../journal");

@@ -66,7 +66,7 @@ pub(super) async fn build_sandboxed(
         .with_temporary(temporary.path())
         .with_caches(caches, temporary.path().join("copies-of-caches"), &requirements.writes)
         .with_writable_while(&workspace, &requirements.writes)
-        .leavable(requirements.can_run_outside);
+        .with_outside_commands(requirements.can_run_outside);
     if let Some(hosts) = files.hosts {
         if level != SandboxLevel::Full {
             let why = reason(SandboxLevel::Full).map(|reason| format!(" ({reason})")).unwrap_or_default();
@@ -109,16 +109,16 @@ pub(super) async fn build_sandboxed(
         }
     }
     let sandbox = accept_missing_protections(sandbox, process_env.notices()).await?;
-    let server_environment = Arc::new(sandbox.clone().leavable(true));
+    let server_environment = Arc::new(sandbox.clone().with_outside_commands(true));
     // Servers do not share the sandboxes that are started ahead.
-    let sandbox = Arc::new(sandbox.starting_ahead(true));
+    let sandbox = Arc::new(sandbox.with_start_ahead(true));
     let loss = loss_of(&sandbox, process_env);
     let (killed, held) = (Arc::clone(&sandbox), Arc::clone(&sandbox));
     let caches = SessionCaches::new(cache_lock, fill_caches_of(&sandbox));
     let environment: Arc<dyn ExecutionEnvironment> = if requirements.writes.is_on() {
         sandbox
     } else {
-        Arc::new(ReadOnlyEnvironment::new(sandbox).allow_commands().unless(&requirements.writes))
+        Arc::new(ReadOnlyEnvironment::new(sandbox).allow_commands().with_write_switch(&requirements.writes))
     };
     Ok(SandboxAttempt::Built(Box::new(ConfinedLocal {
         environment: confine(confinement, environment, [temporary.path().to_path_buf()]),
@@ -163,7 +163,7 @@ async fn probe_machine(
     process_env: &ProcessEnv,
 ) -> Result<SandboxProbe, Failure> {
     // The processes of the probe exit quickly.
-    let trials = builder.clone().lifeline(false).build().or_failed(ENVIRONMENT_UNUSABLE)?;
+    let trials = builder.clone().with_lifeline(false).build().or_failed(ENVIRONMENT_UNUSABLE)?;
     match requirements.may_reuse_probe {
         true => SandboxProbe::recall_or_probe(&trials, requirements.keeps_state, process_env).await,
         false => SandboxProbe::probe(&trials, requirements.keeps_state, process_env).await,
@@ -233,7 +233,7 @@ async fn accept_missing_protections(
         if unenforced.contains(&protection) {
             notices.report(format!("this machine cannot block {protection}"));
         }
-        sandbox = sandbox.accepting(protection);
+        sandbox = sandbox.with_accepted(protection);
     }
     Ok(sandbox)
 }

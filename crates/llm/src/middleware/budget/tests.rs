@@ -26,11 +26,14 @@ fn priced_catalog() -> Catalog {
 async fn calls_succeed_until_a_limit_is_reached() {
     for mode in MODES {
         for (builder, expected) in [
-            (Budget::builder().max_tokens(31), 3),
-            (Budget::builder().max_tokens(30), 2),
-            (Budget::builder().max_cost(Money::from_dollars(0.039)).catalog(priced_catalog()), 2),
+            (Budget::builder().with_max_tokens(31), 3),
+            (Budget::builder().with_max_tokens(30), 2),
+            (Budget::builder().with_max_cost(Money::from_dollars(0.039)).with_catalog(priced_catalog()), 2),
             (
-                Budget::builder().max_cost(Money::from_dollars(0.05)).max_tokens(1).catalog(priced_catalog()),
+                Budget::builder()
+                    .with_max_cost(Money::from_dollars(0.05))
+                    .with_max_tokens(1)
+                    .with_catalog(priced_catalog()),
                 1,
             ),
         ] {
@@ -54,9 +57,9 @@ async fn calls_succeed_until_a_limit_is_reached() {
 #[tokio::test]
 async fn the_message_names_spent_tokens_and_limit() {
     let budget = Budget::builder()
-        .max_tokens(15)
-        .max_cost(Money::from_dollars(0.02))
-        .catalog(priced_catalog())
+        .with_max_tokens(15)
+        .with_max_cost(Money::from_dollars(0.02))
+        .with_catalog(priced_catalog())
         .build()
         .unwrap();
     let harness = Harness::new(adapter_with_responses(1), budget.clone());
@@ -69,15 +72,16 @@ async fn the_message_names_spent_tokens_and_limit() {
 #[tokio::test]
 async fn a_model_without_a_price_is_refused_or_uncounted() {
     for mode in MODES {
-        let budget = Budget::builder().max_cost(Money::from_dollars(1.0)).build().unwrap();
+        let budget = Budget::builder().with_max_cost(Money::from_dollars(1.0)).build().unwrap();
         let harness = Harness::new(adapter_with_responses(1), budget);
         let error = harness.call(user_request("hello"), mode).await.unwrap_err();
         assert_eq!((error.kind(), error.error_code()), (ErrorKind::Configuration, Some(Budget::UNPRICED)));
         assert!(error.message().contains("no price for `m`"), "{error}");
         assert_eq!(harness.calls(), 0);
 
-        let builder =
-            Budget::builder().max_cost(Money::from_dollars(1.0)).unknown_price(UnknownPrice::Uncounted);
+        let builder = Budget::builder()
+            .with_max_cost(Money::from_dollars(1.0))
+            .with_unknown_price(UnknownPrice::Uncounted);
         let budget = builder.build().unwrap();
         let harness = Harness::new(adapter_with_responses(1), budget.clone());
         harness.call(user_request("hello"), mode).await.unwrap();
@@ -104,7 +108,8 @@ async fn cached_tokens_without_a_price_cost_the_input_price() {
     let model = json!([{"id": "m", "provider": "openai", "context_window": 9,
             "input_cost_per_million": 100.0, "output_cost_per_million": 200.0}]);
     let catalog = Catalog::from_json(&model.to_string()).unwrap();
-    let budget = Budget::builder().max_cost(Money::from_dollars(1.0)).catalog(catalog).build().unwrap();
+    let budget =
+        Budget::builder().with_max_cost(Money::from_dollars(1.0)).with_catalog(catalog).build().unwrap();
     let mut usage = Usage::new(10, 1);
     (usage.cache_read_tokens, usage.cache_write_tokens) = (Some(6), Some(2));
     let builder = Client::builder().provider(FakeAdapter::new("openai")).default_provider("openai");
@@ -174,10 +179,10 @@ async fn dropped_calls_and_missing_usage_are_charged_by_estimate() {
 fn limits_outside_their_range_are_refused() {
     let builder = Budget::builder;
     let bad = [
-        builder().max_tokens(0),
-        builder().max_cost(Money::ZERO),
-        builder().max_cost(Money::from_dollars(-1.0)),
-        builder().max_cost(Money::from_dollars(f64::NAN)),
+        builder().with_max_tokens(0),
+        builder().with_max_cost(Money::ZERO),
+        builder().with_max_cost(Money::from_dollars(-1.0)),
+        builder().with_max_cost(Money::from_dollars(f64::NAN)),
     ];
     for builder in bad {
         assert_eq!(builder.build().unwrap_err().kind(), ErrorKind::Configuration);

@@ -50,7 +50,7 @@ async fn untrusted_certificates_are_refused() {
         }
         tls.complete_io(&mut socket)
     });
-    let adapter = OpenAiCompatible::builder(url).api_key(KEY).build().unwrap();
+    let adapter = OpenAiCompatible::builder(url).with_api_key(KEY).build().unwrap();
     let error = adapter.complete(&request()).await.unwrap_err();
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Network, true), "{error:?}");
     assert!(format!("{error:?}").contains("certificate"), "{error:?}");

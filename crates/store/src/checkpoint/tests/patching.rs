@@ -31,7 +31,7 @@ async fn patch(workspace: &Workspace, comparison: &Comparison, position: &Reposi
 async fn patch_with(blobs: &InMemory, comparison: &Comparison, position: &RepositoryPosition) -> GitPatch {
     let directory = TempDir::new().unwrap();
     let scratch = LocalEnvironment::builder(directory.path())
-        .variable("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .with_variable("PATH", "/usr/local/bin:/usr/bin:/bin")
         .build()
         .unwrap();
     git_patch(comparison, blobs, blobs, position, &scratch).await.unwrap()
@@ -203,7 +203,7 @@ async fn a_workspace_without_a_repository_is_its_own_top() {
     let position = RepositoryPosition::locate(workspace.env.as_ref()).await.unwrap();
     assert_eq!(position, RepositoryPosition::default());
     let without_git =
-        LocalEnvironment::builder(&workspace.root).variable("PATH", "/nonexistent").build().unwrap();
+        LocalEnvironment::builder(&workspace.root).with_variable("PATH", "/nonexistent").build().unwrap();
     assert_eq!(RepositoryPosition::locate(&without_git).await.unwrap(), position);
 }
 
@@ -215,7 +215,7 @@ async fn a_failure_of_git_has_its_message() {
     let comparison = before.compare(&workspace.take(None).await.manifest);
     let directory = TempDir::new().unwrap();
     let without_git =
-        LocalEnvironment::builder(directory.path()).variable("PATH", "/nonexistent").build().unwrap();
+        LocalEnvironment::builder(directory.path()).with_variable("PATH", "/nonexistent").build().unwrap();
     let position = RepositoryPosition::default();
     let failed = git_patch(&comparison, &workspace.blobs, &workspace.blobs, &position, &without_git).await;
     let message = failed.unwrap_err().to_string();

@@ -107,7 +107,7 @@ async fn checkpoints_work(env: Arc<dyn ExecutionEnvironment>, root: &Path) {
 async fn local_checkpoints_work() {
     let directory = tempfile::tempdir().unwrap();
     let local = pintle_env::LocalEnvironment::builder(directory.path())
-        .variable("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .with_variable("PATH", "/usr/local/bin:/usr/bin:/bin")
         .build()
         .unwrap();
     checkpoints_work(Arc::new(local), &directory.path().join("root")).await;
@@ -126,7 +126,7 @@ async fn checkpoints_in_a_container_work() {
             Some(user) => image.with_user(user),
             None => image,
         };
-        let env = DockerEnvironment::start(image).working_directory("/tmp").build().unwrap();
+        let env = DockerEnvironment::start(image).with_working_directory("/tmp").build().unwrap();
         env.initialize().await.unwrap();
         let env: Arc<dyn ExecutionEnvironment> = Arc::new(env);
         checkpoints_work(Arc::clone(&env), Path::new("/tmp/checkpoints")).await;
@@ -141,8 +141,11 @@ async fn checkpoints_on_a_remote_host_work() {
     }
     let config = std::env::var_os("PINTLE_TEST_SSH").unwrap();
     for host in cases(&["root"][..], &["root", "tester"]) {
-        let env =
-            SshEnvironment::builder(*host).config_file(&config).working_directory("/tmp").build().unwrap();
+        let env = SshEnvironment::builder(*host)
+            .with_config_file(&config)
+            .with_working_directory("/tmp")
+            .build()
+            .unwrap();
         env.initialize().await.unwrap();
         let env: Arc<dyn ExecutionEnvironment> = Arc::new(env);
         let directory = run(env.as_ref(), Path::new("/tmp"), "mktemp -d").await;

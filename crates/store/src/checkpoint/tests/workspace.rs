@@ -201,7 +201,7 @@ impl Workspace {
         let root = directory.path().canonicalize().unwrap().join("root");
         std::fs::create_dir(&root).unwrap();
         let local = LocalEnvironment::builder(&root)
-            .variable("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .with_variable("PATH", "/usr/local/bin:/usr/bin:/bin")
             .build()
             .unwrap();
         let env = Arc::new(Watched::new(Arc::new(local)));

@@ -352,14 +352,8 @@ impl Project {
         let session_runner = Arc::new(ScriptedRunner(Arc::clone(scripted), Arc::clone(&workspace_factory)));
         let blobs = Arc::from(store.blobs(&SessionId::new("t")));
         let directory = self.directory().join("task");
-        RepositoryPerformer::new(
-            "t",
-            directory,
-            Arc::clone(&self.machine),
-            workspace_factory,
-            session_runner,
-            blobs,
-        )
+        RepositoryPerformer::builder("t", directory, Arc::clone(&self.machine), blobs)
+            .build(workspace_factory, session_runner)
     }
 
     /// Runs a task to its end, and returns how it ended with its state.
