@@ -37,7 +37,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A scripted model, so that the example runs offline. Use `Client::from_env()` for a real one.
     let model = ScriptedServer::start(Script::parse(SCRIPT)?, ServerOptions::new()).await?;
     let provider =
-        Anthropic::builder("any-key").base_url(model.base_url(Dialect::AnthropicMessages)).build()?;
+        Anthropic::builder("any-key").with_base_url(model.base_url(Dialect::AnthropicMessages)).build()?;
     let client = Client::builder().provider(provider).build()?;
     let directory = tempfile::tempdir()?;
     let env: Arc<dyn ExecutionEnvironment> =

@@ -19,7 +19,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A scripted model, so that the example runs offline. Use `Client::from_env()` for a real one.
     let server = ScriptedServer::start(Script::parse(SCRIPT)?, ServerOptions::new()).await?;
     let provider =
-        Anthropic::builder("any-key").base_url(server.base_url(Dialect::AnthropicMessages)).build()?;
+        Anthropic::builder("any-key").with_base_url(server.base_url(Dialect::AnthropicMessages)).build()?;
     let client = Client::builder().provider(provider).build()?;
 
     // A new profile has neither instructions nor tools.

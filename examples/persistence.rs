@@ -17,7 +17,8 @@ use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 
 /// Opens the session of a directory, in any process.
 async fn open(root: &Path, url: &str) -> Result<Session, Box<dyn std::error::Error>> {
-    let client = Client::builder().provider(Anthropic::builder("any-key").base_url(url).build()?).build()?;
+    let client =
+        Client::builder().provider(Anthropic::builder("any-key").with_base_url(url).build()?).build()?;
     let env = LocalEnvironment::with_host_env(root, std::env::vars_os())?;
     let store: Arc<dyn SessionStore> = Arc::new(FileStore::open(root.join("store"))?);
     let stored = StoredSession::open_or_create(&store, &SessionId::new("measure")).await?;

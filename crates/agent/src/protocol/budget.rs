@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 ///     .with_cost(Money::from_dollars(0.000_1))
 ///     .with_wall_time(Duration::from_secs(600));
 /// let session = Session::builder(client, profile, env)
-///     .config(SessionConfig::default().with_budget(limits))
+///     .with_config(SessionConfig::default().with_budget(limits))
 ///     .build()?;
 /// // The shortest response costs more, so no model is called.
 /// let outcome = session.submit("Fix the tests.").await?;

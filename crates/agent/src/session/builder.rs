@@ -41,7 +41,7 @@ use crate::subagent::{Lineage, Member, SubagentSpec, SubagentType};
 /// # let profile = ProviderProfile::anthropic("claude-opus-4-6");
 /// # let env = pintle_env::MemoryEnvironment::new("/project");
 /// let session = Session::builder(client, profile, env.clone())
-///     .config(SessionConfig::default().with_max_tool_rounds(20).with_user_instructions("Answer briefly."))
+///     .with_config(SessionConfig::default().with_max_tool_rounds(20).with_user_instructions("Answer briefly."))
 ///     // Calls that change files wait for the decision of the approver.
 ///     .gate(EffectGate::new().with_permission(Effect::Write, Permission::Ask))
 ///     .approver(approver_fn(|request: ApprovalRequest| async move {
