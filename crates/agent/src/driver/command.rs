@@ -233,7 +233,8 @@ impl Driver {
                 self.accept(queue, *message, owner, accepted).await;
                 return None;
             }
-            Command::Interrupt => InputKind::Interrupt,
+            // Hosts also stop the turn of a session that may have ended it.
+            Command::Interrupt => return self.machine.has_work().then_some(InputKind::Interrupt),
             Command::Close => InputKind::Close,
             // It is handled before the hooks and never reaches the machine.
             Command::Abandon => return None,

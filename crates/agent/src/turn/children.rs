@@ -296,9 +296,14 @@ impl Machine {
 
     /// Interrupts all subagents: stopping an agent includes the work that it delegated.
     pub(super) fn stop_children(&self, out: &mut Vec<Action>) {
-        if !self.children.open.is_empty() {
+        if self.has_children() {
             out.push(Action::StopSubagents);
         }
+    }
+
+    /// Returns whether a subagent is open.
+    pub(super) fn has_children(&self) -> bool {
+        !self.children.open.is_empty()
     }
 
     /// Returns the ids of the calls whose subagents are among these.

@@ -58,6 +58,11 @@ impl Machine {
         }
     }
 
+    /// Returns whether there is something that an interrupt stops: a run, a compaction or a subagent.
+    pub(crate) fn has_work(&self) -> bool {
+        self.progress.is_some() || self.has_children() || matches!(self.phase, Phase::Compacting { .. })
+    }
+
     /// Ends the run that waits for the end of the current one.
     pub(super) fn drop_waiting(&mut self, out: &mut Vec<Action>) {
         if let Some((run, _)) = self.queued.take_next_run() {

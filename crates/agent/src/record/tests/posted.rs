@@ -185,7 +185,8 @@ async fn the_conversation_is_rewound_and_ended_by_post() {
 
 #[tokio::test]
 async fn an_input_on_record_is_not_taken_twice() {
-    let harness = Harness::new(vec![Message::assistant("one"), Message::assistant("two")]);
+    let answers = ["one", "two", "three"].map(Message::assistant);
+    let harness = Harness::new(answers.to_vec());
     let kept = Kept::default();
     kept.message("1", "first");
     let session = harness.builder().journal(KeptJournal(kept.clone())).build().unwrap();
