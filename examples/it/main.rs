@@ -3,7 +3,6 @@
 //! To update a snapshot: `cargo run -p pintle-examples -- NAME > examples/NAME.stdout`.
 #![expect(
     clippy::disallowed_methods,
-    clippy::expect_used,
     clippy::unwrap_used,
     reason = "tests use files and processes, and fail by panicking"
 )]
