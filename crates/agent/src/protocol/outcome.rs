@@ -127,9 +127,9 @@ pub enum OutcomeStatus {
     OutputLimit,
     /// Interrupted by the embedding application; the session stays usable.
     Interrupted,
-    /// Aborted by the embedding application; the session is closed. Only in events and in a [`RunError`](crate::RunError).
+    /// Aborted by the embedding application; the session is closed. Only in events and in the error of a run.
     Aborted,
-    /// Ended by an error. Only in events and in a [`RunError`](crate::RunError).
+    /// Ended by an error. Only in events and in the error of a run.
     Failed,
 }
 
