@@ -16,6 +16,7 @@ fn the_library_has_every_layer_of_the_readme() {
         type_name::<pintle::agent::Session>(),
         type_name::<pintle::client::Client>(),
         type_name::<pintle::compat::Line>(),
+        type_name::<pintle::egress::Proxy>(),
         type_name::<pintle::env::ReadOnlyEnvironment>(),
         type_name::<pintle::evidence::proof::Proof>(),
         type_name::<pintle::governance::Grant>(),

@@ -242,7 +242,8 @@ impl Combiner for Merger<'_> {
             match limit {
                 Some((limit, origin)) if !value.is_within(limit) => {
                     self.bounded.push(BoundedValue { path, origin: own.1, limit: origin.clone() });
-                    current = Some((limit.clone(), origin.clone()));
+                    let within = value.within(limit).unwrap_or_else(|_| limit.clone());
+                    current = Some((within, origin.clone()));
                 }
                 Some(_) | None => current = Some(own),
             }

@@ -157,10 +157,9 @@ fn tuples_are_read_as_the_draft_has_them() {
     let new = json!({"prefixItems": [{"type": "string"}], "items": {"type": "integer"}});
     for (schema, draft) in [(old, Draft::Draft7), (new, Draft::Draft202012)] {
         assert!(violations(&schema, &json!(["a", 1]), draft).is_empty());
-        assert_eq!(
-            violations(&schema, &json!([1, "a"]), draft),
-            [r#"/0 1 is not of type "string""#, r#"/1 "a" is not of type "integer""#]
-        );
+        let mut found = violations(&schema, &json!([1, "a"]), draft);
+        found.sort();
+        assert_eq!(found, [r#"/0 1 is not of type "string""#, r#"/1 "a" is not of type "integer""#]);
     }
 }
 
