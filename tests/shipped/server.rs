@@ -348,6 +348,10 @@ fn each_change_is_on_record_with_the_principal_that_made_it() {
         let before = read("journal").lines().count();
         let (status, answer) = served.request(&eve, method, &format!("{path}{route}"), &body);
         assert!(matches!(status, 200 | 202), "{route} {body}: {status} {answer}");
+        if route == "/interrupt" {
+            // Nothing runs, so it changes nothing.
+            continue;
+        }
         let is_new = |journal: &str| {
             let new: Vec<&str> = journal.lines().skip(before).collect();
             author_of(&new.join("\n"), input).as_deref() == Some("eve")
@@ -362,6 +366,7 @@ fn each_change_is_on_record_with_the_principal_that_made_it() {
             served.follow_until(&ann, &format!("{path}/events"), &[r#""author":"ann""#, r#""author":"eve""#]);
         }
     }
+    assert!(!read("journal").contains(r#""input":"interrupt""#));
 }
 
 #[test]
