@@ -116,7 +116,8 @@ fn the_costs_of_a_failed_draft_are_reported() {
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(1), "{stdout}{stderr}");
     assert!(stderr.contains("the draft cost ") && stderr.contains("there is no draft"), "{stderr}");
-    let value: Value = serde_json::from_str(stdout.lines().last().unwrap()).unwrap();
+    let line = stdout.lines().find(|line| line.contains("not drafted")).expect("a line with the costs");
+    let value: Value = serde_json::from_str(line).unwrap();
     assert!(value["spent"]["tokens"].as_u64() > Some(0), "{value}");
     assert_eq!(user.pintle(&["task", "list"]), "no tasks\n");
 }
