@@ -18,6 +18,7 @@ pub use self::project_files::ProjectFiles;
 pub use self::trust::TrustedProjects;
 pub(crate) use self::untrusted::untrusted_notice;
 pub use self::untrusted::{UntrustedParts, check_project, find_undecided_projects};
+use crate::env_spec::EnvSpec;
 use crate::failure::{Failure, OrFailure as _};
 use crate::notice::Notice;
 use crate::process_env::{self, ProcessEnv};
@@ -86,7 +87,9 @@ pub async fn load(
     process_env: &ProcessEnv,
 ) -> Result<LoadedPolicy, Failure> {
     let workspace = real_working_directory(environment).await;
-    refuse_protected_workspace(&workspace, environment.shares_host_files(), process_env)?;
+    // The environment can be a wrapper, which does not tell whose files it has.
+    let is_local = environment_name == EnvSpec::LOCAL;
+    refuse_protected_workspace(&workspace, is_local, process_env)?;
     let mut rules = user_rules(process_env, &workspace)?;
     let user_hooks = user_hooks(process_env)?;
     let of_projects = if projects.is_empty() {
@@ -96,7 +99,7 @@ pub async fn load(
     };
     let ProjectParts { rules: of_projects, hooks: project_hooks, server_files, tools: of_trusted, untrusted } =
         of_projects;
-    let mut tools = match environment.shares_host_files() {
+    let mut tools = match is_local {
         true => tool_manifests::read_user_directories(&workspace, process_env).await?,
         false => Vec::new(),
     };

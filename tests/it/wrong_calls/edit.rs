@@ -231,9 +231,9 @@ async fn the_arguments_have_other_names() {
     let arguments = json!({"file_path": "src/cart.py", "edits": [{"old_string": "a", "new_string": "b"}]});
     insta::assert_snapshot!(answer(SPEC, Call::new("edit_file", arguments)).await, @"
     Invalid arguments for tool: edit_file
+    - `edits`: no such argument
     - `old_string`: required, but missing
     - `new_string`: required, but missing
-    - `edits`: no such argument
     ");
 }
 

@@ -138,6 +138,6 @@ mod tests {
             subagents: None,
             demo: Some(&demo),
         };
-        insta::assert_snapshot!(footer(&last).unwrap(), @r#"{"type":"outcome","session_id":"s-1","status":"completed","text":"Done.","usage":{"input_tokens":10,"output_tokens":2,"total_tokens":12},"model_calls":0,"tool_calls":0,"exit_code":0,"duration_ms":12,"cost_usd":0.5,"demonstration":{"directory":"/w","tests_passed":true,"diff":"+x\n"}}"#);
+        insta::assert_snapshot!(footer(&last).unwrap(), @r#"{"type":"outcome","session_id":"s-1","status":"completed","text":"Done.","usage":{"input_tokens":10,"output_tokens":2,"total_tokens":12},"cost_micros":0,"model_calls":0,"tool_calls":0,"exit_code":0,"duration_ms":12,"cost_usd":0.5,"demonstration":{"directory":"/w","tests_passed":true,"diff":"+x\n"}}"#);
     }
 }
