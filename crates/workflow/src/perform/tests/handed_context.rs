@@ -117,7 +117,9 @@ async fn files_for_a_session_stay_in_its_clone() {
     let workspace = performer.create_workspace("candidates/0").await.unwrap().in_directory("src");
     let (machine, working) = (project.machine.as_ref(), workspace.working_directory());
     let outside = project.directory().join("outside");
-    machine.create_directory(&outside).await.unwrap();
+    for directory in [&working, &outside] {
+        machine.create_directory(directory).await.unwrap();
+    }
     performer.write_in_clone(&workspace, ".pintle-output/a.txt", b"a").await.unwrap();
     assert_eq!(machine.read(&working.join(".pintle-output/a.txt"), None).await.unwrap(), b"a");
     for (link, target, name) in [

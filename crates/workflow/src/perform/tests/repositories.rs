@@ -110,7 +110,7 @@ async fn files_that_a_change_leaves_out_are_named() {
     let task = project.directory().join("task");
     let repository = clones::open(&project.machine, &task, &project.root()).await;
     let store = MemoryStore::new();
-    let blobs = store.blobs(&SessionId::new("t"));
+    let blobs = store.blobs(&SessionId::generate());
     for (script, expected) in [
         ("true".to_owned(), None),
         (new.to_owned(), Some("not part of the change: `target/a/b.txt`, `target/new.txt` (")),
@@ -203,7 +203,7 @@ async fn a_result_is_applied_as_branch_worktree_or_changes() {
     assert_eq!(again, commit);
     let gone = "0123456789012345678901234567890123456789";
     for (base, branch, expected) in [
-        (found.head.as_str(), "main", "reference already exists"),
+        (found.head.as_str(), "main", "the branch main exists and has another commit"),
         (found.head.as_str(), "a..b", "check-ref-format"),
         (gone, "other", "does not have 0123456789012345678901234567890123456789 any more"),
     ] {
