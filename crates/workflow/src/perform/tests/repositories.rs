@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use pintle_agent::SessionId;
-use pintle_store::{MemoryStore, SessionStore as _};
+use pintle_agent::{SessionId, Timestamp};
+use pintle_store::{MemoryStore, SessionStore as _, Summary};
 
 use super::clones;
 use super::project::{Project, RIGHT, SessionScripts, WRONG, anchor_after};
@@ -110,7 +110,9 @@ async fn files_that_a_change_leaves_out_are_named() {
     let task = project.directory().join("task");
     let repository = clones::open(&project.machine, &task, &project.root()).await;
     let store = MemoryStore::new();
-    let blobs = store.blobs(&SessionId::generate());
+    let id = SessionId::generate();
+    let _writer = store.create(Summary::new(id.clone(), Timestamp::from_millis(0))).await.unwrap();
+    let blobs = store.blobs(&id);
     for (script, expected) in [
         ("true".to_owned(), None),
         (new.to_owned(), Some("not part of the change: `target/a/b.txt`, `target/new.txt` (")),
