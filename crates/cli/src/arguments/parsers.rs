@@ -46,6 +46,7 @@ fn possible_values<T: NamedValue>() -> impl Iterator<Item = PossibleValue> {
 }
 
 /// Parses a text that is not blank.
+#[cfg(any(feature = "task", test))]
 pub(super) fn parse_text(value: &str) -> Result<String, String> {
     if value.trim().is_empty() { Err("expected a text".to_owned()) } else { Ok(value.to_owned()) }
 }
