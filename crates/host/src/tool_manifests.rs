@@ -95,12 +95,12 @@ mod tests {
         for (directory, expected) in [
             ("/no/tools", None),
             ("/no/config/tools", Some("outside of the configuration")),
-            ("/no/work", Some("outside of the working directory")),
-            ("/no/work/tools", Some("outside of the working directory")),
+            ("/no/project", Some("outside of the working directory")),
+            ("/no/project/tools", Some("outside of the working directory")),
             ("/no", Some("outside of the working directory")),
-            ("/no/work2", None),
+            ("/no/project2", None),
         ] {
-            let found = misplaced(Path::new(directory), Path::new("/no/work"), &process_env);
+            let found = misplaced(Path::new(directory), Path::new("/no/project"), &process_env);
             match expected {
                 None => assert_eq!(found, None, "{directory}"),
                 Some(expected) => assert!(found.unwrap().contains(expected), "{directory}: {found:?}"),
